@@ -1,0 +1,104 @@
+"""The `phrasetool` command: finds the subcommand, and is the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from phrasetool import __version__
+from phrasetool.errors import PhraseToolError
+
+# Name -> module and one line for the overview.  Modules are imported when their command is run or asked for help, so
+# that `phrasetool --help` is instant.
+COMMANDS = {
+    "train": ("phrasetool_cli.train", "Train a model on phrase pairs."),
+    "evaluate-model": ("phrasetool_cli.evaluate_model", "Measure a model on held-out phrase pairs."),
+    "prune": ("phrasetool_cli.prune", "Remove the entries of a phrase table that are no translations."),
+    "annotate": ("phrasetool_cli.annotate", "Add similarity columns to a phrase table."),
+    "inspect": ("phrasetool_cli.inspect", "Say what a table or a model is."),
+    "neighbours": ("phrasetool_cli.neighbours", "Show the phrases nearest to a phrase."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on use."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """All names, in the order of a usual session."""
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """Import a command."""
+        if name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(COMMANDS[name][0]).command
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="phrasetool")
+@click.option("--debug", is_flag=True, help="Show a traceback on errors.")
+def cli(debug: bool) -> None:
+    """Make phrase tables of statistical machine translation smaller and better.
+
+    \b
+    A usual session:
+      phrasetool train pairs.gz                       learn what phrases mean
+      phrasetool prune --threshold 0.7 table.gz -o small.gz
+      phrasetool annotate small.gz                    -> small.annotated.gz
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit: 0 done, 1 bad data or I/O, 2 bad usage, 130 interrupted."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in arguments[:1]
+    try:
+        cli.main(arguments, prog_name="phrasetool", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        _exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        _fail("interrupted", 130, debug)
+    except PhraseToolError as error:
+        _fail(str(error), 1, debug)
+    except BrokenPipeError:
+        # The reader of our output has gone; nothing is left to say to anyone.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _exit(1)
+    except (OSError, MemoryError) as error:
+        _fail(_describe(error), 1, debug)
+    _exit(0)
+
+
+def _describe(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__
+
+
+def _fail(message: str, code: int, debug: bool) -> None:
+    if debug:
+        import traceback
+
+        traceback.print_exc()
+    sys.stdout.flush() if code != 130 else None
+    print(f"phrasetool: {' '.join(message.split())}", file=sys.stderr)
+    _exit(code)
+
+
+def _exit(code: int) -> Any:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)

@@ -1,0 +1,68 @@
+"""Progress of long work: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+_INTERVAL = 30.0
+
+
+def say(message: str) -> None:
+    """Tell the user something, on standard error."""
+    print(f"phrasetool: {message}", file=sys.stderr, flush=True)
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+
+
+class TableProgress:
+    """Progress through a table, by the bytes consumed of its file.
+
+    Args:
+        label: what is being done.
+        size: bytes of the file, 0 if unknown (a pipe).
+        quiet: show nothing.
+    """
+
+    def __init__(self, label: str, size: int, quiet: bool = False) -> None:
+        self._label = label
+        self._size = size
+        self._quiet = quiet
+        self._start = self._last = time.monotonic()
+        self._bar: Any = None
+        if not quiet and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(
+                total=size or None, desc=label, unit="B", unit_scale=True, leave=False, file=sys.stderr, delay=0.5
+            )
+
+    def __call__(self, position: int, entries: int) -> None:
+        """Report the bytes consumed and the entries done so far."""
+        now = time.monotonic()
+        rate = entries / max(now - self._start, 1e-9)
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"{entries:,} entries, {rate:,.0f}/s", refresh=False)
+            self._bar.update(position - self._bar.n)
+        elif not self._quiet and now - self._last >= _INTERVAL:
+            self._last = now
+            left = ""
+            if self._size and position:
+                remaining = (now - self._start) * (self._size - position) / position
+                left = f", {position / self._size:.0%}, {_duration(remaining)} left"
+            say(f"{self._label}: {entries:,} entries, {rate:,.0f} a second{left}")
+
+    def __enter__(self) -> TableProgress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()

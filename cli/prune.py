@@ -1,0 +1,268 @@
+"""`phrasetool prune`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from phrasetool_cli.options import check_outputs, default_model, model_option, table_options
+
+if TYPE_CHECKING:
+    from moses_compat.prune import Similarities, TableScan
+    from phrasetool.pruning.selection import KeepBest
+
+
+class Sweep(click.ParamType[Any]):
+    """FIRST:LAST:STEP."""
+
+    name = "first:last:step"
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> list[float]:
+        """Return the thresholds, the last one included."""
+        if isinstance(value, list):
+            return value
+        try:
+            first, last, step = (float(part) for part in value.split(":"))
+            count = round((last - first) / step)
+            if step <= 0 or count < 0 or count > 10_000:
+                raise ValueError
+        except (ValueError, OverflowError, ZeroDivisionError):
+            self.fail(f"{value!r} is not FIRST:LAST:STEP, as in 0.4:0.8:0.1", param, context)
+        return [round(first + i * step, 10) for i in range(count + 1) if first + i * step <= last + step * 1e-6]
+
+
+class Columns(click.ParamType[Any]):
+    """Two column numbers."""
+
+    name = "a,b"
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> tuple[int, int]:
+        """Return 0-based positions."""
+        if isinstance(value, tuple):
+            return value
+        parts = value.split(",")
+        if len(parts) != 2 or not all(part.isdigit() and int(part) > 0 for part in parts):
+            self.fail(f"{value!r} is not two column numbers from 1, as in 5,6", param, context)
+        return int(parts[0]) - 1, int(parts[1]) - 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for."""
+
+    table: str
+    output: str
+    threshold: float | None
+    sweep: list[float] | None
+    target_size: float | None
+    rejected: str | None
+    stats: str | None
+    scores: str | None
+    quiet: bool
+
+
+@click.command(short_help="Remove the entries of a phrase table that are no translations.")
+@click.argument("table", default="-")
+@model_option
+@click.option("-t", "--threshold", type=float, metavar="S",
+              help="Prune entries whose similarities are BOTH below this (-1 to 1).")  # fmt: skip
+@click.option("--target-size", type=click.FloatRange(0, 1, min_open=True), metavar="SHARE",
+              help="Find the threshold that leaves at most this share of the entries (0.3 = 30 %).  Reads TABLE twice.")  # fmt: skip
+@click.option("--sweep", type=Sweep(), help="Only print the size of the table at each of these thresholds.")
+@click.option("--keep-top", type=click.IntRange(0), default=10, show_default=True, metavar="K",
+              help="Always keep the K best entries of a protected source, by mean similarity.")  # fmt: skip
+@click.option("--protect", type=click.Choice(["all", "words", "none"]), default="all", show_default=True,
+              help="Which sources keep their best K: all; those of one word (no word becomes unknown); none.")  # fmt: skip
+@click.option("-o", "--output", default="-", metavar="FILE", help="Where to write.  [default: standard output]")
+@click.option("--rejected", metavar="FILE", help="Write the pruned lines here.")
+@click.option("--stats", metavar="FILE", help="Write counts and the signature line here, as JSON.")
+@click.option("--scores", metavar="FILE",
+              help="Similarities in Parquet: used if the file exists (no model needed), else computed and kept there.")  # fmt: skip
+@click.option("--columns", type=Columns(),
+              help="Use the similarities in these two score columns of TABLE (source-to-target first).")  # fmt: skip
+@click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp", show_default=True,
+              help="How the similarities in --columns were written (see annotate).")  # fmt: skip
+@table_options
+def command(
+    table: str,
+    model_folder: str | None,
+    threshold: float | None,
+    target_size: float | None,
+    sweep: list[float] | None,
+    keep_top: int,
+    protect: str,
+    output: str,
+    rejected: str | None,
+    stats: str | None,
+    scores: str | None,
+    columns: tuple[int, int] | None,
+    scale: str,
+    threads: int,
+    block_bytes: int,
+    on_error: str,
+    quiet: bool,
+) -> None:
+    """Remove the entries of TABLE whose two sides do not mean the same.
+
+    An entry goes when its similarity is below the threshold in BOTH directions, unless it is among the best K of its
+    source.  Lines that stay are byte-identical and in their order.  TABLE is a Moses phrase table in text form, gzip
+    or not; standard input by default.
+
+    \b
+    Example:
+      phrasetool prune --threshold 0.7 < phrase-table > small
+      phrasetool prune phrase-table.gz --protect words --target-size 0.3 -o small.gz
+      phrasetool prune examples/demo/phrase-table.gz -m demo-output/model --sweep 0.0:0.8:0.2
+    """
+    from moses_compat.prune import TableScan
+    from phrasetool.pruning.selection import KeepBest
+
+    if sum(option is not None for option in (threshold, target_size, sweep)) != 1:
+        raise click.UsageError("give one of --threshold, --target-size and --sweep")
+    if scores and columns:
+        raise click.UsageError("--scores and --columns are two sources of similarities; give one")
+    if table == "-" and target_size is not None:
+        raise click.UsageError("--target-size reads the table twice, so it cannot come from standard input")
+    if sweep is not None and (rejected or stats or output != "-"):
+        raise click.UsageError("--sweep writes no table; leave out --output, --rejected and --stats")
+    request = Request(table, output, threshold, sweep, target_size, rejected, stats, scores, quiet)
+    saved = scores is not None and os.path.exists(scores)
+    check_outputs(
+        [table] + ([scores] if scores and saved else []),
+        [output if sweep is None else None, rejected, stats, None if saved else scores],
+    )
+    scan = TableScan(on_error, threads, block_bytes)
+    _run(request, _similarities(request, model_folder, columns, scale), KeepBest(keep_top, protect), scan)
+
+
+def _similarities(
+    request: Request, model_folder: str | None, columns: tuple[int, int] | None, scale: str
+) -> Similarities:
+    """Where the similarities come from."""
+    from moses_compat.prune import ColumnScores, FileScores, ModelScores
+
+    if columns:
+        return ColumnScores(*columns, scale)
+    if request.scores and os.path.exists(request.scores):
+        return FileScores(request.scores)
+    from phrasetool.models.storage import load_model
+
+    return ModelScores(load_model(model_folder or default_model()))
+
+
+def _run(request: Request, similarities: Similarities, best: KeepBest, scan: TableScan) -> None:
+    """Sweep, or find the threshold if need be and prune."""
+    from moses_compat.prune import FileScores, scratch_scores
+
+    keep = request.scores if request.scores and not isinstance(similarities, FileScores) else None
+    if request.sweep is not None:
+        _sweep(request, similarities, best, scan, keep)
+        return
+    threshold = request.threshold
+    with contextlib.ExitStack() as stack:
+        if threshold is None:
+            path = keep or request.scores or stack.enter_context(scratch_scores(request.output))
+            threshold = _find_threshold(request, similarities, best, scan, None if path == request.scores and not keep else path)  # fmt: skip
+            similarities, keep = FileScores(path), None
+        _prune(request, similarities, best, scan, threshold, keep)
+
+
+def _sweep(
+    request: Request, similarities: Similarities, best: KeepBest, scan: TableScan, keep: str | None
+) -> None:
+    curve = _measure(request, similarities, best, scan, keep)
+    click.echo("threshold\tentries\tshare")
+    for threshold, survivors in zip(curve.thresholds, curve.survivors.tolist(), strict=True):
+        click.echo(f"{threshold:g}\t{survivors}\t{survivors / max(curve.entries, 1):.4f}")
+
+
+def _find_threshold(
+    request: Request, similarities: Similarities, best: KeepBest, scan: TableScan, keep: str | None
+) -> float:
+    from phrasetool.errors import PhraseToolError
+    from phrasetool.pruning.sizes import TooSmallError
+    from phrasetool_cli.progress import say
+
+    assert request.target_size is not None
+    curve = _measure(request, similarities, best, scan, keep)
+    try:
+        threshold = curve.threshold_for(request.target_size)
+    except TooSmallError as error:
+        raise PhraseToolError(f"{request.table}: {error}; try --protect words or a smaller --keep-top") from error
+    if not request.quiet:
+        say(f"threshold {threshold:.6f} leaves at most {request.target_size:.1%}")
+    return threshold
+
+
+def _measure(request: Request, similarities: Similarities, best: KeepBest, scan: TableScan, keep: str | None) -> Any:
+    """One pass that counts."""
+    from dataclasses import replace
+
+    from moses_compat.prune import measure_sizes
+    from moses_compat.streams import Input
+    from phrasetool_cli.progress import TableProgress
+
+    with (
+        Input(request.table) as source,
+        TableProgress("measure", source.size(), request.quiet) as progress,
+        _score_writer(keep, similarities) as save,
+    ):
+        return measure_sizes(
+            source, similarities, best, replace(scan, progress=progress), request.sweep or (), save
+        )
+
+
+def _score_writer(path: str | None, similarities: Similarities) -> Any:
+    if path is None:
+        return contextlib.nullcontext()
+    from moses_compat.saved_scores import ScoreWriter
+
+    return ScoreWriter(path, similarities.signature)
+
+
+def _prune(
+    request: Request, similarities: Similarities, best: KeepBest, scan: TableScan, threshold: float, keep: str | None
+) -> None:
+    """Write the table, and what else was asked for."""
+    from dataclasses import replace
+
+    from moses_compat.prune import prune_table
+    from moses_compat.streams import Input, Output
+    from phrasetool import __version__
+    from phrasetool.pruning.semantic import BelowThreshold
+    from phrasetool_cli.progress import TableProgress, say
+
+    with contextlib.ExitStack() as stack:
+        source = stack.enter_context(Input(request.table))
+        # The last one opened is the first one renamed: the table itself must be the last to appear.
+        destination = stack.enter_context(Output(request.output))
+        rejected = stack.enter_context(Output(request.rejected)) if request.rejected else None
+        report = stack.enter_context(Output(request.stats)) if request.stats else None
+        save = stack.enter_context(_score_writer(keep, similarities))
+        progress = stack.enter_context(TableProgress("prune", source.size(), request.quiet))
+        counts = prune_table(
+            source, destination, similarities, BelowThreshold(threshold), best, replace(scan, progress=progress),
+            rejected, save,
+        )  # fmt: skip
+        signature = f"{similarities.signature}|rule:t{threshold:g}+k{best.k}+{best.protect}|version:{__version__}"
+        if report:
+            text = json.dumps(counts.as_dict(signature), indent=2) + "\n"
+            report.write(text.encode())
+    if not request.quiet:
+        share = counts.kept / counts.entries if counts.entries else 1.0
+        say(f"kept {counts.kept:,} of {counts.entries:,} entries ({share:.1%}) of {counts.sources:,} sources")
+        notes = [
+            (counts.protected, "below the threshold stayed as one of the best of their source"),
+            (counts.without_opinion, "stayed because a side has only unknown words"),
+            (counts.faulty_kept, "faulty lines were passed through"),
+            (counts.faulty_skipped, "faulty lines were left out"),
+        ]
+        for count, meaning in notes:
+            if count:
+                say(f"  {count:,} {meaning}")
+        say(f"signature {signature}")

@@ -1,0 +1,262 @@
+"""Prune a phrase table: score every entry, select, write the survivors byte for byte."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.saved_scores import SavedScores, ScoreWriter
+from moses_compat.score_columns import selected_lines, unscale_scores
+from moses_compat.streams import Input, Output, compress
+from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, RawBlock, raw_blocks
+from moses_compat.table_text import TableParser
+from phrasetool.models.brae import Brae
+from phrasetool.phrases import EntryBlock
+from phrasetool.pipeline import run
+from phrasetool.pruning.selection import KeepBest
+from phrasetool.pruning.semantic import BelowThreshold, strength
+from phrasetool.pruning.sizes import SizeCurve
+from phrasetool.pruning.statistics import PruneStatistics
+from phrasetool.scoring.scorer import Scores
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class ModelScores:
+    """Similarities computed by a model."""
+
+    model: Brae
+
+    @property
+    def signature(self) -> str:
+        """The model's part of the signature line."""
+        return self.model.signature
+
+
+@dataclass(frozen=True)
+class ColumnScores:
+    """Similarities read from two score columns of the table itself.
+
+    Args:
+        source_to_target, target_to_source: 0-based positions in the score field.
+        scale: how they were written; see `score_columns`.
+    """
+
+    source_to_target: int
+    target_to_source: int
+    scale: str = "exp"
+
+    @property
+    def signature(self) -> str:
+        """The columns' part of the signature line."""
+        return f"columns:{self.source_to_target + 1},{self.target_to_source + 1}|scale:{self.scale}"
+
+
+@dataclass(frozen=True)
+class FileScores:
+    """Similarities kept by an earlier run."""
+
+    path: str
+
+    @property
+    def signature(self) -> str:
+        """The signature of the model that made them."""
+        return SavedScores(self.path).signature
+
+
+Similarities = ModelScores | ColumnScores | FileScores
+
+
+@dataclass(frozen=True)
+class TableScan:
+    """How a table is read.
+
+    Attributes:
+        on_error: `fail`, `skip` or `keep`, for lines that are not entries.
+        threads: worker threads.
+        block_bytes: about how much text is worked on at a time.
+        progress: called with the bytes of the file consumed and the entries done so far.
+    """
+
+    on_error: str = "fail"
+    threads: int = 1
+    block_bytes: int = BLOCK_BYTES
+    progress: Progress = lambda position, entries: None
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """A block on its way: `keep` holds the lines that fault handling lets through."""
+
+    raw: RawBlock
+    block: EntryBlock
+    scores: Scores
+    keep: npt.NDArray[np.bool_]
+
+
+class _BlockScorer:
+    """Parses and scores raw blocks; may be called by several threads."""
+
+    def __init__(self, source: Input, similarities: Similarities, scan: TableScan, hashes: bool) -> None:
+        self._policy = FaultPolicy(source.name, scan.on_error)
+        self._similarities = similarities
+        self._hashes = hashes
+        self._source = source
+        self._scan = scan
+        self._scorer = similarities.model.scorer() if isinstance(similarities, ModelScores) else None
+        self.saved = SavedScores(similarities.path) if isinstance(similarities, FileScores) else None
+
+    def inputs(self) -> Iterator[tuple[RawBlock, tuple[npt.NDArray[np.uint32], Scores] | None]]:
+        """Raw blocks, each with its rows of saved similarities."""
+        for raw in raw_blocks(self._source, self._scan.block_bytes):
+            yield raw, self.saved.take(raw.lines) if self.saved else None
+
+    def __call__(self, item: tuple[RawBlock, tuple[npt.NDArray[np.uint32], Scores] | None]) -> _Scored:
+        raw, rows = item
+        similarities = self._similarities
+        model = similarities.model if isinstance(similarities, ModelScores) else None
+        columns: Sequence[int] = ()
+        if isinstance(similarities, ColumnScores):
+            columns = (similarities.source_to_target, similarities.target_to_source)
+            if raw.scores >= 0 and max(columns) >= raw.scores:
+                raise ValueError(f"column {max(columns) + 1} was asked for, but entries have {raw.scores} scores")
+        parser = TableParser(
+            model.source_vocabulary if model else None,
+            model.target_vocabulary if model else None,
+            raw.scores,
+            columns,
+            self._hashes or rows is not None,
+        )
+        block, faults = parser(raw.index, raw.first_entry, raw.text)
+        keep = self._policy.keep_mask(block, faults)
+        if self._scorer is not None:
+            scores = self._scorer.score(block)
+        elif rows is not None and self.saved is not None:
+            self.saved.check(self._source.name, block, rows[0])
+            scores = Scores(rows[1].similarities, rows[1].opinion & ~block.faulty)
+        else:
+            assert isinstance(similarities, ColumnScores)
+            scores = Scores(unscale_scores(block.columns, similarities.scale), ~block.faulty)
+        return _Scored(raw, block, scores, keep)
+
+
+def prune_table(
+    source: Input,
+    output: Output,
+    similarities: Similarities,
+    criterion: BelowThreshold,
+    best: KeepBest,
+    scan: TableScan,
+    rejected: Output | None = None,
+    save: ScoreWriter | None = None,
+) -> PruneStatistics:
+    """Write the entries that pass the criterion or are protected; see `BelowThreshold` and `KeepBest`.
+
+    Lines that stay are byte-identical to the input and in its order.
+
+    Args:
+        rejected: receives the lines that are pruned.
+        save: receives the similarities.
+
+    Raises:
+        DataError: the table is damaged, has a faulty line, or does not fit the saved similarities.
+    """
+    scorer = _BlockScorer(source, similarities, scan, hashes=save is not None)
+
+    def work(item: tuple[RawBlock, tuple[npt.NDArray[np.uint32], Scores] | None]) -> tuple[
+        _Scored, bytes, bytes, PruneStatistics
+    ]:
+        scored = scorer(item)
+        block = scored.block
+        fails = criterion.fails(scored.scores)
+        marks = best.marks(block, scored.scores)
+        pruned = fails & ~marks
+        keep = scored.keep & ~pruned
+        statistics = PruneStatistics(
+            entries=len(block),
+            sources=len(block.source_lengths),
+            kept=int(keep.sum()),
+            removed={criterion.name: int(pruned.sum())},
+            protected=int((fails & marks).sum()),
+            without_opinion=int((~scored.scores.opinion & ~block.faulty).sum()),
+            faulty_kept=int((block.faulty & keep).sum()),
+            faulty_skipped=int((block.faulty & ~keep).sum()),
+        )
+        statistics.count_lengths(np.repeat(block.source_lengths, np.diff(block.group_offsets)), keep)
+        kept = _encode(output, selected_lines(block, keep))
+        gone = _encode(rejected, selected_lines(block, pruned)) if rejected else b""
+        return scored, kept, gone, statistics
+
+    total = PruneStatistics()
+    for scored, kept, gone, statistics in run(scorer.inputs(), work, scan.threads):
+        output.write(kept)
+        if rejected:
+            rejected.write(gone)
+        if save:
+            save.write(scored.block.pair_hashes, scored.scores)
+        total += statistics
+        scan.progress(scored.raw.position, total.entries)
+    if scorer.saved:
+        scorer.saved.finish(source.name, total.entries)
+    return total
+
+
+def measure_sizes(
+    source: Input,
+    similarities: Similarities,
+    best: KeepBest,
+    scan: TableScan,
+    thresholds: Sequence[float] = (),
+    save: ScoreWriter | None = None,
+) -> SizeCurve:
+    """Count how many entries each threshold leaves, in one pass, writing no table.
+
+    Args:
+        thresholds: where exact counts are wanted.
+        save: receives the similarities.
+
+    Raises:
+        DataError: as `prune_table`.
+    """
+    scorer = _BlockScorer(source, similarities, scan, hashes=save is not None)
+
+    def work(
+        item: tuple[RawBlock, tuple[npt.NDArray[np.uint32], Scores] | None],
+    ) -> tuple[_Scored, npt.NDArray[np.float64]]:
+        scored = scorer(item)
+        strengths = strength(scored.scores)
+        strengths[best.marks(scored.block, scored.scores)] = np.inf
+        return scored, strengths[scored.keep]
+
+    curve = SizeCurve(thresholds)
+    done = 0
+    for scored, strengths in run(scorer.inputs(), work, scan.threads):
+        curve.add(strengths)
+        if save:
+            save.write(scored.block.pair_hashes, scored.scores)
+        done += len(scored.block)
+        scan.progress(scored.raw.position, done)
+    if scorer.saved:
+        scorer.saved.finish(source.name, done)
+    return curve
+
+
+@contextlib.contextmanager
+def scratch_scores(beside: str) -> Iterator[str]:
+    """A path for similarities that are needed only until the block ends, beside the file `beside`."""
+    folder = os.path.dirname(os.path.abspath(beside))
+    with tempfile.TemporaryDirectory(prefix=".phrasetool-", dir=folder) as scratch:
+        yield os.path.join(scratch, "scores.parquet")
+
+
+def _encode(output: Output, text: npt.NDArray[np.uint8]) -> bytes:
+    if not len(text):
+        return b""
+    return compress(text) if output.gzip else text.tobytes()

@@ -1,0 +1,164 @@
+"""Similarities as Moses score columns, and lines written back byte for byte.
+
+Moses takes the logarithm of every score of a table: 0 becomes -100, a negative number becomes NaN and poisons the
+hypothesis.  So a similarity s in [-1, 1] is written as
+
+    exp          exp(s - 1), in [0.135, 1]: the decoder sees s - 1, linear in the similarity (the default)
+    probability  (1 + s) / 2, at least 1e-6: the decoder sees its logarithm
+    raw          s itself, for programs other than Moses
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.jit import exact_kernel
+from phrasetool.phrases import ByteArray, EntryBlock, FloatArray
+
+SCALES = ("exp", "probability", "raw")
+_SMALLEST_PROBABILITY = 1e-6
+_SPACE = np.uint8(32)
+_MINUS = np.uint8(ord("-"))
+_POINT = np.uint8(ord("."))
+_ZERO = ord("0")
+# A space, a sign, one digit, a point, six digits.
+_WIDTH = 10
+_MILLION = 1000000
+
+
+def scale_similarities(similarities: FloatArray, scale: str) -> npt.NDArray[np.float64]:
+    """Similarities -> scores.
+
+    Args:
+        similarities: float32 in [-1, 1], any shape.
+        scale: one of `SCALES`.
+
+    Raises:
+        ValueError: an unknown scale.
+    """
+    values = similarities.astype(np.float64)
+    if scale == "exp":
+        return np.exp(values - 1.0)
+    if scale == "probability":
+        return np.maximum((1.0 + values) / 2.0, _SMALLEST_PROBABILITY)
+    if scale == "raw":
+        return values
+    raise ValueError(f"unknown scale {scale!r}; expected one of {', '.join(SCALES)}")
+
+
+def unscale_scores(scores: npt.NDArray[np.float64], scale: str) -> FloatArray:
+    """The inverse of `scale_similarities`, clipped to [-1, 1]."""
+    if scale == "exp":
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = np.log(scores) + 1.0
+    elif scale == "probability":
+        values = 2.0 * scores - 1.0
+    elif scale == "raw":
+        values = scores
+    else:
+        raise ValueError(f"unknown scale {scale!r}; expected one of {', '.join(SCALES)}")
+    return np.clip(np.nan_to_num(values, nan=-1.0), -1.0, 1.0).astype(np.float32)
+
+
+@exact_kernel
+def _format(value: float, out: ByteArray, position: int) -> int:
+    """Write ` value` with up to six decimals and no trailing zeros; return the new position.  |value| < 10."""
+    out[position] = _SPACE
+    position += 1
+    if value < 0:
+        out[position] = _MINUS
+        position += 1
+        value = -value
+    scaled = np.int64(np.floor(value * _MILLION + 0.5))
+    out[position] = np.uint8(_ZERO + scaled // _MILLION)
+    position += 1
+    rest = scaled % _MILLION
+    if rest:
+        out[position] = _POINT
+        position += 1
+        power = _MILLION // 10
+        while rest:
+            out[position] = np.uint8(_ZERO + rest // power)
+            rest %= power
+            power //= 10
+            position += 1
+    return position
+
+
+@exact_kernel
+def _annotate(
+    text: ByteArray,
+    line_offsets: npt.NDArray[np.int64],
+    score_ends: npt.NDArray[np.int64],
+    keep: npt.NDArray[np.bool_],
+    faulty: npt.NDArray[np.bool_],
+    scores: npt.NDArray[np.float64],
+    out: ByteArray,
+) -> int:
+    position = 0
+    for line in range(len(keep)):
+        if not keep[line]:
+            continue
+        middle = score_ends[line]
+        start, end = line_offsets[line], line_offsets[line + 1]
+        if faulty[line]:
+            middle = end
+        size = middle - start
+        out[position : position + size] = text[start:middle]
+        position += size
+        if not faulty[line]:
+            for c in range(scores.shape[1]):
+                position = _format(scores[line, c], out, position)
+            size = end - middle
+            out[position : position + size] = text[middle:end]
+            position += size
+    return position
+
+
+@exact_kernel
+def _select(
+    text: ByteArray, line_offsets: npt.NDArray[np.int64], keep: npt.NDArray[np.bool_], out: ByteArray
+) -> int:
+    position = 0
+    lines = len(keep)
+    line = 0
+    while line < lines:
+        if not keep[line]:
+            line += 1
+            continue
+        first = line
+        while line < lines and keep[line]:
+            line += 1
+        start, end = line_offsets[first], line_offsets[line]
+        out[position : position + end - start] = text[start:end]
+        position += end - start
+    return position
+
+
+def annotated_lines(block: EntryBlock, scores: npt.NDArray[np.float64], keep: npt.NDArray[np.bool_]) -> ByteArray:
+    """The kept lines with scores appended to their score field; faulty lines as they were.
+
+    Args:
+        block: N entries.
+        scores: shape (N, C), finite, |score| < 10.
+        keep: bool, shape (N,).
+    """
+    if not np.isfinite(scores[~block.faulty]).all():
+        raise ValueError("a score is not finite")
+    out = np.empty(len(block.text) + _WIDTH * scores.size, np.uint8)
+    size = _annotate(block.text, block.line_offsets, block.score_ends, keep, block.faulty, scores, out)
+    return out[:size]
+
+
+def selected_lines(block: EntryBlock, keep: npt.NDArray[np.bool_]) -> ByteArray:
+    """The kept lines, byte for byte, in their order.
+
+    Args:
+        block: N entries.
+        keep: bool, shape (N,).
+    """
+    if keep.all():
+        return block.text
+    out = np.empty(len(block.text), np.uint8)
+    return out[: _select(block.text, block.line_offsets, keep, out)]

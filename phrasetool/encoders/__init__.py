@@ -1,0 +1,1 @@
+"""Encoders: from a phrase, a sequence of word ids, to a vector."""

@@ -1,0 +1,29 @@
+"""The errors a user can cause.  Everything else is a bug and keeps its traceback."""
+
+
+class PhraseToolError(Exception):
+    """Base of all errors with a message meant for users; the command line prints it as one line, exit code 1."""
+
+
+class DataError(PhraseToolError):
+    """A file holds something it should not.
+
+    Args:
+        path: the file, as the user named it.
+        message: what was found and what was expected.
+        line: 1-based line number, if the fault has one.
+    """
+
+    def __init__(self, path: object, message: str, line: int | None = None) -> None:
+        self.path = str(path)
+        self.line = line
+        where = self.path if line is None else f"{self.path}:{line}"
+        super().__init__(f"{where}: {message}")
+
+
+class ModelError(PhraseToolError):
+    """A model directory is missing, damaged, of another format version, or does not fit the request."""
+
+
+class DeviceError(PhraseToolError):
+    """A device was asked for that this machine does not have."""

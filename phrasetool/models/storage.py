@@ -1,0 +1,111 @@
+"""Model folders: `config.json`, vocabularies, `weights.safetensors`.  No pickle: loading a model never runs code."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from phrasetool import __version__
+from phrasetool.errors import ModelError, PhraseToolError
+from phrasetool.models.brae import Brae
+
+FORMAT_VERSION = 1
+CONFIG = "config.json"
+WEIGHTS = "weights.safetensors"
+_MODELS = {"brae": Brae}
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Read and check `config.json`.
+
+    Raises:
+        ModelError: the folder or the file is missing, is not JSON, or is of another format version.
+    """
+    path = folder / CONFIG
+    if not folder.is_dir():
+        raise ModelError(f"{folder}: no such model folder (train one with `phrasetool train`, or name it with -m)")
+    try:
+        config = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ModelError(f"{path}: cannot read: {error.strerror}; is {folder} a model folder?") from error
+    except ValueError as error:
+        raise ModelError(f"{path}: not valid JSON ({error})") from error
+    if not isinstance(config, dict) or config.get("format_version") != FORMAT_VERSION:
+        found = config.get("format_version") if isinstance(config, dict) else None
+        raise ModelError(f"{path}: format version {found!r}, but this phrasetool reads version {FORMAT_VERSION}")
+    if config.get("model") not in _MODELS:
+        raise ModelError(f"{path}: unknown model {config.get('model')!r}; expected one of {', '.join(_MODELS)}")
+    return config
+
+
+def read_weights(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """Read named arrays.
+
+    Raises:
+        ModelError: the file is missing or damaged.
+    """
+    try:
+        weights: dict[str, npt.NDArray[Any]] = load_file(path)
+        return weights
+    except FileNotFoundError as error:
+        raise ModelError(f"{path}: the file is missing") from error
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise ModelError(f"{path}: the weights are damaged ({error})") from error
+
+
+def load_model(folder: str | os.PathLike[str]) -> Brae:
+    """Load the model saved in a folder.
+
+    Raises:
+        ModelError: it is missing, damaged, or of another format version.
+    """
+    path = Path(folder)
+    config = read_config(path)
+    weights = read_weights(path / WEIGHTS)
+    return _MODELS[config["model"]].from_files(path, config, weights)
+
+
+def save_model(model: Brae, folder: str | os.PathLike[str]) -> None:
+    """Save a model; files of the folder that do not belong to the model (a log, checkpoints) stay.
+
+    Raises:
+        PhraseToolError: the folder cannot be written.
+    """
+    path = Path(folder)
+    config = {"format_version": FORMAT_VERSION, "phrasetool_version": __version__, **model.config()}
+    with staged(path) as stage:
+        model.save_vocabularies(stage)
+        save_file(dict(model.weights()), stage / WEIGHTS)
+        (stage / CONFIG).write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+
+@contextmanager
+def staged(folder: Path) -> Iterator[Path]:
+    """A scratch folder whose files move into `folder` one by one when the block ends well, and vanish when not.
+
+    `config.json` moves last: a folder without it is not a model.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(prefix=".staged-", dir=folder))
+    except OSError as error:
+        raise PhraseToolError(f"{folder}: cannot write: {error.strerror}") from error
+    try:
+        yield stage
+        for file in sorted(stage.iterdir(), key=lambda file: file.name == CONFIG):
+            os.chmod(file, 0o644)
+            os.replace(file, folder / file.name)
+    except OSError as error:
+        raise PhraseToolError(f"{folder}: cannot write: {error.strerror}") from error
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)

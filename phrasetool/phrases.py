@@ -1,0 +1,114 @@
+"""Ragged arrays of phrases, and a block of phrase-table entries.
+
+A phrase is a sequence of word ids.  Many phrases are kept in two arrays: `words`, all ids one after another, and
+`offsets`, where each phrase begins, so that phrase i is `words[offsets[i]:offsets[i + 1]]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+Int32Array = npt.NDArray[np.int32]
+Int64Array = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float32]
+ByteArray = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Phrases:
+    """A ragged array of phrases.
+
+    Attributes:
+        offsets: int64, shape (N + 1,), ascending, `offsets[0] == 0`.
+        words: int32, shape (offsets[N],), word ids; 0 is the unknown word.
+    """
+
+    offsets: Int64Array
+    words: Int32Array
+
+    @classmethod
+    def from_lists(cls, phrases: Sequence[Sequence[int]]) -> Phrases:
+        """Build from a list of lists of word ids."""
+        offsets = np.zeros(len(phrases) + 1, np.int64)
+        np.cumsum([len(phrase) for phrase in phrases], out=offsets[1:])
+        words = np.fromiter((word for phrase in phrases for word in phrase), np.int32, offsets[-1])
+        return cls(offsets, words)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> Int32Array:
+        return self.words[self.offsets[index] : self.offsets[index + 1]]
+
+    def __iter__(self) -> Iterator[Int32Array]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def lengths(self) -> Int64Array:
+        """Words per phrase, int64, shape (N,)."""
+        return np.diff(self.offsets)
+
+    def select(self, index: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> Phrases:
+        """Return the phrases at `index` (integers, or a mask of shape (N,)), in that order."""
+        index = np.flatnonzero(index) if index.dtype == np.bool_ else index
+        lengths = self.lengths[index]
+        offsets = np.zeros(len(index) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        positions = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][index] - offsets[:-1], lengths)
+        return Phrases(offsets, self.words[positions])
+
+    def padded(self, length: int, fill: int = 0) -> Int32Array:
+        """Return the phrases as a matrix, int32, shape (N, length), filled up with `fill`.
+
+        Raises:
+            ValueError: a phrase is longer than `length`.
+        """
+        lengths = self.lengths
+        if len(self) and lengths.max() > length:
+            raise ValueError(f"a phrase has {lengths.max()} words, more than {length}")
+        matrix = np.full((len(self), length), fill, np.int32)
+        matrix[np.arange(length) < lengths[:, None]] = self.words
+        return matrix
+
+
+@dataclass
+class EntryBlock:
+    """A run of consecutive phrase-table entries whose first and last source groups are whole.
+
+    An entry is one line of a table.  A line that cannot be read is an entry too, with `faulty` set: it keeps its
+    place, has no similarity and is never selected for removal by a rule.
+
+    Attributes:
+        index: position of the block in its table, from 0.
+        first_entry: 0-based number of the block's first entry in its table.
+        text: the bytes of the block, uint8, exactly as read.
+        line_offsets: int64, shape (N + 1,), where each entry's line begins; a line includes its line feed.
+        score_ends: int64, shape (N,), the byte after an entry's last score.
+        group_offsets: int64, shape (G + 1,), the first entry of each source group.
+        source_lengths: int64, shape (G,), words of each source, known or not.
+        sources: the G source phrases (without words if the block was read without a vocabulary).
+        targets: the N target phrases.
+        faulty: bool, shape (N,).
+        columns: float64, shape (N, C), score columns that were asked for (C may be 0).
+        pair_hashes: uint32, shape (N,), a fingerprint of source and target text; empty unless asked for.
+    """
+
+    index: int
+    first_entry: int
+    text: ByteArray
+    line_offsets: Int64Array
+    score_ends: Int64Array
+    group_offsets: Int64Array
+    source_lengths: Int64Array
+    sources: Phrases
+    targets: Phrases
+    faulty: npt.NDArray[np.bool_]
+    columns: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+    pair_hashes: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
+
+    def __len__(self) -> int:
+        return len(self.line_offsets) - 1

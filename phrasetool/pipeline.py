@@ -1,0 +1,39 @@
+"""The loop: blocks in, each worked on by any thread, results out in order.  It knows no path and no option.
+
+What is done to a block (parse, score, select, format, compress) is one function of that block alone; so a table comes
+out the same whatever the number of threads and the size of the blocks, and a cluster can run the same function.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Block = TypeVar("Block")
+Result = TypeVar("Result")
+
+
+def run(blocks: Iterable[Block], work: Callable[[Block], Result], threads: int) -> Iterator[Result]:
+    """Apply `work` to every block on `threads` threads and yield the results in the order of the blocks.
+
+    At most 2 * threads + 1 blocks are under way, so memory does not grow with the table.  When `blocks` or `work`
+    raises, or the caller stops early, blocks not yet begun are given up.
+
+    Raises:
+        ValueError: fewer than one thread.
+    """
+    if threads < 1:
+        raise ValueError(f"cannot run on {threads} threads")
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="phrasetool")
+    under_way: deque[Future[Result]] = deque()
+    try:
+        for block in blocks:
+            under_way.append(pool.submit(work, block))
+            while under_way and (len(under_way) > 2 * threads or under_way[0].done()):
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -1,0 +1,44 @@
+"""The semantic criterion (Zhang et al. 2014, section 4.3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.scoring.scorer import Scores
+
+
+@dataclass(frozen=True)
+class BelowThreshold:
+    """An entry fails when BOTH its similarities are below the threshold.
+
+    An entry without an opinion (only unknown words on a side) never fails.
+
+    Raises:
+        ValueError: the threshold is not a number.
+    """
+
+    threshold: float
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.threshold):
+            raise ValueError("the threshold is not a number")
+
+    @property
+    def name(self) -> str:
+        """The key of this criterion in statistics."""
+        return "below_threshold"
+
+    def fails(self, scores: Scores) -> npt.NDArray[np.bool_]:
+        """bool, shape (N,)."""
+        return scores.opinion & (strength(scores) < self.threshold)
+
+
+def strength(scores: Scores) -> npt.NDArray[np.float64]:
+    """The largest threshold an entry survives: the better of its similarities; infinite without an opinion."""
+    best = scores.similarities.max(axis=1).astype(np.float64)
+    best[~scores.opinion] = np.inf
+    return best

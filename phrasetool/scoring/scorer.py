@@ -1,0 +1,98 @@
+"""From a block of entries to two similarities per entry."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.encoders.rae import RaeParameters
+from phrasetool.encoders.rae_numba import PackedRae, RaeEncoder
+from phrasetool.jit import exact_kernel
+from phrasetool.phrases import EntryBlock, FloatArray, Int32Array, Int64Array, Phrases
+from phrasetool.scoring.cosine import pair_cosines
+from phrasetool.scoring.distinct import number_distinct
+from phrasetool.vocabulary import UNKNOWN
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What is known about N entries.
+
+    Attributes:
+        similarities: float32, shape (N, 2), source-to-target first, in [-1, 1]; 0 for a faulty entry.
+        opinion: bool, shape (N,); False where the source or the target holds no known word (or the entry is faulty):
+            its similarity says nothing, and no rule may prune by it.
+    """
+
+    similarities: FloatArray
+    opinion: npt.NDArray[np.bool_]
+
+
+@exact_kernel
+def _any_known(offsets: Int64Array, words: Int32Array, known: npt.NDArray[np.bool_]) -> None:
+    for i in range(len(known)):
+        known[i] = False
+        for k in range(offsets[i], offsets[i + 1]):
+            if words[k] != UNKNOWN:
+                known[i] = True
+                break
+
+
+def has_known_word(phrases: Phrases) -> npt.NDArray[np.bool_]:
+    """For each phrase whether at least one of its words is in the vocabulary; shape (N,)."""
+    known = np.empty(len(phrases), np.bool_)
+    _any_known(phrases.offsets, phrases.words, known)
+    return known
+
+
+class BilingualScorer:
+    """Scores entries with an encoder and a transformation per language.
+
+    Threads may call it at the same time: each gets its own encoders, the parameters are shared.
+
+    Args:
+        source, target: the parameters of the two languages.
+        node_capacity: interned nodes an encoder keeps between blocks; bounds the memory.
+    """
+
+    def __init__(self, source: RaeParameters, target: RaeParameters, node_capacity: int = 1 << 16) -> None:
+        if source.dimension != target.dimension:
+            raise ValueError(f"dimensions differ: {source.dimension} and {target.dimension}")
+        self._packed = (PackedRae(source), PackedRae(target))
+        self._capacity = node_capacity
+        self._local = threading.local()
+
+    def _encoders(self) -> tuple[RaeEncoder, RaeEncoder]:
+        if not hasattr(self._local, "encoders"):
+            source, target = self._packed
+            self._local.encoders = RaeEncoder(source, self._capacity), RaeEncoder(target, self._capacity)
+        encoders: tuple[RaeEncoder, RaeEncoder] = self._local.encoders
+        return encoders
+
+    def score_pairs(self, sources: Phrases, targets: Phrases) -> FloatArray:
+        """Similarities of the pairs (sources[i], targets[i]); float32, shape (N, 2)."""
+        if len(sources) != len(targets):
+            raise ValueError(f"{len(sources)} sources and {len(targets)} targets")
+        return self._score(sources, np.arange(len(sources)), targets)
+
+    def _score(self, sources: Phrases, source_index: Int64Array, targets: Phrases) -> FloatArray:
+        encode_source, encode_target = self._encoders()
+        source_numbers, source_firsts = number_distinct(sources)
+        target_numbers, target_firsts = number_distinct(targets)
+        return pair_cosines(
+            source_numbers[source_index],
+            target_numbers,
+            encode_source.encode(sources.select(source_firsts)),
+            encode_target.encode(targets.select(target_firsts)),
+        )
+
+    def score(self, block: EntryBlock) -> Scores:
+        """Score a block of N entries."""
+        group = np.repeat(np.arange(len(block.sources)), np.diff(block.group_offsets))
+        similarities = self._score(block.sources, group, block.targets)
+        similarities[block.faulty] = 0
+        opinion = has_known_word(block.sources)[group] & has_known_word(block.targets) & ~block.faulty
+        return Scores(similarities, opinion)

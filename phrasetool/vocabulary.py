@@ -1,0 +1,259 @@
+"""Words <-> ids, on bytes.
+
+Words are byte strings: tables in Latin-1 exist and are never re-encoded.  A vocabulary holds words as they read,
+not as Moses escapes them (`'s`, not `&apos;s`), so that look-up works for escaped and unescaped text alike.  Id 0 is
+the unknown word.
+
+The look-up tables are plain arrays, so that the kernels that scan tables can turn text into ids without touching a
+Python object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.errors import ModelError
+from phrasetool.jit import exact_kernel
+from phrasetool.phrases import ByteArray, Int32Array, Int64Array
+
+UNKNOWN = 0
+# What `look_up_next` returns for a token that is not a word.
+LABEL = -1
+UNKNOWN_WORD = b"<unk>"
+
+# Moses' escapes (scripts/tokenizer/deescape-special-chars.perl), the legacy ones included.
+_ESCAPES = [
+    (b"&amp;", b"&"),
+    (b"&#124;", b"|"),
+    (b"&lt;", b"<"),
+    (b"&gt;", b">"),
+    (b"&apos;", b"'"),
+    (b"&quot;", b'"'),
+    (b"&#91;", b"["),
+    (b"&#93;", b"]"),
+    (b"&bar;", b"|"),
+    (b"&bra;", b"["),
+    (b"&ket;", b"]"),
+]
+_ESCAPE_TEXT = np.frombuffer(b"".join(e for e, _ in _ESCAPES), np.uint8)
+_ESCAPE_OFFSETS = np.cumsum([0] + [len(e) for e, _ in _ESCAPES])
+_ESCAPE_VALUES = np.frombuffer(b"".join(v for _, v in _ESCAPES), np.uint8)
+_AMPERSAND = np.uint8(ord("&"))
+_PIPE = np.uint8(ord("|"))
+_SPACE = np.uint8(32)
+_TAB = np.uint8(9)
+_OPEN = np.uint8(ord("["))
+_CLOSE = np.uint8(ord("]"))
+
+
+@exact_kernel
+def unescape_into(text: ByteArray, start: int, end: int, buffer: ByteArray) -> int:
+    """Copy text[start:end] to `buffer` with Moses' escapes undone; return the length (never more than end - start)."""
+    length = 0
+    i = start
+    while i < end:
+        value = text[i]
+        step = 1
+        if value == _AMPERSAND:
+            for e in range(len(_ESCAPE_VALUES)):
+                first, last = _ESCAPE_OFFSETS[e], _ESCAPE_OFFSETS[e + 1]
+                size = last - first
+                if i + size <= end:
+                    same = True
+                    for k in range(size):
+                        if text[i + k] != _ESCAPE_TEXT[first + k]:
+                            same = False
+                            break
+                    if same:
+                        value = _ESCAPE_VALUES[e]
+                        step = size
+                        break
+        buffer[length] = value
+        length += 1
+        i += step
+    return length
+
+
+# FNV-1a, 64 bits.
+_FNV_START = np.uint64(0xCBF29CE484222325)
+_FNV_PRIME = np.uint64(0x100000001B3)
+
+
+@exact_kernel
+def _hash(text: ByteArray, start: int, end: int) -> int:
+    h = _FNV_START
+    for i in range(start, end):
+        h = (h ^ np.uint64(text[i])) * _FNV_PRIME
+    return h
+
+
+@exact_kernel
+def _find(
+    text: ByteArray, start: int, end: int, h: int, words: ByteArray, offsets: Int64Array, slots: Int32Array
+) -> int:
+    """The id of text[start:end], whose hash is h, or -(place where it belongs) - 1."""
+    mask = len(slots) - 1
+    place = np.int64((h ^ (h >> np.uint64(32))) & np.uint64(mask))
+    size = end - start
+    while True:
+        word = slots[place]
+        if word < 0:
+            return -place - 1
+        first = offsets[word]
+        if offsets[word + 1] - first == size:
+            k = 0
+            while k < size and words[first + k] == text[start + k]:
+                k += 1
+            if k == size:
+                return np.int64(word)
+        place = (place + 1) & mask
+
+
+@exact_kernel
+def _fill(words: ByteArray, offsets: Int64Array, slots: Int32Array) -> int:
+    """Enter every word; return the first one that was there already, or -1."""
+    for word in range(len(offsets) - 1):
+        start, end = offsets[word], offsets[word + 1]
+        place = _find(words, start, end, _hash(words, start, end), words, offsets, slots)
+        if place >= 0:
+            return word
+        slots[-place - 1] = word
+    return -1
+
+
+@exact_kernel
+def is_label(text: ByteArray, start: int, end: int) -> bool:
+    """A bracketed token, `[X]` or `[X][Y]`: a non-terminal or left-hand side, not a word (Moses reads it so)."""
+    return end - start > 2 and text[start] == _OPEN and text[end - 1] == _CLOSE
+
+
+@exact_kernel
+def _find_unescaped(
+    text: ByteArray, start: int, end: int, words: ByteArray, offsets: Int64Array, slots: Int32Array, buffer: ByteArray
+) -> int:
+    length = unescape_into(text, start, end, buffer)
+    return _find(buffer, 0, length, _hash(buffer, 0, length), words, offsets, slots)
+
+
+@exact_kernel
+def look_up_next(
+    text: ByteArray, start: int, limit: int, words: ByteArray, offsets: Int64Array, slots: Int32Array, buffer: ByteArray
+) -> tuple[int, int]:
+    """Read the token that begins at `start` and ends at a space, a tab or `limit`.
+
+    Returns:
+        Its id and its end.  The id is that of the token with escapes undone, else of its first factor, else unknown;
+        or LABEL for a non-terminal or left-hand side in brackets.
+    """
+    h = _FNV_START
+    pipe = start
+    escaped = False
+    i = start
+    while i < limit:
+        c = text[i]
+        if c == _SPACE or c == _TAB:
+            break
+        h = (h ^ np.uint64(c)) * _FNV_PRIME
+        if c == _AMPERSAND:
+            escaped = True
+        elif c == _PIPE and pipe == start:
+            pipe = i
+        i += 1
+    if is_label(text, start, i):
+        return LABEL, i
+    if escaped:
+        word = _find_unescaped(text, start, i, words, offsets, slots, buffer)
+    else:
+        word = _find(text, start, i, h, words, offsets, slots)
+    if word < 0 and pipe > start:
+        word = _find_unescaped(text, start, pipe, words, offsets, slots, buffer)
+    return max(word, UNKNOWN), i
+
+
+class Vocabulary:
+    """An ordered set of words; a word's id is its position.
+
+    Args:
+        words: distinct byte strings, unescaped; the first must be `<unk>`.
+        counts: how often each was seen in training; zeros by default.
+
+    Raises:
+        ValueError: a word occurs twice, is empty, or the first is not `<unk>`.
+    """
+
+    def __init__(self, words: Sequence[bytes], counts: Iterable[int] | None = None) -> None:
+        self.words = list(words)
+        self.counts = np.zeros(len(self.words), np.int64) if counts is None else np.fromiter(counts, np.int64)
+        if not self.words or self.words[0] != UNKNOWN_WORD:
+            raise ValueError(f"the first word must be {UNKNOWN_WORD.decode()}")
+        if len(self.counts) != len(self.words):
+            raise ValueError(f"{len(self.counts)} counts for {len(self.words)} words")
+        if not all(self.words):
+            raise ValueError("a word is empty")
+        self._text = np.frombuffer(b"".join(self.words), np.uint8)
+        self._offsets = np.zeros(len(self.words) + 1, np.int64)
+        np.cumsum([len(word) for word in self.words], out=self._offsets[1:])
+        self._slots = np.full(1 << (2 * len(self.words)).bit_length(), -1, np.int32)
+        repeated = _fill(self._text, self._offsets, self._slots)
+        if repeated >= 0:
+            raise ValueError(f"the word {self.words[repeated]!r} occurs twice")
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def tables(self) -> tuple[ByteArray, Int64Array, Int32Array]:
+        """The arrays `look_up_next` needs: text of all words, offsets, hash slots."""
+        return self._text, self._offsets, self._slots
+
+    def id(self, token: bytes) -> int:
+        """The id of a token, escapes undone; 0 if unknown."""
+        text = np.frombuffer(token, np.uint8)
+        return max(int(look_up_next(text, 0, len(text), *self.tables, np.empty(len(text) + 1, np.uint8))[0]), UNKNOWN)
+
+    def ids(self, text: bytes) -> list[int]:
+        """The ids of the whitespace-separated tokens of a phrase."""
+        return [self.id(token) for token in text.split()]
+
+    def phrase(self, ids: npt.NDArray[np.integer] | Sequence[int]) -> bytes:
+        """The words of a phrase, joined by spaces."""
+        return b" ".join(self.words[i] for i in ids)
+
+    def save(self, path: Path) -> None:
+        """Write one `word<TAB>count` per line, in id order."""
+        lines = (b"%s\t%d\n" % pair for pair in zip(self.words, self.counts.tolist(), strict=True))
+        path.write_bytes(b"".join(lines))
+
+    @classmethod
+    def load(cls, path: Path) -> Vocabulary:
+        """Read what `save` wrote.
+
+        Raises:
+            ModelError: the file is missing or is not a vocabulary.
+        """
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise ModelError(f"{path}: cannot read the vocabulary: {error.strerror}") from error
+        words, counts = [], []
+        for number, line in enumerate(data.split(b"\n")[:-1], 1):
+            word, tab, count = line.rpartition(b"\t")
+            if not tab or not count.isdigit():
+                raise ModelError(f"{path}:{number}: expected a word, a tab and a count")
+            words.append(word)
+            counts.append(int(count))
+        try:
+            return cls(words, counts)
+        except ValueError as error:
+            raise ModelError(f"{path}: not a vocabulary: {error}") from error
+
+
+def unescape(text: bytes) -> bytes:
+    """Undo Moses' escapes."""
+    array = np.frombuffer(text, np.uint8)
+    buffer = np.empty(max(len(array), 1), np.uint8)
+    return buffer[: unescape_into(array, 0, len(array), buffer)].tobytes()
