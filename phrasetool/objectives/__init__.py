@@ -1,0 +1,1 @@
+"""Objectives: what training minimises.  They know vectors and word ids, no files."""

@@ -1,0 +1,35 @@
+"""Contrastive objective: tell the true partner from the other phrases of the batch.
+
+Symmetric cross-entropy over cosines at a temperature, as in CLIP (Radford et al. 2021) and bilingual sentence
+encoders (Guo et al. 2018, "Effective Parallel Corpus Mining using Bilingual Sentence Embeddings").
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+
+def in_batch_cross_entropy(
+    transformed: Tensor, other: Tensor, excluded: Tensor | None = None, temperature: float = 0.07
+) -> Tensor:
+    """Cross-entropy of picking the partner, from both ends; row i belongs to row i.
+
+    Args:
+        transformed: phrases of one side in the other side's space, shape (B, n).
+        other: phrase vectors of the other side, shape (B, n).
+        excluded: bool, shape (B, B), pairs that are no negatives (a second translation of the same phrase).
+        temperature: what cosines are divided by.
+
+    Returns:
+        The sum of both cross-entropies for each pair, shape (B,).
+    """
+    cosines = (normalize(transformed) / temperature) @ normalize(other).T
+    # Cosines are at most 1, so this shift keeps every exponential in range, and one of them serves both directions.
+    shift = 1.0 / temperature
+    exponentials = torch.exp(cosines - shift)
+    if excluded is not None:
+        exponentials = exponentials.masked_fill(excluded, 0.0)
+    positive = cosines.diagonal() - shift
+    return exponentials.sum(1).log() + exponentials.sum(0).log() - 2 * positive

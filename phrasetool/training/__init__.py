@@ -1,0 +1,1 @@
+"""The training loops, their settings, and checkpoints."""
