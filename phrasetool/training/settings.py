@@ -7,6 +7,7 @@ from typing import Any
 
 LOSSES = ("in-batch", "max-margin")
 OPTIMIZERS = ("adam", "sgd")
+SCHEDULES = ("constant", "linear")
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class TrainingSettings:
         seed: fixes everything.
         alpha: weight of the reconstruction error; the semantic error has 1 - alpha (Eq. 10).
         learning_rate: step size (eta in Eq. 14).
+        schedule: `constant`, or `linear`: the step size falls to nothing over the iterations.
         batch_size: pairs per update.
         optimizer: `sgd` or `adam`.
         lambda_words, lambda_rec, lambda_sem: L2 weights of word vectors, of W1 W2 b1 b2, of Wl bl.
@@ -38,6 +40,7 @@ class TrainingSettings:
     seed: int = 1
     alpha: float = 0.1
     learning_rate: float = 0.003
+    schedule: str = "linear"
     batch_size: int = 512
     optimizer: str = "adam"
     lambda_words: float = 0.0
@@ -52,6 +55,7 @@ class TrainingSettings:
     def __post_init__(self) -> None:
         self._require(self.loss in LOSSES, "loss", f"one of {', '.join(LOSSES)}")
         self._require(self.optimizer in OPTIMIZERS, "optimizer", f"one of {', '.join(OPTIMIZERS)}")
+        self._require(self.schedule in SCHEDULES, "schedule", f"one of {', '.join(SCHEDULES)}")
         for name in ("dimension", "batch_size"):
             self._require(getattr(self, name) >= 1, name, "at least 1")
         for name in (
@@ -93,6 +97,7 @@ PRESETS = {
         loss="max-margin",
         alpha=0.15,
         learning_rate=0.01,
+        schedule="constant",
         batch_size=64,
         optimizer="sgd",
         lambda_words=1e-2,

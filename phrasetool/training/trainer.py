@@ -221,9 +221,17 @@ class Trainer:
                     self.finished = s.iterations == 0
                 yield report
                 continue
+            self._set_learning_rate()
             report = self._co_train(tick) if s.loss == "max-margin" else self._train_jointly(tick)
             self._judge(report.joint_error)
             yield report
+
+    def _set_learning_rate(self) -> None:
+        s = self.settings
+        share = 1.0 if s.schedule == "constant" else 1.0 - (self.iteration - 1) / s.iterations
+        for side in self._sides:
+            for group in side.optimizer.param_groups:
+                group["lr"] = s.learning_rate * share
 
     def _judge(self, error: float) -> None:
         """Stop at a local minimum, keeping the parameters that reached it, or after the last iteration."""

@@ -1,0 +1,1 @@
+"""Word vectors: trained here (word2vec) or loaded from files."""
