@@ -66,3 +66,53 @@ class TableProgress:
     ) -> None:
         if self._bar is not None:
             self._bar.close()
+
+
+class TrainingProgress:
+    """Progress of training: a bar per iteration with both errors, or a line per iteration.
+
+    Args:
+        pairs: pairs in an iteration.
+        pretrain, iterations: how many iterations of each phase there are at most.
+        quiet: show nothing.
+    """
+
+    def __init__(self, pairs: int, pretrain: int, iterations: int, quiet: bool = False) -> None:
+        self._pairs = pairs
+        self._totals = {"pretrain": pretrain, "train": iterations}
+        self._quiet = quiet
+        self._bar: Any = None
+        self._start = time.monotonic()
+        if not quiet and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=pairs * (pretrain + iterations), unit="pair", unit_scale=True, file=sys.stderr)
+
+    def tick(self, pairs: int) -> None:
+        """So many pairs were just seen."""
+        if self._bar is not None:
+            self._bar.update(pairs)
+
+    def report(self, report: Any) -> None:
+        """An iteration is done."""
+        semantic = "" if report.semantic_error is None else f", semantic {report.semantic_error:.4f}"
+        text = (
+            f"{report.phase} {report.iteration}/{self._totals[report.phase]}: "
+            f"reconstruction {report.reconstruction_error:.4f}{semantic}, joint {report.joint_error:.4f}"
+        )
+        now = time.monotonic()
+        rate = self._pairs / max(now - self._start, 1e-9)
+        self._start = now
+        if self._bar is not None:
+            self._bar.set_postfix_str(text)
+        elif not self._quiet:
+            say(f"{text} ({rate:,.0f} pairs a second)")
+
+    def __enter__(self) -> TrainingProgress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()

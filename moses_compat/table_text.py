@@ -312,6 +312,76 @@ def _hash_pairs(
         hashes[line] = h
 
 
+@exact_kernel
+def _find_pairs(
+    text: ByteArray, line_offsets: Int64Array, found: Int64Array, counts: npt.NDArray[np.float64]
+) -> None:
+    """found[line] = source start and end, target start and end; -1 where there is no `|||`."""
+    for line in range(len(counts)):
+        start, end = line_offsets[line], line_offsets[line + 1]
+        while end > start and (text[end - 1] == _LF or text[end - 1] == _CR):
+            end -= 1
+        found[line] = -1
+        counts[line] = 1.0
+        first = _separator(text, start, end)
+        if first < 0:
+            continue
+        second = _separator(text, first + 3, end)
+        found[line, 0] = start
+        found[line, 1] = first
+        found[line, 2] = first + 3
+        found[line, 3] = second if second >= 0 else end
+        if second < 0:
+            continue
+        third = _separator(text, second + 3, end)
+        if third < 0:
+            # A single number is a count; several are the scores of a table without counts.
+            i = second + 3
+        else:
+            fourth = _separator(text, third + 3, end)
+            if fourth < 0:
+                continue
+            i = fourth + 3
+            fifth = _separator(text, i, end)
+            end = fifth if fifth >= 0 else end
+        tokens = 0
+        value = 1.0
+        while i < end:
+            if _is_blank(text[i]):
+                i += 1
+                continue
+            begin = i
+            while i < end and not _is_blank(text[i]):
+                i += 1
+            tokens += 1
+            if _number(text, begin, i) == OK:
+                value = _value(text, begin, i)
+        if tokens == 1 or third >= 0:
+            counts[line] = value
+
+
+def find_pair_fields(text: ByteArray) -> tuple[Int64Array, npt.NDArray[np.float64]]:
+    """Find the pairs of a block of lines; see `pairs` for the form of a line.
+
+    Returns:
+        int64, shape (N, 4): source start and end, target start and end (-1 for a line without `|||`); and the count of
+        each pair, float64, shape (N,).
+    """
+    offsets = _line_offsets(text)
+    found = np.empty((len(offsets) - 1, 4), np.int64)
+    counts = np.empty(len(found), np.float64)
+    _find_pairs(text, offsets, found, counts)
+    return found, counts
+
+
+def _line_offsets(text: ByteArray) -> Int64Array:
+    """Where each line begins, and the end of the text; int64, shape (N + 1,)."""
+    ends = np.flatnonzero(text == _LF) + 1
+    if len(text) and (not len(ends) or ends[-1] != len(text)):
+        ends = np.append(ends, len(text))
+    return np.concatenate([np.zeros(1, np.int64), ends])
+
+
 def tokenise(text: ByteArray, starts: Int64Array, ends: Int64Array, vocabulary: Vocabulary) -> Phrases:
     """The phrases at text[starts[i]:ends[i]] as word ids.
 
@@ -373,13 +443,11 @@ def scan_lines(text: ByteArray, scores: int = -1, columns: Sequence[int] = ()) -
         scores: how many scores a line must have; -1 for any number.
         columns: 0-based score columns whose values are wanted.
     """
-    ends = np.flatnonzero(text == _LF) + 1
-    if len(text) and (not len(ends) or ends[-1] != len(text)):
-        ends = np.append(ends, len(text))
-    lines = len(ends)
+    offsets = _line_offsets(text)
+    lines = len(offsets) - 1
     positions = [np.empty(lines, np.int64) for _ in range(4)]
     scan = LineScan(
-        np.concatenate([np.zeros(1, np.int64), ends]),
+        offsets,
         positions[0],
         positions[1],
         positions[2],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -40,3 +42,151 @@ def cosine(a, b):
     """Cosine; 0 where a vector is zero."""
     norm = math.sqrt(float(a @ a)) * math.sqrt(float(b @ b))
     return float(a @ b) / norm if norm > 0 else 0.0
+
+
+def fnv(text, bits):
+    """FNV-1a."""
+    h, prime = {32: (2166136261, 16777619), 64: (0xCBF29CE484222325, 0x100000001B3)}[bits]
+    for byte in text:
+        h = (h ^ byte) * prime % (1 << bits)
+    return h
+
+
+ESCAPES = {
+    b"&amp;": b"&", b"&#124;": b"|", b"&lt;": b"<", b"&gt;": b">", b"&apos;": b"'", b"&quot;": b'"',
+    b"&#91;": b"[", b"&#93;": b"]", b"&bar;": b"|", b"&bra;": b"[", b"&ket;": b"]",
+}  # fmt: skip
+
+
+def unescape(text):
+    """Moses' escapes undone, once, from left to right."""
+    return re.sub(b"|".join(re.escape(e) for e in ESCAPES), lambda match: ESCAPES[match[0]], text)
+
+
+def tokens(field):
+    return [token for token in re.split(rb"[ \t]+", field) if token]
+
+
+def is_label(token):
+    return len(token) > 2 and token.startswith(b"[") and token.endswith(b"]")
+
+
+def word_id(token, words):
+    """The id of a token: as a whole, else its first factor (a token may begin with a pipe that is a word), else 0."""
+    whole = unescape(token)
+    if whole in words:
+        return words.index(whole)
+    pipe = token.find(b"|", 1)
+    first = unescape(token[:pipe]) if pipe > 0 else None
+    return words.index(first) if first in words else 0
+
+
+def word_ids(field, words):
+    return [word_id(token, words) for token in tokens(field) if not is_label(token)]
+
+
+_NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_INFINITE = re.compile(rb"[+-]?inf", re.IGNORECASE)
+_NAN = re.compile(rb"[+-]?nan", re.IGNORECASE)
+
+
+def number_fault(token):
+    if _NAN.fullmatch(token):
+        return "nan"
+    return "ok" if _NUMBER.fullmatch(token) or _INFINITE.fullmatch(token) else "not a number"
+
+
+@dataclass
+class Line:
+    """One line of a table, as a person would read it."""
+
+    start: int
+    end: int
+    source: bytes | None
+    target: bytes | None
+    fault: str
+    found: int
+    score_end: int
+    values: list
+    pair: bytes | None
+
+
+def parse_line(data, start, end, expected):
+    content = data[start:end].removesuffix(b"\n").removesuffix(b"\r")
+    fields = content.split(b"|||")
+    if len(fields) < 3:
+        source = fields[0] if len(fields) == 2 else None
+        return Line(start, end, source, None, "few fields", len(fields), start + len(content), [], None)
+    pair = fields[0] + b"|||" + fields[1]
+    scores = list(re.finditer(rb"[^ \t]+", fields[2]))
+    faults = [fault for fault in (number_fault(score[0]) for score in scores) if fault != "ok"]
+    fault = faults[0] if faults else "ok"
+    if fault == "ok" and (not scores or (expected >= 0 and len(scores) != expected)):
+        fault = "wrong count"
+    values = [float(score[0]) if number_fault(score[0]) == "ok" else None for score in scores]
+    score_end = start + len(pair) + 3 + (scores[-1].end() if scores else 0)
+    return Line(start, end, fields[0], fields[1], fault, len(scores), score_end, values, pair)
+
+
+def parse_table(data, expected=-1):
+    """The lines of a table, and where its source groups begin (with the end as last)."""
+    lines, position = [], 0
+    while position < len(data):
+        end = data.find(b"\n", position) + 1 or len(data)
+        lines.append(parse_line(data, position, end, expected))
+        position = end
+    groups, key = [], None
+    for i, line in enumerate(lines):
+        if i == 0:
+            groups.append(i)
+        if line.source is None:
+            continue
+        if key is not None and tokens(line.source) != key:
+            groups.append(i)
+        key = tokens(line.source)
+    return lines, [*groups, len(lines)]
+
+
+def group_sources(lines, groups):
+    """The source field of each group: that of its first line with one."""
+    pairs = zip(groups, groups[1:], strict=False)
+    return [next((line.source for line in lines[a:b] if line.source is not None), b"") for a, b in pairs]
+
+
+def first_score_count(data):
+    return next((line.found for line in parse_table(data)[0] if line.fault == "ok"), -1)
+
+
+def cut_columns(data, count):
+    """Remove the last `count` scores of every line of an annotated table."""
+    out = []
+    for line in data.split(b"\n"):
+        fields = line.split(b"|||")
+        if len(fields) > 2:
+            fields[2] = re.sub(rb"( [^ \t\r]+){%d}([ \t\r]*)$" % count, rb"\2", fields[2])
+        out.append(b"|||".join(fields))
+    return b"\n".join(out)
+
+
+def pruned_lines(lines, groups, similarities, opinions, threshold, keep_top, protect):
+    """The numbers of the lines that the rule removes (design, section 4)."""
+    removed = set()
+    for first, last, source in zip(groups, groups[1:], group_sources(lines, groups), strict=False):
+        good = [i for i in range(first, last) if lines[i].fault == "ok"]
+        words = [token for token in tokens(source) if not is_label(token)]
+        protected = protect == "all" or (protect == "words" and len(words) == 1)
+        ranked = sorted(good, key=lambda i: -(float(similarities[i][0]) + float(similarities[i][1])) / 2)
+        best = ranked[:keep_top] if protected else []
+        for i in good:
+            below = float(similarities[i][0]) < threshold and float(similarities[i][1]) < threshold
+            if below and opinions[i] and i not in best:
+                removed.add(i)
+    return removed
+
+
+def similarities(source, target, model):
+    """Both similarities of two phrases (word ids)."""
+    p_s, p_t = rae(source, model.source)[0], rae(target, model.target)[0]
+    if not len(source) or not len(target):
+        return 0.0, 0.0
+    return cosine(transform(p_s, model.source), p_t), cosine(transform(p_t, model.target), p_s)

@@ -72,6 +72,14 @@ class BilingualScorer:
         encoders: tuple[RaeEncoder, RaeEncoder] = self._local.encoders
         return encoders
 
+    def encode_sources(self, phrases: Phrases) -> tuple[FloatArray, FloatArray]:
+        """Source phrases and their transformations into the target space: float32 (N, n), of length one or zero."""
+        return self._encoders()[0].encode(phrases)
+
+    def encode_targets(self, phrases: Phrases) -> tuple[FloatArray, FloatArray]:
+        """Target phrases and their transformations into the source space: float32 (N, n), of length one or zero."""
+        return self._encoders()[1].encode(phrases)
+
     def score_pairs(self, sources: Phrases, targets: Phrases) -> FloatArray:
         """Similarities of the pairs (sources[i], targets[i]); float32, shape (N, 2)."""
         if len(sources) != len(targets):
@@ -79,14 +87,13 @@ class BilingualScorer:
         return self._score(sources, np.arange(len(sources)), targets)
 
     def _score(self, sources: Phrases, source_index: Int64Array, targets: Phrases) -> FloatArray:
-        encode_source, encode_target = self._encoders()
         source_numbers, source_firsts = number_distinct(sources)
         target_numbers, target_firsts = number_distinct(targets)
         return pair_cosines(
             source_numbers[source_index],
             target_numbers,
-            encode_source.encode(sources.select(source_firsts)),
-            encode_target.encode(targets.select(target_firsts)),
+            self.encode_sources(sources.select(source_firsts)),
+            self.encode_targets(targets.select(target_firsts)),
         )
 
     def score(self, block: EntryBlock) -> Scores:

@@ -39,7 +39,7 @@ class TrainingSettings:
     pretrain_iterations: int = 0
     seed: int = 1
     alpha: float = 0.1
-    learning_rate: float = 0.003
+    learning_rate: float = 0.006
     schedule: str = "linear"
     batch_size: int = 512
     optimizer: str = "adam"
@@ -47,7 +47,7 @@ class TrainingSettings:
     lambda_rec: float = 0.0
     lambda_sem: float = 0.0
     margin: float = 1.0
-    temperature: float = 0.07
+    temperature: float = 0.1
     unknown_rate: float = 0.1
     vector_scale: float = 0.3
     weight_scale: float = 0.0
@@ -88,6 +88,14 @@ class TrainingSettings:
     def as_dict(self) -> dict[str, Any]:
         """For `config.json`."""
         return asdict(self)
+
+
+def batch_size_for(pairs: int) -> int:
+    """A batch size that leaves at least some 32 updates in an iteration: a power of two from 32 to 512."""
+    size = 512
+    while size > 32 and pairs < 32 * size:
+        size //= 2
+    return size
 
 
 PRESETS = {

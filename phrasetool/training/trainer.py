@@ -25,8 +25,9 @@ from phrasetool.encoders.rae import RaeParameters
 from phrasetool.encoders.rae_torch import RecursiveAutoencoder
 from phrasetool.errors import DeviceError
 from phrasetool.objectives.in_batch import in_batch_cross_entropy
-from phrasetool.objectives.max_semantic_margin import max_semantic_margin, replace_words
+from phrasetool.objectives.max_semantic_margin import max_semantic_margin
 from phrasetool.phrases import Int64Array, Phrases
+from phrasetool.random_words import replace_words
 from phrasetool.scoring.distinct import number_distinct
 from phrasetool.training.pairs import PhrasePairs
 from phrasetool.training.settings import TrainingSettings
@@ -234,7 +235,13 @@ class Trainer:
                 group["lr"] = s.learning_rate * share
 
     def _judge(self, error: float) -> None:
-        """Stop at a local minimum, keeping the parameters that reached it, or after the last iteration."""
+        """Stop after the last iteration, or at a local minimum with the parameters that reached it.
+
+        With a falling step size a rise is noise of the early, large steps, so there all iterations are done.
+        """
+        self.finished = self.iteration >= self.settings.iterations
+        if self.settings.schedule != "constant":
+            return
         if error > self._last_error and self._best is not None:
             for side, best in zip(self._sides, self._best, strict=True):
                 with torch.no_grad():
@@ -246,7 +253,6 @@ class Trainer:
         self._best = [
             {name: value.detach().clone() for name, value in side.module.named_parameters()} for side in self._sides
         ]
-        self.finished = self.iteration >= self.settings.iterations
 
     def _both(self, work: Callable[[int], First]) -> tuple[First, First]:
         """work(0) and work(1), side by side on CPU."""

@@ -1,0 +1,34 @@
+# Each target works alone on a machine that has Python 3.11 or newer and a C compiler.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint types unit clean
+
+demo: $(VENV)/installed
+	$(BIN)/python examples/demo/demo.py
+
+test: $(VENV)/installed-dev lint types unit
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+
+types: $(VENV)/installed-dev
+	$(BIN)/mypy
+
+unit: $(VENV)/installed-dev
+	$(BIN)/pytest
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@ $(VENV)/installed
+
+clean:
+	rm -rf $(VENV) demo-output

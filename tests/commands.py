@@ -1,0 +1,76 @@
+"""The command line, run in this process or in one of its own; and tables on disk."""
+
+import contextlib
+import gzip
+import io
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+
+@dataclass
+class Outcome:
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def message(self):
+        """The one line on standard error."""
+        lines = self.err.splitlines()
+        assert len(lines) == 1, self.err
+        assert lines[0].startswith("phrasetool: "), self.err
+        assert "Traceback" not in self.err
+        return lines[0]
+
+
+class _Input:
+    def __init__(self, data):
+        self.buffer = io.BytesIO(data)
+
+
+def run_inside(*arguments, stdin=None):
+    """The command line in this process."""
+    from phrasetool_cli.main import main
+
+    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True), io.StringIO()
+    before = sys.stdin
+    try:
+        if stdin is not None:
+            sys.stdin = _Input(stdin)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+    finally:
+        sys.stdin = before
+    return Outcome(end.value.code or 0, out.buffer.getvalue(), err.getvalue())
+
+
+COMMAND = [sys.executable, "-c", "from phrasetool_cli.main import main; main()"]
+
+
+def clean_environment(**changes):
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONUNBUFFERED", "PHRASETOOL_MODEL")}
+    return {**kept, **changes}
+
+
+def run_outside(*arguments, stdin=b"", cwd=None, **changes):
+    """The command line in a process of its own."""
+    done = subprocess.run(
+        [*COMMAND, *map(str, arguments)], input=stdin, capture_output=True, cwd=cwd, env=clean_environment(**changes),
+        timeout=120, check=False,
+    )  # fmt: skip
+    return Outcome(done.returncode, done.stdout, done.stderr.decode())
+
+
+def write(path, data):
+    """Write a table, compressed if its name says so; return the path."""
+    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+    return path
+
+
+def read(path):
+    data = path.read_bytes()
+    return gzip.decompress(data) if path.suffix == ".gz" else data

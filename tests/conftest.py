@@ -1,0 +1,62 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+from phrasetool.encoders.rae import RaeParameters
+from phrasetool.models.brae import Brae
+from phrasetool.models.storage import save_model
+from phrasetool.vocabulary import Vocabulary
+from tests.tables import TABLES
+
+settings.register_profile("tests", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
+
+ROOT = Path(__file__).parent.parent
+SOURCE_WORDS = [b"<unk>", b"das", b"haus", b"ist", b"gr\xfcn", b"nicht", b"&", b"|", b"'s", b'"', b"[", b"]", b"!", b"a"]
+TARGET_WORDS = [b"<unk>", b"the", b"house", b"is", b"green", b"not", b"&", b"|", b"'s", b'"', b"[", b"]", b"!", b"&lt;"]
+
+
+def random_parameters(words, dimension, seed):
+    rng = np.random.default_rng(seed)
+    parameters = RaeParameters.random(rng.normal(size=(words, dimension)).astype(np.float32), rng)
+    arrays = parameters.arrays()
+    for name in ("compose_bias", "reconstruct_bias", "transform_bias"):
+        arrays[name] = rng.normal(0, 0.3, arrays[name].shape).astype(np.float32)
+    return RaeParameters(**arrays)
+
+
+@pytest.fixture(scope="session")
+def model():
+    vocabularies = Vocabulary(SOURCE_WORDS, range(len(SOURCE_WORDS))), Vocabulary(TARGET_WORDS)
+    parameters = random_parameters(len(SOURCE_WORDS), 10, 1), random_parameters(len(TARGET_WORDS), 10, 2)
+    return Brae(*vocabularies, *parameters, {"loss": "none"})
+
+
+@pytest.fixture(scope="session")
+def model_folder(model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model") / "brae"
+    save_model(model, folder)
+    return folder
+
+
+@pytest.fixture(params=sorted(TABLES))
+def table(request):
+    return TABLES[request.param]
+
+
+@pytest.fixture(scope="session")
+def workspace(tmp_path_factory):
+    """A folder that tests of many examples share."""
+    return tmp_path_factory.mktemp("workspace")
+
+
+@pytest.fixture(scope="session")
+def reference():
+    """The folder of a real Moses run."""
+    folder = Path(os.environ.get("PHRASETOOL_REFERENCE", ROOT.parent / "shared/data/multi30k-de-en/moses"))
+    if not (folder / "phrase-table.gz").exists():
+        pytest.skip(f"no reference run in {folder}; name one with PHRASETOOL_REFERENCE")
+    return folder
