@@ -10,7 +10,7 @@ from phrasetool_cli.options import check_outputs, default_model, table_options
 @click.command(short_help="Add similarity columns to a phrase table.")
 @click.argument("table")
 @click.option("-m", "--model", "model_folders", multiple=True, metavar="FOLDER",
-              help="Model folder; may be given several times.  [default: $PHRASETOOL_MODEL, else ./phrasetool-model]")  # fmt: skip
+              help="Model folder; may be repeated.  [default: $PHRASETOOL_MODEL, else ./phrasetool-model]")  # fmt: skip
 @click.option("-o", "--output", metavar="FILE",
               help="Where to write; `-` is standard output.  [default: TABLE.annotated.gz]")  # fmt: skip
 @click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp", show_default=True,

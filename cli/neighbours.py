@@ -57,7 +57,10 @@ def command(
         }
         click.echo(json.dumps({"phrase": text.decode(), "side": side, **found}, indent=2, ensure_ascii=False))
         return
-    for title, list_ in ((f"nearest in the same language ({side})", same), (f"nearest in the {other} language", across)):
+    for title, list_ in (
+        (f"nearest in the same language ({side})", same),
+        (f"nearest in the {other} language", across),
+    ):
         click.echo(title)
         for neighbour in list_:
             click.echo(f"  {neighbour.similarity:6.3f}  {neighbour.text.decode('utf-8', 'replace')}")

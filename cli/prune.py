@@ -72,17 +72,17 @@ class Request:
 @click.option("-t", "--threshold", type=float, metavar="S",
               help="Prune entries whose similarities are BOTH below this (-1 to 1).")  # fmt: skip
 @click.option("--target-size", type=click.FloatRange(0, 1, min_open=True), metavar="SHARE",
-              help="Find the threshold that leaves at most this share of the entries (0.3 = 30 %).  Reads TABLE twice.")  # fmt: skip
+              help="Find the threshold that leaves at most this share of the entries (0.3 = 30 %).")  # fmt: skip
 @click.option("--sweep", type=Sweep(), help="Only print the size of the table at each of these thresholds.")
 @click.option("--keep-top", type=click.IntRange(0), default=10, show_default=True, metavar="K",
               help="Always keep the K best entries of a protected source, by mean similarity.")  # fmt: skip
 @click.option("--protect", type=click.Choice(["all", "words", "none"]), default="all", show_default=True,
-              help="Which sources keep their best K: all; those of one word (no word becomes unknown); none.")  # fmt: skip
+              help="Whose best K stay: all sources, one-word sources (no word becomes unknown), none.")  # fmt: skip
 @click.option("-o", "--output", default="-", metavar="FILE", help="Where to write.  [default: standard output]")
 @click.option("--rejected", metavar="FILE", help="Write the pruned lines here.")
 @click.option("--stats", metavar="FILE", help="Write counts and the signature line here, as JSON.")
 @click.option("--scores", metavar="FILE",
-              help="Similarities in Parquet: used if the file exists (no model needed), else computed and kept there.")  # fmt: skip
+              help="Similarities in Parquet: used if the file exists, else computed and kept there.")  # fmt: skip
 @click.option("--columns", type=Columns(),
               help="Use the similarities in these two score columns of TABLE (source-to-target first).")  # fmt: skip
 @click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp", show_default=True,
@@ -166,15 +166,15 @@ def _run(request: Request, similarities: Similarities, best: KeepBest, scan: Tab
     threshold = request.threshold
     with contextlib.ExitStack() as stack:
         if threshold is None:
-            path = keep or request.scores or stack.enter_context(scratch_scores(request.output))
-            threshold = _find_threshold(request, similarities, best, scan, None if path == request.scores and not keep else path)  # fmt: skip
-            similarities, keep = FileScores(path), None
+            if not isinstance(similarities, FileScores):
+                keep = keep or stack.enter_context(scratch_scores(request.output))
+            threshold = _find_threshold(request, similarities, best, scan, keep)
+            if keep:
+                similarities, keep = FileScores(keep), None
         _prune(request, similarities, best, scan, threshold, keep)
 
 
-def _sweep(
-    request: Request, similarities: Similarities, best: KeepBest, scan: TableScan, keep: str | None
-) -> None:
+def _sweep(request: Request, similarities: Similarities, best: KeepBest, scan: TableScan, keep: str | None) -> None:
     curve = _measure(request, similarities, best, scan, keep)
     click.echo("threshold\tentries\tshare")
     for threshold, survivors in zip(curve.thresholds, curve.survivors.tolist(), strict=True):
@@ -191,7 +191,7 @@ def _find_threshold(
     assert request.target_size is not None
     curve = _measure(request, similarities, best, scan, keep)
     try:
-        threshold = curve.threshold_for(request.target_size)
+        threshold: float = curve.threshold_for(request.target_size)
     except TooSmallError as error:
         raise PhraseToolError(f"{request.table}: {error}; try --protect words or a smaller --keep-top") from error
     if not request.quiet:
@@ -212,9 +212,7 @@ def _measure(request: Request, similarities: Similarities, best: KeepBest, scan:
         TableProgress("measure", source.size(), request.quiet) as progress,
         _score_writer(keep, similarities) as save,
     ):
-        return measure_sizes(
-            source, similarities, best, replace(scan, progress=progress), request.sweep or (), save
-        )
+        return measure_sizes(source, similarities, best, replace(scan, progress=progress), request.sweep or (), save)
 
 
 def _score_writer(path: str | None, similarities: Similarities) -> Any:

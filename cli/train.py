@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 _HYPER_PARAMETERS: list[tuple[str, Any, str]] = [
     ("--dimension", int, "n, the size of every vector.  [50]"),
-    ("--iterations", int, "Passes over the pairs (at most, with a constant step size: then a local minimum ends it).  [25]"),
+    (
+        "--iterations",
+        int,
+        "Passes over the pairs (at most, with a constant step size: then a local minimum ends it).  [25]",
+    ),
     ("--pretrain-iterations", int, "Passes that train each auto-encoder alone first.  [0; max-margin 5]"),
     ("--alpha", float, "Weight of the reconstruction error against the semantic one.  [0.1; max-margin 0.15]"),
     ("--learning-rate", float, "Step size.  [0.006; max-margin 0.01]"),
@@ -52,7 +56,7 @@ def _hyper_parameters(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--encoder", type=click.Choice(["rae"]), default="rae", show_default=True,
               help="How a phrase becomes a vector.")  # fmt: skip
 @click.option("--loss", type=click.Choice(["in-batch", "max-margin"]), default="in-batch", show_default=True,
-              help="in-batch: tell the partner from the other phrases of the batch.  max-margin: the paper's.")  # fmt: skip
+              help="in-batch: tell the partner from others in the batch.  max-margin: the paper's.")  # fmt: skip
 @click.option("--seed", type=int, default=1, show_default=True, help="Fixes everything.")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda or auto.")
 @click.option("--threads", type=click.IntRange(1), default=available_processors, metavar="N",

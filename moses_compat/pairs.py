@@ -96,8 +96,9 @@ def _read_fields(text: ByteArray) -> tuple[_Fields, int, int]:
     """Fields, number of lines, and the first line without a separator (-1 if there is none)."""
     found, counts = find_pair_fields(text)
     faulty = np.flatnonzero(found[:, 1] < 0)
-    columns = [np.ascontiguousarray(column) for column in found.T]
-    return _Fields(text, *columns, counts), len(found), int(faulty[0]) if len(faulty) else -1
+    source_starts, source_ends, target_starts, target_ends = (np.ascontiguousarray(column) for column in found.T)
+    fields = _Fields(text, source_starts, source_ends, target_starts, target_ends, counts)
+    return fields, len(found), int(faulty[0]) if len(faulty) else -1
 
 
 def _join(parts: Sequence[Phrases]) -> Phrases:

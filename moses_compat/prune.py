@@ -68,7 +68,8 @@ class FileScores:
     @property
     def signature(self) -> str:
         """The signature of the model that made them."""
-        return SavedScores(self.path).signature
+        signature: str = SavedScores(self.path).signature
+        return signature
 
 
 Similarities = ModelScores | ColumnScores | FileScores
@@ -170,9 +171,9 @@ def prune_table(
     """
     scorer = _BlockScorer(source, similarities, scan, hashes=save is not None)
 
-    def work(item: tuple[RawBlock, tuple[npt.NDArray[np.uint32], Scores] | None]) -> tuple[
-        _Scored, bytes, bytes, PruneStatistics
-    ]:
+    def work(
+        item: tuple[RawBlock, tuple[npt.NDArray[np.uint32], Scores] | None],
+    ) -> tuple[_Scored, bytes, bytes, PruneStatistics]:
         scored = scorer(item)
         block = scored.block
         fails = criterion.fails(scored.scores)

@@ -117,9 +117,7 @@ def _annotate(
 
 
 @exact_kernel
-def _select(
-    text: ByteArray, line_offsets: npt.NDArray[np.int64], keep: npt.NDArray[np.bool_], out: ByteArray
-) -> int:
+def _select(text: ByteArray, line_offsets: npt.NDArray[np.int64], keep: npt.NDArray[np.bool_], out: ByteArray) -> int:
     position = 0
     lines = len(keep)
     line = 0

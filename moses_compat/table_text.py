@@ -243,9 +243,7 @@ def _scan(
             found[line] = result[1]
             score_ends[line] = result[2]
         keyed = first >= 0
-        if line == 0 or (
-            keyed and (group_start < 0 or not _same_tokens(text, start, first, group_start, group_end))
-        ):
+        if line == 0 or (keyed and (group_start < 0 or not _same_tokens(text, start, first, group_start, group_end))):
             # Lines without a key at the very top join the first group that has one.
             if line == 0 or group_start >= 0:
                 group_offsets[groups] = line
@@ -301,9 +299,7 @@ def _count_words(text: ByteArray, starts: Int64Array, ends: Int64Array, counts: 
 
 
 @exact_kernel
-def _hash_pairs(
-    text: ByteArray, starts: Int64Array, ends: Int64Array, hashes: npt.NDArray[np.uint32]
-) -> None:
+def _hash_pairs(text: ByteArray, starts: Int64Array, ends: Int64Array, hashes: npt.NDArray[np.uint32]) -> None:
     """FNV-1a over source and target as written."""
     for line in range(len(hashes)):
         h = np.uint32(2166136261)
@@ -313,9 +309,7 @@ def _hash_pairs(
 
 
 @exact_kernel
-def _find_pairs(
-    text: ByteArray, line_offsets: Int64Array, found: Int64Array, counts: npt.NDArray[np.float64]
-) -> None:
+def _find_pairs(text: ByteArray, line_offsets: Int64Array, found: Int64Array, counts: npt.NDArray[np.float64]) -> None:
     """found[line] = source start and end, target start and end; -1 where there is no `|||`."""
     for line in range(len(counts)):
         start, end = line_offsets[line], line_offsets[line + 1]

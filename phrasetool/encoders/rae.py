@@ -71,9 +71,7 @@ class RaeParameters:
         return int(self.word_vectors.shape[-1])
 
     @classmethod
-    def random(
-        cls, word_vectors: FloatArray, rng: np.random.Generator, scale: float | None = None
-    ) -> RaeParameters:
+    def random(cls, word_vectors: FloatArray, rng: np.random.Generator, scale: float | None = None) -> RaeParameters:
         """Draw W1, W2, Wl from a normal distribution (section 3.3.3 of the paper); biases are zero.
 
         Args:

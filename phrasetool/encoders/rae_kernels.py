@@ -362,9 +362,7 @@ def build_trees(
                 wanted[n_wanted] = node
                 n_wanted += 1
         compute_products(wanted, n_wanted, vectors, products, packed_compose)
-        n_active = _merge_best(
-            n_active, active, best, offsets, lengths, items, candidates, children, slots, state
-        )
+        n_active = _merge_best(n_active, active, best, offsets, lengths, items, candidates, children, slots, state)
     return lengths
 
 

@@ -134,7 +134,7 @@ class _GreedyCompose(torch.autograd.Function):
             places[row, column] = torch.arange(base, base + len(row), device=device)
             stores.append(fresh)
             bases.append(base)
-        roots = nodes[: batch].clone()
+        roots = nodes[:batch].clone()
         for s in range(steps):
             # Phrases of exactly s + 2 words end with merge s.
             low, high = (active[s + 2] if s + 2 < m else 0), active[s + 1]
@@ -234,6 +234,11 @@ def _pairs_left(active: list[int], merges: int, count: int, device: torch.device
     return left
 
 
+def _apply(function: Any, *arguments: Any) -> tuple[Tensor, Tensor]:
+    """Call an autograd function, which torch leaves untyped."""
+    return cast(tuple[Tensor, Tensor], function.apply(*arguments))
+
+
 class RecursiveAutoencoder(nn.Module):
     """The RAE of one language with its transformation, as a trainable module.
 
@@ -268,12 +273,10 @@ class RecursiveAutoencoder(nn.Module):
         table = self.word_vectors
         shared = (self.compose, self.compose_bias, self.reconstruct, self.reconstruct_bias)
         if table.device.type == "cpu" and table.dtype == torch.float32 and not self.force_torch:
-            return cast(
-                tuple[Tensor, Tensor], GreedyComposeOnCpu.apply(table, *shared, phrases, self._pool)
-            )
+            return _apply(GreedyComposeOnCpu, table, *shared, phrases, self._pool)
         batch = PhraseBatch.from_phrases(phrases, table.device)
         leaves = nn.functional.embedding(batch.words.T, table)
-        roots, errors = cast(tuple[Tensor, Tensor], _GreedyCompose.apply(leaves, *shared, batch.active))
+        roots, errors = _apply(_GreedyCompose, leaves, *shared, batch.active)
         rows = torch.arange(len(phrases), device=table.device)
         if batch.active[0] < len(phrases):
             roots = roots * (rows < batch.active[0])[:, None]

@@ -266,6 +266,7 @@ class GreedyComposeOnCpu(torch.autograd.Function):
         phrases: Phrases,
         pool: WorkspacePool,
     ) -> tuple[Tensor, Tensor]:
+        """Encode, keeping the nodes for the way back."""
         table = word_vectors.detach().numpy()
         n = table.shape[1]
         compose, reconstruct = w1.detach().numpy(), w2.detach().numpy()
@@ -295,9 +296,7 @@ class GreedyComposeOnCpu(torch.autograd.Function):
         )  # fmt: skip
         vectors = np.zeros((len(phrases), n), np.float32)
         errors = np.zeros(len(phrases), np.float32)
-        _collect_roots(
-            space.roots, int(space.state[0]), space.children, space.vectors, space.errors, vectors, errors
-        )
+        _collect_roots(space.roots, int(space.state[0]), space.children, space.vectors, space.errors, vectors, errors)
         context.save_for_backward(word_vectors, w1, w2)
         context.space, context.pool = space, pool
         context.packed = packed_reconstruct, packed_bias
@@ -305,6 +304,7 @@ class GreedyComposeOnCpu(torch.autograd.Function):
 
     @staticmethod
     def backward(context: Any, d_roots: Tensor, d_errors: Tensor) -> Any:  # type: ignore[override]
+        """Gradients of everything that forward was given."""
         word_vectors, w1, w2 = context.saved_tensors
         space: _Workspace = context.space
         n = word_vectors.shape[1]

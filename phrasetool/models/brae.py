@@ -117,13 +117,13 @@ class Brae:
         Raises:
             ModelError: parts are missing, or do not fit together.
         """
-        vocabularies = [Vocabulary.load(folder / f"{side}.vocab") for side in _SIDES]
+        words, other_words = (Vocabulary.load(folder / f"{side}.vocab") for side in _SIDES)
         try:
-            parameters = [
+            source, target = (
                 RaeParameters(**{name: weights[f"{side}.{name}"] for name in RaeParameters.__annotations__})
                 for side in _SIDES
-            ]
-            model = cls(*vocabularies, *parameters, config.get("training", {}))
+            )
+            model = cls(words, other_words, source, target, config.get("training", {}))
         except KeyError as error:
             raise ModelError(f"{folder}: the weights lack {error}") from error
         except ValueError as error:

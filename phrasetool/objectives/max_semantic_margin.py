@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 
-
 def semantic_error(transformed: Tensor, other: Tensor) -> Tensor:
     """E_sem(s|t) = 1/2 ||p_t - f(Wl_s p_s + bl_s)||^2 (Eq. 9).
 

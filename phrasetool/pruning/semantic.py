@@ -39,6 +39,6 @@ class BelowThreshold:
 
 def strength(scores: Scores) -> npt.NDArray[np.float64]:
     """The largest threshold an entry survives: the better of its similarities; infinite without an opinion."""
-    best = scores.similarities.max(axis=1).astype(np.float64)
+    best: npt.NDArray[np.float64] = scores.similarities.max(axis=1).astype(np.float64)
     best[~scores.opinion] = np.inf
     return best

@@ -149,17 +149,17 @@ class Trainer:
 
     def tensors(self) -> dict[str, Tensor]:
         """Every tensor needed to go on: parameters and optimiser state, on CPU."""
-        found = {}
+        found: dict[str, Tensor] = {}
         for name, side in zip(("source", "target"), self._sides, strict=True):
             for key, value in side.module.named_parameters():
                 found[f"{name}.{key}"] = value.detach()
             for index, state in side.optimizer.state_dict()["state"].items():
-                for key, value in state.items():
-                    if value is not None:
-                        found[f"{name}.optimizer.{index}.{key}"] = torch.as_tensor(value)
+                for key, entry in state.items():
+                    if entry is not None:
+                        found[f"{name}.optimizer.{index}.{key}"] = torch.as_tensor(entry)
             if self._best is not None:
-                for key, value in self._best[name == "target"].items():
-                    found[f"{name}.best.{key}"] = value
+                for key, kept in self._best[name == "target"].items():
+                    found[f"{name}.best.{key}"] = kept
         return {name: value.cpu().contiguous() for name, value in found.items()}
 
     def progress(self) -> dict[str, Any]:
@@ -191,7 +191,13 @@ class Trainer:
                     states.setdefault(int(index), {})[entry] = tensor
             side.optimizer.load_state_dict({**side.optimizer.state_dict(), "state": states})
             prefix = f"{name}.best."
-            best.append({key[len(prefix) :]: value.to(self.device) for key, value in tensors.items() if key.startswith(prefix)})  # fmt: skip
+            best.append(
+                {
+                    key[len(prefix) :]: tensor.to(self.device)
+                    for key, tensor in tensors.items()
+                    if key.startswith(prefix)
+                }
+            )
         self._best = best if best[0] else None
         self.phase = progress["phase"]
         self.iteration = progress["iteration"]
@@ -330,9 +336,7 @@ class Trainer:
         """One iteration of step (2)."""
         s = self.settings
         vocabularies = (len(self.pairs.source_vocabulary), len(self.pairs.target_vocabulary))
-        bad = [
-            replace_words(side.phrases, vocabularies[which], self.rng) for which, side in enumerate(self._sides)
-        ]
+        bad = [replace_words(side.phrases, vocabularies[which], self.rng) for which, side in enumerate(self._sides)]
         inputs = [self._with_unknowns(side) for side in self._sides]
         batches = self._batches()
         frozen = self._both(
@@ -401,7 +405,7 @@ class Trainer:
             other = encoded[1 - which][0].detach().requires_grad_()
             sides[which].optimizer.zero_grad()
             losses = in_batch_cross_entropy(sides[which].module.transformed(own), other, excluded, s.temperature)
-            ((1 - s.alpha) * losses.mean()).backward()
+            ((1 - s.alpha) * losses.mean()).backward()  # type: ignore[no-untyped-call]
             assert own.grad is not None
             assert other.grad is not None
             return float(losses.detach().sum()), own.grad, other.grad
@@ -411,7 +415,9 @@ class Trainer:
         def back(which: int) -> None:
             vectors, errors = encoded[which]
             gradient = results[which][1] + results[1 - which][2]
-            torch.autograd.backward([vectors, errors], [gradient, torch.full_like(errors, s.alpha / len(batch))])
+            torch.autograd.backward(
+                [vectors, errors], [gradient, torch.full_like(errors, s.alpha / len(batch))]
+            )
             sides[which].optimizer.step()
 
         self._both(back)

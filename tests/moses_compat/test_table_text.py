@@ -24,8 +24,9 @@ GOOD_NUMBERS = [
 ]  # fmt: skip
 BAD_NUMBERS = [
     b"nan", b"-NaN", b"NAN", b"zero", b"0.1x", b"1e", b"1e+", b".", b"+", b"-", b"--1", b"1.2.3", b"e5", b"0x1p3", b"1,5",
-    b"infinity", b"1_0", b"in", b"0.5\r", b"0-0", b"inx", b"nab", b".inf", b"+.nan", b"1e5.0", b"1-", b"\xb2", b"naninf",
+    b"infinity", b"1_0", b"in", b"0.5\r", b"0-0", b"1e5.0", b"1-", b"\xb2", b"naninf",
 ]  # fmt: skip
+NEARLY_WORDS = [b"inx", b"nab", b"ink", b"nap", b".inf", b"+.nan"]
 BLANKS = [b" ", b" ", b" ", b"  ", b"\t", b" \t "]
 
 
@@ -116,7 +117,7 @@ def test_good_number(token):
     assert scan.columns[0, 0] == pytest.approx(float(token), rel=1e-12)
 
 
-@pytest.mark.parametrize("token", BAD_NUMBERS, ids=repr)
+@pytest.mark.parametrize("token", BAD_NUMBERS + NEARLY_WORDS, ids=repr)
 def test_bad_number(token):
     scan = scan_lines(array(b"a ||| b ||| 1 " + token + b" 1\n"), 3, [0])
     assert FAULTS[scan.faults[0]] == naive.number_fault(token) != "ok"
@@ -130,8 +131,7 @@ def test_value_of_a_number(token):
 
 @pytest.mark.parametrize(
     "token",
-    [b"0e400", b"0e99999999999999999999", b"0." + b"0" * 330 + b"1e331", b"1" * 330 + b"e-330", b"1e-99999999999999999999",
-     b"1." + b"1" * 400, b"1.5e-308"],
+    [b"0e400", b"0." + b"0" * 330 + b"1e331", b"1" * 330 + b"e-330", b"1e-99999999999999999999", b"1." + b"1" * 400],
     ids=lambda token: token[:12].decode(),
 )  # fmt: skip
 def test_value_of_an_extreme_number(token):
@@ -252,15 +252,18 @@ def test_raw_blocks_number_lines_and_keep_groups_whole(data, size):
 def test_blocks_of_moses_tables(table, size):
     lines, groups = naive.parse_table(table)
     borders = {lines[i].start for i in groups[:-1]} if lines else set()
-    starts, at = [], 0
+    at = 0
     for block in raw_blocks(_Pieces(table), size):
-        starts.append(at)
+        assert at in borders
         assert table[at : at + len(block.text)] == block.text.tobytes()
         at += len(block.text)
     assert at == len(table)
-    assert set(starts) <= borders
-    if size < 65 and len(lines) > 40:
-        assert len(starts) > 3
+
+
+def test_blocks_are_about_as_large_as_asked():
+    sizes = [len(block.text) for block in raw_blocks(_Pieces(TABLES["lexicalised"] * 20), 4096)]
+    assert len(sizes) > 10
+    assert max(sizes) < 3 * 4096
 
 
 def test_fault_policy():

@@ -1,0 +1,90 @@
+"""What the benchmarks share: running whole processes, naming the machine, finding the reference data."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+WORK = ROOT / "benchmarks" / "work"
+COMMAND = str(Path(sys.executable).parent / "phrasetool")
+
+
+def reference() -> Path:
+    """The folder of a real Moses run: `phrase-table.gz`, `forced-pairs.gz`; $PHRASETOOL_REFERENCE names another."""
+    default = ROOT.parent / "shared" / "data" / "multi30k-de-en" / "moses"
+    folder = Path(os.environ.get("PHRASETOOL_REFERENCE", default))
+    if not (folder / "phrase-table.gz").is_file():
+        sys.exit(f"{folder}: no phrase-table.gz here; name the reference run with PHRASETOOL_REFERENCE")
+    return folder
+
+
+def machine() -> str:
+    """Processor, cores this process may use, Python."""
+    model = platform.processor() or platform.machine()
+    with open("/proc/cpuinfo") as file:
+        for line in file:
+            if line.startswith("model name"):
+                model = line.partition(":")[2].strip()
+                break
+    return f"{model}, {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}"
+
+
+def run(command: list[str] | str) -> tuple[float, int]:
+    """Run a process (a string through the shell); wall seconds and its peak resident memory in bytes."""
+    shell = isinstance(command, str)
+    start = time.perf_counter()
+    process = subprocess.Popen(command, shell=shell, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    errors = process.stderr.read() if process.stderr else b""
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    seconds = time.perf_counter() - start
+    if process.returncode:
+        sys.exit(f"{command} failed: {errors.decode()}")
+    return seconds, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def alternate(commands: dict[str, list[str] | str], rounds: int) -> dict[str, list[float]]:
+    """Wall seconds of each command, run in turn (machines drift), after one round that is not counted."""
+    times: dict[str, list[float]] = {name: [] for name in commands}
+    for number in range(rounds + 1):
+        for name, command in commands.items():
+            seconds, _ = run(command)
+            if number:
+                times[name].append(seconds)
+    return times
+
+
+def summary(values: list[float]) -> dict[str, float]:
+    """Minimum, median, maximum."""
+    return {
+        "min": round(min(values), 3),
+        "median": round(statistics.median(values), 3),
+        "max": round(max(values), 3),
+    }
+
+
+def report(name: str, figures: dict) -> None:
+    """Print JSON, and keep it in benchmarks/results/."""
+    text = json.dumps({"benchmark": name, "machine": machine(), **figures}, indent=2)
+    print(text)
+    results = ROOT / "benchmarks" / "results"
+    results.mkdir(exist_ok=True)
+    (results / f"{name}.json").write_text(text + "\n")
+
+
+def model() -> str:
+    """A model trained on the reference run's forced-decoding pairs with default settings; made once."""
+    folder = WORK / "model"
+    if not (folder / "config.json").is_file():
+        WORK.mkdir(parents=True, exist_ok=True)
+        subprocess.run([COMMAND, "train", str(reference() / "forced-pairs.gz"), "-o", str(folder), "-q"], check=True)
+    return str(folder)
+
+

@@ -1,0 +1,51 @@
+"""Annotate and prune a real table of 1.1 million entries, against decompressing and compressing it with gzip.
+
+`zcat T | gzip -6` is what a table costs to pass through any filter of a shell pipeline; igzip to igzip -1 is the floor
+for any program that reads and writes gzip.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from measuring import COMMAND, WORK, alternate, model, reference, report, run, summary
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    table, folder = str(reference() / "phrase-table.gz"), model()
+    scores = str(WORK / "scores.parquet")
+    threads = ["--threads", str(options.threads), "-q"]
+    prune = [COMMAND, "prune", table, "--threshold", "0.7", "-o", str(WORK / "pruned.gz"), *threads]
+    run([*prune, "-m", folder, "--scores", scores])
+    igzip = f"{sys.executable} -m isal.igzip"
+    commands: dict[str, list[str] | str] = {
+        "zcat | gzip -6": f"zcat {table} | gzip -6 > /dev/null",
+        "igzip | igzip -1": f"{igzip} -cd {table} | {igzip} -c -1 > /dev/null",
+        "annotate": [COMMAND, "annotate", table, "-m", folder, "-o", str(WORK / "annotated.gz"), *threads],
+        "prune": [*prune, "-m", folder],
+        "prune --scores": [*prune, "--scores", scores],
+    }
+    times = alternate(commands, options.rounds)
+    base = times["zcat | gzip -6"]
+    ratios = {
+        name: summary([a / b for a, b in zip(values, base, strict=True)])
+        for name, values in times.items()
+        if name in ("annotate", "prune", "prune --scores")
+    }
+    report(
+        "table_speed",
+        {
+            "seconds": {name: summary(values) for name, values in times.items()},
+            "ratio to zcat | gzip -6": ratios,
+            "bars": {"annotate": 1.0, "prune": 0.8, "prune --scores": 0.25},
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()
