@@ -11,6 +11,12 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 
+# exp(-2 / temperature), the smallest term there can be, must not vanish in single precision.
+LOWEST_TEMPERATURE = 0.03
+# Keeps the gradient at a zero vector finite.
+_EPSILON = 1e-6
+
+
 def in_batch_cross_entropy(
     transformed: Tensor, other: Tensor, excluded: Tensor | None = None, temperature: float = 0.07
 ) -> Tensor:
@@ -24,8 +30,13 @@ def in_batch_cross_entropy(
 
     Returns:
         The sum of both cross-entropies for each pair, shape (B,).
+
+    Raises:
+        ValueError: the temperature is too low for single precision.
     """
-    cosines = (normalize(transformed) / temperature) @ normalize(other).T
+    if temperature < LOWEST_TEMPERATURE:
+        raise ValueError(f"temperature {temperature} is below {LOWEST_TEMPERATURE}, where exponentials underflow")
+    cosines = (normalize(transformed, eps=_EPSILON) / temperature) @ normalize(other, eps=_EPSILON).T
     # Cosines are at most 1, so this shift keeps every exponential in range, and one of them serves both directions.
     shift = 1.0 / temperature
     exponentials = torch.exp(cosines - shift)

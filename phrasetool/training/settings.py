@@ -62,7 +62,8 @@ class TrainingSettings:
             "iterations", "pretrain_iterations", "lambda_words", "lambda_rec", "lambda_sem", "margin", "weight_scale"
         ):  # fmt: skip
             self._require(getattr(self, name) >= 0, name, "0 or more")
-        for name in ("learning_rate", "temperature", "vector_scale"):
+        self._require(self.temperature >= 0.03, "temperature", "at least 0.03")
+        for name in ("learning_rate", "vector_scale"):
             self._require(getattr(self, name) > 0, name, "more than 0")
         for name in ("alpha", "unknown_rate"):
             self._require(0 <= getattr(self, name) <= 1, name, "between 0 and 1")

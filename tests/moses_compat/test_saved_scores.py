@@ -125,7 +125,6 @@ def test_other_parquet(tmp_path, metadata):
 
 
 def test_damage_anywhere_is_a_data_error(tmp_path):
-
     path = tmp_path / "s"
     write_rows(path, 2000)
     whole = path.read_bytes()
@@ -137,10 +136,3 @@ def test_damage_anywhere_is_a_data_error(tmp_path):
     with pytest.raises(DataError, match=rf"^{path}: "):
         SavedScores(str(path)).take(2000)
 
-
-def test_missing_column(tmp_path):
-    path = str(tmp_path / "s")
-    write_rows(path, 10)
-    pq.write_table(pq.read_table(path).drop_columns(["opinion"]), path)
-    with pytest.raises(DataError, match=rf"^{path}: "):
-        SavedScores(path).take(10)

@@ -1,0 +1,203 @@
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from phrasetool.errors import ModelError, PhraseToolError
+from phrasetool.models.brae import Brae
+from phrasetool.models.storage import load_model, save_model, staged
+from phrasetool.vocabulary import Vocabulary
+from tests.conftest import random_parameters
+
+
+@pytest.fixture
+def copy(model_folder, tmp_path):
+    return shutil.copytree(model_folder, tmp_path / "copy")
+
+
+def edit_config(folder, **changes):
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def edit_weights(folder, change):
+    path = folder / "weights.safetensors"
+    weights = load_file(path)
+    change(weights)
+    save_file({name: np.ascontiguousarray(array) for name, array in weights.items()}, path)
+
+
+def refused(folder, *names):
+    with pytest.raises(ModelError) as error:
+        load_model(folder)
+    message = str(error.value)
+    assert "\n" not in message
+    assert message.startswith(str(folder))
+    for name in names:
+        assert name in message
+    return message
+
+
+def test_round_trip(model, model_folder):
+    again = load_model(str(model_folder))
+    assert again.weights().keys() == model.weights().keys()
+    for name, array in model.weights().items():
+        np.testing.assert_array_equal(again.weights()[name], array)
+    assert again.source_vocabulary.words == model.source_vocabulary.words
+    assert again.source_vocabulary.counts.tolist() == model.source_vocabulary.counts.tolist()
+    assert again.target_vocabulary.words == model.target_vocabulary.words
+    assert again.training == {"loss": "none"}
+    assert again.signature == model.signature
+    assert again.columns == ("brae_st", "brae_ts")
+
+
+def test_files_of_a_folder(model_folder):
+    assert sorted(os.listdir(model_folder)) == ["config.json", "source.vocab", "target.vocab", "weights.safetensors"]
+    config = json.loads((model_folder / "config.json").read_text())
+    assert config["format_version"] == 1
+    assert config["model"] == "brae"
+    assert config["dimension"] == 10
+    assert config["columns"] == ["brae_st", "brae_ts"]
+
+
+def test_same_model_same_bytes(model, model_folder, tmp_path):
+    save_model(model, tmp_path / "again")
+    for name in os.listdir(model_folder):
+        assert (tmp_path / "again" / name).read_bytes() == (model_folder / name).read_bytes()
+
+
+def test_identity_tells_models_apart(model):
+    parts = [model.source_vocabulary, model.target_vocabulary, model.source, model.target]
+    assert Brae(*parts).identity == model.identity
+    words = [*model.source_vocabulary.words[:-1], b"other"]
+    other_words = Brae(Vocabulary(words), *parts[1:])
+    other_weights = Brae(*parts[:3], random_parameters(len(model.target_vocabulary), 10, 99))
+    assert len({model.identity, other_words.identity, other_weights.identity}) == 3
+    assert len(model.identity) == 8
+
+
+def test_saving_over_a_model_keeps_other_files(model, copy):
+    (copy / "training.jsonl").write_text("{}\n")
+    (copy / "weights.safetensors").write_bytes(b"broken")
+    save_model(model, copy)
+    assert (copy / "training.jsonl").read_text() == "{}\n"
+    assert load_model(copy).identity == model.identity
+
+
+def test_missing_folder(tmp_path):
+    assert "no such model folder" in refused(tmp_path / "none")
+
+
+def test_file_instead_of_a_folder(tmp_path):
+    (tmp_path / "file").write_text("x")
+    refused(tmp_path / "file")
+
+
+@pytest.mark.parametrize("name", ["config.json", "source.vocab", "target.vocab", "weights.safetensors"])
+def test_missing_file(copy, name):
+    (copy / name).unlink()
+    refused(copy, name)
+
+
+@pytest.mark.parametrize("name", ["config.json", "source.vocab", "target.vocab", "weights.safetensors"])
+@pytest.mark.parametrize("share", [0, 0.3, 0.95])
+def test_truncated_file(copy, name, share):
+    data = (copy / name).read_bytes()
+    (copy / name).write_bytes(data[: int(len(data) * share)])
+    refused(copy)
+
+
+@pytest.mark.parametrize("name", ["config.json", "source.vocab", "target.vocab", "weights.safetensors"])
+@pytest.mark.parametrize("data", [b"\xff\xfe\x00rubbish", b"\x80\x04\x95pickle.", b"[]"])
+def test_rubbish(copy, name, data):
+    (copy / name).write_bytes(data)
+    refused(copy, name)
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None, [1]])
+def test_other_format_version(copy, version):
+    edit_config(copy, format_version=version)
+    message = refused(copy, "config.json")
+    assert f"{version!r}" in message
+    assert "reads version 1" in message
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"model": "siamese"}, {"model": None}, {"model": ["brae"]}, {"dimension": 11}, {"dimension": "10"}, {"training": 5}],
+    ids=str,
+)
+def test_config_that_does_not_fit(copy, changes):
+    edit_config(copy, **changes)
+    refused(copy, "config.json")
+
+
+def transpose(name):
+    return lambda weights: weights.update({name: weights[name].T})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        transpose("source.compose"),
+        transpose("target.reconstruct"),
+        transpose("source.word_vectors"),
+        lambda weights: weights.pop("target.transform_bias"),
+        lambda weights: weights.update({"source.compose": weights["source.reconstruct"]}),
+        lambda weights: weights.update({"source.compose": weights["source.compose"].astype(np.float64)}),
+        lambda weights: weights.update({"source.compose": weights["source.compose"].astype(np.float16)}),
+        lambda weights: weights.update({"source.transform": weights["source.transform"] * np.float32(np.nan)}),
+        lambda weights: weights.update({"source.word_vectors": weights["source.word_vectors"][:-1]}),
+        lambda weights: weights.update({"source.word_vectors": np.zeros((0, 10), np.float32)}),
+        lambda weights: weights.update({"target.word_vectors": np.float32(1.0).reshape(())}),
+    ],
+    ids=["W1", "W2", "L", "missing", "swapped", "float64", "float16", "NaN", "short", "none", "scalar"],
+)
+def test_weights_that_do_not_fit(copy, change):
+    edit_weights(copy, change)
+    refused(copy)
+
+
+def test_vocabulary_of_another_size(copy):
+    with (copy / "target.vocab").open("ab") as file:
+        file.write(b"more\t1\n")
+    message = refused(copy)
+    assert "14 target word vectors for 15 words" in message
+
+
+def test_sides_swapped(copy):
+    (copy / "source.vocab").write_bytes(b"<unk>\t0\na\t1\n")
+    refused(copy)
+
+
+def test_parts_must_fit(model):
+    with pytest.raises(ValueError, match="dimension"):
+        Brae(model.source_vocabulary, model.target_vocabulary, model.source, random_parameters(14, 4, 0))
+    with pytest.raises(ValueError, match="word vectors"):
+        Brae(model.source_vocabulary, Vocabulary([b"<unk>"]), model.source, model.target)
+
+
+def test_folder_that_cannot_be_made(model, tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(PhraseToolError, match="file"):
+        save_model(model, tmp_path / "file")
+    with pytest.raises(PhraseToolError, match="file"):
+        save_model(model, tmp_path / "file" / "model")
+
+
+def test_a_save_that_dies_leaves_the_old_model(model, copy):
+    with pytest.raises(KeyboardInterrupt), staged(copy) as stage:
+        (stage / "weights.safetensors").write_bytes(b"half")
+        raise KeyboardInterrupt
+    assert sorted(os.listdir(copy)) == ["config.json", "source.vocab", "target.vocab", "weights.safetensors"]
+    assert load_model(copy).identity == model.identity
+
+
+def test_a_first_save_that_dies_leaves_no_model(model, tmp_path):
+    with pytest.raises(KeyboardInterrupt), staged(tmp_path / "new") as stage:
+        model.save_vocabularies(stage)
+        raise KeyboardInterrupt
+    assert not list((tmp_path / "new").iterdir())

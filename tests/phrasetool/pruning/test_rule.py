@@ -1,0 +1,144 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phrasetool.pruning.selection import KeepBest
+from phrasetool.pruning.semantic import BelowThreshold, strength
+from phrasetool.pruning.sizes import SizeCurve, TooSmallError
+from phrasetool.pruning.statistics import PruneStatistics
+from phrasetool.scoring.scorer import Scores
+
+FEW = st.sampled_from([-1.0, -0.5, 0.0, 0.25, 0.5, 0.5000001, 1.0])
+
+
+@st.composite
+def scored_groups(draw):
+    """Groups of entries with many exact ties."""
+    sizes = draw(st.lists(st.integers(1, 14), max_size=6))
+    n = sum(sizes)
+    similarities = np.array(draw(st.lists(st.tuples(FEW, FEW), min_size=n, max_size=n)), np.float32).reshape(n, 2)
+    faulty = np.array(draw(st.lists(st.sampled_from([False] * 5 + [True]), min_size=n, max_size=n)), np.bool_)
+    opinion = np.array(draw(st.lists(st.sampled_from([True] * 4 + [False]), min_size=n, max_size=n)), np.bool_)
+    lengths = draw(st.lists(st.integers(0, 3), min_size=len(sizes), max_size=len(sizes)))
+    return sizes, lengths, similarities, faulty, opinion & ~faulty
+
+
+class Block(SimpleNamespace):
+    def __len__(self):
+        return len(self.faulty)
+
+
+@settings(max_examples=200)
+@given(scored_groups(), st.sampled_from([0, 1, 3, 10]), st.sampled_from(["all", "words", "none"]), FEW)
+def test_rule_agrees_with_naive(groups, k, protect, threshold):
+    sizes, lengths, similarities, faulty, opinion = groups
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    block = Block(group_offsets=offsets, source_lengths=np.array(lengths, np.int64), faulty=faulty)
+    scores = Scores(similarities, opinion)
+    removed = BelowThreshold(threshold).fails(scores) & ~KeepBest(k, protect).marks(block, scores)
+    expected = set()
+    for group, (first, last) in enumerate(zip(offsets, offsets[1:], strict=False)):
+        good = [i for i in range(first, last) if not faulty[i]]
+        ranked = sorted(good, key=lambda i: -(float(similarities[i, 0]) + float(similarities[i, 1])))
+        shielded = protect == "all" or (protect == "words" and lengths[group] == 1)
+        for i in good:
+            below = similarities[i, 0] < threshold and similarities[i, 1] < threshold
+            if opinion[i] and below and not (shielded and i in ranked[:k]):
+                expected.add(i)
+    assert set(np.flatnonzero(removed).tolist()) == expected
+
+
+def test_both_similarities_must_be_below():
+    scores = Scores(np.array([[0.4, 0.6], [0.6, 0.4], [0.4, 0.4], [0.5, 0.5]], np.float32), np.ones(4, np.bool_))
+    assert BelowThreshold(0.5).fails(scores).tolist() == [False, False, True, False]
+    np.testing.assert_allclose(strength(scores), [0.6, 0.6, 0.4, 0.5], rtol=1e-7)
+    silent = Scores(scores.similarities, np.zeros(4, np.bool_))
+    assert not BelowThreshold(2.0).fails(silent).any()
+    assert np.isinf(strength(silent)).all()
+
+
+def test_ties_are_kept_in_table_order():
+    block = Block(group_offsets=np.array([0, 40]), source_lengths=np.array([1]), faulty=np.zeros(40, np.bool_))
+    scores = Scores(np.full((40, 2), 0.25, np.float32), np.ones(40, np.bool_))
+    for k in (1, 10, 39, 40, 100):
+        assert np.flatnonzero(KeepBest(k).marks(block, scores)).tolist() == list(range(min(k, 40)))
+
+
+@pytest.mark.parametrize(("k", "protect", "message"), [(-1, "all", "best -1"), (1, "some", "unknown protection")])
+def test_rules_that_make_no_sense(k, protect, message):
+    with pytest.raises(ValueError, match=message):
+        KeepBest(k, protect)
+    with pytest.raises(ValueError, match="not a number"):
+        BelowThreshold(float("nan"))
+
+
+STRENGTHS = st.lists(st.one_of(st.floats(-1, 1, width=32), st.just(float("inf"))), max_size=60)
+
+
+@given(STRENGTHS, st.lists(st.floats(-1, 1), max_size=5))
+def test_sweep_counts_are_exact(strengths, thresholds):
+    curve = SizeCurve([*thresholds, *strengths[:3]])
+    for start in range(0, len(strengths), 7):
+        curve.add(np.array(strengths[start : start + 7], np.float64))
+    assert curve.entries == len(strengths)
+    for threshold, count in zip(curve.thresholds, curve.survivors, strict=True):
+        assert count == sum(s >= threshold for s in strengths)
+
+
+@settings(max_examples=150)
+@given(STRENGTHS, st.floats(0.01, 1))
+def test_threshold_for_a_size(strengths, fraction):
+    curve = SizeCurve()
+    curve.add(np.array(strengths, np.float64))
+    immortal = sum(s == float("inf") for s in strengths)
+    if strengths and immortal / len(strengths) > fraction:
+        with pytest.raises(TooSmallError, match=rf"^{immortal} of {len(strengths)} entries"):
+            curve.threshold_for(fraction)
+        return
+    threshold = curve.threshold_for(fraction)
+    left = sum(s >= threshold for s in strengths)
+    assert not strengths or left / len(strengths) <= fraction
+    # Any threshold lower by more than a millionth leaves too many, or all are left.
+    more = sum(s >= threshold - 2e-6 for s in strengths)
+    assert left == len(strengths) or more / len(strengths) > fraction
+
+
+@pytest.mark.parametrize(("entries", "fraction", "left"), [(100, 0.29, 29), (100, 0.3, 30), (10, 0.7, 7), (3, 0.5, 1)])
+def test_share_that_is_met_exactly(entries, fraction, left):
+    strengths = np.linspace(-0.9, 0.9, entries)
+    curve = SizeCurve()
+    curve.add(strengths)
+    assert int((strengths >= curve.threshold_for(fraction)).sum()) == left
+
+
+
+def test_statistics_add_up():
+    total = PruneStatistics()
+    lengths = np.array([1, 1, 2, 7, 8, 9, 30, 0])
+    keep = np.array([1, 0, 1, 1, 0, 1, 1, 1], np.bool_)
+    for _ in range(2):
+        part = PruneStatistics(8, 5, 6, {"a": 1, "b": 1}, 3, 2, 0, 0)
+        part.count_lengths(lengths, keep)
+        total += part
+    report = total.as_dict("model:x")
+    assert report["schema_version"] == 1
+    assert report["signature"] == "model:x"
+    assert (report["entries"], report["sources"], report["kept"]) == (16, 10, 12)
+    assert report["kept_share"] == 0.75
+    assert report["removed"] == {"a": 2, "b": 2}
+    assert report["protected_by_best_k"] == 6
+    assert report["without_opinion"] == 4
+    assert report["by_source_length"] == {
+        "0": {"entries": 2, "kept": 2},
+        "1": {"entries": 4, "kept": 2},
+        "2": {"entries": 2, "kept": 2},
+        "7": {"entries": 2, "kept": 2},
+        "8+": {"entries": 6, "kept": 4},
+    }
+
+
+def test_statistics_of_nothing():
+    assert PruneStatistics().as_dict("")["kept_share"] == 1.0

@@ -1,0 +1,132 @@
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moses_compat.table_text import TableParser
+from phrasetool.phrases import Phrases
+from phrasetool.scoring.cosine import pair_cosines
+from phrasetool.scoring.distinct import number_distinct
+from phrasetool.scoring.scorer import BilingualScorer, has_known_word
+from tests import naive
+from tests.conftest import SOURCE_WORDS, TARGET_WORDS, random_parameters
+from tests.tables import FAULTY, TABLES
+
+PHRASES = st.lists(st.lists(st.integers(0, 4), max_size=4), max_size=30)
+
+
+@given(PHRASES)
+def test_number_distinct(lists):
+    numbers, firsts = number_distinct(Phrases.from_lists(lists))
+    seen = []
+    for phrase in lists:
+        if phrase not in seen:
+            seen.append(phrase)
+    assert numbers.tolist() == [seen.index(phrase) for phrase in lists]
+    assert firsts.tolist() == [lists.index(phrase) for phrase in seen]
+
+
+@given(PHRASES)
+def test_has_known_word(lists):
+    known = has_known_word(Phrases.from_lists(lists))
+    assert known.tolist() == [any(phrase) for phrase in lists]
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 10, 50])
+def test_pair_cosines_agree_with_naive(n):
+    rng = np.random.default_rng(n)
+
+    def vectors(count):
+        rows = rng.normal(size=(count, n)).astype(np.float32)
+        rows[0] = 0
+        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30).astype(np.float32)
+
+    source, target = (vectors(6), vectors(6)), (vectors(8), vectors(8))
+    s, t = rng.integers(0, 6, 40), rng.integers(0, 8, 40)
+    found = pair_cosines(s, t, source, target)
+    assert found.dtype == np.float32
+    for i in range(40):
+        expected = [naive.cosine(source[1][s[i]], target[0][t[i]]), naive.cosine(target[1][t[i]], source[0][s[i]])]
+        np.testing.assert_allclose(found[i], expected, atol=1e-6)
+    assert np.abs(found).max() <= 1
+
+
+def test_pair_cosines_check_their_arguments():
+    v = np.zeros((2, 3), np.float32)
+    index = np.zeros(2, np.int64)
+    with pytest.raises(ValueError, match="float32"):
+        pair_cosines(index, index, (v, v), (v, v.astype(np.float64)))
+    with pytest.raises(ValueError, match="one dimension"):
+        pair_cosines(index, index, (v, v), (v, v[:, :2]))
+    with pytest.raises(ValueError, match="2 source and 1 target"):
+        pair_cosines(index, index[:1], (v, v), (v, v))
+    for bad in (-1, 2):
+        with pytest.raises(ValueError, match="outside"):
+            pair_cosines(index, np.array([0, bad]), (v, v), (v, v))
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(*[st.lists(st.integers(0, 12), max_size=3)] * 2), max_size=12))
+def test_score_pairs_agrees_with_naive(model, pairs):
+    found = model.scorer().score_pairs(*(Phrases.from_lists([pair[side] for pair in pairs]) for side in (0, 1)))
+    assert found.shape == (len(pairs), 2)
+    for pair, similarities in zip(pairs, found, strict=True):
+        np.testing.assert_allclose(similarities, naive.similarities(*pair, model), atol=1e-5)
+
+
+def parse(model, data, scores):
+    return TableParser(model.source_vocabulary, model.target_vocabulary, scores)(0, 0, np.frombuffer(data, np.uint8))[0]
+
+
+def test_score_of_moses_tables(model, table):
+    expected = naive.first_score_count(table)
+    lines, groups = naive.parse_table(table, expected)
+    scores = model.scorer().score(parse(model, table, expected))
+    keys = [key for key, a, b in zip(naive.group_sources(lines, groups), groups, groups[1:], strict=False)
+            for _ in range(a, b)] if lines else []  # fmt: skip
+    for i, (key, line) in enumerate(zip(keys, lines, strict=True)):
+        source, target = naive.word_ids(key, SOURCE_WORDS), naive.word_ids(line.target, TARGET_WORDS)
+        assert scores.opinion[i] == (any(source) and any(target))
+        # Longer phrases may be built along another tree where two merges are equally good up to rounding.
+        if max(len(source), len(target)) <= 2:
+            np.testing.assert_allclose(scores.similarities[i], naive.similarities(source, target, model), atol=1e-5)
+
+
+def test_faulty_entries_have_no_similarity_and_no_opinion(model):
+    block = parse(model, FAULTY, 2)
+    scores = model.scorer().score(block)
+    assert not scores.similarities[block.faulty].any()
+    assert not scores.opinion[block.faulty].any()
+    assert scores.similarities[~block.faulty].all()
+
+
+def test_known_words_by_chance_do_not_matter_to_unknown_ones(model):
+    block = parse(model, b"xx yy ||| the ||| 1\nxx das ||| the ||| 1\ndas ||| qq ||| 1\ndas |||  ||| 1\n", 1)
+    scores = model.scorer().score(block)
+    assert scores.opinion.tolist() == [False, True, False, False]
+    assert scores.similarities[0].any()
+    assert scores.similarities[3].tolist() == [0, 0]
+
+
+def test_capacity_and_threads_do_not_change_a_bit(model):
+    block = parse(model, TABLES["seven fields"], 4)
+    expected = model.scorer().score(block).similarities.tobytes()
+    small = BilingualScorer(model.source, model.target, node_capacity=1)
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(small.score(block).similarities.tobytes())) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 4
+
+
+def test_parameters_and_pairs_must_fit(model):
+    with pytest.raises(ValueError, match="dimensions differ"):
+        BilingualScorer(model.source, random_parameters(5, 4, 0))
+    with pytest.raises(ValueError, match="1 sources and 2 targets"):
+        model.scorer().score_pairs(Phrases.from_lists([[1]]), Phrases.from_lists([[1], [2]]))

@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phrasetool.phrases import Phrases
+
+LISTS = st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=12)
+
+
+def as_lists(phrases):
+    return [phrase.tolist() for phrase in phrases]
+
+
+@given(LISTS)
+def test_lists(lists):
+    phrases = Phrases.from_lists(lists)
+    assert len(phrases) == len(lists)
+    assert as_lists(phrases) == lists
+    assert phrases.lengths.tolist() == [len(phrase) for phrase in lists]
+    assert phrases.words.dtype == np.int32
+    assert phrases.offsets.dtype == np.int64
+
+
+@given(LISTS, st.data())
+def test_select(lists, data):
+    phrases = Phrases.from_lists(lists)
+    most = len(lists) - 1
+    index = data.draw(st.lists(st.integers(0, most), max_size=20)) if lists else []
+    assert as_lists(phrases.select(np.array(index, np.int64))) == [lists[i] for i in index]
+    mask = data.draw(st.lists(st.booleans(), min_size=len(lists), max_size=len(lists)))
+    chosen = phrases.select(np.array(mask, np.bool_))
+    assert as_lists(chosen) == [phrase for phrase, kept in zip(lists, mask, strict=True) if kept]
+    assert chosen.offsets[0] == 0
+
+
+@given(LISTS, st.integers(0, 8), st.integers(-1, 3))
+def test_padded(lists, length, fill):
+    phrases = Phrases.from_lists(lists)
+    if any(len(phrase) > length for phrase in lists):
+        with pytest.raises(ValueError, match="more than"):
+            phrases.padded(length, fill)
+    else:
+        matrix = phrases.padded(length, fill)
+        assert matrix.shape == (len(lists), length)
+        assert matrix.tolist() == [phrase + [fill] * (length - len(phrase)) for phrase in lists]

@@ -1,0 +1,121 @@
+import threading
+
+import pytest
+
+from phrasetool.pipeline import run
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_results_are_in_order(threads):
+    last = threading.Event()
+
+    def work(block):
+        # The first block ends after the second has ended, if a second thread is there to do it.
+        if block == 0 and threads > 1:
+            assert last.wait(30)
+        if block == 1:
+            last.set()
+        return block * 10
+
+    assert list(run(range(50), work, threads)) == [block * 10 for block in range(50)]
+    assert list(run([], work, threads)) == []
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_no_more_blocks_under_way_than_allowed(threads):
+    gate = threading.Event()
+    taken = []
+
+    def blocks():
+        for block in range(100):
+            taken.append(block)
+            if len(taken) > 2 * threads:
+                gate.set()
+            yield block
+
+    def work(block):
+        assert gate.wait(30)
+        return block
+
+    results = run(blocks(), work, threads)
+    assert next(results) == 0
+    assert len(taken) == 2 * threads + 1
+    done = 1
+    for result in results:
+        assert result == done
+        done += 1
+        assert len(taken) - done <= 2 * threads + 1
+    assert done == 100
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_exception_of_the_work_stops_everything(threads):
+    taken, worked = [], []
+
+    def blocks():
+        for block in range(1000):
+            taken.append(block)
+            yield block
+
+    def work(block):
+        if block == 3:
+            raise ZeroDivisionError("three")
+        worked.append(block)
+        return block
+
+    results = []
+    with pytest.raises(ZeroDivisionError, match="three"):
+        results.extend(run(blocks(), work, threads))
+    # What came before the failure was handed out, in order; what came after was not.
+    assert len(taken) <= 3 + 2 * threads + 2
+    assert max(worked, default=0) < len(taken)
+
+
+def test_results_before_an_exception_are_delivered():
+    def work(block):
+        if block == 3:
+            raise ZeroDivisionError
+        return block
+
+    delivered = []
+    with pytest.raises(ZeroDivisionError):
+        for result in run(range(10), work, 2):
+            delivered.append(result)
+    assert delivered == [0, 1, 2]
+
+
+def test_an_exception_of_the_blocks_stops_everything():
+    def blocks():
+        yield 0
+        yield 1
+        raise OSError("broken")
+
+    with pytest.raises(OSError, match="broken"):
+        list(run(blocks(), lambda block: block, 2))
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("phrasetool")]
+
+
+def test_closing_early_gives_up_blocks_not_begun():
+    begun = []
+    closed = threading.Event()
+
+    def blocks():
+        try:
+            yield from range(1000)
+        finally:
+            closed.set()
+
+    def work(block):
+        begun.append(block)
+        return block
+
+    results = run(blocks(), work, 2)
+    assert next(results) == 0
+    results.close()
+    assert len(begun) <= 6
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("phrasetool")]
+
+
+def test_no_threads():
+    with pytest.raises(ValueError, match="0 threads"):
+        list(run([1], lambda block: block, 0))
