@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from phrasetool_cli.options import check_outputs, default_model, table_options
+from phrasetool_cli.options import check_outputs, default_model, table_options, without_scipy
 
 
 @click.command(short_help="Add similarity columns to a phrase table.")
@@ -17,6 +17,7 @@ from phrasetool_cli.options import check_outputs, default_model, table_options
               help="How a similarity s is written: exp(s - 1), (1 + s)/2, or s.  Moses takes the logarithm of every "
                    "score, so only the first two are for Moses.")  # fmt: skip
 @table_options
+@without_scipy()
 def command(
     table: str,
     model_folders: tuple[str, ...],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
@@ -64,6 +66,19 @@ def table_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for decorator in reversed(decorators):
         function = decorator(function)
     return function
+
+
+@contextlib.contextmanager
+def without_scipy() -> Iterator[None]:
+    """Keep numba from importing SciPy, a tenth of a second, in search of a BLAS that no kernel of ours uses."""
+    if "scipy" in sys.modules:
+        yield
+        return
+    sys.modules["scipy"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["scipy"]
 
 
 def check_outputs(inputs: list[str], outputs: list[str | None]) -> None:

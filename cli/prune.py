@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.options import check_outputs, default_model, model_option, table_options
+from phrasetool_cli.options import check_outputs, default_model, model_option, table_options, without_scipy
 
 if TYPE_CHECKING:
     from moses_compat.prune import Similarities, TableScan
@@ -88,6 +88,7 @@ class Request:
 @click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp", show_default=True,
               help="How the similarities in --columns were written (see annotate).")  # fmt: skip
 @table_options
+@without_scipy()
 def command(
     table: str,
     model_folder: str | None,

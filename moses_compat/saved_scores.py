@@ -95,9 +95,9 @@ class SavedScores:
         self.path = path
         try:
             self._file = pq.ParquetFile(path)
-        except OSError as error:
-            raise DataError(path, f"cannot read: {error}") from error
-        except pa.ArrowInvalid as error:
+        except FileNotFoundError as error:
+            raise DataError(path, "no such file") from error
+        except (OSError, pa.ArrowException) as error:
             raise DataError(path, f"not a file of saved similarities ({error})") from error
         metadata = self._file.schema_arrow.metadata or {}
         if metadata.get(b"phrasetool_schema") != SCHEMA_VERSION.encode():
@@ -108,11 +108,18 @@ class SavedScores:
         self._pending: list[pa.RecordBatch] = []
 
     def take(self, count: int) -> tuple[npt.NDArray[np.uint32], Scores]:
-        """The next `count` rows (fewer at the end): fingerprints and scores."""
+        """The next `count` rows (fewer at the end): fingerprints and scores.
+
+        Raises:
+            DataError: the file is damaged.
+        """
         have = sum(batch.num_rows for batch in self._pending)
-        while have < count and (batch := next(self._batches, None)) is not None:
-            self._pending.append(batch)
-            have += batch.num_rows
+        try:
+            while have < count and (batch := next(self._batches, None)) is not None:
+                self._pending.append(batch)
+                have += batch.num_rows
+        except (OSError, pa.ArrowException) as error:
+            raise DataError(self.path, f"the file is damaged ({error})") from error
         table = pa.Table.from_batches(self._pending, self._file.schema_arrow)
         taken, rest = table.slice(0, count), table.slice(count)
         self._pending = rest.to_batches()

@@ -15,7 +15,6 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
@@ -49,6 +48,23 @@ def compress(data: bytes | ByteArray) -> bytes:
     return packed
 
 
+class _Headed(io.RawIOBase):
+    """A stream of which the first bytes were read already (a pipe cannot be wound back)."""
+
+    def __init__(self, head: bytes, rest: io.BufferedReader) -> None:
+        self._head = head
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._head or self._rest.read1(len(buffer))
+        self._head = b""
+        buffer[: len(data)] = data
+        return len(data)
+
+
 class Input:
     """A table or corpus opened for reading, decompressed if it is gzip (told by its content, not its name).
 
@@ -63,14 +79,15 @@ class Input:
         self.path = path
         self.name = display_name(path)
         try:
-            raw: Any = sys.stdin.buffer if path == STANDARD else open(path, "rb")  # noqa: SIM115
-            self._raw: io.BufferedReader = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
-            head = self._raw.peek(2)[:2]
+            self._raw: Any = sys.stdin.buffer if path == STANDARD else open(path, "rb")  # noqa: SIM115
+            head = self._raw.read(len(GZIP_MAGIC))
         except OSError as error:
             raise DataError(self.name, error.strerror or str(error)) from error
         if not head and is_gzip_name(path):
+            self.close()
             raise DataError(self.name, "the file has 0 bytes; expected gzip data")
-        self._stream: BinaryIO = igzip.GzipFile(fileobj=self._raw) if head == GZIP_MAGIC else self._raw
+        whole = io.BufferedReader(_Headed(head, self._raw), 1 << 17)
+        self._stream: Any = igzip.GzipFile(fileobj=whole) if head == GZIP_MAGIC else whole
 
     def read(self, size: int) -> bytes:
         """Read up to `size` bytes; fewer only at the end.
@@ -101,7 +118,7 @@ class Input:
     def position(self) -> int:
         """Bytes of the file (compressed, if it is) consumed so far; 0 for a pipe."""
         try:
-            return self._raw.tell()
+            return int(self._raw.tell())
         except OSError:
             return 0
 
@@ -235,4 +252,4 @@ def same_file(first: str, second: str) -> bool:
     try:
         return os.path.samefile(first, second)
     except OSError:
-        return Path(first).absolute() == Path(second).absolute()
+        return os.path.realpath(first) == os.path.realpath(second)

@@ -32,6 +32,8 @@ _PLUS = np.uint8(ord("+"))
 _MINUS = np.uint8(ord("-"))
 _POINT = np.uint8(ord("."))
 _LOWER = np.uint8(32)
+_A = np.uint8(ord("a"))
+_F = np.uint8(ord("f"))
 _E = np.uint8(ord("e"))
 _I = np.uint8(ord("i"))
 _N = np.uint8(ord("n"))
@@ -94,8 +96,14 @@ def last_group_start(text: ByteArray) -> int:
 
 
 @exact_kernel
-def _letters(text: ByteArray, start: int, end: int, first: int, second: int) -> bool:
-    return end - start == 3 and text[start] | _LOWER == first and text[start + 1] | _LOWER == second
+def _letters(text: ByteArray, start: int, end: int, first: int, second: int, third: int) -> bool:
+    """Whether a token is these three letters, in either case."""
+    return (
+        end - start == 3
+        and text[start] | _LOWER == first
+        and text[start + 1] | _LOWER == second
+        and text[start + 2] | _LOWER == third
+    )
 
 
 @exact_kernel
@@ -105,6 +113,7 @@ def _number(text: ByteArray, start: int, end: int) -> int:
     if i < end and (text[i] == _PLUS or text[i] == _MINUS):
         i += 1
     digits = 0
+    letters = i
     while i < end and _ZERO <= text[i] <= _NINE:
         digits += 1
         i += 1
@@ -114,9 +123,9 @@ def _number(text: ByteArray, start: int, end: int) -> int:
             digits += 1
             i += 1
     if digits == 0:
-        if _letters(text, i, end, _N, np.uint8(ord("a"))):
+        if _letters(text, letters, end, _N, _A, _N):
             return IS_NAN
-        return OK if _letters(text, i, end, _I, _N) else NOT_A_NUMBER
+        return OK if _letters(text, letters, end, _I, _N, _F) else NOT_A_NUMBER
     if i < end and text[i] | _LOWER == _E:
         i += 1
         if i < end and (text[i] == _PLUS or text[i] == _MINUS):
@@ -140,14 +149,19 @@ def _value(text: ByteArray, start: int, end: int) -> float:
         return sign * np.inf
     mantissa = 0.0
     exponent = 0
+    # Eighteen digits are more than a double holds; the rest only count for the exponent.
     while i < end and _ZERO <= text[i] <= _NINE:
-        mantissa = mantissa * 10.0 + (text[i] - _ZERO)
+        if mantissa < 1e18:
+            mantissa = mantissa * 10.0 + (text[i] - _ZERO)
+        else:
+            exponent += 1
         i += 1
     if i < end and text[i] == _POINT:
         i += 1
         while i < end and _ZERO <= text[i] <= _NINE:
-            mantissa = mantissa * 10.0 + (text[i] - _ZERO)
-            exponent -= 1
+            if mantissa < 1e18:
+                mantissa = mantissa * 10.0 + (text[i] - _ZERO)
+                exponent -= 1
             i += 1
     if i < end:
         i += 1
@@ -160,25 +174,77 @@ def _value(text: ByteArray, start: int, end: int) -> float:
             power = power * 10 + np.int64(text[i] - _ZERO)
             i += 1
         exponent += power_sign * min(power, 10000)
-    if exponent < 0:
-        return sign * mantissa / 10.0**-exponent
-    return sign * mantissa * 10.0**exponent
+    # In two steps, so that neither a long mantissa nor an extreme exponent overflows on the way.
+    half = exponent // 2
+    return sign * mantissa * 10.0**half * 10.0 ** (exponent - half) if mantissa > 0 else sign * 0.0
+
+
+# Plain numbers are recognised by an automaton, one table look-up a byte; whatever it does not accept is looked at
+# again by `_number`.  States: 0 between scores, 1 sign, 2 digits, 3 point, 4 digits and point, 5 e, 6 sign of the
+# exponent, 7 digits of the exponent, 8 anything else.  Byte classes: 0 blank, 1 digit, 2 sign, 3 point, 4 e, 5 other.
+_CLASSES = np.full(256, 5, np.uint8)
+_CLASSES[[32, 9]] = 0
+_CLASSES[ord("0") : ord("9") + 1] = 1
+_CLASSES[[ord("+"), ord("-")]] = 2
+_CLASSES[ord(".")] = 3
+_CLASSES[[ord("e"), ord("E")]] = 4
+_NEXT = np.array(
+    [
+        [0, 2, 1, 3, 8, 8],
+        [0, 2, 8, 3, 8, 8],
+        [0, 2, 8, 4, 5, 8],
+        [0, 4, 8, 8, 8, 8],
+        [0, 4, 8, 8, 5, 8],
+        [0, 7, 6, 8, 8, 8],
+        [0, 7, 8, 8, 8, 8],
+        [0, 7, 8, 8, 8, 8],
+        [0, 8, 8, 8, 8, 8],
+    ],
+    np.uint8,
+)
+_ACCEPTED = np.array([True, False, True, False, True, False, False, True, False])
 
 
 @exact_kernel
-def _scan_scores(
-    text: ByteArray,
-    start: int,
-    end: int,
-    expected: int,
-    wanted: Int64Array,
-    values: npt.NDArray[np.float64],
-    result: Int64Array,
-) -> None:
-    """Check a score field; result = (fault, number of scores, end of the last score)."""
+def _scan_scores(text: ByteArray, start: int, end: int, expected: int, result: Int64Array) -> None:
+    """Check the score field at `start`; it ends at `|||` or `end`.
+
+    result = (fault, number of scores, end of the last score).
+    """
     count = 0
     fault = OK
     last = start
+    first = start
+    state = np.uint8(0)
+    i = start
+    while i <= end:
+        c = text[i] if i < end else _SPACE
+        closes = c == _PIPE and i + 2 < end and text[i + 1] == _PIPE and text[i + 2] == _PIPE
+        following = np.uint8(0) if closes else _NEXT[state, _CLASSES[c]]
+        if state == 0:
+            first = i
+        elif following == 0:
+            if not _ACCEPTED[state] and fault == OK:
+                fault = _number(text, first, i)
+            count += 1
+            last = i
+        state = following
+        if closes:
+            break
+        i += 1
+    if fault == OK and (count == 0 or (expected >= 0 and count != expected)):
+        fault = WRONG_COUNT
+    result[0] = fault
+    result[1] = count
+    result[2] = last
+
+
+@exact_kernel
+def _read_columns(
+    text: ByteArray, start: int, end: int, wanted: Int64Array, values: npt.NDArray[np.float64], line: int
+) -> None:
+    """values[line, w] = score number wanted[w] of the good score field text[start:end]."""
+    count = 0
     i = start
     while i < end:
         if _is_blank(text[i]):
@@ -187,19 +253,10 @@ def _scan_scores(
         first = i
         while i < end and not _is_blank(text[i]):
             i += 1
-        status = _number(text, first, i)
-        if status != OK and fault == OK:
-            fault = status
         for w in range(len(wanted)):
-            if wanted[w] == count and status == OK:
-                values[w] = _value(text, first, i)
+            if wanted[w] == count:
+                values[line, w] = _value(text, first, i)
         count += 1
-        last = i
-    if fault == OK and (count == 0 or (expected >= 0 and count != expected)):
-        fault = WRONG_COUNT
-    result[0] = fault
-    result[1] = count
-    result[2] = last
 
 
 @exact_kernel
@@ -229,7 +286,6 @@ def _scan(
             content_end -= 1
         first = _separator(text, start, content_end)
         second = _separator(text, first + 3, content_end) if first >= 0 else -1
-        third = _separator(text, second + 3, content_end) if second >= 0 else -1
         source_ends[line] = first
         target_ends[line] = second
         if second < 0:
@@ -237,11 +293,12 @@ def _scan(
             found[line] = 1 if first < 0 else 2
             score_ends[line] = content_end
         else:
-            field_end = third if third >= 0 else content_end
-            _scan_scores(text, second + 3, field_end, expected, wanted, columns[line], result)
+            _scan_scores(text, second + 3, content_end, expected, result)
             faults[line] = result[0]
             found[line] = result[1]
             score_ends[line] = result[2]
+            if len(wanted) > 0 and result[0] == OK:
+                _read_columns(text, second + 3, result[2], wanted, columns, line)
         keyed = first >= 0
         if line == 0 or (keyed and (group_start < 0 or not _same_tokens(text, start, first, group_start, group_end))):
             # Lines without a key at the very top join the first group that has one.

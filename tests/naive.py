@@ -190,3 +190,13 @@ def similarities(source, target, model):
     if not len(source) or not len(target):
         return 0.0, 0.0
     return cosine(transform(p_s, model.source), p_t), cosine(transform(p_t, model.target), p_s)
+
+
+def split_lines(data):
+    """Lines with their line feeds, and with nothing else taken for the end of a line."""
+    return re.findall(rb"[^\n]*\n|[^\n]+", data)
+
+
+def is_ordered_subset(part, whole):
+    rest = iter(whole)
+    return all(line in rest for line in part)

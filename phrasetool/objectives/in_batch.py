@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-
 # exp(-2 / temperature), the smallest term there can be, must not vanish in single precision.
 LOWEST_TEMPERATURE = 0.03
 # Keeps the gradient at a zero vector finite.

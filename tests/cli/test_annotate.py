@@ -1,0 +1,124 @@
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moses_compat.score_columns import scale_similarities
+from phrasetool.models.brae import Brae
+from phrasetool.models.storage import save_model
+from tests import naive
+from tests.commands import read, run_inside, write
+from tests.conftest import SOURCE_WORDS, TARGET_WORDS, random_parameters
+from tests.tables import FAULTY, FAULTY_LINES, TABLES
+from tests.test_promise import WAYS, tables_with_oddities
+
+
+def annotate(table, model_folder, *options):
+    return run_inside("annotate", table, "-m", model_folder, "-q", *options)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_cutting_the_columns_gives_the_input(table, model_folder, tmp_path, way):
+    name, options = way
+    source, out = write(tmp_path / f"in{name}", table), tmp_path / f"out{name}"
+    assert annotate(source, model_folder, "-o", out, *options).code == 0
+    annotated = read(out)
+    assert naive.cut_columns(annotated, 2) == table
+    assert annotated.count(b"\n") == table.count(b"\n")
+    if table:
+        assert annotated != table
+    piped = run_inside("annotate", "-", "-m", model_folder, "-q", *options, stdin=source.read_bytes())
+    assert (piped.code, piped.out) == (0, annotated)
+
+
+@settings(max_examples=60)
+@given(tables_with_oddities(), st.sampled_from([1, 64, 512, 1 << 21]), st.sampled_from(["exp", "probability", "raw"]))
+def test_cutting_random_tables(model_folder, workspace, table, size, scale):
+    source, out = write(workspace / "annotate-in", table), workspace / "annotate-out"
+    done = annotate(source, model_folder, "-o", out, "--block-bytes", size, "--on-error", "keep", "--scale", scale)
+    assert done.code == 0
+    annotated = out.read_bytes()
+    expected = naive.first_score_count(table)
+    good = [line.fault == "ok" for line in naive.parse_table(table, expected)[0]]
+    before, after = naive.split_lines(table), naive.split_lines(annotated)
+    assert len(before) == len(after) == len(good)
+    for fine, old, new in zip(good, before, after, strict=True):
+        assert (naive.cut_columns(new, 2) if fine else new) == old
+        assert not fine or new != old
+
+
+def test_columns_are_the_similarities(model, model_folder, tmp_path):
+    table = TABLES["seven fields"]
+    source = write(tmp_path / "t", table)
+    for scale in ("exp", "probability", "raw"):
+        annotated = annotate(source, model_folder, "-o", "-", "--scale", scale).out
+        for line, new in zip(naive.parse_table(table)[0], naive.split_lines(annotated), strict=True):
+            pair = naive.word_ids(line.source, SOURCE_WORDS), naive.word_ids(line.target, TARGET_WORDS)
+            if max(map(len, pair)) > 2:
+                continue
+            similarities = np.array(naive.similarities(*pair, model))
+            written = [float(score) for score in new.split(b"|||")[2].split()[-2:]]
+            np.testing.assert_allclose(written, scale_similarities(similarities, scale), atol=1.2e-5)
+            if scale != "raw":
+                assert min(written) > 0
+
+
+def test_several_models(model, model_folder, tmp_path):
+    other = Brae(model.source_vocabulary, model.target_vocabulary, random_parameters(14, 4, 8), random_parameters(14, 4, 9))
+    save_model(other, tmp_path / "other")
+    table = write(tmp_path / "t", TABLES["crlf"])
+    both = annotate(table, model_folder, "-m", tmp_path / "other", "-o", "-").out
+    first, second = annotate(table, model_folder, "-o", "-").out, annotate(table, tmp_path / "other", "-o", "-").out
+    assert naive.cut_columns(both, 4) == TABLES["crlf"]
+    assert naive.cut_columns(both, 2) == first
+    assert first != second
+    assert [line.split(b"|||")[2].split()[-2:] for line in both.splitlines()] == [
+        line.split(b"|||")[2].split()[-2:] for line in second.splitlines()
+    ]
+
+
+@pytest.mark.parametrize(("name", "expected"), [("t.gz", "t.annotated.gz"), ("t", "t.annotated.gz"), ("a.txt", "a.txt.annotated.gz")])
+def test_default_output(model_folder, tmp_path, name, expected):
+    table = write(tmp_path / name, TABLES["lexicalised"])
+    assert annotate(table, model_folder).code == 0
+    data = (tmp_path / expected).read_bytes()
+    assert data[3:8] == b"\0" * 5
+    assert naive.cut_columns(gzip.decompress(data), 2) == TABLES["lexicalised"]
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_default_model(model_folder, tmp_path, monkeypatch):
+    table = write(tmp_path / "t", TABLES["lattice"])
+    monkeypatch.setenv("PHRASETOOL_MODEL", str(model_folder))
+    by_environment = run_inside("annotate", table, "-o", "-", "-q")
+    assert by_environment.code == 0
+    monkeypatch.delenv("PHRASETOOL_MODEL")
+    (tmp_path / "phrasetool-model").symlink_to(model_folder)
+    monkeypatch.chdir(tmp_path)
+    by_name = run_inside("annotate", table, "-o", "-", "-q")
+    assert by_name.out == by_environment.out
+
+
+def test_faulty_lines(model_folder, tmp_path):
+    table = write(tmp_path / "t", FAULTY)
+    good = [i for i in range(9) if i + 1 not in FAULTY_LINES]
+    before = naive.split_lines(FAULTY)
+    failed = annotate(table, model_folder, "-o", tmp_path / "o")
+    assert failed.code == 1
+    assert failed.message.startswith(f"phrasetool: {table}:2: ")
+    skipped = annotate(table, model_folder, "-o", "-", "--on-error", "skip").out
+    assert naive.cut_columns(skipped, 2) == b"".join(before[i] for i in good)
+    kept = naive.split_lines(annotate(table, model_folder, "-o", "-", "--on-error", "keep").out)
+    assert [line for i, line in enumerate(kept) if i not in good] == [before[i] for i in range(9) if i not in good]
+    assert b"".join(kept[i] for i in good) == skipped
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t"]
+
+
+def test_what_it_says(model_folder, tmp_path):
+    table = write(tmp_path / "t", FAULTY + b"qq ||| the ||| 1 1\n")
+    done = run_inside("annotate", table, "-m", model_folder, "-o", tmp_path / "o", "--on-error", "keep")
+    assert "annotated 10 entries; 1 have only unknown words on a side; 7 faulty lines" in done.err
+    assert "num-features=4" in done.err
+    assert annotate(table, model_folder, "-o", tmp_path / "o", "--on-error", "keep").err == ""

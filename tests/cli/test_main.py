@@ -1,0 +1,311 @@
+import gzip
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from phrasetool_cli.main import COMMANDS
+from tests.commands import COMMAND, clean_environment, run_inside, run_outside, write
+from tests.tables import TABLES
+
+TEXT = TABLES["seven fields"]
+BUILT = [name for name, (module, _) in COMMANDS.items() if importlib.util.find_spec(module)]
+
+
+def corrupt(data):
+    packed = bytearray(gzip.compress(data, mtime=0))
+    packed[len(packed) // 2] ^= 0x40
+    return bytes(packed)
+
+
+LINES = [b"das ||| the ||| 0.5 0.25", b"das haus ||| the house ||| 0.5 0.25"]
+# Name -> the file's bytes, and what the message says after its name.
+BAD_TABLES = {
+    "truncated.gz": (gzip.compress(TEXT)[:-20], ": the gzip data end too early"),
+    "header-only.gz": (gzip.compress(TEXT)[:5], ": the gzip data"),
+    "corrupt.gz": (corrupt(TEXT), ": the gzip data"),
+    "placeholder.gz": (b"", ": the file has 0 bytes"),
+    "one-field": (b"\n".join([*LINES, b"haus"]), ":3: expected at least 3 fields separated by |||, found 1"),
+    "two-fields": (b"\n".join([*LINES, b"haus ||| house", b""]), ":3: expected at least 3 fields separated by |||, found 2"),
+    "blank-line": (b"\n".join([*LINES, b"", *LINES]), ":3: expected at least 3 fields"),
+    "no-number": (b"\n".join([*LINES, b"haus ||| house ||| 0.5 0.2x"]), ":3: a score is not a number"),
+    "nan": (b"\n".join([*LINES, b"haus ||| house ||| nan 0.5"]), ":3: a score is NaN"),
+    "more-scores": (b"\n".join([*LINES, b"haus ||| house ||| 1 1 1"]), ":3: expected 2 scores as on the lines before, found 3"),
+    "fewer-scores": (b"\n".join([*LINES, b"haus ||| house ||| 1 ||| 0-0"]), ":3: expected 2 scores"),
+    "no-scores": (b"das ||| the ||| ||| 0-0\n", ":1: expected 1 scores"),
+    "half-table": (b"das ||| the ||| 0-0 ||| 0.5 0.25 ||| 10 4 |||\n", ":1: a score is not a number"),
+}  # fmt: skip
+
+
+def check_bad_table(run, command, name, model_folder, tmp_path):
+    data, message = BAD_TABLES[name]
+    table, out = tmp_path / name, tmp_path / "out.gz"
+    table.write_bytes(data)
+    out.write_bytes(b"old")
+    rule = ("-t", "0.5", "--rejected", tmp_path / "rejected") if command == "prune" else ()
+    done = run(command, table, "-m", model_folder, "-o", out, "--block-bytes", "64", *rule)
+    assert done.code == 1
+    assert done.out == b""
+    assert done.message.startswith(f"phrasetool: {table}{message}")
+    assert out.read_bytes() == b"old"
+    assert sorted(os.listdir(tmp_path)) == sorted([name, "out.gz"])
+
+
+@pytest.mark.parametrize("command", ["prune", "annotate"])
+@pytest.mark.parametrize("name", BAD_TABLES)
+def test_bad_table(model_folder, tmp_path, command, name):
+    check_bad_table(run_inside, command, name, model_folder, tmp_path)
+
+
+@pytest.mark.parametrize(("command", "name"), [("prune", "truncated.gz"), ("annotate", "corrupt.gz"), ("prune", "two-fields"),
+                                               ("annotate", "nan"), ("prune", "placeholder.gz")])  # fmt: skip
+def test_bad_table_in_a_process(model_folder, tmp_path, command, name):
+    check_bad_table(run_outside, command, name, model_folder, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["truncated.gz", "corrupt.gz", "two-fields"])
+def test_bad_standard_input(model_folder, tmp_path, name):
+    data, message = BAD_TABLES[name]
+    done = run_inside("prune", "-m", model_folder, "-t", "0.5", "-o", tmp_path / "out", stdin=data)
+    assert done.code == 1
+    assert done.message.startswith(f"phrasetool: standard input{message}")
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("command", ["prune", "annotate"])
+def test_missing_files(model_folder, tmp_path, command):
+    rule = ("-t", "0.5") if command == "prune" else ()
+    done = run_inside(command, tmp_path / "none", "-m", model_folder, "-o", tmp_path / "o", *rule)
+    assert done.code == 1
+    assert done.message == f"phrasetool: {tmp_path / 'none'}: No such file or directory"
+    table = write(tmp_path / "t", TEXT)
+    done = run_inside(command, table, "-m", tmp_path / "model", "-o", tmp_path / "o", *rule)
+    assert done.code == 1
+    assert f"{tmp_path / 'model'}: no such model folder" in done.message
+    done = run_inside(command, table, "-m", model_folder, "-o", tmp_path / "no" / "o", *rule)
+    assert done.code == 1
+    assert str(tmp_path / "no" / "o") in done.message
+    assert os.listdir(tmp_path) == ["t"]
+
+
+def test_no_model_named(tmp_path):
+    write(tmp_path / "t", TEXT)
+    done = run_outside("annotate", "t", cwd=tmp_path)
+    assert done.code == 1
+    assert "phrasetool-model: no such model folder" in done.message
+    assert os.listdir(tmp_path) == ["t"]
+
+
+def test_model_of_another_version(model_folder, tmp_path):
+    folder = shutil.copytree(model_folder, tmp_path / "model")
+    config = (folder / "config.json").read_text().replace('"format_version": 1', '"format_version": 2')
+    (folder / "config.json").write_text(config)
+    done = run_outside("annotate", write(tmp_path / "t", TEXT), "-m", folder, "-o", tmp_path / "o")
+    assert done.code == 1
+    assert f"{folder / 'config.json'}: format version 2" in done.message
+    assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_output_over_the_input(model_folder, tmp_path, link):
+    table = write(tmp_path / "t", TEXT)
+    (tmp_path / "link").symlink_to(table)
+    done = run_inside("annotate", table, "-m", model_folder, "-o", tmp_path / "link" if link else table)
+    assert done.code == 1
+    assert "the output is the input" in done.message
+    assert table.read_bytes() == TEXT
+
+
+@pytest.mark.parametrize("command", ["prune", "annotate"])
+def test_on_error_counts(model_folder, tmp_path, command):
+    table = write(tmp_path / "t", b"\n".join([*LINES, b"bad", b"das ||| x ||| nan 1", b""]))
+    rule = ("-t", "-1") if command == "prune" else ()
+    for action, lines in (("skip", 2), ("keep", 4)):
+        done = run_inside(command, table, "-m", model_folder, "-o", "-", "--on-error", action, *rule)
+        assert done.code == 0
+        assert done.out.count(b"\n") == lines
+        assert "2 faulty lines" in done.err
+
+
+def unending_reader(*arguments):
+    return subprocess.Popen(
+        [*COMMAND, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=clean_environment(),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["prune", "annotate"])
+def test_interrupt(model_folder, tmp_path, command):
+    out = tmp_path / "out.gz"
+    out.write_bytes(b"old")
+    rule = ("-t", "0.5") if command == "prune" else ()
+    process = unending_reader(command, "-", "-m", model_folder, "-o", out, "--block-bytes", 1000, "-q", *rule)
+    # A pipe holds 64 KB; when this much has been taken, the table is being read.
+    process.stdin.write(TEXT * 40)
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    # A terminal shows ^C, hence the line feed before the message.
+    assert err.decode().strip() == "phrasetool: interrupted"
+    assert out.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["out.gz"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+@pytest.mark.parametrize("size", [1, 60])
+@pytest.mark.parametrize("arguments", [("prune", "-t", "-1"), ("annotate",)], ids=" ".join)
+def test_full_disk(model_folder, tmp_path, arguments, size):
+    table = write(tmp_path / "t", TEXT * size)
+    done = run_inside(*arguments, table, "-m", model_folder, "-q", "-o", "/dev/full")
+    assert done.code == 1
+    assert "/dev/full: cannot write: the disk is full" in done.message
+    assert os.listdir(tmp_path) == ["t"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+@pytest.mark.parametrize("size", [1, 60])
+@pytest.mark.parametrize("arguments", [("-t", "-1"), ("--sweep", "0:1:0.5")], ids=" ".join)
+def test_full_disk_behind_standard_output(model_folder, tmp_path, arguments, size):
+    table = write(tmp_path / "t", TEXT * size)
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([*COMMAND, "prune", str(table), "-m", str(model_folder), "-q", *arguments], stdout=full,
+                              stderr=subprocess.PIPE, env=clean_environment(), timeout=60, check=False)  # fmt: skip
+    err = done.stderr.decode()
+    assert done.returncode == 1
+    assert len(err.splitlines()) == 1
+    assert err.startswith("phrasetool: ")
+    assert "no space" in err.lower() or "full" in err
+
+
+@pytest.mark.parametrize("size", [1, 200])
+def test_reader_that_goes_away(model_folder, tmp_path, size):
+    table = write(tmp_path / "t", TEXT * size)
+    process = unending_reader("annotate", table, "-m", model_folder, "-o", "-", "-q", "--block-bytes", 3000)
+    assert process.stdout.readline().startswith(b"&")
+    process.stdout.close()
+    process.stdin.close()
+    err = process.stderr.read().decode()
+    process.stderr.close()
+    assert process.wait(60) in (0, 1)
+    assert err == ""
+
+
+def test_reader_that_never_was(model_folder, tmp_path):
+    table = write(tmp_path / "t", TEXT)
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as out:
+        done = subprocess.run([*COMMAND, "prune", str(table), "-m", str(model_folder), "-q", "-t", "-1"], stdout=out,
+                              stderr=subprocess.PIPE, env=clean_environment(), timeout=60, check=False)  # fmt: skip
+    assert done.stderr == b""
+    assert done.returncode in (0, 1)
+
+
+def test_no_command_and_wrong_commands():
+    assert run_inside("no-such-command").code == 2
+    assert run_inside("--no-such-option").code == 2
+    assert run_inside("annotate").code == 2
+    assert run_inside().code == 2
+
+
+def test_version():
+    from phrasetool import __version__
+
+    assert run_inside("--version").out.decode().split()[-1] == __version__
+
+
+def test_overview_lists_every_command():
+    done = run_inside("--help")
+    assert done.code == 0
+    text = " ".join(done.out.decode().split())
+    assert all(f" {name} {summary}" in text for name, (_, summary) in COMMANDS.items())
+
+
+def test_every_command_is_built():
+    assert list(COMMANDS) == BUILT
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_help_of_a_command(name):
+    done = run_inside(name, "--help")
+    text = done.out.decode()
+    assert (done.code, done.err) == (0, "")
+    assert text == run_inside(name, "-h").out.decode()
+    assert text.startswith(f"Usage: phrasetool {name}")
+    _, example, tail = text.partition("Example:\n")
+    assert example
+    assert tail.strip().startswith(f"phrasetool {name} ")
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_help_ends_with_an_example(name):
+    lines = run_inside(name, "--help").out.decode().rstrip().splitlines()
+    assert lines[-1].strip().startswith("phrasetool ")
+
+
+def loaded(*arguments):
+    """The heavy packages that a command loads."""
+    code = (
+        "import sys\nfrom phrasetool_cli.main import main\nreport = sys.argv.pop()\n"
+        "try:\n    main()\nfinally:\n"
+        "    print(*{name.split('.')[0] for name in sys.modules}, file=open(report, 'w'))\n"
+    )
+    report = str(arguments[-1])
+    done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], env=clean_environment(), timeout=60,
+                          capture_output=True, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    with open(report) as file:
+        return {"numba", "numpy", "torch", "pyarrow", "gensim", "matplotlib", "scipy"} & set(file.read().split())
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",)], ids=" ".join)
+def test_overview_loads_nothing_heavy(tmp_path, arguments):
+    assert loaded(*arguments, tmp_path / "report") == set()
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_help_of_a_command_loads_nothing_heavy(tmp_path, name):
+    assert loaded(name, "--help", tmp_path / "report") == set()
+
+
+def test_prune_and_annotate_do_without_torch(model_folder, tmp_path):
+    table = write(tmp_path / "t", TEXT)
+    options = ("-m", model_folder, "-q", "-o", tmp_path / "o")
+    for command in (("prune", "--target-size", "0.9", "--keep-top", "0"), ("annotate",)):
+        found = loaded(*command, table, *options, tmp_path / "report")
+        assert "numba" in found
+        assert found.isdisjoint({"torch", "gensim", "matplotlib"})
+
+
+def test_debug_shows_a_traceback(tmp_path):
+    done = run_inside("--debug", "prune", tmp_path / "none", "-t", "0.5", "--columns", "1,2")
+    assert done.code == 1
+    assert "Traceback" in done.err
+    assert done.err.splitlines()[-1].startswith("phrasetool: ")
+
+
+def test_the_console_script(model_folder, tmp_path):
+    script = os.path.join(os.path.dirname(sys.executable), "phrasetool")
+    if not os.path.exists(script):
+        pytest.skip("the console script is not installed beside this interpreter")
+    table = write(tmp_path / "t", TABLES["lattice"])
+    done = subprocess.run([script, "prune", "-q", "-t", "-1", "-m", str(model_folder), str(table)], capture_output=True,
+                          env=clean_environment(), timeout=60, check=False)  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, TABLES["lattice"], b"")
+    # Standard input and the model of the environment.
+    done = subprocess.run([script, "prune", "-q", "-t", "-1"], capture_output=True, input=gzip.compress(TEXT), timeout=60,
+                          env=clean_environment(PHRASETOOL_MODEL=str(model_folder)), check=False)  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, TEXT, b"")
+
+
+def test_folders_and_names_with_odd_characters(model_folder, tmp_path):
+    folder = tmp_path / "a b ||| \u00fc"
+    folder.mkdir()
+    table = write(folder / "t\u00e4ble.gz", TEXT)
+    assert run_inside("annotate", table, "-m", model_folder, "-q").code == 0
+    assert sorted(os.listdir(folder)) == sorted(["t\u00e4ble.gz", "t\u00e4ble.annotated.gz"])

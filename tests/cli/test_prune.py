@@ -1,0 +1,427 @@
+import json
+import os
+import shutil
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phrasetool.phrases import Phrases
+from tests import naive
+from tests.commands import read, run_inside, write
+from tests.conftest import SOURCE_WORDS, TARGET_WORDS
+from tests.tables import FAULTY, FAULTY_LINES, TABLES, seven_fields
+
+
+def prune(table, model_folder, *options):
+    return run_inside("prune", table, "-m", model_folder, "-q", *options)
+
+
+def naive_scores(model, table):
+    """Lines, groups, similarities and opinions; similarities as the scorer has them, so that ties are exact."""
+    lines, groups = naive.parse_table(table, naive.first_score_count(table))
+    pairs = []
+    for key, a, b in zip(naive.group_sources(lines, groups), groups, groups[1:], strict=False):
+        pairs += [(naive.word_ids(key, SOURCE_WORDS), naive.word_ids(line.target or b"", TARGET_WORDS)) for line in lines[a:b]]
+    similarities = model.scorer().score_pairs(*(Phrases.from_lists([pair[side] for pair in pairs]) for side in (0, 1)))
+    return lines, groups, similarities, [any(source) and any(target) for source, target in pairs]
+
+
+def expected_output(model, table, threshold, keep_top, protect):
+    lines, groups, similarities, opinions = naive_scores(model, table)
+    removed = naive.pruned_lines(lines, groups, similarities, opinions, threshold, keep_top, protect)
+    return b"".join(table[line.start : line.end] for i, line in enumerate(lines) if i not in removed)
+
+
+@st.composite
+def tables_with_ties(draw):
+    """Few words, so that pairs return within a group, and similarities are exactly equal."""
+    source = st.lists(st.sampled_from([b"das", b"haus", b"qq"]), min_size=1, max_size=2).map(b" ".join)
+    target = st.lists(st.sampled_from([b"the", b"house", b"not", b"zz"]), max_size=2).map(b" ".join)
+    lines = []
+    for key in draw(st.lists(source, min_size=1, max_size=6)):
+        size = draw(st.sampled_from([1, 1, 2, 4, 13]))
+        for text in draw(st.lists(target, min_size=size, max_size=size)):
+            lines.append(b"%s ||| %s ||| 1 0.5" % (key, text))
+        if draw(st.integers(0, 5)) == 0:
+            lines.append(draw(st.sampled_from([b"", b"%s ||| the" % key, b"%s ||| the ||| x y" % key])))
+    return b"".join(line + b"\n" for line in lines)
+
+
+@settings(max_examples=150)
+@given(tables_with_ties(), st.sampled_from([0, 1, 3, 10]), st.sampled_from(["all", "words", "none"]), st.data())
+def test_rule_agrees_with_naive(model, model_folder, workspace, table, keep_top, protect, data):
+    # Thresholds that are similarities of the table tell `below` from `not above`.
+    similarities = naive_scores(model, table)[2].ravel().tolist()
+    threshold = data.draw(st.one_of(st.sampled_from([-1.0, 0.0, 0.2, 1.1]), st.sampled_from(similarities)))
+    source, out = write(workspace / "rule-in", table), workspace / "rule-out"
+    done = prune(source, model_folder, "-t", repr(threshold), "--keep-top", keep_top, "--protect", protect,
+                 "--on-error", "keep", "-o", out, "--block-bytes", data.draw(st.sampled_from([1, 300, 1 << 21])))  # fmt: skip
+    assert done.code == 0
+    assert out.read_bytes() == expected_output(model, table, threshold, keep_top, protect)
+
+
+@pytest.mark.parametrize("protect", ["all", "words", "none"])
+@pytest.mark.parametrize("keep_top", [0, 1, 3, 10])
+def test_rule_on_moses_tables(model, model_folder, tmp_path, table, protect, keep_top):
+    source = write(tmp_path / "t", table)
+    done = prune(source, model_folder, "-t", "0.25", "--keep-top", keep_top, "--protect", protect)
+    assert done.out == expected_output(model, table, 0.25, keep_top, protect)
+
+
+def test_protect_words_keeps_every_word_translatable(model_folder, tmp_path):
+    table = TABLES["seven fields"]
+    kept = prune(write(tmp_path / "t", table), model_folder, "-t", "2", "--keep-top", "1", "--protect", "words").out
+    words = {line.source.strip() for line in naive.parse_table(table)[0] if len(line.source.split()) == 1}
+    assert {line.source.strip() for line in naive.parse_table(kept)[0]} >= words
+    # Only the entry with the best mean of such a source is left (but for those without an opinion).
+    assert [line.source for line in naive.parse_table(kept)[0]].count(b"ist ") < 3
+
+
+def big_table(lines=2000):
+    """Many distinct phrases, with an opinion each."""
+    import random
+
+    rng = random.Random(5)
+    rows = set()
+    while len(rows) < lines:
+        source = b" ".join(rng.choices(SOURCE_WORDS[1:6], k=rng.randint(1, 5)))
+        target = b" ".join(rng.choices(TARGET_WORDS[1:6], k=rng.randint(1, 5)))
+        rows.add((source, target))
+    return b"".join(seven_fields(rng, *row) + b"\n" for row in sorted(rows))
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("big") / "big.gz", big_table())
+
+
+RULE = ("-t", "0.35", "--keep-top", "2")
+
+
+def test_saved_scores_give_the_same_table(model_folder, big, tmp_path):
+    expected = prune(big, model_folder, *RULE)
+    assert 100 < expected.out.count(b"\n") < 1900
+    scores = tmp_path / "scores.parquet"
+    first = prune(big, model_folder, *RULE, "--scores", scores, "--stats", tmp_path / "a", "--block-bytes", 3000)
+    kept = scores.read_bytes()
+    nowhere = tmp_path / "no-model"
+    second = prune(big, nowhere, *RULE, "--scores", scores, "--stats", tmp_path / "b", "--block-bytes", 500, "--threads", 2)
+    assert first.out == second.out == expected.out
+    assert scores.read_bytes() == kept
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    # Another threshold from the same file.
+    other = prune(big, nowhere, "-t", "0.6", "--keep-top", "0", "--scores", scores)
+    assert other.out == prune(big, model_folder, "-t", "0.6", "--keep-top", "0").out
+    assert pq.ParquetFile(scores).metadata.num_rows == 2000
+
+
+@pytest.mark.parametrize("on_error", ["keep", "skip"])
+def test_saved_scores_of_a_table_with_faults(model_folder, tmp_path, on_error):
+    table, scores = write(tmp_path / "t", FAULTY * 3), tmp_path / "s"
+    options = ("-t", "0.9", "--keep-top", "1", "--on-error", on_error)
+    expected = prune(table, model_folder, *options)
+    assert expected.out
+    for _ in range(2):
+        assert prune(table, tmp_path / "none", *options, "--scores", scores).code == (0 if scores.exists() else 1)
+        assert prune(table, model_folder, *options, "--scores", scores).out == expected.out
+
+
+@pytest.fixture
+def scores(model_folder, tmp_path):
+    path = tmp_path / "scores.parquet"
+    table = write(tmp_path / "scored", TABLES["seven fields"])
+    assert prune(table, model_folder, *RULE, "--scores", path, "-o", tmp_path / "out").code == 0
+    return path
+
+
+@pytest.mark.parametrize("block", [300, 1 << 21])
+@pytest.mark.parametrize("change", ["other", "fewer rows", "more rows", "one word", "order"])
+def test_saved_scores_of_another_table(model_folder, tmp_path, scores, change, block):
+    lines = naive.split_lines(TABLES["seven fields"])
+    changed, wrong = {
+        "other": (naive.split_lines(TABLES["lexicalised"]), 1),
+        "fewer rows": ([*lines, lines[-1]], len(lines) + 1),
+        "more rows": (lines[:-1], None),
+        "one word": ([*lines[:50], lines[50].replace(b" ||| ", b"s ||| ", 1), *lines[51:]], 51),
+        "order": ([*lines[:70], lines[71], lines[70], *lines[72:]], 71),
+    }[change]
+    table, out = write(tmp_path / "t", b"".join(changed)), tmp_path / "new"
+    done = prune(table, model_folder, *RULE, "--scores", scores, "-o", out, "--block-bytes", block)
+    assert done.code == 1
+    assert str(scores) in done.message
+    assert str(table) in done.message
+    if wrong:
+        assert done.message.startswith(f"phrasetool: {table}:{wrong}: ")
+    assert not out.exists()
+
+
+def test_saved_scores_that_are_none(model_folder, tmp_path, scores):
+    table = write(tmp_path / "t", TABLES["seven fields"])
+    whole = scores.read_bytes()
+    for data in (b"", b"das ||| the ||| 0.5\n", whole[:-1], whole[: len(whole) // 2], whole[:4] + b"\xff" * 40 + whole[44:]):
+        scores.write_bytes(data)
+        done = prune(table, model_folder, *RULE, "--scores", scores, "-o", tmp_path / "new")
+        assert done.code == 1
+        assert str(scores) in done.message
+        assert not (tmp_path / "new").exists()
+
+
+def test_failed_run_leaves_no_scores(model_folder, tmp_path):
+    table = write(tmp_path / "t", TABLES["lattice"] + b"bad\n")
+    outputs = ["o", "r", "s.json", "p.parquet"]
+    options = zip(["-o", "--rejected", "--stats", "--scores"], outputs, strict=True)
+    done = prune(table, model_folder, *RULE, *(part for flag, name in options for part in (flag, tmp_path / name)))
+    assert done.code == 1
+    assert f"{table}:4: " in done.message
+    assert os.listdir(tmp_path) == ["t"]
+
+
+@pytest.mark.parametrize("scale", ["exp", "probability"])
+def test_columns_give_the_table_of_the_model(model_folder, tmp_path, big, scale, model):
+    table = read(big)
+    annotated = tmp_path / "annotated"
+    assert run_inside("annotate", big, "-m", model_folder, "-q", "--scale", scale, "-o", annotated).code == 0
+    similarities = naive_scores(model, table)[2].max(axis=1)
+    used = 0
+    for threshold in np.linspace(-0.9, 0.9, 13):
+        if np.abs(similarities - threshold).min() < 2e-5:
+            continue
+        used += 1
+        # keep-top 0: the order of the best is known to six decimals only.
+        rule = ("-t", threshold, "--keep-top", "0")
+        by_columns = run_inside("prune", annotated, "-q", *rule, "--columns", "5,6", "--scale", scale)
+        assert by_columns.code == 0
+        assert naive.cut_columns(by_columns.out, 2) == prune(big, model_folder, *rule).out
+    assert used > 3
+    swapped = run_inside("prune", annotated, "-q", "-t", "0.3", "--keep-top", "0", "--columns", "6,5", "--scale", scale)
+    straight = run_inside("prune", annotated, "-q", "-t", "0.3", "--keep-top", "0", "--columns", "5,6", "--scale", scale)
+    assert swapped.out == straight.out
+
+
+def test_columns_with_the_best_k(tmp_path):
+    # Moses' own p(f|e), p(e|f) as if they were similarities, in another order.
+    table = write(tmp_path / "t", b"".join(b"das ||| w%d ||| 0.%d 0.9 0.%d\n" % (i, i, 9 - i) for i in range(10)))
+    done = run_inside("prune", table, "-q", "-t", "0.95", "--keep-top", "3", "--columns", "1,2", "--scale", "raw")
+    assert [line.split()[2] for line in done.out.splitlines()] == [b"w7", b"w8", b"w9"]
+    done = run_inside("prune", table, "-q", "-t", "0.95", "--keep-top", "3", "--columns", "3,2", "--scale", "raw")
+    assert [line.split()[2] for line in done.out.splitlines()] == [b"w0", b"w1", b"w2"]
+
+
+@pytest.mark.parametrize("columns", ["7,8", "1,5", "5,1"])
+def test_columns_that_are_not_there(tmp_path, columns):
+    table = write(tmp_path / "t", TABLES["seven fields"])
+    done = run_inside("prune", table, "-q", "-t", "0.5", "--columns", columns, "-o", tmp_path / "o")
+    assert done.code in (1, 2)
+    assert "Traceback" not in done.err
+    assert max(columns.split(",")) in done.err
+    assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize("options", [("--keep-top", "0"), ("--keep-top", "3"), ("--protect", "words", "--keep-top", "1")], ids=str)
+def test_sweep_counts_are_sizes_of_prunes(model_folder, big, options):
+    swept = prune(big, model_folder, "--sweep", "-0.2:0.8:0.2", *options)
+    header, *rows = [line.split("\t") for line in swept.out.decode().splitlines()]
+    assert header == ["threshold", "entries", "share"]
+    assert [row[0] for row in rows] == ["-0.2", "0", "0.2", "0.4", "0.6", "0.8"]
+    for threshold, entries, share in rows:
+        out = prune(big, model_folder, "-t", threshold, *options).out
+        assert int(entries) == out.count(b"\n")
+        assert float(share) == pytest.approx(int(entries) / 2000, abs=5.1e-5)
+
+
+def test_sweep_saves_scores(model_folder, big, tmp_path):
+    scores = tmp_path / "s.parquet"
+    swept = prune(big, model_folder, "--sweep", "0:1:0.5", "--scores", scores)
+    again = prune(big, tmp_path / "none", "--sweep", "0:1:0.5", "--scores", scores)
+    assert swept.out == again.out
+    assert os.listdir(tmp_path) == ["s.parquet"]
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.777, 0.999])
+@pytest.mark.parametrize("source", ["model", "new scores", "scores", "columns"])
+def test_target_size(model_folder, big, tmp_path, share, source):
+    table, out, scores = big, tmp_path / "out", tmp_path / "scores"
+    options = []
+    if source == "columns":
+        table = tmp_path / "annotated"
+        run_inside("annotate", big, "-m", model_folder, "-q", "-o", table)
+        options = ["--columns", "5,6"]
+    elif source != "model":
+        options = ["--scores", scores]
+        if source == "scores":
+            prune(big, model_folder, "--sweep", "0:1:1", "--scores", scores)
+    done = prune(table, model_folder, "--target-size", share, "--keep-top", "0", "-o", out, *options)
+    assert done.code == 0
+    kept = out.read_bytes().count(b"\n")
+    assert kept <= share * 2000
+    # Similarities are distinct but for a few, so the share is met almost exactly, and as closely as they allow.
+    strengths = sorted({round(float(line.split(b"|||")[2].split()[0]), 9) for line in out.read_bytes().splitlines()})
+    assert strengths
+    assert kept >= share * 2000 - (25 if source == "columns" else 2)
+    assert [name for name in os.listdir(tmp_path) if name.startswith(".")] == []
+    assert scores.exists() == ("scores" in source)
+
+
+def test_target_size_is_the_largest_that_fits(model, model_folder, big, tmp_path):
+    strengths = np.sort(naive_scores(model, read(big))[2].max(axis=1).astype(np.float64))
+    for share in (0.1, 0.5, 0.9):
+        kept = prune(big, model_folder, "--target-size", share, "--keep-top", "0").out.count(b"\n")
+        allowed = int(share * 2000)
+        assert kept <= allowed
+        # One more would have come with the next strength, unless that one equals others to six decimals.
+        following = strengths[-kept - 1]
+        assert kept + int((np.abs(strengths[: -kept or None] - following) < 2e-6).sum()) > allowed
+
+
+def test_target_that_cannot_be_met(model_folder, big, tmp_path):
+    done = prune(big, model_folder, "--target-size", "0.01", "--keep-top", "2", "-o", tmp_path / "o")
+    assert done.code == 1
+    smallest = prune(big, model_folder, "-t", "2", "--keep-top", "2").out.count(b"\n")
+    assert f"{smallest:,} of 2,000 entries ({smallest / 2000:.1%})" in done.message
+    assert str(big) in done.message
+    assert not list(tmp_path.iterdir())
+
+
+def check_statistics(report, lines, kept, removed):
+    assert report["schema_version"] == 1
+    assert report["signature"].startswith("model:brae-")
+    assert report["entries"] == lines
+    assert report["kept"] == kept
+    assert sum(report["removed"].values()) == removed
+    assert report["kept"] + sum(report["removed"].values()) + report["faulty"]["skipped"] == report["entries"]
+    lengths = report["by_source_length"].values()
+    assert sum(row["entries"] for row in lengths) == report["entries"]
+    assert sum(row["kept"] for row in lengths) == report["kept"]
+
+
+@pytest.mark.parametrize("on_error", ["skip", "keep"])
+def test_statistics(model_folder, tmp_path, on_error):
+    data = TABLES["seven fields"] + FAULTY.replace(b"0.5 0.25", b"0.5 0.25 1 1") + b"qq ||| the ||| 1 1 1 1\n"
+    table = write(tmp_path / "t", data)
+    lines = naive.split_lines(data)
+
+    def run(name, *options):
+        stats, gone = tmp_path / name, tmp_path / "gone"
+        done = prune(table, model_folder, "-t", "0.3", "--keep-top", "2", "--on-error", on_error, "--stats", stats,
+                     "--rejected", gone, *options)  # fmt: skip
+        assert done.code == 0
+        return stats.read_bytes(), done.out.count(b"\n"), read(gone).count(b"\n")
+
+    text, kept, removed = run("a")
+    report = json.loads(text)
+    check_statistics(report, len(lines), kept, removed)
+    assert removed > 10
+    assert report["protected_by_best_k"] > 5
+    faulty = sum(line.fault != "ok" for line in naive.parse_table(data, 4)[0])
+    assert faulty >= len(FAULTY_LINES)
+    assert report["faulty"] == {"kept": faulty * (on_error == "keep"), "skipped": faulty * (on_error == "skip")}
+    assert report["sources"] == len(naive.parse_table(data)[1]) - 1
+    assert "rule:t0.3+k2+all" in report["signature"]
+    assert run("b")[0] == text
+    assert run("c", "--threads", 2, "--block-bytes", 300)[0] == text
+
+
+def test_statistics_of_unknown_phrases(model_folder, tmp_path):
+    table = write(tmp_path / "t", b"qq ||| the ||| 1\nqq ||| zz ||| 1\ndas ||| zz ||| 1\ndas ||| the ||| 1\n")
+    done = prune(table, model_folder, "-t", "1", "--keep-top", "0", "--stats", tmp_path / "s")
+    assert done.out == b"qq ||| the ||| 1\nqq ||| zz ||| 1\ndas ||| zz ||| 1\n"
+    report = json.loads((tmp_path / "s").read_text())
+    assert report["without_opinion"] == 3
+    assert report["removed"] == {"below_threshold": 1}
+
+
+def test_what_it_says(model_folder, tmp_path):
+    table = write(tmp_path / "t", FAULTY)
+    done = run_inside("prune", table, "-m", model_folder, "-t", "0.99", "--keep-top", "1", "--on-error", "skip", "-o", os.devnull)
+    assert "kept 2 of 9 entries (22.2%)" in done.err
+    assert "7 faulty lines were left out" in done.err
+    assert all(line.startswith("phrasetool: ") for line in done.err.splitlines())
+    assert "signature model:brae-" in done.err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (), ("-t", "0.5", "--sweep", "0:1:1"), ("-t", "0.5", "--target-size", "0.5"), ("-t", "half"), ("-t",),
+        ("-t", "0.5", "--keep-top", "-1"), ("-t", "0.5", "--protect", "some"), ("--target-size", "0"),
+        ("--target-size", "1.5"), ("--sweep", "0:1"), ("--sweep", "1:0:0.1"), ("--sweep", "0:1:0"), ("--sweep", "a:b:c"),
+        ("--sweep", "0:1:-1"), ("--sweep", "nan:1:1"), ("--sweep", "0:inf:1"), ("--sweep", "0:1:1e-9"),
+        ("--sweep", "0:1:1", "-o", "x"), ("--sweep", "0:1:1", "--stats", "x"), ("-t", "0.5", "--columns", "0,1"),
+        ("-t", "0.5", "--columns", "1"), ("-t", "0.5", "--columns", "1,2,3"), ("-t", "0.5", "--columns", "a,b"),
+        ("-t", "0.5", "--columns", "1,2", "--scores", "x"), ("-t", "0.5", "--scale", "log"), ("-t", "0.5", "--threads", "0"),
+        ("-t", "0.5", "--block-bytes", "0"), ("-t", "0.5", "--on-error", "ignore"), ("-t", "0.5", "--no-such-option"),
+        ("-t", "0.5", "another-table"), ("-t", "nan"), ("--target-size", "nan"), ("-t", "0.5", "--columns", "1,\u00b2"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_bad_usage(model_folder, tmp_path, monkeypatch, options):
+    monkeypatch.chdir(tmp_path)
+    table = write(tmp_path / "t", TABLES["lattice"])
+    done = prune(table, model_folder, *options)
+    assert done.code == 2
+    assert done.out == b""
+    assert "Error: " in done.err
+    assert os.listdir(tmp_path) == ["t"]
+
+
+def test_target_size_of_standard_input(model_folder):
+    done = run_inside("prune", "-m", model_folder, "--target-size", "0.5", stdin=TABLES["lattice"])
+    assert done.code == 2
+    assert "standard input" in done.err
+
+
+@pytest.mark.parametrize("flag", ["-o", "--rejected", "--stats", "--scores"])
+@pytest.mark.parametrize("link", [False, True])
+def test_output_over_the_input(model_folder, tmp_path, flag, link):
+    table = write(tmp_path / "t", TABLES["lattice"])
+    (tmp_path / "link").symlink_to(table)
+    done = prune(table, model_folder, "-t", "0.5", flag, tmp_path / "link" if link else table)
+    assert done.code == 1
+    done.message
+    assert table.read_bytes() == TABLES["lattice"]
+
+
+@pytest.mark.parametrize("second", ["same", "./same", "sub/../same"])
+@pytest.mark.parametrize("flag", ["--rejected", "--stats", "--scores"])
+def test_two_outputs_in_one_file(model_folder, tmp_path, monkeypatch, flag, second):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    table = write(tmp_path / "t", TABLES["lattice"])
+    done = prune(table, model_folder, "-t", "0.5", "-o", "same", flag, second)
+    assert done.code == 1
+    assert "two outputs" in done.message
+    assert not (tmp_path / "same").exists()
+
+
+def test_two_outputs_to_standard_output(model_folder, tmp_path):
+    table = write(tmp_path / "t", TABLES["lattice"])
+    assert "two outputs" in prune(table, model_folder, "-t", "0.5", "--rejected", "-").message
+
+
+def test_an_output_over_the_saved_scores(model_folder, tmp_path, scores):
+    table = tmp_path / "scored"
+    before = scores.read_bytes()
+    done = prune(table, model_folder, "-t", "0.5", "--scores", scores, "-o", scores)
+    assert done.code == 1
+    done.message
+    assert scores.read_bytes() == before
+
+
+def test_empty_tables(model_folder, tmp_path):
+    table = write(tmp_path / "t", b"")
+    for options in (("-t", "0.5"), ("--target-size", "0.5")):
+        done = prune(table, model_folder, *options, "-o", tmp_path / "o.gz", "--stats", tmp_path / "s")
+        assert done.code == 0
+        assert read(tmp_path / "o.gz") == b""
+        assert json.loads((tmp_path / "s").read_text())["entries"] == 0
+
+
+def test_model_is_read_only_when_needed(model_folder, tmp_path):
+    folder = shutil.copytree(model_folder, tmp_path / "broken")
+    (folder / "config.json").write_text("{")
+    table = write(tmp_path / "t", TABLES["lattice"])
+    assert run_inside("prune", table, "-m", folder, "-t", "0", "-q").code == 1
+    assert run_inside("prune", table, "-m", folder, "-t", "0", "-q", "--columns", "1,2").code == 0

@@ -1,0 +1,121 @@
+"""Every line that stays is byte-identical to the input, and nothing but the columns is new."""
+
+import gzip
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phrasetool.models.brae import Brae
+from phrasetool.models.storage import save_model
+from phrasetool.vocabulary import UNKNOWN_WORD, Vocabulary
+from tests import naive
+from tests.commands import read, run_inside, write
+from tests.conftest import random_parameters
+from tests.tables import TABLES
+
+# The name's end and options; the output must be the same for all.
+WAYS = [
+    ("", ("--threads", 1, "--block-bytes", 1 << 21)),
+    (".gz", ("--threads", 2, "--block-bytes", 512)),
+    (".gz", ("--threads", 1, "--block-bytes", 4096)),
+    ("", ("--threads", 2, "--block-bytes", 1)),
+]
+
+
+@st.composite
+def tables_with_oddities(draw):
+    """Random lines, spaces and ends of lines, a few lines being wrong."""
+    sources = st.sampled_from([b"das", b"das haus", b"das  haus ", b" das", b"ist", b"gr\xfcn|ADJ", b"&apos;s", b"qq", b"[X]"])
+    targets = st.sampled_from([b"the", b"the house", b"", b" the\thouse", b"is|V", b"&amp;lt;", b"zz", b"green not", b"[X]"])
+    scores = st.sampled_from([b"0.5 1", b" 1e-5  2.718 ", b".5\t5.", b"0 -1", b"inf 1"])
+    rest = st.sampled_from([b"", b"|||", b"||| 0-0 |||", b" ||| 0-0 ||| 3 2 1 ||| |||", b"||| ||| ||| a 1 ||| {{X 1}} ||| 8 ||| 9"])
+    wrong = st.sampled_from([b"", b" ", b"das", b"das ||| the", b"ist ||| is ||| nan 1", b"das ||| x ||| 1", b"das ||| x ||| y z"])
+    separator = st.sampled_from([b" ||| ", b" ||| ", b"|||", b"\t|||  "])
+
+    def line():
+        cut = draw(separator)
+        return draw(sources) + cut + draw(targets) + cut + draw(scores) + draw(rest)
+
+    lines = [draw(wrong) if draw(st.integers(0, 7)) == 0 else line() for _ in range(draw(st.integers(0, 12)))]
+    # The first good line says how many scores there are.
+    end = draw(st.sampled_from([b"\n", b"\r\n"]))
+    text = b"".join(line + end for line in [b"das ||| a ||| 1 1", *lines])
+    return text if draw(st.booleans()) else text.removesuffix(end)
+
+
+def prune(table, model_folder, *options):
+    return run_inside("prune", table, "-m", model_folder, "-q", *options)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_prune_of_moses_tables(table, model_folder, tmp_path, way):
+    name, options = way
+    source, out, gone = write(tmp_path / f"in{name}", table), tmp_path / f"out{name}", tmp_path / f"gone{name}"
+    rule = ("-t", "0.3", "--keep-top", "1", *options)
+    assert prune(source, model_folder, *rule, "-o", out, "--rejected", gone).code == 0
+    kept, rejected, lines = naive.split_lines(read(out)), naive.split_lines(read(gone)), naive.split_lines(table)
+    assert naive.is_ordered_subset(kept, lines)
+    assert naive.is_ordered_subset(rejected, lines)
+    assert sorted(kept + rejected) == sorted(lines)
+    # A last line without a line feed stays the last one, so nothing is glued together.
+    assert read(out).count(b"\n") + read(gone).count(b"\n") == table.count(b"\n")
+    plain = prune(write(tmp_path / "plain", table), model_folder, "-t", "0.3", "--keep-top", "1")
+    assert read(out) == plain.out
+    piped = run_inside("prune", "-m", model_folder, "-q", *rule, stdin=source.read_bytes())
+    assert piped.out == plain.out
+
+
+@pytest.mark.parametrize("options", [("-t", "-1"), ("-t", "1.1", "--keep-top", "100000"), ("--target-size", "1")], ids=str)
+def test_keeping_everything_gives_the_same_bytes(table, model_folder, tmp_path, options):
+    source, out = write(tmp_path / "t", table), tmp_path / "o"
+    assert prune(source, model_folder, *options, "-o", out).code == 0
+    assert out.read_bytes() == table
+
+
+def test_removing_something(model_folder, tmp_path):
+    # The tests above would pass if nothing were ever removed.
+    kept = prune(write(tmp_path / "t", TABLES["seven fields"]), model_folder, "-t", "0.3", "--keep-top", "1").out
+    assert 0 < len(naive.split_lines(kept)) < len(naive.split_lines(TABLES["seven fields"]))
+
+
+@settings(max_examples=60)
+@given(tables_with_oddities(), st.sampled_from([1, 100, 1 << 21]), st.sampled_from(["keep", "skip"]))
+def test_prune_of_random_tables(model_folder, workspace, table, size, on_error):
+    source, out, gone = write(workspace / "promise-in", table), workspace / "promise-out", workspace / "promise-gone"
+    done = prune(source, model_folder, "-t", "0.2", "--keep-top", "1", "--block-bytes", size, "--on-error", on_error,
+                 "-o", out, "--rejected", gone)  # fmt: skip
+    assert done.code == 0
+    lines = naive.split_lines(table)
+    parsed = naive.parse_table(table, naive.first_score_count(table))[0]
+    expected = [line for line, entry in zip(lines, parsed, strict=True) if on_error == "keep" or entry.fault == "ok"]
+    kept, rejected = naive.split_lines(out.read_bytes()), naive.split_lines(gone.read_bytes())
+    assert naive.is_ordered_subset(kept, expected)
+    assert sorted(kept + rejected) == sorted(expected)
+
+
+@pytest.mark.requires_reference
+def test_real_table(reference, tmp_path):
+    with gzip.open(reference / "phrase-table.gz") as file:
+        table = b"".join(file.readline() for _ in range(20_000))
+    parts, parameters = [], []
+    for side in (0, 1):
+        seen = Counter(naive.unescape(word) for line in table.splitlines() for word in line.split(b"|||")[side].split())
+        # Rare words stay unknown, as they are to a trained model.
+        words = [word for word, count in seen.items() if count > 3]
+        parts.append(Vocabulary([UNKNOWN_WORD, *words]))
+        parameters.append(random_parameters(len(words) + 1, 16, side))
+    save_model(Brae(*parts, *parameters), tmp_path / "model")
+    source, out = write(tmp_path / "t.gz", table), tmp_path / "o.gz"
+    assert run_inside("annotate", source, "-m", tmp_path / "model", "-o", out, "-q").code == 0
+    assert naive.cut_columns(read(out), 2) == table
+    gone = tmp_path / "gone"
+    pruned = prune(source, tmp_path / "model", "-t", "0.3", "--keep-top", "1", "--rejected", gone)
+    assert pruned.code == 0
+    kept, lines = naive.split_lines(pruned.out), naive.split_lines(table)
+    assert 2000 < len(kept) < 19_000
+    assert naive.is_ordered_subset(kept, lines)
+    assert Counter(kept) + Counter(naive.split_lines(read(gone))) == Counter(lines)
+    # No source is lost.
+    assert {line.split(b" ||| ")[0] for line in kept} == {line.split(b" ||| ")[0] for line in lines}
