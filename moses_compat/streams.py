@@ -51,7 +51,7 @@ def compress(data: bytes | ByteArray) -> bytes:
 class _Headed(io.RawIOBase):
     """A stream of which the first bytes were read already (a pipe cannot be wound back)."""
 
-    def __init__(self, head: bytes, rest: io.BufferedReader) -> None:
+    def __init__(self, head: bytes, rest: Any) -> None:
         self._head = head
         self._rest = rest
 

@@ -59,9 +59,14 @@ def clean_environment(**changes):
 def run_outside(*arguments, stdin=b"", cwd=None, **changes):
     """The command line in a process of its own."""
     done = subprocess.run(
-        [*COMMAND, *map(str, arguments)], input=stdin, capture_output=True, cwd=cwd, env=clean_environment(**changes),
-        timeout=120, check=False,
-    )  # fmt: skip
+        [*COMMAND, *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        cwd=cwd,
+        env=clean_environment(**changes),
+        timeout=120,
+        check=False,
+    )
     return Outcome(done.returncode, done.stdout, done.stderr.decode())
 
 

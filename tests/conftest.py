@@ -15,7 +15,22 @@ settings.register_profile("tests", deadline=None, max_examples=60, suppress_heal
 settings.load_profile("tests")
 
 ROOT = Path(__file__).parent.parent
-SOURCE_WORDS = [b"<unk>", b"das", b"haus", b"ist", b"gr\xfcn", b"nicht", b"&", b"|", b"'s", b'"', b"[", b"]", b"!", b"a"]
+SOURCE_WORDS = [
+    b"<unk>",
+    b"das",
+    b"haus",
+    b"ist",
+    b"gr\xfcn",
+    b"nicht",
+    b"&",
+    b"|",
+    b"'s",
+    b'"',
+    b"[",
+    b"]",
+    b"!",
+    b"a",
+]
 TARGET_WORDS = [b"<unk>", b"the", b"house", b"is", b"green", b"not", b"&", b"|", b"'s", b'"', b"[", b"]", b"!", b"&lt;"]
 
 

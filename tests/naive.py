@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -149,8 +150,8 @@ def parse_table(data, expected=-1):
 
 def group_sources(lines, groups):
     """The source field of each group: that of its first line with one."""
-    pairs = zip(groups, groups[1:], strict=False)
-    return [next((line.source for line in lines[a:b] if line.source is not None), b"") for a, b in pairs]
+    found = pairwise(groups)
+    return [next((line.source for line in lines[a:b] if line.source is not None), b"") for a, b in found]
 
 
 def first_score_count(data):

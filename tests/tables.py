@@ -7,9 +7,16 @@ TARGETS = [b"the", b"house", b"the house", b"is", b"green", b"not", b"never seen
 
 
 def _number(rng):
-    return rng.choice([
-        b"%.6g" % rng.random(), b"%.6g" % (rng.random() * 1e-4), b"1", b"0.5", b"5.25e-24", b"1.63446e-06",
-    ])  # fmt: skip
+    return rng.choice(
+        [
+            b"%.6g" % rng.random(),
+            b"%.6g" % (rng.random() * 1e-4),
+            b"1",
+            b"0.5",
+            b"5.25e-24",
+            b"1.63446e-06",
+        ]
+    )
 
 
 def _scores(rng, count, constant=None):
@@ -40,8 +47,12 @@ def three_fields(name, scores, constant=None, **options):
 def seven_fields(rng, source, target):
     counts = b"%d %d %d" % (rng.randint(1, 99), rng.randint(1, 99), rng.randint(1, 9))
     return b"%s ||| %s ||| %s ||| %s ||| %s ||| |||" % (
-        source, target, _scores(rng, 4), _alignment(source, target), counts,
-    )  # fmt: skip
+        source,
+        target,
+        _scores(rng, 4),
+        _alignment(source, target),
+        counts,
+    )
 
 
 ESCAPED_SOURCES = [b"&amp;", b"&#124;", b"&apos;s", b"&quot; das &quot;", b"&#91; haus &#93;", b"&lt; ist &gt;"]
@@ -52,61 +63,95 @@ def build():
     tables = {
         "latin-1": three_fields("latin-1", 5, b"2.718", big=150, targets=[*TARGETS, b"caf\xe9 house", b"\xff\xfe"]),
         "lexicalised": three_fields("lexicalised", 5, b"2.718"),
-        "reordering": _table("reordering", lambda rng, s, t: b"%s ||| %s ||| %s" % (
-            s, t, b" ".join(b"%.5f" % rng.random() for _ in range(6)))),
-        "reordering trailing space": _table("reordering space", lambda rng, s, t: b"%s ||| %s ||| %s " % (
-            s, t, b" ".join(b"%.5f" % rng.random() for _ in range(6)))),
+        "reordering": _table(
+            "reordering",
+            lambda rng, s, t: b"%s ||| %s ||| %s" % (s, t, b" ".join(b"%.5f" % rng.random() for _ in range(6))),
+        ),
+        "reordering trailing space": _table(
+            "reordering space",
+            lambda rng, s, t: b"%s ||| %s ||| %s " % (s, t, b" ".join(b"%.5f" % rng.random() for _ in range(6))),
+        ),
         "multi-factor": three_fields("multi-factor", 5, b"2.718", sources=[b"\xe4\xf6", *SOURCES]),
         "tags": three_fields("tags", 5, sources=[b"ART", b"ART NN", b"$."], targets=[b"DT", b"DT NN", b"."]),
-        "model 1": _table("model 1", lambda rng, s, t: b"%s ||| %s ||| %s ||| %s ||| 10 4 3" % (
-            s, t, _scores(rng, 4), _alignment(s, t)), big=60),
-        "count table": _table("count table", lambda rng, s, t: b"%s ||| %s ||| %d %d %d ||| 0-0 ||| 4 4 3" % (
-            s, t, rng.randint(1, 99), rng.randint(1, 99), rng.randint(1, 99))),
+        "model 1": _table(
+            "model 1",
+            lambda rng, s, t: b"%s ||| %s ||| %s ||| %s ||| 10 4 3" % (s, t, _scores(rng, 4), _alignment(s, t)),
+            big=60,
+        ),
+        "count table": _table(
+            "count table",
+            lambda rng, s, t: (
+                b"%s ||| %s ||| %d %d %d ||| 0-0 ||| 4 4 3"
+                % (s, t, rng.randint(1, 99), rng.randint(1, 99), rng.randint(1, 99))
+            ),
+        ),
         "count table target": _table(
-            "count target", lambda rng, s, t: b"%s ||| X ||| %d ||| |||" % (s, rng.randint(1, 99)), most=1),
-        "two counts": _table("two counts", lambda rng, s, t: b"%s ||| %s ||| %s ||| 1-0 0-1 ||| 5 3" % (
-            s, t, _scores(rng, 5, b"2.718"))),
+            "count target", lambda rng, s, t: b"%s ||| X ||| %d ||| |||" % (s, rng.randint(1, 99)), most=1
+        ),
+        "two counts": _table(
+            "two counts", lambda rng, s, t: b"%s ||| %s ||| %s ||| 1-0 0-1 ||| 5 3" % (s, t, _scores(rng, 5, b"2.718"))
+        ),
         "filtering": three_fields("filtering", 6, sources=SOURCES[:5], big=250),
         "sparse": b"".join(
             b"das ||| %s ||| 0.5 0.4 0.3 0.2 2.718 ||| ||| ||| po_%d 1 dom 0.5\n" % (t, i)
-            for i, t in enumerate([b"the", b"that", b"house", b"a"])),
+            for i, t in enumerate([b"the", b"that", b"house", b"a"])
+        ),
         "glue": b"<s> [X] ||| <s> [S] ||| 1 ||| ||| 1 1\n[X][S] </s> [X] ||| [X][S] </s> [S] ||| 1 ||| 0-0 ||| 1 1\n"
-                b"[X][S] [X][X] [X] ||| [X][S] [X][X] [S] ||| 2.718 ||| 0-0 1-1 ||| 1 1\n",
+        b"[X][S] [X][X] [X] ||| [X][S] [X][X] [S] ||| 2.718 ||| 0-0 1-1 ||| 1 1\n",
         "target syntax": b"".join(
-            b"[X][Q] [X][%s] [X] ||| [X][Q] [X][%s] [Q] ||| 2.718 ||| 0-0 1-1 \n" % (x, x) for x in (b"NP", b"VP", b"S")),
+            b"[X][Q] [X][%s] [X] ||| [X][Q] [X][%s] [Q] ||| 2.718 ||| 0-0 1-1 \n" % (x, x) for x in (b"NP", b"VP", b"S")
+        ),
         "glue one count": b"<s> [X] ||| <s> [S] ||| 1 ||| ||| 0\n[X][S] </s> [X] ||| [X][S] </s> [S] ||| 1 ||| 0-0 ||| 0\n",
         "glue seven fields": b"<s> [X] ||| <s> [S] ||| 1 ||| ||| 0 ||| ||| \n"
-                             b"[X][S] </s> [X] ||| [X][S] </s> [S] ||| 1 ||| 0-0 ||| 0 ||| ||| \n",
-        "seven fields": _table("seven fields", seven_fields, sources=[*ESCAPED_SOURCES, *SOURCES],
-                               targets=[*ESCAPED_TARGETS, *TARGETS], big=80),
-        "scientific counts": _table("scientific", lambda rng, s, t: (
-            b"%s ||| %s ||| 5.25e-24 1 1.5e-05 0.1 ||| 0-0 ||| 1.5599e+06 1.5 0.7 ||| |||" % (s, t))),
-        "factored target": _table("factored", lambda rng, s, t: b"%s ||| %s ||| %s ||| 0-0 ||| 7 3 2 ||| " % (
-            s, b" ".join(w + b"|NN" for w in t.split()), _scores(rng, 4)), targets=[*ESCAPED_TARGETS, *TARGETS]),
-        "twelve columns": _table("twelve", lambda rng, s, t: b"%s ||| %s ||| %s 1 2.718 1 ||| 0-0 ||| 7 3 2 ||| dom_nc-5k 1" % (
-            s, b" ".join(w + b"|NN" for w in t.split()), _scores(rng, 9))),
+        b"[X][S] </s> [X] ||| [X][S] </s> [S] ||| 1 ||| 0-0 ||| 0 ||| ||| \n",
+        "seven fields": _table(
+            "seven fields",
+            seven_fields,
+            sources=[*ESCAPED_SOURCES, *SOURCES],
+            targets=[*ESCAPED_TARGETS, *TARGETS],
+            big=80,
+        ),
+        "scientific counts": _table(
+            "scientific",
+            lambda rng, s, t: b"%s ||| %s ||| 5.25e-24 1 1.5e-05 0.1 ||| 0-0 ||| 1.5599e+06 1.5 0.7 ||| |||" % (s, t),
+        ),
+        "factored target": _table(
+            "factored",
+            lambda rng, s, t: (
+                b"%s ||| %s ||| %s ||| 0-0 ||| 7 3 2 ||| "
+                % (s, b" ".join(w + b"|NN" for w in t.split()), _scores(rng, 4))
+            ),
+            targets=[*ESCAPED_TARGETS, *TARGETS],
+        ),
+        "twelve columns": _table(
+            "twelve",
+            lambda rng, s, t: (
+                b"%s ||| %s ||| %s 1 2.718 1 ||| 0-0 ||| 7 3 2 ||| dom_nc-5k 1"
+                % (s, b" ".join(w + b"|NN" for w in t.split()), _scores(rng, 9))
+            ),
+        ),
         "placeholder": b"@num@ ||| @num@ ||| 1 ||| 0-0 ||| 1 1\n"
-                       b"das  haus ||| the  house  ||| 0.5 ||| 0-0 1-1 ||| 1 1\n"
-                       b"das ||| the ||| 0.5 ||| 0-0 ||| 1 1 \ndas ||| a ||| 0.25 ||| 0-0 ||| 1 1\n"
-                       b"! ||| ! ||| 1 ||| 0-0 ||| 1 1\nist ||| is ||| 0.5  ||| 0-0 \n",
+        b"das  haus ||| the  house  ||| 0.5 ||| 0-0 1-1 ||| 1 1\n"
+        b"das ||| the ||| 0.5 ||| 0-0 ||| 1 1 \ndas ||| a ||| 0.25 ||| 0-0 ||| 1 1\n"
+        b"! ||| ! ||| 1 ||| 0-0 ||| 1 1\nist ||| is ||| 0.5  ||| 0-0 \n",
         "xml markup": b"haus ||| house ||| 0.9\ndas ||| the ||| 0.8\nein ||| a ||| 0.7\ndas ||| it ||| 0.1\n",
         "lattice": b"das ||| the ||| 0.5 0.1\ndas haus ||| the house ||| 0.5 0.2\nhaus ||| house ||| 1 0.3\n",
         "empty targets": b"! |||  ||| 1 1 0.5 0.5 0.1 2.718\n! ||| ! ||| 1 1 0.5 0.5 0.1 2.718\n"
-                         b"das ||| the ||| 1 1 0.5 0.5 0.1  2.718\ndas ||| the ||| 1 1 0.5 0.5 0.1  2.718\n"
-                         b"haus |||  ||| 1 1 0.5  0.5 0.1 2.718\ndas ||| that ||| 1 1 0.5 0.5 0.1 2.718\n"
-                         b"! |||  house ||| 1 1 0.5 0.5 0.1 2.718\n",
+        b"das ||| the ||| 1 1 0.5 0.5 0.1  2.718\ndas ||| the ||| 1 1 0.5 0.5 0.1  2.718\n"
+        b"haus |||  ||| 1 1 0.5  0.5 0.1 2.718\ndas ||| that ||| 1 1 0.5 0.5 0.1 2.718\n"
+        b"! |||  house ||| 1 1 0.5 0.5 0.1 2.718\n",
         "zero and negative": b"das ||| the ||| 0 -1 1e-44\ndas ||| a ||| -0.5 0 0\nhaus ||| house ||| inf -0 1\n",
         "tabs": b"das\t|||\tthe\t|||\t0.5\t0.25\t|||\t0-0\ndas haus\t||| the\thouse ||| 0.5 0.25\t\n",
         "no spaces": b"das|||the|||0.5 0.25|||0-0\ndas|||a|||0.5 0.25\nhaus|||house|||0.5 0.25|||\n",
         "brackets": b"das [X] ||| the [X] ||| 0.5\nhaus [NP][NP] [X] ||| house [NP][NP] [X] ||| 0.4\n[X] ||| [X] ||| 1\n",
         "properties": b"das ||| the ||| 0.5 1 ||| 0-0 ||| 3 2 1 ||| ||| {{Counts 3 2 1}} {{Orientation 1 2}}\n"
-                      b"das ||| a ||| 0.5 1 ||| 0-0 ||| 3 2 1 ||| x 1 ||| {{Tree [X [Y]]}} \n",
+        b"das ||| a ||| 0.5 1 ||| 0-0 ||| 3 2 1 ||| x 1 ||| {{Tree [X [Y]]}} \n",
         "nine fields": b"das ||| the ||| 0.5 1 ||| 0-0 ||| 3 2 1 ||| ||| ||| 12.5 ||| 0.25\n"
-                       b"haus ||| house ||| 0.5 1 ||| 0-0 ||| 3 2 1 ||| ||| ||| 1 ||| x\n",
+        b"haus ||| house ||| 0.5 1 ||| 0-0 ||| 3 2 1 ||| ||| ||| 1 ||| x\n",
         "pipes": b"| ||| | ||| 0.5\na|b ||| a|b|c ||| 0.5\n|| ||| || ||| 0.5\ndas ||| the|DT ||| 0.5\n",
         "one line": b"das ||| the ||| 0.5\n",
         "control characters": b"das\x01 ||| the\x00\x0b\x0c\x85 ||| 0.5\n\xc2\xa0 ||| \xe3\x80\x80 ||| 0.5\n",
-    }  # fmt: skip
+    }
     tables["crlf"] = tables["seven fields"].replace(b"\n", b"\r\n")
     tables["crlf three fields"] = tables["lexicalised"].replace(b"\n", b"\r\n")
     tables["no last newline"] = tables["seven fields"][:-1]

@@ -27,11 +27,19 @@ WAYS = [
 @st.composite
 def tables_with_oddities(draw):
     """Random lines, spaces and ends of lines, a few lines being wrong."""
-    sources = st.sampled_from([b"das", b"das haus", b"das  haus ", b" das", b"ist", b"gr\xfcn|ADJ", b"&apos;s", b"qq", b"[X]"])
-    targets = st.sampled_from([b"the", b"the house", b"", b" the\thouse", b"is|V", b"&amp;lt;", b"zz", b"green not", b"[X]"])
+    sources = st.sampled_from(
+        [b"das", b"das haus", b"das  haus ", b" das", b"ist", b"gr\xfcn|ADJ", b"&apos;s", b"qq", b"[X]"]
+    )
+    targets = st.sampled_from(
+        [b"the", b"the house", b"", b" the\thouse", b"is|V", b"&amp;lt;", b"zz", b"green not", b"[X]"]
+    )
     scores = st.sampled_from([b"0.5 1", b" 1e-5  2.718 ", b".5\t5.", b"0 -1", b"inf 1"])
-    rest = st.sampled_from([b"", b"|||", b"||| 0-0 |||", b" ||| 0-0 ||| 3 2 1 ||| |||", b"||| ||| ||| a 1 ||| {{X 1}} ||| 8 ||| 9"])
-    wrong = st.sampled_from([b"", b" ", b"das", b"das ||| the", b"ist ||| is ||| nan 1", b"das ||| x ||| 1", b"das ||| x ||| y z"])
+    rest = st.sampled_from(
+        [b"", b"|||", b"||| 0-0 |||", b" ||| 0-0 ||| 3 2 1 ||| |||", b"||| ||| ||| a 1 ||| {{X 1}} ||| 8 ||| 9"]
+    )
+    wrong = st.sampled_from(
+        [b"", b" ", b"das", b"das ||| the", b"ist ||| is ||| nan 1", b"das ||| x ||| 1", b"das ||| x ||| y z"]
+    )
     separator = st.sampled_from([b" ||| ", b" ||| ", b"|||", b"\t|||  "])
 
     def line():
@@ -67,7 +75,9 @@ def test_prune_of_moses_tables(table, model_folder, tmp_path, way):
     assert piped.out == plain.out
 
 
-@pytest.mark.parametrize("options", [("-t", "-1"), ("-t", "1.1", "--keep-top", "100000"), ("--target-size", "1")], ids=str)
+@pytest.mark.parametrize(
+    "options", [("-t", "-1"), ("-t", "1.1", "--keep-top", "100000"), ("--target-size", "1")], ids=str
+)
 def test_keeping_everything_gives_the_same_bytes(table, model_folder, tmp_path, options):
     source, out = write(tmp_path / "t", table), tmp_path / "o"
     assert prune(source, model_folder, *options, "-o", out).code == 0
@@ -84,8 +94,22 @@ def test_removing_something(model_folder, tmp_path):
 @given(tables_with_oddities(), st.sampled_from([1, 100, 1 << 21]), st.sampled_from(["keep", "skip"]))
 def test_prune_of_random_tables(model_folder, workspace, table, size, on_error):
     source, out, gone = write(workspace / "promise-in", table), workspace / "promise-out", workspace / "promise-gone"
-    done = prune(source, model_folder, "-t", "0.2", "--keep-top", "1", "--block-bytes", size, "--on-error", on_error,
-                 "-o", out, "--rejected", gone)  # fmt: skip
+    done = prune(
+        source,
+        model_folder,
+        "-t",
+        "0.2",
+        "--keep-top",
+        "1",
+        "--block-bytes",
+        size,
+        "--on-error",
+        on_error,
+        "-o",
+        out,
+        "--rejected",
+        gone,
+    )
     assert done.code == 0
     lines = naive.split_lines(table)
     parsed = naive.parse_table(table, naive.first_score_count(table))[0]

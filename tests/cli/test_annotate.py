@@ -66,7 +66,9 @@ def test_columns_are_the_similarities(model, model_folder, tmp_path):
 
 
 def test_several_models(model, model_folder, tmp_path):
-    other = Brae(model.source_vocabulary, model.target_vocabulary, random_parameters(14, 4, 8), random_parameters(14, 4, 9))
+    other = Brae(
+        model.source_vocabulary, model.target_vocabulary, random_parameters(14, 4, 8), random_parameters(14, 4, 9)
+    )
     save_model(other, tmp_path / "other")
     table = write(tmp_path / "t", TABLES["crlf"])
     both = annotate(table, model_folder, "-m", tmp_path / "other", "-o", "-").out
@@ -79,7 +81,9 @@ def test_several_models(model, model_folder, tmp_path):
     ]
 
 
-@pytest.mark.parametrize(("name", "expected"), [("t.gz", "t.annotated.gz"), ("t", "t.annotated.gz"), ("a.txt", "a.txt.annotated.gz")])
+@pytest.mark.parametrize(
+    ("name", "expected"), [("t.gz", "t.annotated.gz"), ("t", "t.annotated.gz"), ("a.txt", "a.txt.annotated.gz")]
+)
 def test_default_output(model_folder, tmp_path, name, expected):
     table = write(tmp_path / name, TABLES["lexicalised"])
     assert annotate(table, model_folder).code == 0

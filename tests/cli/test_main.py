@@ -30,15 +30,21 @@ BAD_TABLES = {
     "corrupt.gz": (corrupt(TEXT), ": the gzip data"),
     "placeholder.gz": (b"", ": the file has 0 bytes"),
     "one-field": (b"\n".join([*LINES, b"haus"]), ":3: expected at least 3 fields separated by |||, found 1"),
-    "two-fields": (b"\n".join([*LINES, b"haus ||| house", b""]), ":3: expected at least 3 fields separated by |||, found 2"),
+    "two-fields": (
+        b"\n".join([*LINES, b"haus ||| house", b""]),
+        ":3: expected at least 3 fields separated by |||, found 2",
+    ),
     "blank-line": (b"\n".join([*LINES, b"", *LINES]), ":3: expected at least 3 fields"),
     "no-number": (b"\n".join([*LINES, b"haus ||| house ||| 0.5 0.2x"]), ":3: a score is not a number"),
     "nan": (b"\n".join([*LINES, b"haus ||| house ||| nan 0.5"]), ":3: a score is NaN"),
-    "more-scores": (b"\n".join([*LINES, b"haus ||| house ||| 1 1 1"]), ":3: expected 2 scores as on the lines before, found 3"),
+    "more-scores": (
+        b"\n".join([*LINES, b"haus ||| house ||| 1 1 1"]),
+        ":3: expected 2 scores as on the lines before, found 3",
+    ),
     "fewer-scores": (b"\n".join([*LINES, b"haus ||| house ||| 1 ||| 0-0"]), ":3: expected 2 scores"),
     "no-scores": (b"das ||| the ||| ||| 0-0\n", ":1: expected 1 scores"),
     "half-table": (b"das ||| the ||| 0-0 ||| 0.5 0.25 ||| 10 4 |||\n", ":1: a score is not a number"),
-}  # fmt: skip
+}
 
 
 def check_bad_table(run, command, name, model_folder, tmp_path):
@@ -61,8 +67,16 @@ def test_bad_table(model_folder, tmp_path, command, name):
     check_bad_table(run_inside, command, name, model_folder, tmp_path)
 
 
-@pytest.mark.parametrize(("command", "name"), [("prune", "truncated.gz"), ("annotate", "corrupt.gz"), ("prune", "two-fields"),
-                                               ("annotate", "nan"), ("prune", "placeholder.gz")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("prune", "truncated.gz"),
+        ("annotate", "corrupt.gz"),
+        ("prune", "two-fields"),
+        ("annotate", "nan"),
+        ("prune", "placeholder.gz"),
+    ],
+)
 def test_bad_table_in_a_process(model_folder, tmp_path, command, name):
     check_bad_table(run_outside, command, name, model_folder, tmp_path)
 
@@ -133,9 +147,12 @@ def test_on_error_counts(model_folder, tmp_path, command):
 
 def unending_reader(*arguments):
     return subprocess.Popen(
-        [*COMMAND, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [*COMMAND, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         env=clean_environment(),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("command", ["prune", "annotate"])
@@ -173,8 +190,14 @@ def test_full_disk(model_folder, tmp_path, arguments, size):
 def test_full_disk_behind_standard_output(model_folder, tmp_path, arguments, size):
     table = write(tmp_path / "t", TEXT * size)
     with open("/dev/full", "wb") as full:
-        done = subprocess.run([*COMMAND, "prune", str(table), "-m", str(model_folder), "-q", *arguments], stdout=full,
-                              stderr=subprocess.PIPE, env=clean_environment(), timeout=60, check=False)  # fmt: skip
+        done = subprocess.run(
+            [*COMMAND, "prune", str(table), "-m", str(model_folder), "-q", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=clean_environment(),
+            timeout=60,
+            check=False,
+        )
     err = done.stderr.decode()
     assert done.returncode == 1
     assert len(err.splitlines()) == 1
@@ -200,8 +223,14 @@ def test_reader_that_never_was(model_folder, tmp_path):
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as out:
-        done = subprocess.run([*COMMAND, "prune", str(table), "-m", str(model_folder), "-q", "-t", "-1"], stdout=out,
-                              stderr=subprocess.PIPE, env=clean_environment(), timeout=60, check=False)  # fmt: skip
+        done = subprocess.run(
+            [*COMMAND, "prune", str(table), "-m", str(model_folder), "-q", "-t", "-1"],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            env=clean_environment(),
+            timeout=60,
+            check=False,
+        )
     assert done.stderr == b""
     assert done.returncode in (0, 1)
 
@@ -256,8 +285,13 @@ def loaded(*arguments):
         "    print(*{name.split('.')[0] for name in sys.modules}, file=open(report, 'w'))\n"
     )
     report = str(arguments[-1])
-    done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], env=clean_environment(), timeout=60,
-                          capture_output=True, check=False)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        env=clean_environment(),
+        timeout=60,
+        capture_output=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     with open(report) as file:
         return {"numba", "numpy", "torch", "pyarrow", "gensim", "matplotlib", "scipy"} & set(file.read().split())
@@ -294,12 +328,23 @@ def test_the_console_script(model_folder, tmp_path):
     if not os.path.exists(script):
         pytest.skip("the console script is not installed beside this interpreter")
     table = write(tmp_path / "t", TABLES["lattice"])
-    done = subprocess.run([script, "prune", "-q", "-t", "-1", "-m", str(model_folder), str(table)], capture_output=True,
-                          env=clean_environment(), timeout=60, check=False)  # fmt: skip
+    done = subprocess.run(
+        [script, "prune", "-q", "-t", "-1", "-m", str(model_folder), str(table)],
+        capture_output=True,
+        env=clean_environment(),
+        timeout=60,
+        check=False,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, TABLES["lattice"], b"")
     # Standard input and the model of the environment.
-    done = subprocess.run([script, "prune", "-q", "-t", "-1"], capture_output=True, input=gzip.compress(TEXT), timeout=60,
-                          env=clean_environment(PHRASETOOL_MODEL=str(model_folder)), check=False)  # fmt: skip
+    done = subprocess.run(
+        [script, "prune", "-q", "-t", "-1"],
+        capture_output=True,
+        input=gzip.compress(TEXT),
+        timeout=60,
+        env=clean_environment(PHRASETOOL_MODEL=str(model_folder)),
+        check=False,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, TEXT, b"")
 
 

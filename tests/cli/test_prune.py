@@ -24,7 +24,9 @@ def naive_scores(model, table):
     lines, groups = naive.parse_table(table, naive.first_score_count(table))
     pairs = []
     for key, a, b in zip(naive.group_sources(lines, groups), groups, groups[1:], strict=False):
-        pairs += [(naive.word_ids(key, SOURCE_WORDS), naive.word_ids(line.target or b"", TARGET_WORDS)) for line in lines[a:b]]
+        pairs += [
+            (naive.word_ids(key, SOURCE_WORDS), naive.word_ids(line.target or b"", TARGET_WORDS)) for line in lines[a:b]
+        ]
     similarities = model.scorer().score_pairs(*(Phrases.from_lists([pair[side] for pair in pairs]) for side in (0, 1)))
     return lines, groups, similarities, [any(source) and any(target) for source, target in pairs]
 
@@ -57,8 +59,22 @@ def test_rule_agrees_with_naive(model, model_folder, workspace, table, keep_top,
     similarities = naive_scores(model, table)[2].ravel().tolist()
     threshold = data.draw(st.one_of(st.sampled_from([-1.0, 0.0, 0.2, 1.1]), st.sampled_from(similarities)))
     source, out = write(workspace / "rule-in", table), workspace / "rule-out"
-    done = prune(source, model_folder, "-t", repr(threshold), "--keep-top", keep_top, "--protect", protect,
-                 "--on-error", "keep", "-o", out, "--block-bytes", data.draw(st.sampled_from([1, 300, 1 << 21])))  # fmt: skip
+    done = prune(
+        source,
+        model_folder,
+        "-t",
+        repr(threshold),
+        "--keep-top",
+        keep_top,
+        "--protect",
+        protect,
+        "--on-error",
+        "keep",
+        "-o",
+        out,
+        "--block-bytes",
+        data.draw(st.sampled_from([1, 300, 1 << 21])),
+    )
     assert done.code == 0
     assert out.read_bytes() == expected_output(model, table, threshold, keep_top, protect)
 
@@ -108,7 +124,9 @@ def test_saved_scores_give_the_same_table(model_folder, big, tmp_path):
     first = prune(big, model_folder, *RULE, "--scores", scores, "--stats", tmp_path / "a", "--block-bytes", 3000)
     kept = scores.read_bytes()
     nowhere = tmp_path / "no-model"
-    second = prune(big, nowhere, *RULE, "--scores", scores, "--stats", tmp_path / "b", "--block-bytes", 500, "--threads", 2)
+    second = prune(
+        big, nowhere, *RULE, "--scores", scores, "--stats", tmp_path / "b", "--block-bytes", 500, "--threads", 2
+    )
     assert first.out == second.out == expected.out
     assert scores.read_bytes() == kept
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -161,7 +179,13 @@ def test_saved_scores_of_another_table(model_folder, tmp_path, scores, change, b
 def test_saved_scores_that_are_none(model_folder, tmp_path, scores):
     table = write(tmp_path / "t", TABLES["seven fields"])
     whole = scores.read_bytes()
-    for data in (b"", b"das ||| the ||| 0.5\n", whole[:-1], whole[: len(whole) // 2], whole[:4] + b"\xff" * 40 + whole[44:]):
+    for data in (
+        b"",
+        b"das ||| the ||| 0.5\n",
+        whole[:-1],
+        whole[: len(whole) // 2],
+        whole[:4] + b"\xff" * 40 + whole[44:],
+    ):
         scores.write_bytes(data)
         done = prune(table, model_folder, *RULE, "--scores", scores, "-o", tmp_path / "new")
         assert done.code == 1
@@ -197,7 +221,9 @@ def test_columns_give_the_table_of_the_model(model_folder, tmp_path, big, scale,
         assert naive.cut_columns(by_columns.out, 2) == prune(big, model_folder, *rule).out
     assert used > 3
     swapped = run_inside("prune", annotated, "-q", "-t", "0.3", "--keep-top", "0", "--columns", "6,5", "--scale", scale)
-    straight = run_inside("prune", annotated, "-q", "-t", "0.3", "--keep-top", "0", "--columns", "5,6", "--scale", scale)
+    straight = run_inside(
+        "prune", annotated, "-q", "-t", "0.3", "--keep-top", "0", "--columns", "5,6", "--scale", scale
+    )
     assert swapped.out == straight.out
 
 
@@ -220,7 +246,9 @@ def test_columns_that_are_not_there(tmp_path, columns):
     assert not (tmp_path / "o").exists()
 
 
-@pytest.mark.parametrize("options", [("--keep-top", "0"), ("--keep-top", "3"), ("--protect", "words", "--keep-top", "1")], ids=str)
+@pytest.mark.parametrize(
+    "options", [("--keep-top", "0"), ("--keep-top", "3"), ("--protect", "words", "--keep-top", "1")], ids=str
+)
 def test_sweep_counts_are_sizes_of_prunes(model_folder, big, options):
     swept = prune(big, model_folder, "--sweep", "-0.2:0.8:0.2", *options)
     header, *rows = [line.split("\t") for line in swept.out.decode().splitlines()]
@@ -305,8 +333,21 @@ def test_statistics(model_folder, tmp_path, on_error):
 
     def run(name, *options):
         stats, gone = tmp_path / name, tmp_path / "gone"
-        done = prune(table, model_folder, "-t", "0.3", "--keep-top", "2", "--on-error", on_error, "--stats", stats,
-                     "--rejected", gone, *options)  # fmt: skip
+        done = prune(
+            table,
+            model_folder,
+            "-t",
+            "0.3",
+            "--keep-top",
+            "2",
+            "--on-error",
+            on_error,
+            "--stats",
+            stats,
+            "--rejected",
+            gone,
+            *options,
+        )
         assert done.code == 0
         return stats.read_bytes(), done.out.count(b"\n"), read(gone).count(b"\n")
 
@@ -335,7 +376,9 @@ def test_statistics_of_unknown_phrases(model_folder, tmp_path):
 
 def test_what_it_says(model_folder, tmp_path):
     table = write(tmp_path / "t", FAULTY)
-    done = run_inside("prune", table, "-m", model_folder, "-t", "0.99", "--keep-top", "1", "--on-error", "skip", "-o", os.devnull)
+    done = run_inside(
+        "prune", table, "-m", model_folder, "-t", "0.99", "--keep-top", "1", "--on-error", "skip", "-o", os.devnull
+    )
     assert "kept 2 of 9 entries (22.2%)" in done.err
     assert "7 faulty lines were left out" in done.err
     assert all(line.startswith("phrasetool: ") for line in done.err.splitlines())
@@ -345,18 +388,42 @@ def test_what_it_says(model_folder, tmp_path):
 @pytest.mark.parametrize(
     "options",
     [
-        (), ("-t", "0.5", "--sweep", "0:1:1"), ("-t", "0.5", "--target-size", "0.5"), ("-t", "half"), ("-t",),
-        ("-t", "0.5", "--keep-top", "-1"), ("-t", "0.5", "--protect", "some"), ("--target-size", "0"),
-        ("--target-size", "1.5"), ("--sweep", "0:1"), ("--sweep", "1:0:0.1"), ("--sweep", "0:1:0"), ("--sweep", "a:b:c"),
-        ("--sweep", "0:1:-1"), ("--sweep", "nan:1:1"), ("--sweep", "0:inf:1"), ("--sweep", "0:1:1e-9"),
-        ("--sweep", "0:1:1", "-o", "x"), ("--sweep", "0:1:1", "--stats", "x"), ("-t", "0.5", "--columns", "0,1"),
-        ("-t", "0.5", "--columns", "1"), ("-t", "0.5", "--columns", "1,2,3"), ("-t", "0.5", "--columns", "a,b"),
-        ("-t", "0.5", "--columns", "1,2", "--scores", "x"), ("-t", "0.5", "--scale", "log"), ("-t", "0.5", "--threads", "0"),
-        ("-t", "0.5", "--block-bytes", "0"), ("-t", "0.5", "--on-error", "ignore"), ("-t", "0.5", "--no-such-option"),
-        ("-t", "0.5", "another-table"), ("-t", "nan"), ("--target-size", "nan"), ("-t", "0.5", "--columns", "1,\u00b2"),
+        (),
+        ("-t", "0.5", "--sweep", "0:1:1"),
+        ("-t", "0.5", "--target-size", "0.5"),
+        ("-t", "half"),
+        ("-t",),
+        ("-t", "0.5", "--keep-top", "-1"),
+        ("-t", "0.5", "--protect", "some"),
+        ("--target-size", "0"),
+        ("--target-size", "1.5"),
+        ("--sweep", "0:1"),
+        ("--sweep", "1:0:0.1"),
+        ("--sweep", "0:1:0"),
+        ("--sweep", "a:b:c"),
+        ("--sweep", "0:1:-1"),
+        ("--sweep", "nan:1:1"),
+        ("--sweep", "0:inf:1"),
+        ("--sweep", "0:1:1e-9"),
+        ("--sweep", "0:1:1", "-o", "x"),
+        ("--sweep", "0:1:1", "--stats", "x"),
+        ("-t", "0.5", "--columns", "0,1"),
+        ("-t", "0.5", "--columns", "1"),
+        ("-t", "0.5", "--columns", "1,2,3"),
+        ("-t", "0.5", "--columns", "a,b"),
+        ("-t", "0.5", "--columns", "1,2", "--scores", "x"),
+        ("-t", "0.5", "--scale", "log"),
+        ("-t", "0.5", "--threads", "0"),
+        ("-t", "0.5", "--block-bytes", "0"),
+        ("-t", "0.5", "--on-error", "ignore"),
+        ("-t", "0.5", "--no-such-option"),
+        ("-t", "0.5", "another-table"),
+        ("-t", "nan"),
+        ("--target-size", "nan"),
+        ("-t", "0.5", "--columns", "1,\u00b2"),
     ],
     ids=" ".join,
-)  # fmt: skip
+)
 def test_bad_usage(model_folder, tmp_path, monkeypatch, options):
     monkeypatch.chdir(tmp_path)
     table = write(tmp_path / "t", TABLES["lattice"])

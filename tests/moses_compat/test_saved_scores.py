@@ -1,4 +1,5 @@
 import os
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ def write_rows(path, count, pieces=(), signature="model:x|n:3"):
     hashes, scores = rows(count)
     with ScoreWriter(str(path), signature) as writer:
         borders = [0, *pieces, count]
-        for a, b in zip(borders, borders[1:], strict=False):
+        for a, b in pairwise(borders):
             writer.write(hashes[a:b], Scores(scores.similarities[a:b], scores.opinion[a:b]))
     return hashes, scores
 
@@ -70,7 +71,7 @@ def test_same_rows_same_bytes(tmp_path):
 def test_file_appears_only_when_complete(tmp_path):
     path = tmp_path / "s"
     path.write_bytes(b"old")
-    with pytest.raises(KeyboardInterrupt), ScoreWriter(str(path), "x") as writer:
+    with pytest.raises(KeyboardInterrupt), ScoreWriter(str(path), "x") as writer:  # noqa: PT012
         writer.write(*rows(10))
         raise KeyboardInterrupt
     assert path.read_bytes() == b"old"
@@ -135,4 +136,3 @@ def test_damage_anywhere_is_a_data_error(tmp_path):
     path.write_bytes(whole[:4] + b"\xff" * 40 + whole[44:])
     with pytest.raises(DataError, match=rf"^{path}: "):
         SavedScores(str(path)).take(2000)
-

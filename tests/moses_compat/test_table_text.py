@@ -23,8 +23,8 @@ GOOD_NUMBERS = [
     b"0.000352609", b"12345678901234567890", b"0.1234567890123456789", b"inf", b"-INF", b"+Inf", b"1e-44", b"00.10",
 ]  # fmt: skip
 BAD_NUMBERS = [
-    b"nan", b"-NaN", b"NAN", b"zero", b"0.1x", b"1e", b"1e+", b".", b"+", b"-", b"--1", b"1.2.3", b"e5", b"0x1p3", b"1,5",
-    b"infinity", b"1_0", b"in", b"0.5\r", b"0-0", b"1e5.0", b"1-", b"\xb2", b"naninf",
+    b"nan", b"-NaN", b"NAN", b"zero", b"0.1x", b"1e", b"1e+", b".", b"+", b"-", b"--1", b"1.2.3", b"e5", b"0x1p3",
+    b"1,5", b"infinity", b"1_0", b"in", b"0.5\r", b"0-0", b"1e5.0", b"1-", b"\xb2", b"naninf",
 ]  # fmt: skip
 NEARLY_WORDS = [b"inx", b"nab", b"ink", b"nap", b".inf", b"+.nan"]
 BLANKS = [b" ", b" ", b" ", b"  ", b"\t", b" \t "]

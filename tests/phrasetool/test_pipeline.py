@@ -79,8 +79,7 @@ def test_results_before_an_exception_are_delivered():
 
     delivered = []
     with pytest.raises(ZeroDivisionError):
-        for result in run(range(10), work, 2):
-            delivered.append(result)
+        delivered.extend(run(range(10), work, 2))
     assert delivered == [0, 1, 2]
 
 

@@ -56,7 +56,13 @@ def test_unescape_agrees_with_naive(text):
 
 @pytest.mark.parametrize(
     ("escaped", "plain"),
-    [*naive.ESCAPES.items(), (b"&amp;lt;", b"&lt;"), (b"&amp;amp;", b"&amp;"), (b"x&apos;s", b"x's"), (b"&AMP;", b"&AMP;")],
+    [
+        *naive.ESCAPES.items(),
+        (b"&amp;lt;", b"&lt;"),
+        (b"&amp;amp;", b"&amp;"),
+        (b"x&apos;s", b"x's"),
+        (b"&AMP;", b"&AMP;"),
+    ],
 )
 def test_escapes(escaped, plain):
     assert unescape(escaped) == plain
@@ -110,15 +116,24 @@ def test_wrong_number_of_counts():
 @pytest.mark.parametrize(
     "data",
     [
-        b"", b"a\t1\n", b"<unk>\t0\nword\n", b"<unk>\t0\nword\tmany\n", b"<unk>\t0\nword\t-1\n", b"<unk>\t0\n\t1\n",
-        b"<unk>\t0\na\t1\na\t2\n", b"<unk>\t0\n\n", b"<unk> 0\n", b"\x80\x04pickle", b"<unk>\t0\na\t1.5\n",
+        b"",
+        b"a\t1\n",
+        b"<unk>\t0\nword\n",
+        b"<unk>\t0\nword\tmany\n",
+        b"<unk>\t0\nword\t-1\n",
+        b"<unk>\t0\n\t1\n",
+        b"<unk>\t0\na\t1\na\t2\n",
+        b"<unk>\t0\n\n",
+        b"<unk> 0\n",
+        b"\x80\x04pickle",
+        b"<unk>\t0\na\t1.5\n",
         b"<unk>\t0\na\t99999999999999999999999\n",
     ],
-)  # fmt: skip
+)
 def test_damaged_files(tmp_path, data):
     path = tmp_path / "source.vocab"
     path.write_bytes(data)
-    with pytest.raises(ModelError, match="source.vocab") as error:
+    with pytest.raises(ModelError, match=r"source\.vocab") as error:
         Vocabulary.load(path)
     assert "\n" not in str(error.value)
 
@@ -131,5 +146,5 @@ def test_line_number_of_damage(tmp_path):
 
 
 def test_missing_file(tmp_path):
-    with pytest.raises(ModelError, match="source.vocab: cannot read"):
+    with pytest.raises(ModelError, match=r"source\.vocab: cannot read"):
         Vocabulary.load(tmp_path / "source.vocab")

@@ -77,8 +77,13 @@ def test_tie_takes_the_leftmost_pair():
 
 @pytest.mark.parametrize("n", [5, 10, 50])
 @settings(max_examples=15)
-@given(lists=PHRASES, capacity=st.sampled_from([1, 2, 7, 40, 1 << 16]), batch=st.sampled_from([1, 2, 5, 1 << 13]),
-       unit=st.booleans(), random=st.randoms(use_true_random=False))  # fmt: skip
+@given(
+    lists=PHRASES,
+    capacity=st.sampled_from([1, 2, 7, 40, 1 << 16]),
+    batch=st.sampled_from([1, 2, 5, 1 << 13]),
+    unit=st.booleans(),
+    random=st.randoms(use_true_random=False),
+)
 def test_bits_do_not_depend_on_company(n, lists, capacity, batch, unit, random):
     together = encode(PACKED[n], lists, unit)
     alone = [encode(PACKED[n], [phrase], unit) for phrase in lists]

@@ -127,7 +127,14 @@ def test_other_format_version(copy, version):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"model": "siamese"}, {"model": None}, {"model": ["brae"]}, {"dimension": 11}, {"dimension": "10"}, {"training": 5}],
+    [
+        {"model": "siamese"},
+        {"model": None},
+        {"model": ["brae"]},
+        {"dimension": 11},
+        {"dimension": "10"},
+        {"training": 5},
+    ],
     ids=str,
 )
 def test_config_that_does_not_fit(copy, changes):
@@ -188,7 +195,7 @@ def test_folder_that_cannot_be_made(model, tmp_path):
 
 
 def test_a_save_that_dies_leaves_the_old_model(model, copy):
-    with pytest.raises(KeyboardInterrupt), staged(copy) as stage:
+    with pytest.raises(KeyboardInterrupt), staged(copy) as stage:  # noqa: PT012
         (stage / "weights.safetensors").write_bytes(b"half")
         raise KeyboardInterrupt
     assert sorted(os.listdir(copy)) == ["config.json", "source.vocab", "target.vocab", "weights.safetensors"]
@@ -196,7 +203,7 @@ def test_a_save_that_dies_leaves_the_old_model(model, copy):
 
 
 def test_a_first_save_that_dies_leaves_no_model(model, tmp_path):
-    with pytest.raises(KeyboardInterrupt), staged(tmp_path / "new") as stage:
+    with pytest.raises(KeyboardInterrupt), staged(tmp_path / "new") as stage:  # noqa: PT012
         model.save_vocabularies(stage)
         raise KeyboardInterrupt
     assert not list((tmp_path / "new").iterdir())

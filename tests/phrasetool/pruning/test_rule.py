@@ -1,3 +1,4 @@
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -40,7 +41,7 @@ def test_rule_agrees_with_naive(groups, k, protect, threshold):
     scores = Scores(similarities, opinion)
     removed = BelowThreshold(threshold).fails(scores) & ~KeepBest(k, protect).marks(block, scores)
     expected = set()
-    for group, (first, last) in enumerate(zip(offsets, offsets[1:], strict=False)):
+    for group, (first, last) in enumerate(pairwise(offsets)):
         good = [i for i in range(first, last) if not faulty[i]]
         ranked = sorted(good, key=lambda i: -(float(similarities[i, 0]) + float(similarities[i, 1])))
         shielded = protect == "all" or (protect == "words" and lengths[group] == 1)
@@ -112,7 +113,6 @@ def test_share_that_is_met_exactly(entries, fraction, left):
     curve = SizeCurve()
     curve.add(strengths)
     assert int((strengths >= curve.threshold_for(fraction)).sum()) == left
-
 
 
 def test_statistics_add_up():

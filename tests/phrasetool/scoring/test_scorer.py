@@ -84,8 +84,15 @@ def test_score_of_moses_tables(model, table):
     expected = naive.first_score_count(table)
     lines, groups = naive.parse_table(table, expected)
     scores = model.scorer().score(parse(model, table, expected))
-    keys = [key for key, a, b in zip(naive.group_sources(lines, groups), groups, groups[1:], strict=False)
-            for _ in range(a, b)] if lines else []  # fmt: skip
+    keys = (
+        [
+            key
+            for key, a, b in zip(naive.group_sources(lines, groups), groups, groups[1:], strict=False)
+            for _ in range(a, b)
+        ]
+        if lines
+        else []
+    )
     for i, (key, line) in enumerate(zip(keys, lines, strict=True)):
         source, target = naive.word_ids(key, SOURCE_WORDS), naive.word_ids(line.target, TARGET_WORDS)
         assert scores.opinion[i] == (any(source) and any(target))

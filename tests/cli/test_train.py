@@ -1,0 +1,196 @@
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from phrasetool.models.storage import load_model
+from tests.commands import COMMAND, clean_environment, run_inside, run_outside, write
+
+DIGITS = [f"{a}{b}" for a in "abcde" for b in "123456"]
+
+
+def pair_lines():
+    """A toy language pair: the target says the same words in capitals, backwards."""
+    lines = []
+    for i, first in enumerate(DIGITS):
+        lines.append(f"{first} ||| {first.upper()} ||| 2")
+        for second in DIGITS[i % 3 :: 3]:
+            lines.append(f"{first} {second} ||| {second.upper()} {first.upper()}")
+    return "\n".join(lines).encode() + b"\n"
+
+
+FAST = ("--dimension", "12", "--iterations", "3", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("pairs") / "pairs.gz", pair_lines())
+
+
+@pytest.fixture(scope="module")
+def trained(pairs, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained") / "model"
+    assert run_inside("train", pairs, "-o", folder, "--dimension", "12", "--iterations", "20").code == 0
+    return folder
+
+
+def test_train_says_what_it_does(pairs, tmp_path):
+    outcome = run_inside("train", pairs, "-o", tmp_path / "m", "--dimension", "8", "--iterations", "2")
+    assert outcome.code == 0
+    assert "training on cpu, loss in-batch, n=8" in outcome.err
+    assert "train 2/2: reconstruction" in outcome.err
+    assert f"saved {load_model(tmp_path / 'm').signature}" in outcome.err
+
+
+def test_a_seed_fixes_the_model(pairs, tmp_path):
+    names = []
+    for number, seed in enumerate(("1", "1", "2")):
+        folder = tmp_path / str(number)
+        assert run_inside("train", pairs, "-o", folder, "--seed", seed, *FAST).code == 0
+        names.append(load_model(folder).identity)
+    assert names[0] == names[1] != names[2]
+
+
+def test_threads_do_not_change_the_model(pairs, tmp_path):
+    names = set()
+    for threads in ("1", "2"):
+        run_inside("train", pairs, "-o", tmp_path / threads, "--threads", threads, *FAST)
+        names.add(load_model(tmp_path / threads).identity)
+    assert len(names) == 1
+
+
+@pytest.mark.parametrize("extra", [("--loss", "max-margin"), ("--random-vectors",), ("--min-pair-count", "2")])
+def test_options_are_remembered(pairs, tmp_path, extra):
+    assert run_inside("train", pairs, "-o", tmp_path / "m", *FAST, *extra).code == 0
+    training = json.loads((tmp_path / "m" / "config.json").read_text())["training"]
+    assert training["loss"] == ("max-margin" if "max-margin" in extra else "in-batch")
+    assert training["pairs"] == (30 if "--min-pair-count" in extra else 330)
+    assert training["pairs_file"] == str(pairs)
+
+
+def test_monolingual_text_and_vector_files(pairs, tmp_path):
+    text = write(tmp_path / "mono.gz", b"a1 a2 a3\nb1 &apos;s b2\n" * 20)
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("".join(f"{word.upper()} {' '.join(['0.5'] * 12)}\n" for word in DIGITS))
+    outcome = run_inside(
+        "train", pairs, "-o", tmp_path / "m", "--dimension", "12", "--iterations", "1",
+        "--source-text", text, "--target-vectors", vectors,
+    )  # fmt: skip
+    assert outcome.code == 0
+    assert "source word vectors: 16.7% of the words" in outcome.err
+    assert "target word vectors: 100.0% of the words" in outcome.err
+    outcome = run_inside("train", pairs, "-o", tmp_path / "n", "--target-vectors", vectors, "--quiet")
+    assert outcome.code == 1
+    assert "have dimension 12, but dimension 50" in outcome.message
+
+
+def test_interrupted_training_resumes_to_the_same_model(pairs, tmp_path):
+    options = ("train", str(pairs), "--dimension", "12", "--iterations", "60")
+    command = [*COMMAND, *options, "-o", str(tmp_path / "part")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=clean_environment(), text=True) as process:
+        for line in process.stderr:
+            if "train 2/" in line:
+                process.send_signal(signal.SIGINT)
+                break
+        rest = process.stderr.read()
+        assert process.wait(60) == 130
+    assert "Traceback" not in rest
+    assert (tmp_path / "part" / "checkpoint.safetensors").exists()
+    assert not (tmp_path / "part" / "config.json").exists()
+    assert run_outside(*options, "--resume", "-o", tmp_path / "part", "-q").code == 0
+    assert run_outside(*options, "-o", tmp_path / "whole", "-q").code == 0
+    assert load_model(tmp_path / "part").identity == load_model(tmp_path / "whole").identity
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("PAIRS", "--device", "cuda:99"), 1, "cuda:99 was asked for|no usable GPU"),
+        (("PAIRS", "--device", "quantum"), 1, "expected cpu, cuda or auto"),
+        (("PAIRS", "--alpha", "2"), 2, "alpha is 2.0, expected between 0 and 1"),
+        (("PAIRS", "--resume"), 1, "no checkpoint to resume from"),
+        (("missing.gz",), 1, "missing.gz: No such file"),
+        (("PAIRS", "--min-pair-count", "99"), 1, "no phrase pair"),
+    ],
+)
+def test_bad_requests(pairs, tmp_path, monkeypatch, arguments, code, message):
+    import re
+
+    monkeypatch.chdir(tmp_path)
+    arguments = [str(pairs) if argument == "PAIRS" else argument for argument in arguments]
+    outcome = run_inside("train", *arguments, "-o", tmp_path / "m", "-q")
+    assert outcome.code == code
+    assert re.search(message, outcome.err)
+    assert "Traceback" not in outcome.err
+    assert not (tmp_path / "m" / "config.json").exists()
+
+
+def test_evaluate_model(pairs, trained):
+    outcome = run_inside("evaluate-model", pairs, "-m", trained, "--candidates", "100")
+    assert outcome.code == 0
+    assert "accuracy@1 of 100" in outcome.out.decode()
+    found = json.loads(run_inside("evaluate-model", pairs, "-m", trained, "--candidates", "100", "--json").out)
+    assert found["signature"] == load_model(trained).signature
+    assert found["pairs"] == 300
+    assert 0.3 < found["accuracy_at_1"] <= found["accuracy_at_10"] <= 1
+    assert found["auc_random_words"] > 0.9
+
+
+def test_neighbours(pairs, trained):
+    outcome = run_inside("neighbours", "a1", "b1", "-m", trained, "-k", "3", "--json")
+    found = json.loads(outcome.out)
+    assert found["phrase"] == "a1 b1"
+    assert found["side"] == "source"
+    assert len(found["source"]) == len(found["target"]) == 3
+    assert all(entry["phrase"] != "a1 b1" for entry in found["source"])
+    assert all(entry["phrase"].isupper() or entry["phrase"].upper() == entry["phrase"] for entry in found["target"])
+    assert json.loads(run_inside("neighbours", "A1", "-m", trained, "--json").out)["side"] == "target"
+    text = run_inside("neighbours", "A1", "-m", trained, "--pairs", pairs).out.decode()
+    assert text.splitlines()[0] == "nearest in the same language (target)"
+    assert "knows no word" in run_inside("neighbours", "zebra", "-m", trained).message
+
+
+def test_inspect_a_model(trained):
+    text = run_inside("inspect", trained).out.decode()
+    assert load_model(trained).signature in text
+    assert "source words   30" in text
+
+
+def test_inspect_a_table(tmp_path):
+    table = write(
+        tmp_path / "t.gz",
+        b"a ||| x ||| 0.5 1\na ||| y ||| 0 1\nb c |||  ||| 0.25 1 ||| 0-0\nb ||| z\xff ||| 1 -1\na ||| x ||| 1 1\nbad\n",
+    )
+    text = run_inside("inspect", table, "-q").out.decode()
+    for expected in (
+        "6 entries, 4 sources",
+        "1 with 1, 4 with 3, 1 with 4",
+        "not sorted: line 5",
+        "scores an entry      2",
+        "0 .. 1, mean 0.55, 1 zeros",
+        "-1 .. 1, mean 0.6, 1 negative",
+        "1 sources come back",
+        "1 empty targets",
+        "1 lines that are not UTF-8",
+        "1 faulty lines",
+        "line 6: expected at least 3 fields separated by |||, found 1",
+    ):
+        assert expected in text, text
+
+
+@pytest.mark.requires_reference
+def test_inspect_the_reference_table_and_its_order(reference):
+    text = run_inside("inspect", reference / "phrase-table.gz", "-q").out.decode()
+    assert "1,117,535 entries, 759,654 sources, 135,834,838 bytes" in text
+    assert "sorted (LC_ALL=C)" in text
+
+
+def test_the_model_defaults_to_the_environment(trained, tmp_path, monkeypatch):
+    monkeypatch.setenv("PHRASETOOL_MODEL", str(trained))
+    monkeypatch.chdir(tmp_path)
+    assert os.listdir(tmp_path) == []
+    assert run_inside("neighbours", "a1", "--json").code == 0
+    monkeypatch.setenv("PHRASETOOL_MODEL", str(tmp_path / "none"))
+    assert "no such model folder" in run_inside("neighbours", "a1").message
