@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from moses_compat.fields import CR, LF, find_separator, is_blank, line_offsets_of
+from moses_compat.score_field import OK, check_number, read_number
 from moses_compat.streams import Input, blocks
-from moses_compat.table_text import find_pair_fields, tokenise
+from moses_compat.table_text import tokenise
 from phrasetool.errors import DataError
 from phrasetool.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int32Array, Int64Array, Phrases
@@ -22,8 +24,6 @@ from phrasetool.training.pairs import PhrasePairs
 from phrasetool.vocabulary import UNKNOWN_WORD, Vocabulary, is_label, unescape
 
 _BLOCK_BYTES = 1 << 22
-_SPACE = np.uint8(32)
-_TAB = np.uint8(9)
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,66 @@ class _Fields:
     def side(self, target: bool) -> tuple[Int64Array, Int64Array]:
         """Starts and ends of one side."""
         return (self.target_starts, self.target_ends) if target else (self.source_starts, self.source_ends)
+
+
+@exact_kernel
+def _find_pairs(text: ByteArray, line_offsets: Int64Array, found: Int64Array, counts: npt.NDArray[np.float64]) -> None:
+    """found[line] = source start and end, target start and end; -1 where there is no `|||`."""
+    for line in range(len(counts)):
+        start, end = line_offsets[line], line_offsets[line + 1]
+        while end > start and (text[end - 1] == LF or text[end - 1] == CR):
+            end -= 1
+        found[line] = -1
+        counts[line] = 1.0
+        first = find_separator(text, start, end)
+        if first < 0:
+            continue
+        second = find_separator(text, first + 3, end)
+        found[line, 0] = start
+        found[line, 1] = first
+        found[line, 2] = first + 3
+        found[line, 3] = second if second >= 0 else end
+        if second < 0:
+            continue
+        third = find_separator(text, second + 3, end)
+        if third < 0:
+            # A single number is a count; several are the scores of a table without counts.
+            i = second + 3
+        else:
+            fourth = find_separator(text, third + 3, end)
+            if fourth < 0:
+                continue
+            i = fourth + 3
+            fifth = find_separator(text, i, end)
+            end = fifth if fifth >= 0 else end
+        tokens = 0
+        value = 1.0
+        while i < end:
+            if is_blank(text[i]):
+                i += 1
+                continue
+            begin = i
+            while i < end and not is_blank(text[i]):
+                i += 1
+            tokens += 1
+            if check_number(text, begin, i) == OK:
+                value = read_number(text, begin, i)
+        if tokens == 1 or third >= 0:
+            counts[line] = value
+
+
+def _pair_fields(text: ByteArray) -> tuple[Int64Array, npt.NDArray[np.float64]]:
+    """Find the pairs of a block of lines; see the module for the form of a line.
+
+    Returns:
+        int64, shape (N, 4): source start and end, target start and end (-1 for a line without `|||`); and the count of
+        each pair, float64, shape (N,).
+    """
+    offsets = line_offsets_of(text)
+    found = np.empty((len(offsets) - 1, 4), np.int64)
+    counts = np.empty(len(found), np.float64)
+    _find_pairs(text, offsets, found, counts)
+    return found, counts
 
 
 def read_pairs(
@@ -94,7 +154,7 @@ def read_pairs(
 
 def _read_fields(text: ByteArray) -> tuple[_Fields, int, int]:
     """Fields, number of lines, and the first line without a separator (-1 if there is none)."""
-    found, counts = find_pair_fields(text)
+    found, counts = _pair_fields(text)
     faulty = np.flatnonzero(found[:, 1] < 0)
     source_starts, source_ends, target_starts, target_ends = (np.ascontiguousarray(column) for column in found.T)
     fields = _Fields(text, source_starts, source_ends, target_starts, target_ends, counts)
@@ -120,12 +180,12 @@ def _distinct_tokens(
     for field in range(len(starts)):
         i = starts[field]
         while i < ends[field]:
-            if text[i] == _SPACE or text[i] == _TAB:
+            if is_blank(text[i]):
                 i += 1
                 continue
             first = i
             h = np.uint64(0xCBF29CE484222325)
-            while i < ends[field] and text[i] != _SPACE and text[i] != _TAB:
+            while i < ends[field] and not is_blank(text[i]):
                 h = (h ^ np.uint64(text[i])) * np.uint64(0x100000001B3)
                 i += 1
             if is_label(text, first, i):

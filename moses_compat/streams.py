@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from isal import igzip, isal_zlib
 
-from moses_compat.table_text import last_group_start
+from moses_compat.fields import last_group_start
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import ByteArray
 

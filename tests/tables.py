@@ -101,7 +101,8 @@ def build():
         "target syntax": b"".join(
             b"[X][Q] [X][%s] [X] ||| [X][Q] [X][%s] [Q] ||| 2.718 ||| 0-0 1-1 \n" % (x, x) for x in (b"NP", b"VP", b"S")
         ),
-        "glue one count": b"<s> [X] ||| <s> [S] ||| 1 ||| ||| 0\n[X][S] </s> [X] ||| [X][S] </s> [S] ||| 1 ||| 0-0 ||| 0\n",
+        "glue one count": b"<s> [X] ||| <s> [S] ||| 1 ||| ||| 0\n"
+        b"[X][S] </s> [X] ||| [X][S] </s> [S] ||| 1 ||| 0-0 ||| 0\n",
         "glue seven fields": b"<s> [X] ||| <s> [S] ||| 1 ||| ||| 0 ||| ||| \n"
         b"[X][S] </s> [X] ||| [X][S] </s> [S] ||| 1 ||| 0-0 ||| 0 ||| ||| \n",
         "seven fields": _table(
@@ -143,7 +144,8 @@ def build():
         "zero and negative": b"das ||| the ||| 0 -1 1e-44\ndas ||| a ||| -0.5 0 0\nhaus ||| house ||| inf -0 1\n",
         "tabs": b"das\t|||\tthe\t|||\t0.5\t0.25\t|||\t0-0\ndas haus\t||| the\thouse ||| 0.5 0.25\t\n",
         "no spaces": b"das|||the|||0.5 0.25|||0-0\ndas|||a|||0.5 0.25\nhaus|||house|||0.5 0.25|||\n",
-        "brackets": b"das [X] ||| the [X] ||| 0.5\nhaus [NP][NP] [X] ||| house [NP][NP] [X] ||| 0.4\n[X] ||| [X] ||| 1\n",
+        "brackets": b"das [X] ||| the [X] ||| 0.5\n"
+        b"haus [NP][NP] [X] ||| house [NP][NP] [X] ||| 0.4\n[X] ||| [X] ||| 1\n",
         "properties": b"das ||| the ||| 0.5 1 ||| 0-0 ||| 3 2 1 ||| ||| {{Counts 3 2 1}} {{Orientation 1 2}}\n"
         b"das ||| a ||| 0.5 1 ||| 0-0 ||| 3 2 1 ||| x 1 ||| {{Tree [X [Y]]}} \n",
         "nine fields": b"das ||| the ||| 0.5 1 ||| 0-0 ||| 3 2 1 ||| ||| ||| 12.5 ||| 0.25\n"

@@ -1,0 +1,81 @@
+"""The smallest parts of a table's text: lines, fields, tokens, groups.
+
+As Moses' text loader does, fields are split at the three bytes `|||` wherever they stand, and tokens at runs of spaces
+and tabs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phrasetool.jit import exact_kernel
+from phrasetool.phrases import ByteArray, Int64Array
+
+LF = np.uint8(10)
+CR = np.uint8(13)
+SPACE = np.uint8(32)
+PIPE = np.uint8(ord("|"))
+_TAB = np.uint8(9)
+
+
+@exact_kernel
+def is_blank(c: int) -> bool:
+    """Whether a byte separates tokens."""
+    return c == SPACE or c == _TAB
+
+
+@exact_kernel
+def find_separator(text: ByteArray, start: int, end: int) -> int:
+    """The position of the first `|||` in text[start:end], or -1."""
+    i = start
+    last = end - 2
+    while i < last:
+        if text[i] == PIPE and text[i + 1] == PIPE and text[i + 2] == PIPE:
+            return i
+        i += 1
+    return -1
+
+
+@exact_kernel
+def same_tokens(text: ByteArray, a: int, a_end: int, b: int, b_end: int) -> bool:
+    """Whether text[a:a_end] and text[b:b_end] hold the same tokens."""
+    while True:
+        while a < a_end and is_blank(text[a]):
+            a += 1
+        while b < b_end and is_blank(text[b]):
+            b += 1
+        if a == a_end or b == b_end:
+            return a == a_end and b == b_end
+        while a < a_end and b < b_end and not is_blank(text[a]) and text[a] == text[b]:
+            a += 1
+            b += 1
+        if (a < a_end and not is_blank(text[a])) or (b < b_end and not is_blank(text[b])):
+            return False
+
+
+@exact_kernel
+def last_group_start(text: ByteArray) -> int:
+    """Where the last source group of `text` begins (its last line may be incomplete), or 0 if there is but one."""
+    line_end = len(text)
+    group = -1
+    group_end = -1
+    while line_end > 0:
+        start = line_end - 1 if text[line_end - 1] == LF else line_end
+        while start > 0 and text[start - 1] != LF:
+            start -= 1
+        field_end = find_separator(text, start, line_end)
+        if field_end >= 0:
+            if group >= 0 and not same_tokens(text, start, field_end, group, group_end):
+                return group
+            group = start
+            group_end = field_end
+        line_end = start
+    return 0
+
+
+def line_offsets_of(text: ByteArray) -> Int64Array:
+    """Where each line begins, and the end of the text; int64, shape (N + 1,)."""
+    ends = np.flatnonzero(text == LF) + 1
+    if len(text) and (not len(ends) or ends[-1] != len(text)):
+        ends = np.append(ends, len(text))
+    return np.concatenate([np.zeros(1, np.int64), ends])
