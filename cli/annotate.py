@@ -6,8 +6,14 @@ import click
 
 from phrasetool_cli.options import check_outputs, default_model, table_options, without_scipy
 
+_EXAMPLE = """\b
+Example:
+  phrasetool annotate phrase-table.gz -m phrasetool-model -o phrase-table.annotated.gz
+  phrasetool annotate examples/demo/phrase-table.gz -m demo-output/model -o - | head -3
+"""
 
-@click.command(short_help="Add similarity columns to a phrase table.")
+
+@click.command(short_help="Add similarity columns to a phrase table.", epilog=_EXAMPLE)
 @click.argument("table")
 @click.option("-m", "--model", "model_folders", multiple=True, metavar="FOLDER",
               help="Model folder; may be repeated.  [default: $PHRASETOOL_MODEL, else ./phrasetool-model]")  # fmt: skip
@@ -32,11 +38,6 @@ def command(
 
     Two columns per model: source-to-target, then target-to-source.  Everything else of a line stays as it is, byte
     for byte.  TABLE is a Moses phrase table in text form, gzip or not; `-` is standard input.
-
-    \b
-    Example:
-      phrasetool annotate phrase-table.gz -m phrasetool-model -o phrase-table.annotated.gz
-      phrasetool annotate examples/demo/phrase-table.gz -m demo-output/model -o - | head -3
     """
     from moses_compat.annotate import annotate_table
     from moses_compat.streams import Input, Output

@@ -9,8 +9,14 @@ import click
 
 from phrasetool_cli.options import default_model, model_option
 
+_EXAMPLE = """\b
+Example:
+  phrasetool evaluate-model held-out.gz -m phrasetool-model
+  phrasetool evaluate-model examples/demo/pairs.gz -m demo-output/model --candidates 100
+"""
 
-@click.command(short_help="Measure a model on held-out phrase pairs.")
+
+@click.command(short_help="Measure a model on held-out phrase pairs.", epilog=_EXAMPLE)
 @click.argument("pairs")
 @model_option
 @click.option("--candidates", type=click.IntRange(2), default=1000, show_default=True, metavar="N",
@@ -28,11 +34,6 @@ def command(
 
     PAIRS should be held out from training.  Each target is ranked among the targets of N pairs by the mean of both
     similarities.
-
-    \b
-    Example:
-      phrasetool evaluate-model held-out.gz -m phrasetool-model
-      phrasetool evaluate-model examples/demo/pairs.gz -m demo-output/model --candidates 100
     """
     import numpy as np
 

@@ -14,17 +14,18 @@ _BARS = " ▁▂▃▄▅▆▇█"
 _MOSES_SCORES = ("phi(f|e)", "lex(f|e)", "phi(e|f)", "lex(e|f)")
 
 
-@click.command(short_help="Say what a table or a model is.")
+_EXAMPLE = """\b
+Example:
+  phrasetool inspect phrase-table.gz
+  phrasetool inspect examples/demo/phrase-table.gz
+"""
+
+
+@click.command(short_help="Say what a table or a model is.", epilog=_EXAMPLE)
 @click.argument("path")
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
 def command(path: str, quiet: bool) -> None:
-    """Say what PATH is: a model folder, or a phrase table in text form (`-` is standard input).
-
-    \b
-    Example:
-      phrasetool inspect phrase-table.gz
-      phrasetool inspect examples/demo/phrase-table.gz
-    """
+    """Say what PATH is: a model folder, or a phrase table in text form (`-` is standard input)."""
     if os.path.isdir(path):
         _show_model(path)
         return

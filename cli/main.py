@@ -73,8 +73,8 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(str(error), 1, debug)
     except BrokenPipeError:
         # The reader of our output has gone; nothing is left to say to anyone.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _exit(1)
+        _abandon_output()
+        sys.exit(1)
     except (OSError, MemoryError) as error:
         _fail(_describe(error), 1, debug)
     _exit(0)
@@ -91,14 +91,25 @@ def _fail(message: str, code: int, debug: bool) -> None:
         import traceback
 
         traceback.print_exc()
-    sys.stdout.flush() if code != 130 else None
     print(f"phrasetool: {' '.join(message.split())}", file=sys.stderr)
     _exit(code)
 
 
 def _exit(code: int) -> Any:
+    """Exit, after making sure that what was printed has arrived."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_output()
+        code = code or 1
+    except OSError as error:
+        _abandon_output()
+        if code == 0:
+            print(f"phrasetool: standard output: {_describe(error)}", file=sys.stderr)
+            code = 1
     sys.exit(code)
+
+
+def _abandon_output() -> None:
+    """Let the interpreter's last flush of standard output go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

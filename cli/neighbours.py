@@ -9,8 +9,14 @@ import click
 from phrasetool.errors import PhraseToolError
 from phrasetool_cli.options import default_model, model_option
 
+_EXAMPLE = """\b
+Example:
+  phrasetool neighbours "do not agree" -m phrasetool-model --pairs pairs.gz
+  phrasetool neighbours "do not agree" -m demo-output/model --pairs examples/demo/pairs.gz
+"""
 
-@click.command(short_help="Show the phrases nearest to a phrase.")
+
+@click.command(short_help="Show the phrases nearest to a phrase.", epilog=_EXAMPLE)
 @click.argument("phrase", nargs=-1, required=True)
 @model_option
 @click.option("--pairs", metavar="FILE",
@@ -22,13 +28,7 @@ from phrasetool_cli.options import default_model, model_option
 def command(
     phrase: tuple[str, ...], model_folder: str | None, pairs: str | None, side: str, count: int, as_json: bool
 ) -> None:
-    """Show the phrases nearest to PHRASE in its own language, and those nearest to its transformation in the other.
-
-    \b
-    Example:
-      phrasetool neighbours "do not agree" -m phrasetool-model --pairs pairs.gz
-      phrasetool neighbours "do not agree" -m demo-output/model --pairs examples/demo/pairs.gz
-    """
+    """Show the phrases nearest to PHRASE in its own language, and those nearest to its transformation in the other."""
     from moses_compat.pairs import read_pairs
     from moses_compat.streams import Input
     from phrasetool.models.storage import load_model

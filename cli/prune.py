@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,7 @@ class Columns(click.ParamType[Any]):
         if isinstance(value, tuple):
             return value
         parts = value.split(",")
-        if len(parts) != 2 or not all(part.isdigit() and int(part) > 0 for part in parts):
+        if len(parts) != 2 or not all(part.isascii() and part.isdecimal() and int(part) > 0 for part in parts):
             self.fail(f"{value!r} is not two column numbers from 1, as in 5,6", param, context)
         return int(parts[0]) - 1, int(parts[1]) - 1
 
@@ -66,7 +67,15 @@ class Request:
     quiet: bool
 
 
-@click.command(short_help="Remove the entries of a phrase table that are no translations.")
+_EXAMPLE = """\b
+Example:
+  phrasetool prune --threshold 0.7 < phrase-table > small
+  phrasetool prune phrase-table.gz --protect words --target-size 0.3 -o small.gz
+  phrasetool prune examples/demo/phrase-table.gz -m demo-output/model --sweep 0.0:0.8:0.2
+"""
+
+
+@click.command(short_help="Remove the entries of a phrase table that are no translations.", epilog=_EXAMPLE)
 @click.argument("table", default="-")
 @model_option
 @click.option("-t", "--threshold", type=float, metavar="S",
@@ -113,18 +122,14 @@ def command(
     An entry goes when its similarity is below the threshold in BOTH directions, unless it is among the best K of its
     source.  Lines that stay are byte-identical and in their order.  TABLE is a Moses phrase table in text form, gzip
     or not; standard input by default.
-
-    \b
-    Example:
-      phrasetool prune --threshold 0.7 < phrase-table > small
-      phrasetool prune phrase-table.gz --protect words --target-size 0.3 -o small.gz
-      phrasetool prune examples/demo/phrase-table.gz -m demo-output/model --sweep 0.0:0.8:0.2
     """
     from moses_compat.prune import TableScan
     from phrasetool.pruning.selection import KeepBest
 
     if sum(option is not None for option in (threshold, target_size, sweep)) != 1:
         raise click.UsageError("give one of --threshold, --target-size and --sweep")
+    if any(option is not None and math.isnan(option) for option in (threshold, target_size)):
+        raise click.UsageError("a threshold or size must be a number, not NaN")
     if scores and columns:
         raise click.UsageError("--scores and --columns are two sources of similarities; give one")
     if table == "-" and target_size is not None:

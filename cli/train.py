@@ -48,7 +48,15 @@ def _hyper_parameters(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-@click.command(short_help="Train a model on phrase pairs.")
+_EXAMPLE = """\b
+Example:
+  phrasetool train pairs.gz
+  phrasetool train pairs.gz --source-text mono.de.gz --target-text mono.en.gz -o model
+  phrasetool train examples/demo/pairs.gz -o demo-output/model
+"""
+
+
+@click.command(short_help="Train a model on phrase pairs.", epilog=_EXAMPLE)
 @click.argument("pairs")
 @click.option("-o", "--output", "folder", metavar="FOLDER",
               help="Model folder to write.  [default: $PHRASETOOL_MODEL, else ./phrasetool-model]")  # fmt: skip
@@ -98,12 +106,6 @@ def command(
 
     PAIRS has lines `source ||| target[ ||| count]` (pairs used in forced decoding are best), or is a phrase table.
     Word vectors start from word2vec, trained on --source-text and --target-text or else on the pairs themselves.
-
-    \b
-    Example:
-      phrasetool train pairs.gz
-      phrasetool train pairs.gz --source-text mono.de.gz --target-text mono.en.gz -o model
-      phrasetool train examples/demo/pairs.gz -o demo-output/model
     """
     import torch
 

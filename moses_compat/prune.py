@@ -16,6 +16,7 @@ from moses_compat.score_columns import selected_lines, unscale_scores
 from moses_compat.streams import Input, Output, compress
 from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, RawBlock, raw_blocks
 from moses_compat.table_text import TableParser
+from phrasetool.errors import DataError
 from phrasetool.models.brae import Brae
 from phrasetool.phrases import EntryBlock
 from phrasetool.pipeline import run
@@ -127,7 +128,11 @@ class _BlockScorer:
         if isinstance(similarities, ColumnScores):
             columns = (similarities.source_to_target, similarities.target_to_source)
             if raw.scores >= 0 and max(columns) >= raw.scores:
-                raise ValueError(f"column {max(columns) + 1} was asked for, but entries have {raw.scores} scores")
+                raise DataError(
+                    self._source.name,
+                    f"column {max(columns) + 1} was asked for, but entries have {raw.scores} scores",
+                    raw.first_entry + 1,
+                )
         parser = TableParser(
             model.source_vocabulary if model else None,
             model.target_vocabulary if model else None,
