@@ -1,7 +1,7 @@
 """Draw the README's figures from what the other benchmarks wrote and from the reference table.
 
-    size.svg       how much of the table is left at each threshold, for two ways to protect sources
-    training.svg   accuracy on held-out pairs over the iterations, both objectives
+size.svg       how much of the table is left at each threshold, for two ways to protect sources
+training.svg   accuracy on held-out pairs over the iterations, both objectives
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ mpl.use("svg")
 import matplotlib.pyplot as plt
 
 DOCS = ROOT / "docs"
-STYLE = {"figure.figsize": (6.4, 3.6), "svg.hashsalt": "phrasetool", "font.size": 10, "axes.grid": True, "grid.alpha": 0.3}
+STYLE = {
+    "figure.figsize": (6.4, 3.6),
+    "svg.hashsalt": "phrasetool",
+    "font.size": 10,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+}
 
 
 def sweep(protect: str) -> tuple[list[float], list[float]]:
@@ -32,7 +38,10 @@ def sweep(protect: str) -> tuple[list[float], list[float]]:
 
 def draw_sizes() -> None:
     figure, axes = plt.subplots()
-    for protect, label in (("all", "every source keeps its 10 best (the paper's rule)"), ("words", "one-word sources do")):
+    for protect, label in (
+        ("all", "every source keeps its 10 best (the paper's rule)"),
+        ("words", "one-word sources do"),
+    ):
         thresholds, shares = sweep(protect)
         axes.plot(thresholds, [100 * share for share in shares], marker=".", label=f"--protect {protect}: {label}")
     axes.set_xlabel("threshold")

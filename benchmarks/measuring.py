@@ -86,5 +86,3 @@ def model() -> str:
         WORK.mkdir(parents=True, exist_ok=True)
         subprocess.run([COMMAND, "train", str(reference() / "forced-pairs.gz"), "-o", str(folder), "-q"], check=True)
     return str(folder)
-
-

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
+import threading
 from typing import Any
 
 import click
@@ -62,6 +64,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 bad data or I/O, 2 bad usage, 130 interrupted."""
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments[:1]
+    if threading.current_thread() is threading.main_thread():
+        # A polite kill leaves no half-written file either.
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         cli.main(arguments, prog_name="phrasetool", standalone_mode=False)
     except click.ClickException as error:

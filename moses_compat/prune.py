@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from moses_compat.saved_scores import SavedScores, ScoreWriter
 from moses_compat.score_columns import selected_lines, unscale_scores
-from moses_compat.streams import Input, Output, compress
+from moses_compat.streams import STANDARD, Input, Output, compress
 from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, RawBlock, raw_blocks
 from moses_compat.table_text import TableParser
 from phrasetool.errors import DataError
@@ -256,8 +256,9 @@ def measure_sizes(
 
 @contextlib.contextmanager
 def scratch_scores(beside: str) -> Iterator[str]:
-    """A path for similarities that are needed only until the block ends, beside the file `beside`."""
-    folder = os.path.dirname(os.path.abspath(beside))
+    """A path for similarities that are needed only until the block ends, beside the file `beside` if it is a file."""
+    special = beside == STANDARD or (os.path.exists(beside) and not os.path.isfile(beside))
+    folder = None if special else os.path.dirname(os.path.abspath(beside))
     with tempfile.TemporaryDirectory(prefix=".phrasetool-", dir=folder) as scratch:
         yield os.path.join(scratch, "scores.parquet")
 

@@ -66,11 +66,10 @@ def _format(value: float, out: ByteArray, position: int) -> int:
     """Write ` value` with up to six decimals and no trailing zeros; return the new position.  |value| < 10."""
     out[position] = _SPACE
     position += 1
-    if value < 0:
+    scaled = np.int64(np.floor(abs(value) * _MILLION + 0.5))
+    if value < 0 and scaled > 0:
         out[position] = _MINUS
         position += 1
-        value = -value
-    scaled = np.int64(np.floor(value * _MILLION + 0.5))
     out[position] = np.uint8(_ZERO + scaled // _MILLION)
     position += 1
     rest = scaled % _MILLION

@@ -185,7 +185,9 @@ class Output:
             return
         if os.path.isdir(path):
             raise PhraseToolError(f"{path}: is a folder, expected a file name")
-        folder = os.path.dirname(os.path.abspath(path))
+        # Through a symbolic link, the file it points to is the one to replace.
+        self._target = os.path.realpath(path)
+        folder = os.path.dirname(self._target)
         try:
             # A device or a pipe cannot be renamed onto; it is written as it is.
             if os.path.exists(path) and not os.path.isfile(path):
@@ -227,7 +229,7 @@ class Output:
                 self._file.close()
                 if self._temporary:
                     os.chmod(self._temporary, 0o666 & ~_umask())
-                    os.replace(self._temporary, self.path)
+                    os.replace(self._temporary, self._target)
                     self._temporary = None
         except OSError as error:
             raise self._failure(error) from error

@@ -242,7 +242,7 @@ class Vocabulary:
         words, counts = [], []
         for number, line in enumerate(data.split(b"\n")[:-1], 1):
             word, tab, count = line.rpartition(b"\t")
-            if not tab or not count.isdigit():
+            if not tab or not count.isdigit() or len(count) > 18:
                 raise ModelError(f"{path}:{number}: expected a word, a tab and a count")
             words.append(word)
             counts.append(int(count))

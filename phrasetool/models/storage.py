@@ -43,7 +43,9 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not isinstance(config, dict) or config.get("format_version") != FORMAT_VERSION:
         found = config.get("format_version") if isinstance(config, dict) else None
         raise ModelError(f"{path}: format version {found!r}, but this phrasetool reads version {FORMAT_VERSION}")
-    if config.get("model") not in _MODELS:
+    if not isinstance(config.get("training", {}), dict):
+        raise ModelError(f"{path}: `training` is no object")
+    if not isinstance(config.get("model"), str) or config["model"] not in _MODELS:
         raise ModelError(f"{path}: unknown model {config.get('model')!r}; expected one of {', '.join(_MODELS)}")
     return config
 

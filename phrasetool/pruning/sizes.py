@@ -48,7 +48,8 @@ class SizeCurve:
         Raises:
             TooSmallError: even the highest threshold leaves more.
         """
-        allowed = int(np.floor(fraction * self.entries))
+        # 0.29 of 100 is 29, although 0.29 * 100 is a little less in binary.
+        allowed = int(np.floor(fraction * self.entries * (1 + 1e-12)))
         if self.immortal > allowed:
             raise TooSmallError(
                 f"{self.immortal:,} of {self.entries:,} entries ({self.immortal / max(self.entries, 1):.1%}) are kept "

@@ -415,9 +415,7 @@ class Trainer:
         def back(which: int) -> None:
             vectors, errors = encoded[which]
             gradient = results[which][1] + results[1 - which][2]
-            torch.autograd.backward(
-                [vectors, errors], [gradient, torch.full_like(errors, s.alpha / len(batch))]
-            )
+            torch.autograd.backward([vectors, errors], [gradient, torch.full_like(errors, s.alpha / len(batch))])
             sides[which].optimizer.step()
 
         self._both(back)

@@ -161,7 +161,8 @@ def test_inspect_a_model(trained):
 def test_inspect_a_table(tmp_path):
     table = write(
         tmp_path / "t.gz",
-        b"a ||| x ||| 0.5 1\na ||| y ||| 0 1\nb c |||  ||| 0.25 1 ||| 0-0\nb ||| z\xff ||| 1 -1\na ||| x ||| 1 1\nbad\n",
+        b"a ||| x ||| 0.5 1\na ||| y ||| 0 1\nb c |||  ||| 0.25 1 ||| 0-0\n"
+        b"b ||| z\xff ||| 1 -1\na ||| x ||| 1 1\nbad\n",
     )
     text = run_inside("inspect", table, "-q").out.decode()
     for expected in (

@@ -54,9 +54,7 @@ def test_gzip_length_and_count_filters_and_vocabulary_order(tmp_path):
 
 def test_given_vocabularies_make_other_words_unknown(tmp_path):
     first = read(tmp_path, b"a b ||| x\n")
-    pairs = read(
-        tmp_path, b"a c ||| x y\n", vocabularies=(first.source_vocabulary, first.target_vocabulary)
-    )
+    pairs = read(tmp_path, b"a c ||| x y\n", vocabularies=(first.source_vocabulary, first.target_vocabulary))
     assert pairs.sources[0].tolist() == [1, 0]
     assert pairs.targets[0].tolist() == [1, 0]
 

@@ -49,7 +49,8 @@ def test_scores_that_no_similarity_gives():
 
 def naive_number(value):
     text = b"%.6f" % (int(np.floor(abs(value) * 1e6 + 0.5)) / 1e6)
-    return (b"-" if value < 0 else b"") + text.rstrip(b"0").rstrip(b".")
+    text = text.rstrip(b"0").rstrip(b".")
+    return (b"-" if value < 0 and text != b"0" else b"") + text
 
 
 @given(arrays(np.float64, st.integers(1, 40), elements=st.floats(-9.9, 9.9)))
@@ -102,3 +103,10 @@ def test_selected_lines(name, data):
     expected = b"".join(line for line, kept in zip(lines, keep, strict=True) if kept)
     assert selected_lines(block, keep).tobytes() == expected
     assert selected_lines(block, np.ones(len(lines), np.bool_)).tobytes() == TABLES[name]
+
+
+def test_a_tiny_negative_similarity_is_zero_without_a_sign():
+    text = np.frombuffer(b"a ||| b ||| 1\n", np.uint8)
+    block, _ = TableParser()(0, 0, text)
+    out = annotated_lines(block, np.array([[-1e-9, -0.25]]), np.ones(1, np.bool_))
+    assert out.tobytes() == b"a ||| b ||| 1 0 -0.25\n"

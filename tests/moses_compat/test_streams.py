@@ -224,3 +224,12 @@ def test_same_file_before_it_exists(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert same_file("new", "sub/../new")
     assert same_file("sub/new", "link/new")
+
+
+def test_output_through_a_symbolic_link_replaces_the_file_it_points_to(tmp_path):
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with Output(str(tmp_path / "link")) as out:
+        out.write(b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"new"

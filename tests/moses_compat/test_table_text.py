@@ -3,8 +3,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from moses_compat.table_blocks import FaultPolicy, raw_blocks
 from moses_compat.fields import last_group_start
+from moses_compat.table_blocks import FaultPolicy, raw_blocks
 from moses_compat.table_text import TableParser, count_scores, scan_lines
 from phrasetool.errors import DataError
 from phrasetool.vocabulary import Vocabulary

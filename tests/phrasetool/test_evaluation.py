@@ -54,9 +54,7 @@ def test_the_same_target_twice_is_not_a_wrong_candidate():
     assert quality.accuracy_at_1 == 1
 
 
-@given(
-    st.lists(st.integers(-3, 3), min_size=1, max_size=20), st.lists(st.integers(-3, 3), min_size=1, max_size=20)
-)
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=20), st.lists(st.integers(-3, 3), min_size=1, max_size=20))
 def test_area_equals_the_share_of_ordered_pairs(positive, negative):
     wins = sum((p > n) + 0.5 * (p == n) for p in positive for n in negative)
     found = area_under_curve(np.array(positive, float), np.array(negative, float))

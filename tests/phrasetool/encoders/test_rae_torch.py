@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 import torch
-from tests import naive
 
 from phrasetool.encoders.rae import RaeParameters
 from phrasetool.encoders.rae_numba import PackedRae, RaeEncoder
 from phrasetool.encoders.rae_torch import RecursiveAutoencoder
 from phrasetool.phrases import Phrases
+from tests import naive
 
 
 def make(n=9, vocabulary=40, phrases=120, seed=0):

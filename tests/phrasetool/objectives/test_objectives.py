@@ -57,9 +57,7 @@ def test_in_batch_is_finite_for_zero_and_equal_vectors():
         in_batch_cross_entropy(a, a, temperature=0.02)
 
 
-@given(
-    st.lists(st.lists(st.integers(0, 6), max_size=5), max_size=20), st.integers(7, 12), st.integers(0, 2**32 - 1)
-)
+@given(st.lists(st.lists(st.integers(0, 6), max_size=5), max_size=20), st.integers(7, 12), st.integers(0, 2**32 - 1))
 def test_replaced_words_differ_are_known_and_keep_the_length(lists, vocabulary, seed):
     phrases = Phrases.from_lists(lists)
     bad = replace_words(phrases, vocabulary, np.random.default_rng(seed))

@@ -45,9 +45,7 @@ def settings(loss, **changes):
 
 def start(n=16):
     rng = np.random.default_rng(3)
-    return tuple(
-        RaeParameters.random(rng.normal(0, 0.1, (WORDS + 1, n)).astype(np.float32), rng) for _ in range(2)
-    )
+    return tuple(RaeParameters.random(rng.normal(0, 0.1, (WORDS + 1, n)).astype(np.float32), rng) for _ in range(2))
 
 
 def test_in_batch_learns_the_toy_language(pairs):
@@ -193,8 +191,7 @@ def test_batches_of_small_sets_are_small():
 
 def test_merging_adds_counts_and_keeps_the_order():
     sources, targets = [[1], [1, 2], [1], [3]], [[2, 3], [3], [2, 3], [2, 3]]
-    merged = PhrasePairs(
-        Phrases.from_lists(sources), Phrases.from_lists(targets), np.array([1, 2, 4, 8]), vocabulary(b"f"), vocabulary(b"e")
-    ).merged()  # fmt: skip
+    pairs = Phrases.from_lists(sources), Phrases.from_lists(targets)
+    merged = PhrasePairs(*pairs, np.array([1, 2, 4, 8]), vocabulary(b"f"), vocabulary(b"e")).merged()
     assert [phrase.tolist() for phrase in merged.sources] == [[1], [1, 2], [3]]
     assert merged.counts.tolist() == [5, 2, 8]
