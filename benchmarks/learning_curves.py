@@ -13,10 +13,9 @@ from moses_compat.pairs import read_pairs
 from moses_compat.streams import Input
 from phrasetool.embeddings.initial import initial_vectors
 from phrasetool.embeddings.word2vec import phrase_sentences, train_word2vec
-from phrasetool.encoders.rae import RaeParameters
 from phrasetool.evaluation import evaluate_pairs
 from phrasetool.scoring.scorer import BilingualScorer
-from phrasetool.training.settings import TrainingSettings
+from phrasetool.training.settings import TrainingSettings, initial_parameters
 from phrasetool.training.trainer import Trainer
 
 RUNS = {
@@ -48,7 +47,7 @@ def main() -> None:
         for which, vocabulary in enumerate((pairs.source_vocabulary, pairs.target_vocabulary)):
             rng = np.random.default_rng([1, which])
             vectors = initial_vectors(vocabulary, known[which], 50, settings.vector_scale, rng)
-            initial.append(RaeParameters.random(vectors, rng, settings.weight_scale or None))
+            initial.append(initial_parameters(vectors, settings.start, rng))
         trainer = Trainer(pairs, settings, initial[0], initial[1])
         curves[name] = []
         for step in trainer.run():

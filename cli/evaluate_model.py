@@ -58,6 +58,7 @@ def command(
     n = f"{quality.candidates:,}"
     rows = [
         (f"accuracy@1 of {n}", quality.accuracy_at_1, "the true target is the best of them"),
+        ("  or another translation", quality.any_translation_at_1, "the best is some translation in the pairs"),
         (f"accuracy@10 of {n}", quality.accuracy_at_10, "it is among the ten best"),
         ("mean reciprocal rank", quality.mean_reciprocal_rank, "1 if always first"),
         ("AUC, random words", quality.auc_random_words, "beats the target with its words replaced; 0.5 is chance"),
@@ -65,4 +66,4 @@ def command(
     ]
     click.echo(f"{quality.pairs:,} pairs, {model.signature}")
     for name, value, meaning in rows:
-        click.echo(f"  {name:<22} {value:6.3f}   {meaning}")
+        click.echo(f"  {name:<24} {value:6.3f}   {meaning}")

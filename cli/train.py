@@ -36,9 +36,10 @@ _HYPER_PARAMETERS: list[tuple[str, Any, str]] = [
     ("--lambda-sem", float, "L2 weight of the transformations.  [0; max-margin 0.001]"),
     ("--margin", float, "Margin of max-margin.  [1]"),
     ("--temperature", float, "Temperature of in-batch.  [0.1]"),
+    ("--smoothing", float, "Label smoothing of in-batch.  [0.25]"),
     ("--unknown-rate", float, "Chance to read a word seen once as unknown, which trains <unk>.  [0.1]"),
     ("--vector-scale", float, "Root mean square of a word-vector component at the start.  [0.3]"),
-    ("--weight-scale", float, "Standard deviation of W1, W2, Wl at the start; 0: 1/sqrt(inputs).  [0]"),
+    ("--start", str, "W1, W2, Wl: averaging (a parent is about the mean of its children) or normal (the paper's)."),
 ]
 
 
@@ -176,7 +177,7 @@ def _initial(
     import numpy as np
 
     from phrasetool.embeddings.initial import initial_vectors
-    from phrasetool.encoders.rae import RaeParameters
+    from phrasetool.training.settings import initial_parameters
     from phrasetool_cli.progress import say
 
     made = []
@@ -190,7 +191,7 @@ def _initial(
             share = sum(word in known for word in vocabulary.words) / max(len(vocabulary) - 1, 1)
             say(f"{('source', 'target')[which]} word vectors: {share:.1%} of the words start from known vectors")
         vectors = initial_vectors(vocabulary, known, settings.dimension, settings.vector_scale, rng)
-        made.append(RaeParameters.random(vectors, rng, settings.weight_scale or None))
+        made.append(initial_parameters(vectors, settings.start, rng))
     return made[0], made[1]
 
 

@@ -22,6 +22,8 @@ class RetrievalQuality:
         candidates: among how many targets each true target was ranked.
         accuracy_at_1, accuracy_at_10: share of pairs whose true target is the best, among the ten best.
         mean_reciprocal_rank: mean of 1 / rank.
+        any_translation_at_1: share of pairs whose best target belongs to the source in some pair of the lot (a source may
+            have several translations there, of which only one can be first).
         auc_random_words: chance that a true target scores above one whose words were replaced by random ones.
         auc_other_targets: chance that a true target scores above another target of the pairs.
     """
@@ -31,6 +33,7 @@ class RetrievalQuality:
     accuracy_at_1: float
     accuracy_at_10: float
     mean_reciprocal_rank: float
+    any_translation_at_1: float
     auc_random_words: float
     auc_other_targets: float
 
@@ -63,13 +66,14 @@ def evaluate_pairs(
     own = scorer.score_pairs(sources, targets).mean(1)
     random = scorer.score_pairs(sources, replace_words(targets, target_vocabulary, rng)).mean(1)
     s, t = scorer.encode_sources(sources), scorer.encode_targets(targets)
-    numbers, _ = number_distinct(targets)
-    ranks, above = [], 0.0
+    numbers = number_distinct(sources)[0], number_distinct(targets)[0]
+    ranks, above, valid = [], 0.0, 0
     for first in range(0, len(sources), size):
         lot = slice(first, first + size)
-        lot_ranks, lot_above = _rank_lot(s, t, numbers, lot)
+        lot_ranks, lot_above, lot_valid = _rank_lot(s, t, (numbers[0][lot], numbers[1][lot]), lot)
         ranks.append(lot_ranks)
         above += lot_above
+        valid += lot_valid
     rank = np.concatenate(ranks)
     return RetrievalQuality(
         pairs=len(rank),
@@ -77,20 +81,28 @@ def evaluate_pairs(
         accuracy_at_1=float((rank == 1).mean()),
         accuracy_at_10=float((rank <= 10).mean()),
         mean_reciprocal_rank=float((1 / rank).mean()),
+        any_translation_at_1=valid / len(rank),
         auc_random_words=area_under_curve(own, random),
         auc_other_targets=above / (len(rank) // size),
     )
 
 
 def _rank_lot(
-    sources: tuple[FloatArray, FloatArray], targets: tuple[FloatArray, FloatArray], numbers: Int64Array, lot: slice
-) -> tuple[Int64Array, float]:
-    """The rank of every true target in its lot, and the AUC of true against other targets."""
+    sources: tuple[FloatArray, FloatArray],
+    targets: tuple[FloatArray, FloatArray],
+    numbers: tuple[Int64Array, Int64Array],
+    lot: slice,
+) -> tuple[Int64Array, float, int]:
+    """Ranks of the true targets in their lot; AUC of true against others; how often a valid translation is the best."""
     similarities = sources[1][lot] @ targets[0][lot].T + sources[0][lot] @ targets[1][lot].T
     true = similarities.diagonal()
-    other = numbers[lot][:, None] != numbers[lot][None, :]
+    other = numbers[1][:, None] != numbers[1][None, :]
     ranks = 1 + ((similarities >= true[:, None]) & other).sum(1)
-    return ranks, area_under_curve(true, similarities[other])
+    # Valid: the target stands in a pair with this source; the same target in a pair with another source is it too.
+    valid = {(int(a), int(b)) for a, b in zip(*numbers, strict=True)}
+    best = similarities.argmax(1)
+    good = sum((int(numbers[0][i]), int(numbers[1][j])) in valid for i, j in enumerate(best))
+    return ranks, area_under_curve(true, similarities[other]), good
 
 
 def area_under_curve(positive: npt.NDArray[np.floating], negative: npt.NDArray[np.floating]) -> float:

@@ -18,7 +18,7 @@ scoring) and `tests/naive.py` (slow and obvious, the oracle of the other two).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -94,6 +94,26 @@ class RaeParameters:
             np.zeros(2 * n, np.float32),
             normal(n, n),
             np.zeros(n, np.float32),
+        )
+
+    @classmethod
+    def averaging(cls, word_vectors: FloatArray, rng: np.random.Generator, noise: float = 0.1) -> RaeParameters:
+        """Start near a model that makes sense: a parent is the mean of its children, which it hands back.
+
+        W1 = [I/2 I/2], W2 = [I; I], Wl = I, each plus `noise` times what `random` draws.
+
+        Args:
+            word_vectors: shape (V, n), used as they are.
+            rng: source of randomness.
+            noise: how far from that model.
+        """
+        drawn = cls.random(word_vectors, rng)
+        one = np.eye(drawn.dimension, dtype=np.float32)
+        return replace(
+            drawn,
+            compose=np.hstack([one, one]) / 2 + np.float32(noise) * drawn.compose,
+            reconstruct=np.vstack([one, one]) + np.float32(noise) * drawn.reconstruct,
+            transform=one + np.float32(noise) * drawn.transform,
         )
 
     def arrays(self) -> dict[str, FloatArray]:

@@ -17,7 +17,11 @@ _EPSILON = 1e-6
 
 
 def in_batch_cross_entropy(
-    transformed: Tensor, other: Tensor, excluded: Tensor | None = None, temperature: float = 0.07
+    transformed: Tensor,
+    other: Tensor,
+    excluded: Tensor | None = None,
+    temperature: float = 0.1,
+    smoothing: float = 0.0,
 ) -> Tensor:
     """Cross-entropy of picking the partner, from both ends; row i belongs to row i.
 
@@ -26,6 +30,7 @@ def in_batch_cross_entropy(
         other: phrase vectors of the other side, shape (B, n).
         excluded: bool, shape (B, B), pairs that are no negatives (a second translation of the same phrase).
         temperature: what cosines are divided by.
+        smoothing: share of the target distribution spread evenly over the batch (label smoothing, Szegedy et al. 2016).
 
     Returns:
         The sum of both cross-entropies for each pair, shape (B,).
@@ -35,11 +40,17 @@ def in_batch_cross_entropy(
     """
     if temperature < LOWEST_TEMPERATURE:
         raise ValueError(f"temperature {temperature} is below {LOWEST_TEMPERATURE}, where exponentials underflow")
-    cosines = (normalize(transformed, eps=_EPSILON) / temperature) @ normalize(other, eps=_EPSILON).T
+    own, others = normalize(transformed, eps=_EPSILON) / temperature, normalize(other, eps=_EPSILON)
+    cosines = own @ others.T
     # Cosines are at most 1, so this shift keeps every exponential in range, and one of them serves both directions.
     shift = 1.0 / temperature
     exponentials = torch.exp(cosines - shift)
     if excluded is not None:
         exponentials = exponentials.masked_fill(excluded, 0.0)
     positive = cosines.diagonal() - shift
-    return exponentials.sum(1).log() + exponentials.sum(0).log() - 2 * positive
+    losses = exponentials.sum(1).log() + exponentials.sum(0).log() - 2 * (1 - smoothing) * positive
+    if smoothing:
+        # The mean of a row of cosines is the product with the mean vector: no second pass over the matrix.
+        even = own @ others.mean(0) + others @ own.mean(0)
+        losses = losses - smoothing * (even - 2 * shift)
+    return losses

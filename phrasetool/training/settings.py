@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+import numpy as np
+
+from phrasetool.encoders.rae import RaeParameters
+from phrasetool.phrases import FloatArray
+
 LOSSES = ("in-batch", "max-margin")
 OPTIMIZERS = ("adam", "sgd")
 SCHEDULES = ("constant", "linear")
+STARTS = ("averaging", "normal")
 
 
 @dataclass(frozen=True)
@@ -28,9 +34,10 @@ class TrainingSettings:
         lambda_words, lambda_rec, lambda_sem: L2 weights of word vectors, of W1 W2 b1 b2, of Wl bl.
         margin: of max-margin (Eq. 12).
         temperature: of in-batch.
+        smoothing: label smoothing of in-batch.
         unknown_rate: chance that a word seen once in training is read as unknown, which trains the unknown word.
         vector_scale: root mean square of a word-vector component at the start.
-        weight_scale: standard deviation of W1, W2, Wl at the start; 0 for 1/sqrt(number of inputs).
+        start: `averaging` (a parent is about the mean of its children) or `normal` (the paper's) for W1, W2, Wl.
     """
 
     loss: str = "in-batch"
@@ -48,9 +55,10 @@ class TrainingSettings:
     lambda_sem: float = 0.0
     margin: float = 1.0
     temperature: float = 0.1
+    smoothing: float = 0.25
     unknown_rate: float = 0.1
     vector_scale: float = 0.3
-    weight_scale: float = 0.0
+    start: str = "averaging"
 
     def __post_init__(self) -> None:
         self._require(self.loss in LOSSES, "loss", f"one of {', '.join(LOSSES)}")
@@ -59,13 +67,14 @@ class TrainingSettings:
         for name in ("dimension", "batch_size"):
             self._require(getattr(self, name) >= 1, name, "at least 1")
         for name in (
-            "iterations", "pretrain_iterations", "lambda_words", "lambda_rec", "lambda_sem", "margin", "weight_scale"
+            "iterations", "pretrain_iterations", "lambda_words", "lambda_rec", "lambda_sem", "margin"
         ):  # fmt: skip
             self._require(getattr(self, name) >= 0, name, "0 or more")
         self._require(self.temperature >= 0.03, "temperature", "at least 0.03")
         for name in ("learning_rate", "vector_scale"):
             self._require(getattr(self, name) > 0, name, "more than 0")
-        for name in ("alpha", "unknown_rate"):
+        self._require(self.start in STARTS, "start", f"one of {', '.join(STARTS)}")
+        for name in ("alpha", "unknown_rate", "smoothing"):
             self._require(0 <= getattr(self, name) <= 1, name, "between 0 and 1")
 
     def _require(self, good: bool, name: str, expected: str) -> None:
@@ -91,6 +100,18 @@ class TrainingSettings:
         return asdict(self)
 
 
+def initial_parameters(word_vectors: FloatArray, start: str, rng: np.random.Generator) -> RaeParameters:
+    """Parameters to start from.
+
+    Args:
+        word_vectors: shape (V, n).
+        start: one of `STARTS`.
+        rng: source of randomness.
+    """
+    make = RaeParameters.averaging if start == "averaging" else RaeParameters.random
+    return make(word_vectors, rng)
+
+
 def batch_size_for(pairs: int) -> int:
     """A batch size that leaves at least some 32 updates in an iteration: a power of two from 32 to 512."""
     size = 512
@@ -113,5 +134,6 @@ PRESETS = {
         lambda_rec=1e-3,
         lambda_sem=1e-3,
         pretrain_iterations=5,
+        start="normal",
     ),
 }

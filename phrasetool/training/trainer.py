@@ -143,7 +143,7 @@ class Trainer:
         ]
         if s.optimizer == "sgd":
             return torch.optim.SGD(groups, lr=s.learning_rate)
-        return torch.optim.Adam(groups, lr=s.learning_rate, fused=True)
+        return torch.optim.Adam(groups, lr=s.learning_rate, betas=(0.9, 0.99), fused=True)
 
     # The state that a checkpoint keeps.
 
@@ -404,7 +404,8 @@ class Trainer:
             own = encoded[which][0].detach().requires_grad_()
             other = encoded[1 - which][0].detach().requires_grad_()
             sides[which].optimizer.zero_grad()
-            losses = in_batch_cross_entropy(sides[which].module.transformed(own), other, excluded, s.temperature)
+            transformed = sides[which].module.transformed(own)
+            losses = in_batch_cross_entropy(transformed, other, excluded, s.temperature, s.smoothing)
             ((1 - s.alpha) * losses.mean()).backward()  # type: ignore[no-untyped-call]
             assert own.grad is not None
             assert other.grad is not None

@@ -48,6 +48,15 @@ def test_a_model_that_says_the_same_of_everything_is_last():
     assert quality.auc_other_targets == 0.5
 
 
+def test_another_translation_of_the_source_counts_as_one():
+    # Source 0 has the targets 0 and 1; target 1 is nearer to it.
+    sources, targets = np.eye(3), np.array([[0.6, 0, 0.8], [1, 0, 0], [0, 0, 1]])
+    pairs = Phrases.from_lists([[0], [0], [2]]), Phrases.from_lists([[0], [1], [2]])
+    quality = evaluate_pairs(FixedScorer(sources, targets), *pairs, 3, candidates=3)
+    assert quality.accuracy_at_1 == pytest.approx(2 / 3)
+    assert quality.any_translation_at_1 == 1
+
+
 def test_the_same_target_twice_is_not_a_wrong_candidate():
     phrases = Phrases.from_lists([[0], [0]])
     quality = evaluate_pairs(FixedScorer(np.eye(3), np.eye(3)), phrases, phrases, 3, candidates=2)

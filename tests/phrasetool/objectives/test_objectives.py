@@ -24,14 +24,15 @@ def test_max_semantic_margin_by_hand():
     assert max_semantic_margin(t, bad, good, margin=2.0).tolist() == [2.0, 2.5, 4.0]
 
 
-def naive_in_batch(a, b, excluded, temperature):
+def naive_in_batch(a, b, excluded, temperature, smoothing=0.0):
     losses = []
     for i in range(len(a)):
         loss = 0.0
         for x, y, mask in ((a, b, excluded), (b, a, excluded.T)):
             cosines = [float(x[i] @ y[j] / np.linalg.norm(x[i]) / np.linalg.norm(y[j])) for j in range(len(y))]
             total = sum(math.exp(c / temperature) for j, c in enumerate(cosines) if not mask[i, j])
-            loss += math.log(total) - cosines[i] / temperature
+            wanted = (1 - smoothing) * cosines[i] + smoothing * sum(cosines) / len(cosines)
+            loss += math.log(total) - wanted / temperature
         losses.append(loss)
     return losses
 
@@ -43,6 +44,8 @@ def test_in_batch_equals_the_obvious_formula():
     excluded[0, 3] = excluded[3, 0] = excluded[2, 5] = True
     found = in_batch_cross_entropy(torch.tensor(a), torch.tensor(b), torch.tensor(excluded), 0.2)
     np.testing.assert_allclose(found.numpy(), naive_in_batch(a, b, excluded, 0.2), rtol=1e-9)
+    found = in_batch_cross_entropy(torch.tensor(a), torch.tensor(b), torch.tensor(excluded), 0.2, 0.3)
+    np.testing.assert_allclose(found.numpy(), naive_in_batch(a, b, excluded, 0.2, 0.3), rtol=1e-9)
 
 
 def test_in_batch_is_finite_for_zero_and_equal_vectors():
