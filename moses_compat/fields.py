@@ -39,6 +39,15 @@ def find_separator(text: ByteArray, start: int, end: int) -> int:
 @exact_kernel
 def same_tokens(text: ByteArray, a: int, a_end: int, b: int, b_end: int) -> bool:
     """Whether text[a:a_end] and text[b:b_end] hold the same tokens."""
+    # Almost always the bytes tell: all equal, or the first difference is between two letters.
+    shorter = min(a_end - a, b_end - b)
+    k = 0
+    while k < shorter and text[a + k] == text[b + k]:
+        k += 1
+    if k == a_end - a and k == b_end - b:
+        return True
+    if k < shorter and not is_blank(text[a + k]) and not is_blank(text[b + k]):
+        return False
     while True:
         while a < a_end and is_blank(text[a]):
             a += 1

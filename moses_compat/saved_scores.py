@@ -10,6 +10,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +27,21 @@ _SCHEMA = pa.schema(
         ("pair_hash", pa.uint32()),
         ("similarity_st", pa.float32()),
         ("similarity_ts", pa.float32()),
-        ("opinion", pa.bool_()),
+        ("opinion", pa.uint8()),
     ]
 )
+
+
+# pyarrow's own conversions import pandas where it is installed, a quarter of a second; plain buffers need no such help.
+
+
+def _to_arrow(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def _to_numpy(array: pa.Array, kind: Any) -> npt.NDArray[Any]:
+    values: npt.NDArray[Any] = np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
+    return values
 
 
 class ScoreWriter:
@@ -60,7 +73,9 @@ class ScoreWriter:
             scores: of the same N entries.
         """
         st, ts = np.ascontiguousarray(scores.similarities.T)
-        batch = pa.record_batch([hashes, st, ts, scores.opinion], schema=self._writer.schema)
+        columns = (hashes, st, ts, scores.opinion.view(np.uint8))
+        arrays = [_to_arrow(values, field.type) for values, field in zip(columns, _SCHEMA, strict=True)]
+        batch = pa.record_batch(arrays, schema=self._writer.schema)
         try:
             self._writer.write_batch(batch)
         except OSError as error:
@@ -120,11 +135,18 @@ class SavedScores:
                 have += batch.num_rows
         except (OSError, pa.ArrowException) as error:
             raise DataError(self.path, f"the file is damaged ({error})") from error
-        table = pa.Table.from_batches(self._pending, self._file.schema_arrow)
-        taken, rest = table.slice(0, count), table.slice(count)
-        self._pending = rest.to_batches()
-        hashes, st, ts, opinion = (column.to_numpy() for column in taken.columns)
-        return hashes, Scores(np.column_stack([st, ts]), opinion)
+        taken: list[pa.RecordBatch] = []
+        while count > 0 and self._pending:
+            batch = self._pending.pop(0)
+            taken.append(batch.slice(0, count))
+            if batch.num_rows > count:
+                self._pending.insert(0, batch.slice(count))
+            count -= taken[-1].num_rows
+        hashes, st, ts, opinion = (
+            np.concatenate([np.zeros(0, kind), *(_to_numpy(batch.column(i), kind) for batch in taken)])
+            for i, kind in enumerate((np.uint32, np.float32, np.float32, np.uint8))
+        )
+        return hashes, Scores(np.column_stack([st, ts]), opinion.astype(np.bool_))
 
     def check(self, name: str, block: EntryBlock, hashes: npt.NDArray[np.uint32]) -> None:
         """Make sure that rows and entries are of the same pairs.

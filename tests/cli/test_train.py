@@ -133,7 +133,7 @@ def test_evaluate_model(pairs, trained):
     assert "accuracy@1 of 100" in outcome.out.decode()
     found = json.loads(run_inside("evaluate-model", pairs, "-m", trained, "--candidates", "100", "--json").out)
     assert found["signature"] == load_model(trained).signature
-    assert found["pairs"] == 300
+    assert found["pairs"] == 330
     assert 0.3 < found["accuracy_at_1"] <= found["accuracy_at_10"] <= 1
     assert found["auc_random_words"] > 0.9
 
