@@ -35,7 +35,7 @@ def split(seed: int) -> tuple[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--splits", type=int, default=4)
-    parser.add_argument("--losses", nargs="+", default=["in-batch", "max-margin"])
+    parser.add_argument("--losses", nargs="+", default=["in-batch"])
     parser.add_argument("--mono", action="store_true", help="word vectors from the monolingual text beside the run")
     options = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)

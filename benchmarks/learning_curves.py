@@ -20,7 +20,18 @@ from phrasetool.training.trainer import Trainer
 
 RUNS = {
     "in-batch (default)": ("in-batch", {}),
-    "max-margin (the paper's objective)": ("max-margin", {}),
+    "max-margin, the paper's values": ("max-margin", {}),
+    "max-margin, same equations, larger steps, weaker L2": (
+        "max-margin",
+        {
+            "learning_rate": 0.64,
+            "schedule": "linear",
+            "pretrain_iterations": 0,
+            "lambda_words": 1e-5,
+            "lambda_rec": 1e-6,
+            "lambda_sem": 1e-6,
+        },
+    ),
 }
 
 

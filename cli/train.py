@@ -39,7 +39,7 @@ _HYPER_PARAMETERS: list[tuple[str, Any, str]] = [
     ("--smoothing", float, "Label smoothing of in-batch.  [0.25]"),
     ("--unknown-rate", float, "Chance to read a word seen once as unknown, which trains <unk>.  [0.1]"),
     ("--vector-scale", float, "Root mean square of a word-vector component at the start.  [0.3]"),
-    ("--start", str, "W1, W2, Wl: averaging (a parent is about the mean of its children) or normal (the paper's)."),
+    ("--start", str, "W1, W2, Wl at first: averaging (a parent is a mean) or normal.  [averaging; max-margin normal]"),
 ]
 
 
