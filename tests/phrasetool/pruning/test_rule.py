@@ -90,21 +90,22 @@ def test_sweep_counts_are_exact(strengths, thresholds):
 
 
 @settings(max_examples=150)
-@given(STRENGTHS, st.floats(0.01, 1))
-def test_threshold_for_a_size(strengths, fraction):
+@given(STRENGTHS, st.integers(1, 1000))
+def test_threshold_for_a_size(strengths, thousandths):
+    fraction = thousandths / 1000
     curve = SizeCurve()
     curve.add(np.array(strengths, np.float64))
     immortal = sum(s == float("inf") for s in strengths)
-    if strengths and immortal / len(strengths) > fraction:
+    if immortal * 1000 > thousandths * len(strengths):
         with pytest.raises(TooSmallError, match=rf"^{immortal} of {len(strengths)} entries"):
             curve.threshold_for(fraction)
         return
     threshold = curve.threshold_for(fraction)
     left = sum(s >= threshold for s in strengths)
-    assert not strengths or left / len(strengths) <= fraction
+    assert left * 1000 <= thousandths * len(strengths)
     # Any threshold lower by more than a millionth leaves too many, or all are left.
     more = sum(s >= threshold - 2e-6 for s in strengths)
-    assert left == len(strengths) or more / len(strengths) > fraction
+    assert left == len(strengths) or more * 1000 > thousandths * len(strengths)
 
 
 @pytest.mark.parametrize(("entries", "fraction", "left"), [(100, 0.29, 29), (100, 0.3, 30), (10, 0.7, 7), (3, 0.5, 1)])
