@@ -1,0 +1,326 @@
+"""A back-off model as a weighted automaton with failure transitions, in flat arrays that kernels can walk.
+
+A state is a context.  Reading a word follows the arc (state, word) if there is one; else it pays the state's back-off,
+moves to the failure state (the context without its oldest words) and tries again.  State 0, the empty context, has
+an arc for every word.  Only contexts that can matter are states: an n-gram that no longer n-gram continues and
+whose back-off is exactly 0 behaves as its suffix does and is that suffix's state (kenlm's state minimisation: Heafield
+2011, "KenLM: faster and smaller language model queries", section 4.1), so a decoder recombines as much as it may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.jit import exact_kernel
+from phrasetool.phrases import FloatArray, Int32Array, Int64Array
+from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, BackoffModel, NgramTable
+
+UNKNOWN_ID = 0
+NULL_STATE = 0
+_FREE = -1
+_WORD_BITS = np.uint64(32)
+# The golden ratio in 64 bits (Knuth, The Art of Computer Programming 3, section 6.4): the top bits of a product with it
+# spread consecutive keys.
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_ONE = np.uint64(1)
+_TWO = np.uint64(2)
+_THREE = np.uint64(3)
+_FOUR = np.uint64(4)
+
+OK, NO_CONTEXT, REPEATED = range(3)
+
+
+class Automaton(NamedTuple):
+    """The arrays `score_word` walks; S states, V words, P a power of two.
+
+    Attributes:
+        arcs: int64, shape (2 P,): an open-addressing table of the arcs of all states but 0; a slot is a key,
+            `state << 32 | word` or -1, and 8 bytes that the next two attributes name.
+        arc_scores: float32, shape (4 P,), the same memory: element 4 i + 2 is the log10 probability in slot i.
+        arc_states: int32, shape (4 P,), the same memory: element 4 i + 3 is the next state in slot i.
+        word_scores: float32, shape (2 V,): element 2 w is the log10 probability of w in state 0.
+        word_states: int32, shape (2 V,), the same memory: element 2 w + 1 is the state after w from state 0.
+        backoffs: float32, shape (2 S,): element 2 s is the log10 back-off of state s.
+        failures: int32, shape (2 S,), the same memory: element 2 s + 1 is the failure state of s.
+        shift: uint64, 64 - log2(P).
+    """
+
+    arcs: Int64Array
+    arc_scores: FloatArray
+    arc_states: Int32Array
+    word_scores: FloatArray
+    word_states: Int32Array
+    backoffs: FloatArray
+    failures: Int32Array
+    shift: np.uint64
+
+
+@exact_kernel
+def score_word(automaton: Automaton, state: int, word: int) -> tuple[float, int]:
+    """Read one word; for use inside other kernels.
+
+    Args:
+        automaton: of a `LanguageModel`.
+        state: where to start, a state the same automaton returned, its begin state or 0.
+        word: an id of the language model.  Neither is checked.
+
+    Returns:
+        log10 of the word's probability, float32, and the next state, int64.
+    """
+    total = np.float32(0.0)
+    context = np.uint64(state)
+    unsigned = np.uint64(word)
+    last = (_ONE << (np.uint64(64) - automaton.shift)) - _ONE
+    while context != 0:
+        key = context << _WORD_BITS | unsigned
+        slot = (key * _MULTIPLIER) >> automaton.shift
+        while True:
+            found = automaton.arcs[_TWO * slot]
+            if found == np.int64(key):
+                return total + automaton.arc_scores[_FOUR * slot + _TWO], np.int64(
+                    automaton.arc_states[_FOUR * slot + _THREE]
+                )
+            if found < 0:
+                break
+            slot = (slot + _ONE) & last
+        total += automaton.backoffs[_TWO * context]
+        context = np.uint64(automaton.failures[_TWO * context + _ONE])
+    return total + automaton.word_scores[_TWO * unsigned], np.int64(automaton.word_states[_TWO * unsigned + _ONE])
+
+
+@exact_kernel
+def _score_words(automaton: Automaton, state: int, words: Int32Array, scores: FloatArray) -> int:
+    for i in range(len(words)):
+        scores[i], state = score_word(automaton, state, words[i])
+    return state
+
+
+@exact_kernel
+def _find(nodes: Int64Array, keys: Int64Array, node: int, word: int) -> int:
+    """The slot of the n-gram node + word, or minus the slot where it belongs minus 1."""
+    key = np.int64(node) << 32 | np.int64(word)
+    last = len(keys) - 1
+    product = np.uint64(key) * _MULTIPLIER
+    slot = np.int64(product >> np.uint64(20)) & last
+    while keys[slot] != key:
+        if keys[slot] < 0:
+            return -slot - 1
+        slot = (slot + 1) & last
+    return slot
+
+
+@exact_kernel
+def _enter(
+    words: Int32Array, first: int, keys: Int64Array, nodes: Int64Array, contexts: Int32Array, suffixes: Int32Array
+) -> tuple[int, int]:
+    """Enter the n-grams of one order as the nodes first, first + 1, ...; shorter ones have been entered.
+
+    Returns:
+        OK, or what is wrong, and the row it is wrong with.
+    """
+    order = words.shape[1]
+    for row in range(len(words)):
+        context = 1 + np.int64(words[row, 0])
+        for k in range(1, order - 1):
+            slot = _find(nodes, keys, context, words[row, k])
+            if slot < 0:
+                return NO_CONTEXT, row
+            context = nodes[slot]
+        word = words[row, order - 1]
+        slot = _find(nodes, keys, context, word)
+        if slot >= 0:
+            return REPEATED, row
+        keys[-slot - 1] = np.int64(context) << 32 | np.int64(word)
+        nodes[-slot - 1] = first + row
+        contexts[first + row] = context
+        # The longest suffix that is an n-gram: that of the context, or of its suffixes, with the word.
+        suffix = np.int64(suffixes[context])
+        found = 1 + np.int64(word)
+        while suffix != 0:
+            slot = _find(nodes, keys, suffix, word)
+            if slot >= 0:
+                found = nodes[slot]
+                break
+            suffix = np.int64(suffixes[suffix])
+        suffixes[first + row] = found
+    return OK, 0
+
+
+@exact_kernel
+def _number_states(matters: npt.NDArray[np.bool_], suffixes: Int32Array, states: Int32Array) -> int:
+    """states[node] = a new state where `matters`, else the state of the suffix; returns how many states there are."""
+    count = 1
+    states[0] = 0
+    for node in range(1, len(states)):
+        if node < len(matters) and matters[node]:
+            states[node] = count
+            count += 1
+        else:
+            states[node] = states[suffixes[node]]
+    return count
+
+
+@exact_kernel
+def _fill_arcs(
+    arcs: Int64Array,
+    arc_scores: FloatArray,
+    arc_states: Int32Array,
+    shift: int,
+    words: Int32Array,
+    contexts: Int32Array,
+    states: Int32Array,
+    scores: FloatArray,
+    first: int,
+) -> None:
+    last = (len(arcs) >> 1) - 1
+    for row in range(len(words)):
+        key = np.int64(states[contexts[first + row]]) << 32 | np.int64(words[row])
+        slot = np.int64((np.uint64(key) * _MULTIPLIER) >> shift)
+        while arcs[2 * slot] >= 0:
+            slot = (slot + 1) & last
+        arcs[2 * slot] = key
+        arc_scores[4 * slot + 2] = scores[row]
+        arc_states[4 * slot + 3] = states[first + row]
+
+
+class NgramError(ValueError):
+    """An n-gram that a back-off model cannot hold.
+
+    Attributes:
+        order: its length.
+        row: its row in the table of that order.
+    """
+
+    def __init__(self, order: int, row: int, message: str) -> None:
+        self.order = order
+        self.row = row
+        super().__init__(message)
+
+
+def _paired(first: FloatArray, second: Int32Array) -> tuple[FloatArray, Int32Array]:
+    """One array in which the two alternate, seen as either type."""
+    both = np.empty(2 * len(first), np.float32)
+    both[::2] = first
+    whole = both.view(np.int32)
+    whole[1::2] = second
+    return both, whole
+
+
+def build_automaton(tables: Sequence[NgramTable]) -> Automaton:
+    """Turn the tables of a back-off model into an automaton.
+
+    Args:
+        tables: as in `BackoffModel`; that of order 1 holds the words in id order.
+
+    Raises:
+        NgramError: the first n - 1 words of an n-gram are no n-gram, or an n-gram occurs twice.
+    """
+    sizes = [len(table) for table in tables]
+    firsts = [1, *(1 + np.cumsum(sizes)).tolist()]
+    capacity = 1 << max(2 * sum(sizes[1:]), 1).bit_length()
+    keys = np.full(capacity, _FREE, np.int64)
+    nodes = np.empty(capacity, np.int64)
+    contexts = np.zeros(firsts[-1], np.int32)
+    suffixes = np.zeros(firsts[-1], np.int32)
+    for order, table in enumerate(tables[1:], 2):
+        wrong, row = _enter(np.ascontiguousarray(table.words), firsts[order - 1], keys, nodes, contexts, suffixes)
+        if wrong == NO_CONTEXT:
+            raise NgramError(order, row, f"the first {order - 1} words of this {order}-gram are no {order - 1}-gram")
+        if wrong == REPEATED:
+            raise NgramError(order, row, f"this {order}-gram occurs twice")
+    del keys, nodes
+    # Contexts: the empty one, and all n-grams but the longest.
+    matters = np.zeros(firsts[-2] if len(tables) > 1 else 1, np.bool_)
+    matters[contexts[firsts[1] :]] = True
+    backoffs = np.zeros(len(matters), np.float32)
+    for order, table in enumerate(tables[:-1], 1):
+        backoffs[firsts[order - 1] : firsts[order]] = table.backoffs
+    matters |= backoffs != 0
+    matters[0] = True
+    states = np.empty(firsts[-1], np.int32)
+    _number_states(matters, suffixes, states)
+
+    arcs = np.full(2 * capacity, _FREE, np.int64)
+    arc_scores, arc_states = arcs.view(np.float32), arcs.view(np.int32)
+    shift = np.uint64(64 - (capacity.bit_length() - 1))
+    for order, table in enumerate(tables[1:], 2):
+        last_words = np.ascontiguousarray(table.words[:, -1])
+        scores = np.ascontiguousarray(table.log_probabilities, np.float32)
+        _fill_arcs(arcs, arc_scores, arc_states, shift, last_words, contexts, states, scores, firsts[order - 1])
+    real = np.flatnonzero(matters)
+    return Automaton(
+        arcs, arc_scores, arc_states,
+        *_paired(tables[0].log_probabilities, states[1 : firsts[1]]),
+        *_paired(backoffs[real], states[suffixes[real]]),
+        shift,
+    )  # fmt: skip
+
+
+class LanguageModel:
+    """A language model to decode with: the automaton, and the ids of its words.
+
+    Args:
+        model: the tables; must hold `<s>` and `</s>`.
+
+    Attributes:
+        order: the length of the longest n-grams.
+        words: the words in id order; `words[0]` is `<unk>`.
+        automaton: what `score_word` takes.
+        null_state: the state without context, 0.
+        begin_state: the state after `<s>`.
+        end_word: the id of `</s>`.
+
+    Raises:
+        NgramError: see `build_automaton`.
+        ValueError: the model has no `<s>` or no `</s>`.
+    """
+
+    def __init__(self, model: BackoffModel) -> None:
+        self.order = model.order
+        self.words = model.words
+        self._ids = {word: i for i, word in enumerate(model.words)}
+        for marker in (BEGIN_WORD, END_WORD):
+            if marker not in self._ids:
+                raise ValueError(f"the language model has no {marker.decode()}")
+        self.automaton = build_automaton(model.tables)
+        self.null_state = NULL_STATE
+        self.begin_state = int(self.automaton.word_states[2 * self._ids[BEGIN_WORD] + 1])
+        self.end_word = self._ids[END_WORD]
+
+    def id(self, word: bytes) -> int:
+        """The id of a word; 0, that of `<unk>`, if the model does not know it."""
+        return self._ids.get(word, UNKNOWN_ID)
+
+    def ids(self, words: Iterable[bytes]) -> Int32Array:
+        """The ids of words, int32."""
+        return np.array([self._ids.get(word, UNKNOWN_ID) for word in words], np.int32)
+
+    def score_words(self, words: Int32Array, state: int) -> tuple[FloatArray, int]:
+        """Read words from a state.
+
+        Args:
+            words: int32, shape (n,), ids.
+            state: begin_state, null_state, or one that this method returned.
+
+        Returns:
+            log10 of each word's probability, float32, shape (n,), and the state after the last.
+
+        Raises:
+            ValueError: an id or the state is not this model's.
+        """
+        words = np.ascontiguousarray(words, np.int32)
+        if len(words) and not 0 <= words.min() <= words.max() < len(self.words):
+            raise ValueError(f"a word id is outside 0..{len(self.words) - 1}")
+        if not 0 <= state < len(self.automaton.backoffs) // 2:
+            raise ValueError(f"there is no state {state}")
+        scores = np.empty(len(words), np.float32)
+        return scores, int(_score_words(self.automaton, state, words, scores))
+
+    def score_sentence(self, words: Sequence[bytes]) -> float:
+        """log10 of the probability of a sentence, from `<s>` to `</s>`."""
+        ids = np.append(self.ids(words), np.int32(self.end_word))
+        return float(self.score_words(ids, self.begin_state)[0].sum(dtype=np.float64))
