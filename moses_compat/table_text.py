@@ -269,7 +269,7 @@ class TableParser:
         if self.hashes:
             block.pair_hashes = np.empty(len(starts), np.uint32)
             _hash_pairs(text, starts, target_ends, block.pair_hashes)
-        return block, self._faults(scan, first_entry)
+        return block, self.faults(scan, first_entry)
 
     @staticmethod
     def _group_heads(scan: LineScan) -> Int64Array:
@@ -280,7 +280,8 @@ class TableParser:
             heads[0] = keyed[0] if len(keyed) else 0
         return heads
 
-    def _faults(self, scan: LineScan, first_entry: int) -> list[Fault]:
+    def faults(self, scan: LineScan, first_entry: int) -> list[Fault]:
+        """What is wrong with the lines of a scan; `first_entry` is the number of its first line in the table."""
         messages = {
             FEW_FIELDS: "expected at least 3 fields separated by |||, found {}",
             NOT_A_NUMBER: "a score is not a number",

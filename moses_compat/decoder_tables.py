@@ -1,0 +1,297 @@
+"""Phrase and reordering tables as a decoder needs them: only what the text to translate can use, in arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.fields import find_separator, is_blank
+from moses_compat.score_field import OK, read_number
+from moses_compat.streams import Input
+from moses_compat.table_blocks import RawBlock, raw_blocks
+from moses_compat.table_text import Fault, LineScan, TableParser, scan_lines
+from phrasetool.errors import DataError
+from phrasetool.jit import exact_kernel
+from phrasetool.phrases import ByteArray, FloatArray, Int64Array, Phrases
+from phrasetool.pipeline import run
+from phrasetool.smt.decoder.features import LOWEST_SCORE
+from phrasetool.smt.decoder.table import Entries, PhraseIndex, find_phrase, index_phrases, spans_of
+from phrasetool.smt.symbols import Symbols
+
+# Moses' max-phrase-length: longer source phrases are never looked up.
+MAX_PHRASE_LENGTH = 20
+_LF = np.uint8(10)
+
+
+@exact_kernel
+def _is_wanted(index: PhraseIndex, offsets: Int64Array, words: npt.NDArray[np.int32], wanted: npt.NDArray[np.bool_]) -> None:
+    for i in range(len(wanted)):
+        wanted[i] = offsets[i + 1] > offsets[i] and find_phrase(index, words, offsets[i], offsets[i + 1]) >= 0
+
+
+@exact_kernel
+def _read_alignments(
+    text: ByteArray, starts: Int64Array, ends: Int64Array, offsets: Int64Array, points: npt.NDArray[np.int32],
+    counts: FloatArray,
+) -> int:
+    """Read the alignment and count fields that follow the scores; returns the first bad line, or -1.
+
+    A point is 256 * source position + target position.
+    """
+    used = 0
+    for line in range(len(starts)):
+        end = ends[line]
+        bar = find_separator(text, starts[line], end)
+        if bar >= 0:
+            after = find_separator(text, bar + 3, end)
+            stop = after if after >= 0 else end
+            i = bar + 3
+            while i < stop:
+                if is_blank(text[i]) or text[i] == 10 or text[i] == 13:
+                    i += 1
+                    continue
+                source, target, digits = 0, 0, 0
+                while i < stop and 48 <= text[i] <= 57:
+                    source = source * 10 + np.int64(text[i]) - 48
+                    digits += 1
+                    i += 1
+                if digits == 0 or i == stop or text[i] != 45:
+                    return line
+                i += 1
+                digits = 0
+                while i < stop and 48 <= text[i] <= 57:
+                    target = target * 10 + np.int64(text[i]) - 48
+                    digits += 1
+                    i += 1
+                if digits == 0 or source > 255 or target > 255:
+                    return line
+                points[used] = 256 * source + target
+                used += 1
+            if after >= 0:
+                i = after + 3
+                after = find_separator(text, i, end)
+                stop = after if after >= 0 else end
+                column = 0
+                while i < stop and column < 3:
+                    if is_blank(text[i]) or text[i] == 10 or text[i] == 13:
+                        i += 1
+                        continue
+                    first = i
+                    while i < stop and not (is_blank(text[i]) or text[i] == 10 or text[i] == 13):
+                        i += 1
+                    counts[line, column] = read_number(text, first, i)
+                    column += 1
+        offsets[line + 1] = used
+    return -1
+
+
+@dataclass(frozen=True)
+class InputPhrases:
+    """What may be looked up: all word sequences of the text to translate.
+
+    Attributes:
+        symbols: source words; those of the text have the first ids.
+        sentences: the text.
+        index: its word sequences.
+    """
+
+    symbols: Symbols
+    sentences: Phrases
+    index: PhraseIndex
+
+    @classmethod
+    def of(cls, text: bytes | ByteArray) -> InputPhrases:
+        """Take a text of one tokenised sentence a line."""
+        symbols = Symbols()
+        sentences = symbols.read_lines(text)
+        return cls(symbols, sentences, index_phrases(spans_of(sentences, MAX_PHRASE_LENGTH))[0])
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """The wanted lines of a block, with their fields still as text."""
+
+    text: ByteArray
+    scan: LineScan
+    lines: Int64Array
+    sources: Phrases
+    scores: FloatArray
+
+
+def _log(values: npt.NDArray[np.float64]) -> FloatArray:
+    """Moses' TransformScore and FloorScore, float32."""
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(values.astype(np.float32)), np.float32(LOWEST_SCORE))
+
+
+@dataclass(frozen=True)
+class _Selector:
+    """Finds the lines of a block whose source occurs in the text; a pure function of the block, for any thread."""
+
+    name: str
+    source: InputPhrases
+    columns: int
+    check: Callable[[LineScan, int], list[Fault]]
+
+    def __call__(self, block: RawBlock) -> _Lines:
+        scan = scan_lines(block.text, self.columns, range(self.columns))
+        if faults := self.check(scan, block.first_entry):
+            raise DataError(self.name, faults[0].message, faults[0].entry + 1)
+        heads = scan.group_offsets[:-1]
+        groups = self.source.symbols.read_fields(
+            block.text, scan.line_offsets[:-1][heads], scan.source_ends[heads], add=False
+        )
+        wanted = np.empty(len(groups), np.bool_)
+        _is_wanted(self.source.index, groups.offsets, groups.words, wanted)
+        sizes = np.diff(scan.group_offsets)
+        lines = np.flatnonzero(np.repeat(wanted, sizes))
+        values = scan.columns[lines]
+        if values.size and values.min() < 0:
+            line = int(lines[np.flatnonzero(values.min(axis=1) < 0)[0]])
+            raise DataError(
+                self.name, "a score is negative; Moses takes its logarithm", block.first_entry + line + 1
+            )
+        return _Lines(
+            block.text, scan, lines, groups.select(np.repeat(np.arange(len(groups)), sizes)[lines]), _log(values)
+        )
+
+
+Progress = Callable[[int, int], None]
+
+
+def _selected(
+    path: str, source: InputPhrases, columns: int, threads: int, progress: Progress | None
+) -> Iterator[_Lines]:
+    """The wanted lines of a table, block by block."""
+
+    def watched(stream: Input) -> Iterator[RawBlock]:
+        for block in raw_blocks(stream):
+            if block.scores >= 0 and block.scores != columns:
+                message = f"the entries have {block.scores} scores, but the model expects {columns}"
+                raise DataError(path, message, block.first_entry + 1)
+            yield block
+            if progress is not None:
+                progress(block.position, block.first_entry + block.lines)
+
+    with Input(path) as stream:
+        yield from run(watched(stream), _Selector(path, source, columns, TableParser(scores=columns).faults), threads)
+
+
+def _target_fields(part: _Lines) -> tuple[Int64Array, Int64Array]:
+    return part.scan.source_ends[part.lines] + 3, part.scan.target_ends[part.lines]
+
+
+def load_entries(
+    path: str,
+    source: InputPhrases,
+    targets: Symbols,
+    columns: int,
+    threads: int = 1,
+    progress: Progress | None = None,
+) -> Entries:
+    """Read the entries of a phrase table whose source occurs in a text.
+
+    Args:
+        path: the table, plain or gzip.
+        source: the text.
+        targets: target words; new ones are added.
+        columns: scores an entry must have.
+        threads: for reading.
+        progress: called with the bytes consumed and the lines seen.
+
+    Raises:
+        DataError: a line is not an entry, has another number of scores, a negative score or a bad alignment.
+    """
+    sources, target_phrases, scores, alignments, counts = [], [], [], [], []
+    first_entry = 0
+    for part in _selected(path, source, columns, threads, progress):
+        starts, ends = _target_fields(part)
+        sources.append(part.sources)
+        target_phrases.append(targets.read_fields(part.text, starts, ends))
+        scores.append(part.scores)
+        after = part.scan.score_ends[part.lines]
+        line_ends = part.scan.line_offsets[1:][part.lines]
+        offsets = np.zeros(len(after) + 1, np.int64)
+        points = np.empty(int((line_ends - after).sum()) // 4 + 1, np.int32)
+        found = np.full((len(after), 3), np.nan, np.float32)
+        bad = _read_alignments(part.text, after, line_ends, offsets, points, found)
+        if bad >= 0:
+            message = "the alignment is not a list of source-target points such as 0-0 1-2"
+            raise DataError(path, message, first_entry + int(part.lines[bad]) + 1)
+        alignments.append(Phrases(offsets, points[: offsets[-1]].copy()))
+        counts.append(found)
+        first_entry += len(part.scan.faults)
+    return Entries(
+        _joined(sources),
+        _joined(target_phrases),
+        np.concatenate([np.zeros((0, columns), np.float32), *scores]),
+        np.zeros((sum(map(len, scores)), 0), np.float32),
+        _joined(alignments),
+        np.concatenate([np.zeros((0, 3), np.float32), *counts]),
+    )
+
+
+def load_reordering(
+    path: str,
+    entries: Entries,
+    source: InputPhrases,
+    targets: Symbols,
+    columns: int,
+    source_only: bool = False,
+    threads: int = 1,
+    progress: Progress | None = None,
+) -> FloatArray:
+    """Read the reordering scores of entries, wherever their lines stand; the last line of a pair counts, as for Moses.
+
+    Args:
+        path: the reordering table.
+        entries: N phrase-table entries.
+        source, targets, threads, progress: as for `load_entries`.
+        columns: scores a line must have.
+        source_only: the lines are `source ||| scores`, conditioned on the source alone.
+
+    Returns:
+        float32, shape (N, columns), natural logarithms; 0 for an entry without a line, as Moses has it.
+
+    Raises:
+        DataError: see `load_entries`.
+    """
+    if source_only:
+        raise DataError(path, "reordering tables conditioned on the source alone (-f) are not supported; expected -fe")
+    index, numbers = index_phrases(_pairs(entries.sources, entries.targets))
+    by_pair = np.zeros((len(index.offsets), columns), np.float32)
+    for part in _selected(path, source, columns, threads, progress):
+        starts, ends = _target_fields(part)
+        pairs = _pairs(part.sources, targets.read_fields(part.text, starts, ends, add=False))
+        found = np.empty(len(pairs), np.int64)
+        _find_all(index, pairs.offsets, pairs.words, found)
+        # A pair the phrase table lacks goes to the row behind the last.
+        by_pair[np.where(found >= 0, found, len(by_pair) - 1)] = part.scores
+    return by_pair[numbers]
+
+
+@exact_kernel
+def _find_all(index: PhraseIndex, offsets: Int64Array, words: npt.NDArray[np.int32], found: Int64Array) -> None:
+    for i in range(len(found)):
+        found[i] = find_phrase(index, words, offsets[i], offsets[i + 1])
+
+
+def _joined(parts: list[Phrases]) -> Phrases:
+    sizes = [np.zeros(1, np.int64), *(part.lengths for part in parts)]
+    words = [np.zeros(0, np.int32), *(part.words for part in parts)]
+    return Phrases(np.cumsum(np.concatenate(sizes)), np.concatenate(words))
+
+
+def _pairs(sources: Phrases, targets: Phrases) -> Phrases:
+    """Source words, -2, target words: one phrase for each pair."""
+    lengths = np.stack([sources.lengths, np.ones(len(sources), np.int64), targets.lengths], axis=1)
+    offsets = np.zeros(len(sources) + 1, np.int64)
+    np.cumsum(lengths.sum(axis=1), out=offsets[1:])
+    words = np.full(offsets[-1], -2, np.int32)
+    for phrases, first in ((sources, offsets[:-1]), (targets, offsets[:-1] + lengths[:, 0] + 1)):
+        places = np.arange(len(phrases.words)) + np.repeat(first - phrases.offsets[:-1], phrases.lengths)
+        words[places] = phrases.words
+    return Phrases(offsets, words)

@@ -1,0 +1,221 @@
+"""Cube pruning (Chiang 2007; Huang and Chiang 2007): make the most promising extensions only.
+
+The hypotheses of a stack that cover the same words, and the options of a span they may translate next, both best
+first, span a grid (an edge).  For every stack one heap holds the fringe of all its grids; the best extension
+is taken out, added to the stack, and its neighbours to the right and below go in.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.jit import exact_kernel
+from phrasetool.phrases import Int32Array, Int64Array
+from phrasetool.smt.decoder.hypotheses import HYPOTHESIS, NONE, Stacks, add, cover, is_covered, sorted_stack, with_room
+from phrasetool.smt.decoder.options import LN10, DoubleArray, Options
+from phrasetool.smt.decoder.orientation import orientation_of
+from phrasetool.smt.decoder.stack_search import (
+    Search,
+    find_spans,
+    future_after,
+    future_costs,
+    may_follow,
+    score_option,
+    start_pool,
+    swap_start_of,
+)
+from phrasetool.smt.decoder.table import PhraseIndex
+from phrasetool.smt.language_model.automaton import Automaton, score_word
+
+# Columns of an edge: its hypotheses in `members` (first, count), its source phrase and span, the next edge into the
+# same stack.
+_FIRST, _COUNT, _SOURCE, _START, _END, _NEXT = range(6)
+
+
+@exact_kernel
+def _longer(array: npt.NDArray[np.generic], used: int, wanted: int) -> npt.NDArray[np.generic]:
+    if used + wanted <= len(array):
+        return array
+    larger = np.empty((2 * len(array) + wanted, *array.shape[1:]), array.dtype)
+    larger[:used] = array[:used]
+    return larger
+
+
+@exact_kernel
+def _add_edges(
+    alive: Int32Array,
+    pool: npt.NDArray[np.void],
+    stack: int,
+    spans: Int32Array,
+    options: Options,
+    search: Search,
+    members: Int32Array,
+    edges: Int32Array,
+    heads: Int32Array,
+    used: Int64Array,
+) -> tuple[Int32Array, Int32Array]:
+    """Make the edges that lead on from a finished stack; used = (members, edges)."""
+    n, longest = spans.shape
+    done = np.zeros(len(alive), np.bool_)
+    group = np.empty(len(alive), np.int32)
+    for a in range(len(alive)):
+        if done[a]:
+            continue
+        gap, mask = pool[alive[a]].gap, pool[alive[a]].mask
+        size = 0
+        furthest = NONE
+        for b in range(a, len(alive)):
+            if not done[b] and pool[alive[b]].gap == gap and pool[alive[b]].mask == mask:
+                done[b] = True
+                group[size] = alive[b]
+                furthest = max(furthest, pool[alive[b]].end)
+                size += 1
+        for start in range(gap, min(n, max(furthest + 1, gap) + search.distortion_limit + 1)):
+            if is_covered(gap, mask, start):
+                continue
+            members = _longer(members, used[0], size)
+            first = used[0]
+            for k in range(size):
+                if abs(pool[group[k]].end + 1 - start) <= search.distortion_limit:
+                    members[used[0]] = group[k]
+                    used[0] += 1
+            if used[0] == first:
+                continue
+            for end in range(start, min(start + longest, n)):
+                if is_covered(gap, mask, end) or not may_follow(search, start - 1, gap, start, end):
+                    break
+                source = spans[start, end - start]
+                if source < 0 or options.first[source] == options.first[source + 1]:
+                    continue
+                edges = _longer(edges, used[1], 1)
+                target = stack + end - start + 1
+                edges[used[1], _FIRST] = first
+                edges[used[1], _COUNT] = used[0] - first
+                edges[used[1], _SOURCE] = source
+                edges[used[1], _START] = start
+                edges[used[1], _END] = end
+                edges[used[1], _NEXT] = heads[target]
+                heads[target] = used[1]
+                used[1] += 1
+    return members, edges
+
+
+@exact_kernel
+def _extend(
+    pool: npt.NDArray[np.void],
+    used: int,
+    number: int,
+    start: int,
+    end: int,
+    option: int,
+    n: int,
+    complete: bool,
+    future: DoubleArray,
+    options: Options,
+    automaton: Automaton,
+    search: Search,
+) -> None:
+    """Fill pool[used] with the extension of a hypothesis by an option."""
+    h = pool[number]
+    score = h.score - search.distortion_weight * abs(h.end + 1 - start) + options.static[option]
+    if search.reordering >= 0:
+        orientation = orientation_of(search.reordering, h.start, h.end, start, end)
+        score += options.backward[option, orientation]
+        if h.option >= 0:
+            score += options.forward[h.option, orientation]
+    language, state = score_option(automaton, options, option, h.language_state)
+    if complete and options.word_offsets[option + 1] > options.word_offsets[option]:
+        # Moses does not score the sentence end after a phrase without target words.
+        language += score_word(automaton, state, search.end_word)[0]
+    score += language * (LN10 * search.language_weight)
+    gap, mask = cover(h.gap, h.mask, start, end)
+    new = pool[used]
+    new.score = score
+    new.total = score + future_after(future, h.total - h.score, h.gap, h.mask, n, start, end)
+    new.mask = mask
+    new.gap = gap
+    new.language_state = state
+    new.start = start
+    new.end = end
+    new.swap_start = swap_start_of(search, gap, mask, start)
+    new.option = option
+    new.back = number
+    new.arcs = NONE
+    new.forward_class = options.forward_classes[option]
+
+
+@exact_kernel
+def cube_search(
+    words: Int32Array,
+    index: PhraseIndex,
+    options: Options,
+    automaton: Automaton,
+    search: Search,
+    stacks: Stacks,
+    pop_limit: int,
+) -> tuple[npt.NDArray[np.void], int]:
+    """Translate one sentence; returns what `stack_search` returns."""
+    n = len(words)
+    spans = find_spans(index, words)
+    future = future_costs(spans, options)
+    pool = np.empty(1 << 12, HYPOTHESIS)
+    start_pool(pool, stacks, search, future[0, n])
+    used = 1
+    members = np.empty(1 << 10, np.int32)
+    edges = np.empty((1 << 10, 6), np.int32)
+    heads = np.full(n + 1, NONE, np.int32)
+    counts = np.zeros(2, np.int64)
+    # The fringe: extensions made but not yet taken, and for each its edge, row and column.
+    fringe = np.empty(1 << 10, HYPOTHESIS)
+    places = np.empty((1 << 10, 3), np.int32)
+    for stack in range(n + 1):
+        heap = [(0.0, np.int64(0))]
+        heap.pop()
+        waiting = 0
+        edge = heads[stack]
+        while edge >= 0:
+            fringe = with_room(fringe, waiting, 1)
+            places = _longer(places, waiting, 1)
+            first = options.first[edges[edge, _SOURCE]]
+            pool = with_room(pool, used, 1)
+            _extend(pool, used, members[edges[edge, _FIRST]], edges[edge, _START], edges[edge, _END], first, n,
+                    stack == n, future, options, automaton, search)  # fmt: skip
+            fringe[waiting] = pool[used]
+            places[waiting, 0], places[waiting, 1], places[waiting, 2] = edge, 0, 0
+            heapq.heappush(heap, (-fringe[waiting].total, np.int64(waiting)))
+            waiting += 1
+            edge = edges[edge, _NEXT]
+        pops = 0
+        while len(heap) > 0 and pops < pop_limit:
+            _, item = heapq.heappop(heap)
+            pops += 1
+            pool = with_room(pool, used, 1)
+            pool[used] = fringe[item]
+            used = add(stacks, pool, used, stack, search.keep_arcs)
+            edge, row, column = places[item]
+            source = edges[edge, _SOURCE]
+            # To the right always, down only in the first column: every cell has one way to it.
+            for down in range(2):
+                x, y = (row + 1, column) if down == 1 else (row, column + 1)
+                if down == 1 and (column > 0 or x == edges[edge, _COUNT]):
+                    continue
+                option = options.first[source] + y
+                if option == options.first[source + 1]:
+                    continue
+                fringe = with_room(fringe, waiting, 1)
+                places = _longer(places, waiting, 1)
+                pool = with_room(pool, used, 1)
+                _extend(pool, used, members[edges[edge, _FIRST] + x], edges[edge, _START], edges[edge, _END], option,
+                        n, stack == n, future, options, automaton, search)  # fmt: skip
+                fringe[waiting] = pool[used]
+                places[waiting, 0], places[waiting, 1], places[waiting, 2] = edge, x, y
+                heapq.heappush(heap, (-fringe[waiting].total, np.int64(waiting)))
+                waiting += 1
+        if stack < n:
+            members, edges = _add_edges(
+                sorted_stack(stacks, pool, stack), pool, stack, spans, options, search, members, edges, heads, counts
+            )
+    return pool[:used], stacks.slots[n, 0]

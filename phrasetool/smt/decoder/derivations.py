@@ -1,0 +1,220 @@
+"""Derivations out of a search: the best one, n-best lists, and the features of each."""
+
+from __future__ import annotations
+
+import heapq
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.jit import exact_kernel
+from phrasetool.phrases import FloatArray, Int32Array, Int64Array
+from phrasetool.smt.decoder.hypotheses import NONE
+from phrasetool.smt.decoder.options import LN10, DoubleArray
+from phrasetool.smt.decoder.orientation import orientation_of
+from phrasetool.smt.language_model.automaton import Automaton, score_word
+
+
+class Steps(NamedTuple):
+    """The phrases of D derivations, in target order; P phrases in all.
+
+    Attributes:
+        offsets: int64, shape (D + 1,).
+        entries: int32, shape (P,): entry of the table.
+        starts, ends: int32, shape (P,): source span, both inclusive.
+        scores: float64, shape (D,): the model's scores.
+    """
+
+    offsets: Int64Array
+    entries: Int32Array
+    starts: Int32Array
+    ends: Int32Array
+    scores: DoubleArray
+
+
+@exact_kernel
+def best_steps(pool: npt.NDArray[np.void], best: int, option_entries: Int32Array) -> tuple[Int32Array, float]:
+    """int32, shape (3, P): entry, start and end of each phrase on the way to hypothesis `best`; and its score."""
+    count = 0
+    number = best
+    while pool[number].back >= 0:
+        count += 1
+        number = pool[number].back
+    steps = np.empty((3, count), np.int32)
+    number = best
+    for i in range(count - 1, -1, -1):
+        h = pool[number]
+        steps[0, i] = option_entries[h.option]
+        steps[1, i] = h.start
+        steps[2, i] = h.end
+        number = h.back
+    return steps, pool[best].score
+
+
+@exact_kernel
+def _hash_target(
+    pool: npt.NDArray[np.void], hypotheses: Int32Array, option_entries: Int32Array, offsets: Int64Array,
+    words: Int32Array,
+) -> int:
+    h = np.uint64(0)
+    for number in hypotheses:
+        entry = option_entries[pool[number].option]
+        for j in range(offsets[entry], offsets[entry + 1]):
+            h = (h ^ np.uint64(words[j])) * np.uint64(0x9E3779B97F4A7C15)
+            h ^= h >> np.uint64(29)
+    return h
+
+
+@exact_kernel
+def n_best_steps(
+    pool: npt.NDArray[np.void],
+    best: int,
+    option_entries: Int32Array,
+    target_offsets: Int64Array,
+    target_words: Int32Array,
+    count: int,
+    distinct: bool,
+    factor: int,
+) -> tuple[Int64Array, Int32Array, DoubleArray]:
+    """The best derivations that the search has kept, best first, by A* from the end.
+
+    An item is a hypothesis from which the rest of the derivation is fixed.  The best score of its beginning is known
+    exactly, so complete derivations come out in order.
+
+    Args:
+        count: how many to find.
+        distinct: leave out derivations with the words of a better one.
+        factor: give up after count * factor derivations (Moses' n-best-factor).
+
+    Returns:
+        As in `Steps`: offsets, int32 of shape (3, P) with entries, starts and ends, and scores.
+    """
+    # Item k: the arc hypothesis taken last, what the arcs from there on add, and the item it continues.
+    arcs = np.empty(1 << 10, np.int32)
+    suffixes = np.empty(1 << 10, np.float64)
+    parents = np.empty(1 << 10, np.int32)
+    heap = [(-pool[best].score, np.int64(0))]
+    heap.pop()
+    used = 0
+    arc = best
+    while arc >= 0:
+        if used == len(arcs):
+            arcs, suffixes, parents = _doubled(arcs), _doubled(suffixes), _doubled(parents)
+        arcs[used], suffixes[used], parents[used] = arc, 0.0, NONE
+        heapq.heappush(heap, (-pool[arc].score, np.int64(used)))
+        used += 1
+        arc = pool[arc].arcs
+    offsets = np.zeros(count + 1, np.int64)
+    scores = np.empty(count, np.float64)
+    steps = np.empty((3, 1 << 10), np.int32)
+    seen = {np.uint64(0)}
+    seen.clear()
+    found = popped = 0
+    while len(heap) > 0 and found < count and popped < count * factor:
+        key, item = heapq.heappop(heap)
+        tail = pool[arcs[item]].back
+        if pool[tail].back < 0 and pool[tail].option < 0:
+            popped += 1
+            length = 0
+            at = item
+            while at >= 0:
+                length += 1
+                at = parents[at]
+            taken = np.empty(length, np.int32)
+            at = item
+            for k in range(length):
+                taken[k] = arcs[at]
+                at = parents[at]
+            if distinct:
+                h = _hash_target(pool, taken, option_entries, target_offsets, target_words)
+                if h in seen:
+                    continue
+                seen.add(h)
+            first = offsets[found]
+            while first + length > steps.shape[1]:
+                larger = np.empty((3, 2 * steps.shape[1]), np.int32)
+                larger[:, :first] = steps[:, :first]
+                steps = larger
+            for k in range(length):
+                steps[0, first + k] = option_entries[pool[taken[k]].option]
+                steps[1, first + k] = pool[taken[k]].start
+                steps[2, first + k] = pool[taken[k]].end
+            scores[found] = -key
+            found += 1
+            offsets[found] = first + length
+            continue
+        suffix = suffixes[item] + pool[arcs[item]].score - pool[tail].score
+        arc = tail
+        while arc >= 0:
+            if used == len(arcs):
+                arcs, suffixes, parents = _doubled(arcs), _doubled(suffixes), _doubled(parents)
+            arcs[used], suffixes[used], parents[used] = arc, suffix, item
+            heapq.heappush(heap, (-(suffix + pool[arc].score), np.int64(used)))
+            used += 1
+            arc = pool[arc].arcs
+    return offsets[: found + 1], steps[:, : offsets[found]].copy(), scores[:found]
+
+
+@exact_kernel
+def _doubled(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    larger = np.empty(2 * len(array), array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+@exact_kernel
+def derivation_features(
+    offsets: Int64Array,
+    steps: Int32Array,
+    target_offsets: Int64Array,
+    language_words: Int32Array,
+    table_scores: FloatArray,
+    reordering_scores: FloatArray,
+    layout: Int64Array,
+    column_weights: Int32Array,
+    automaton: Automaton,
+    begin_state: int,
+    end_word: int,
+    features: DoubleArray,
+) -> None:
+    """Add up the features of derivations.
+
+    Args:
+        offsets, steps: D derivations, as `n_best_steps` returns them.
+        target_offsets, language_words: the target phrases of all entries, in ids of the language model.
+        table_scores, reordering_scores: of all entries.
+        layout: where in a feature vector reordering, distortion, language model, word penalty, phrase penalty and
+            table scores begin; then the kind of the reordering model (-1: none), its orientations, and the first
+            columns of its backward and forward scores (-1: none).
+        column_weights: int32, which reordering feature each column of the reordering table belongs to.
+        features: float64, shape (D, F), zeros; filled.
+    """
+    reordering, distortion, language, word, phrase, table, kind, orientations, backward, forward = layout
+    for d in range(len(offsets) - 1):
+        state = np.int64(begin_state)
+        previous_start, previous_end, previous = -1, -1, -1
+        empty = True
+        for p in range(offsets[d], offsets[d + 1]):
+            entry, start, end = steps[0, p], steps[1, p], steps[2, p]
+            features[d, distortion] -= abs(previous_end + 1 - start)
+            features[d, phrase] += 1
+            first, last = target_offsets[entry], target_offsets[entry + 1]
+            features[d, word] -= last - first
+            empty = first == last
+            for j in range(first, last):
+                score, state = score_word(automaton, state, language_words[j])
+                features[d, language] += score * LN10
+            for c in range(table_scores.shape[1]):
+                features[d, table + c] += table_scores[entry, c]
+            if kind >= 0:
+                o = orientation_of(kind, previous_start, previous_end, start, end)
+                if backward >= 0:
+                    c = backward + o
+                    features[d, reordering + column_weights[c]] += reordering_scores[entry, c]
+                if forward >= 0 and previous >= 0:
+                    c = forward + o
+                    features[d, reordering + column_weights[c]] += reordering_scores[previous, c]
+            previous_start, previous_end, previous = start, end, entry
+        if not empty:
+            features[d, language] += score_word(automaton, state, end_word)[0] * LN10

@@ -1,0 +1,200 @@
+"""Hypotheses, their coverage, and the stacks they are kept in.
+
+A hypothesis is a record in one growing array, the pool.  Its coverage is the position of the first gap and 64 bits for
+the words from there on, bit 0 being the gap; so sentences may have any length, and a phrase must end less than 64 words
+after the first gap.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.jit import exact_kernel
+from phrasetool.phrases import Int32Array, Int64Array
+
+NONE = -1
+# No phrase may end so far behind the first gap, whatever the distortion limit.
+WINDOW = 64
+
+HYPOTHESIS = np.dtype(
+    [
+        ("score", np.float64),  # of the derivation so far
+        ("total", np.float64),  # with the future cost estimate
+        ("mask", np.uint64),  # coverage from the gap on
+        ("gap", np.int32),  # first uncovered source word
+        ("language_state", np.int32),
+        ("start", np.int32),  # last phrase's source span
+        ("end", np.int32),
+        ("swap_start", np.int32),  # its start, if a phrase that ends just before it can still come; else -1
+        ("option", np.int32),  # last phrase
+        ("back", np.int32),  # the hypothesis it extends
+        ("arcs", np.int32),  # the next worse one recombined into it
+        ("forward_class", np.int32),
+    ],
+    align=True,
+)
+
+_ONE = np.uint64(1)
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Stacks(NamedTuple):
+    """One stack for every number of covered words, 0..n; each a hash table of hypotheses, so that equals recombine.
+
+    Attributes:
+        slots: int32, shape (n + 1, P).
+        sizes: int64, shape (n + 1,).
+        thresholds: float64, shape (n + 1,): a hypothesis with a lower total is not wanted any more.
+        best: float64, shape (n + 1,).
+        size: int64, shape (1,): hypotheses a stack keeps.
+        beam: float64, shape (1,): how far below the best a total may be, a negative logarithm.
+    """
+
+    slots: Int32Array
+    sizes: Int64Array
+    thresholds: npt.NDArray[np.float64]
+    best: npt.NDArray[np.float64]
+    size: Int64Array
+    beam: npt.NDArray[np.float64]
+
+
+def make_stacks(words: int, size: int, beam: float) -> Stacks:
+    """Empty stacks for a sentence of `words` words."""
+    return Stacks(
+        np.full((words + 1, 1 << (4 * size).bit_length()), NONE, np.int32),
+        np.zeros(words + 1, np.int64),
+        np.full(words + 1, -np.inf),
+        np.full(words + 1, -np.inf),
+        np.array([size]),
+        np.array([beam]),
+    )
+
+
+@exact_kernel
+def is_covered(gap: int, mask: int, position: int) -> bool:
+    """Whether a source word is covered; positions behind the window are not."""
+    distance = position - gap
+    if distance < 0:
+        return True
+    return distance < WINDOW and (mask >> np.uint64(distance)) & _ONE != 0
+
+
+@exact_kernel
+def cover(gap: int, mask: int, start: int, end: int) -> tuple[int, int]:
+    """The coverage after start..end (inclusive, uncovered so far) has been translated, as gap and mask."""
+    for position in range(start, end + 1):
+        mask |= _ONE << np.uint64(position - gap)
+    while mask & _ONE:
+        mask >>= _ONE
+        gap += 1
+    return gap, mask
+
+
+@exact_kernel
+def _mix(h: int, value: int) -> int:
+    h = (h ^ np.uint64(np.int64(value))) * _MULTIPLIER
+    return h ^ (h >> np.uint64(29))
+
+
+@exact_kernel
+def _place(slots: Int32Array, pool: npt.NDArray[np.void], number: int) -> int:
+    """The slot of the hypothesis that equals `number` in all that its future depends on, or the free slot for it."""
+    h = pool[number]
+    key = _mix(_mix(_mix(h.mask, h.gap), h.language_state), h.end)
+    last = len(slots) - 1
+    place = np.int64(_mix(_mix(key, h.swap_start), h.forward_class) & np.uint64(last))
+    while slots[place] >= 0:
+        other = pool[slots[place]]
+        if (
+            other.mask == h.mask
+            and other.gap == h.gap
+            and other.language_state == h.language_state
+            and other.end == h.end
+            and other.swap_start == h.swap_start
+            and other.forward_class == h.forward_class
+        ):
+            break
+        place = (place + 1) & last
+    return place
+
+
+@exact_kernel
+def sorted_stack(stacks: Stacks, pool: npt.NDArray[np.void], stack: int) -> Int32Array:
+    """The hypotheses of a stack that are still wanted, best first (the older first on a tie), at most `size`."""
+    slots = stacks.slots[stack]
+    found = np.empty(stacks.sizes[stack], np.int32)
+    count = 0
+    for slot in slots:
+        if slot >= 0 and pool[slot].total >= stacks.thresholds[stack]:
+            found[count] = slot
+            count += 1
+    found = np.sort(found[:count])
+    totals = np.empty(count, np.float64)
+    for i in range(count):
+        totals[i] = -pool[found[i]].total
+    return found[np.argsort(totals, kind="mergesort")[: stacks.size[0]]]
+
+
+@exact_kernel
+def _prune(stacks: Stacks, pool: npt.NDArray[np.void], stack: int) -> None:
+    """Keep the best `size` hypotheses of a stack; nothing below the worst of them is wanted from now on."""
+    kept = sorted_stack(stacks, pool, stack)
+    slots = stacks.slots[stack]
+    slots[:] = NONE
+    stacks.sizes[stack] = len(kept)
+    for number in kept:
+        slots[_place(slots, pool, number)] = number
+    if len(kept) == stacks.size[0]:
+        stacks.thresholds[stack] = max(stacks.thresholds[stack], pool[kept[len(kept) - 1]].total)
+
+
+@exact_kernel
+def add(stacks: Stacks, pool: npt.NDArray[np.void], used: int, stack: int, keep_arcs: bool) -> int:
+    """Put the hypothesis pool[used] on a stack, if it is wanted; returns how many records of the pool are used then.
+
+    A hypothesis that equals another in all its future depends on recombines with it.  With `keep_arcs` the worse one
+    stays in the pool, in the other's list of arcs, for n-best lists.  On the last stack, of complete translations,
+    all are equal.
+    """
+    total = pool[used].total
+    if total < stacks.thresholds[stack]:
+        return used
+    slots = stacks.slots[stack]
+    place = 0 if stack == len(stacks.sizes) - 1 else _place(slots, pool, used)
+    old = slots[place]
+    pool[used].arcs = NONE
+    if old >= 0 and pool[old].total >= total:
+        if not keep_arcs:
+            return used
+        pool[used].arcs = pool[old].arcs
+        pool[old].arcs = used
+        return used + 1
+    if old < 0:
+        stacks.sizes[stack] += 1
+    elif keep_arcs:
+        pool[used].arcs = old
+    else:
+        # Nothing points to the old one: its stack has not been expanded yet.
+        pool[old] = pool[used]
+        used -= 1
+    if old < 0 or keep_arcs:
+        slots[place] = used
+    if total > stacks.best[stack]:
+        stacks.best[stack] = total
+        stacks.thresholds[stack] = max(stacks.thresholds[stack], total + stacks.beam[0])
+    if stacks.sizes[stack] >= 2 * stacks.size[0]:
+        _prune(stacks, pool, stack)
+    return used + 1
+
+
+@exact_kernel
+def with_room(pool: npt.NDArray[np.void], used: int, wanted: int) -> npt.NDArray[np.void]:
+    """The pool, or a copy twice as large if it has not room for `wanted` more records."""
+    if used + wanted <= len(pool):
+        return pool
+    larger = np.empty(2 * len(pool) + wanted, HYPOTHESIS)
+    larger[:used] = pool[:used]
+    return larger

@@ -1,0 +1,221 @@
+"""A phrase table as a decoder holds it: log scores, target words, reordering scores, all in arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.jit import exact_kernel
+from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
+from phrasetool.smt.symbols import Symbols
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+class PhraseIndex(NamedTuple):
+    """Distinct phrases by their words, for kernels.
+
+    Attributes:
+        offsets, words: the phrases, as in `Phrases`.
+        slots: int32, shape (P,), P a power of two: phrase numbers by hash, -1 where free.
+        longest: int64, shape (1,), words of the longest phrase.
+    """
+
+    offsets: Int64Array
+    words: Int32Array
+    slots: Int32Array
+    longest: Int64Array
+
+
+@exact_kernel
+def hash_words(words: Int32Array, start: int, end: int) -> int:
+    """A 64-bit hash of words[start:end]."""
+    h = np.uint64(end - start)
+    for i in range(start, end):
+        h = (h ^ np.uint64(np.uint32(words[i]))) * _MULTIPLIER
+        h ^= h >> np.uint64(29)
+    return h
+
+
+@exact_kernel
+def find_phrase(index: PhraseIndex, words: Int32Array, start: int, end: int) -> int:
+    """The number of the phrase words[start:end], or minus its place in the slots minus 1."""
+    mask = len(index.slots) - 1
+    place = np.int64(hash_words(words, start, end) & np.uint64(mask))
+    size = end - start
+    while index.slots[place] >= 0:
+        phrase = index.slots[place]
+        first = index.offsets[phrase]
+        if index.offsets[phrase + 1] - first == size:
+            k = 0
+            while k < size and index.words[first + k] == words[start + k]:
+                k += 1
+            if k == size:
+                return np.int64(phrase)
+        place = (place + 1) & mask
+    return -place - 1
+
+
+@exact_kernel
+def _number_distinct(offsets: Int64Array, words: Int32Array, slots: Int32Array, numbers: Int32Array) -> int:
+    """numbers[i] = the number of phrase i among the distinct ones, in order of first occurrence; returns how many."""
+    mask = len(slots) - 1
+    representatives = np.empty(len(numbers), np.int64)
+    count = 0
+    for i in range(len(numbers)):
+        start, end = offsets[i], offsets[i + 1]
+        size = end - start
+        place = np.int64(hash_words(words, start, end) & np.uint64(mask))
+        while slots[place] >= 0:
+            first = offsets[representatives[slots[place]]]
+            if offsets[representatives[slots[place]] + 1] - first == size:
+                k = 0
+                while k < size and words[first + k] == words[start + k]:
+                    k += 1
+                if k == size:
+                    break
+            place = (place + 1) & mask
+        if slots[place] < 0:
+            representatives[count] = i
+            slots[place] = count
+            count += 1
+        numbers[i] = slots[place]
+    return count
+
+
+def _slots_for(phrases: int) -> Int32Array:
+    return np.full(1 << max(2 * phrases, 2).bit_length(), -1, np.int32)
+
+
+def index_phrases(phrases: Phrases) -> tuple[PhraseIndex, Int32Array]:
+    """Index the distinct ones among N phrases.
+
+    Returns:
+        The index, whose phrases are numbered in order of first occurrence, and int32 of shape (N,), the number of
+        each phrase.
+    """
+    numbers = np.empty(len(phrases), np.int32)
+    slots = _slots_for(len(phrases))
+    count = _number_distinct(phrases.offsets, phrases.words, slots, numbers)
+    _, first = np.unique(numbers, return_index=True)
+    distinct = phrases.select(first)
+    longest = np.array([distinct.lengths.max(initial=0)], np.int64)
+    assert len(distinct) == count
+    return PhraseIndex(distinct.offsets, distinct.words, slots, longest), numbers
+
+
+def spans_of(sentences: Phrases, longest: int) -> Phrases:
+    """All word sequences of up to `longest` words in the sentences (with repetitions)."""
+    lengths = sentences.lengths
+    starts, ends = [], []
+    for size in range(1, min(longest, int(lengths.max(initial=0))) + 1):
+        # Every position from which `size` words remain in its sentence.
+        remaining = np.repeat(sentences.offsets[1:], lengths) - np.arange(sentences.offsets[-1])
+        first = np.flatnonzero(remaining >= size)
+        starts.append(first)
+        ends.append(first + size)
+    if not starts:
+        return Phrases(np.zeros(1, np.int64), np.zeros(0, np.int32))
+    begin = np.concatenate(starts)
+    sizes = np.concatenate(ends) - begin
+    offsets = np.zeros(len(begin) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    positions = np.arange(offsets[-1]) + np.repeat(begin - offsets[:-1], sizes)
+    return Phrases(offsets, sentences.words[positions])
+
+
+@dataclass(frozen=True)
+class TranslationTable:
+    """Phrase-table entries, those of one source together; N entries, G sources, C scores, R reordering scores.
+
+    Attributes:
+        index: the G source phrases, in ids of `source_symbols`.
+        first: int64, shape (G + 1,): the entries of source g are first[g]..first[g + 1].
+        targets: the N target phrases, in ids of `target_symbols`.
+        scores: float32, shape (N, C), natural logarithms, at least -100.
+        reordering: float32, shape (N, R), natural logarithms; 0 where the reordering table has no line.
+        alignments: N ragged lists of 256 * source position + target position; all empty if the table has none.
+        counts: float32, shape (N, 3), c(t) c(s) c(s,t); NaN where the table does not say.
+        copies: bool, shape (N,): not of the table, but made to copy a word that no entry translates alone.
+    """
+
+    source_symbols: Symbols
+    target_symbols: Symbols
+    index: PhraseIndex
+    first: Int64Array
+    targets: Phrases
+    scores: FloatArray
+    reordering: FloatArray
+    alignments: Phrases
+    counts: FloatArray
+    copies: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    @property
+    def entry_sources(self) -> Int32Array:
+        """int32, shape (N,): the source of each entry."""
+        return np.repeat(np.arange(len(self.first) - 1, dtype=np.int32), np.diff(self.first))
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Entries in any order, as they are read; the attributes are those of `TranslationTable`."""
+
+    sources: Phrases
+    targets: Phrases
+    scores: FloatArray
+    reordering: FloatArray
+    alignments: Phrases
+    counts: FloatArray
+
+
+def build_table(
+    entries: Entries, source_symbols: Symbols, target_symbols: Symbols, copied: Int32Array | None = None
+) -> TranslationTable:
+    """Put entries in order of their sources and add copies of words that cannot be translated alone.
+
+    Moses calls a word unknown if no entry translates exactly that word, even if longer phrases cover it.
+
+    Args:
+        entries: in any order; the order within a source is kept.
+        source_symbols, target_symbols: the ids of the entries' words.
+        copied: source words of the text to translate; those without an entry of their own get a copy.
+    """
+    columns, orientations = entries.scores.shape[1], entries.reordering.shape[1]
+    if copied is None:
+        copied = np.zeros(0, np.int32)
+    single = entries.sources.words[entries.sources.offsets[:-1][entries.sources.lengths == 1]]
+    unknown = np.setdiff1d(copied, single).astype(np.int32)
+    words = source_symbols.words
+    targets = np.array([target_symbols.add(words[w]) for w in unknown], np.int32)
+    sources = _appended(entries.sources, unknown)
+    index, numbers = index_phrases(sources)
+    order = np.argsort(numbers, kind="stable")
+    first = np.zeros(len(index.offsets), np.int64)
+    np.cumsum(np.bincount(numbers, minlength=len(first) - 1), out=first[1:])
+    added = len(unknown)
+    zeros = np.zeros((added, 1), np.float32)
+    alignments = _appended(entries.alignments, np.zeros(added, np.int32))
+    return TranslationTable(
+        source_symbols,
+        target_symbols,
+        index,
+        first,
+        _appended(entries.targets, targets).select(order),
+        np.concatenate([entries.scores, np.repeat(zeros, columns, axis=1)])[order],
+        np.concatenate([entries.reordering, np.repeat(zeros, orientations, axis=1)])[order],
+        alignments.select(order),
+        np.concatenate([entries.counts, np.repeat(zeros + np.float32(np.nan), 3, axis=1)])[order],
+        order >= len(entries.sources),
+    )
+
+
+def _appended(phrases: Phrases, words: Int32Array) -> Phrases:
+    """The phrases, then one of one word for each of `words`."""
+    offsets = np.concatenate([phrases.offsets, phrases.offsets[-1] + 1 + np.arange(len(words))])
+    return Phrases(offsets, np.concatenate([phrases.words, words]).astype(np.int32))

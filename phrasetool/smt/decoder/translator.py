@@ -1,0 +1,218 @@
+"""The decoder's front: a model with its weights, and translations of sentences on several threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from phrasetool.phrases import Int32Array, Phrases
+from phrasetool.pipeline import run
+from phrasetool.smt.decoder.cube_search import cube_search
+from phrasetool.smt.decoder.derivations import Steps, best_steps, derivation_features, n_best_steps
+from phrasetool.smt.decoder.features import FeatureSet, Vector
+from phrasetool.smt.decoder.hypotheses import WINDOW, make_stacks
+from phrasetool.smt.decoder.options import DoubleArray, Options, WordScores, prepare_options, score_targets
+from phrasetool.smt.decoder.stack_search import Search, stack_search
+from phrasetool.smt.decoder.table import TranslationTable
+from phrasetool.smt.language_model.automaton import LanguageModel
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How to search; the defaults are Moses'.
+
+    Args:
+        algorithm: `stack` or `cube`.
+        stack_size: hypotheses a stack keeps.
+        pop_limit: hypotheses cube pruning makes for a stack.
+        beam_threshold: a hypothesis is dropped when its probability is below this share of the best of its stack;
+            0 for none.
+        distortion_limit: words a jump may span; negative for no limit (but that of 63 words).
+        table_limit: translation options per source phrase; 0 for all.
+
+    Raises:
+        ValueError: a value is out of range.
+    """
+
+    algorithm: str = "stack"
+    stack_size: int = 200
+    pop_limit: int = 1000
+    beam_threshold: float = 1e-5
+    distortion_limit: int = 6
+    table_limit: int = 20
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ("stack", "cube"):
+            raise ValueError(f"unknown search {self.algorithm!r}; expected stack or cube")
+        if self.stack_size < 1 or self.pop_limit < 1 or self.table_limit < 0 or not 0 <= self.beam_threshold <= 1:
+            raise ValueError("stack size and pop limit must be positive, the beam threshold between 0 and 1")
+
+    @property
+    def longest_jump(self) -> int:
+        """The distortion limit the search uses."""
+        return self.distortion_limit if 0 <= self.distortion_limit < WINDOW else WINDOW - 1
+
+    @property
+    def beam(self) -> float:
+        """The beam threshold as a logarithm."""
+        return float(np.log(self.beam_threshold)) if self.beam_threshold > 0 else -np.inf
+
+
+@dataclass(frozen=True)
+class Translation:
+    """What became of a sentence: its derivations, best first.
+
+    Attributes:
+        steps: phrases and scores.
+        features: float64, shape (D, F), of each derivation, unweighted.
+    """
+
+    steps: Steps
+    features: DoubleArray
+
+    def __len__(self) -> int:
+        return len(self.steps.scores)
+
+
+class Translator:
+    """A phrase-based model.
+
+    Args:
+        table: the entries that the text to translate can use, with copies for its unknown words.
+        language_model: of the target language.
+        features: the model's feature functions.
+        weights: float64, shape (F,).
+        table_limit: see `SearchOptions`.
+    """
+
+    def __init__(
+        self,
+        table: TranslationTable,
+        language_model: LanguageModel,
+        features: FeatureSet,
+        weights: Vector,
+        table_limit: int = 20,
+        *,
+        word_scores: WordScores | None = None,
+    ) -> None:
+        self.table = table
+        self.language_model = language_model
+        self.features = features
+        self.weights = np.asarray(weights, np.float64)
+        self.table_limit = table_limit
+        self._words = word_scores or score_targets(table, language_model)
+        self.options: Options = prepare_options(table, language_model, self._words, features, self.weights, table_limit)
+
+    def with_weights(self, weights: Vector) -> Translator:
+        """The same model with other weights; nothing is read again."""
+        return Translator(
+            self.table, self.language_model, self.features, weights, self.table_limit, word_scores=self._words
+        )
+
+    def _search(self, options: SearchOptions, keep_arcs: bool) -> Search:
+        slices, model = self.features.slices, self.features.reordering
+        return Search(
+            float(self.weights[slices["LM"]][0]),
+            float(self.weights[slices["Distortion"]][0]),
+            options.longest_jump,
+            model.kind if model else -1,
+            self.language_model.begin_state,
+            self.language_model.end_word,
+            keep_arcs,
+        )
+
+    def translate(
+        self, sentence: Int32Array, options: SearchOptions, n_best: int = 1, distinct: bool = True, factor: int = 20
+    ) -> Translation:
+        """Translate one sentence.
+
+        Args:
+            sentence: int32, shape (n,), ids of the table's source words.
+            options: how to search; its table limit must be the translator's.
+            n_best: derivations wanted.
+            distinct: list no two derivations with the same words.
+            factor: stop looking for distinct ones after n_best * factor derivations.
+
+        Raises:
+            ValueError: a word has no id, or the table limits differ.
+        """
+        if options.table_limit != self.table_limit:
+            raise ValueError(f"the options were chosen for a table limit of {self.table_limit}")
+        sentence = np.ascontiguousarray(sentence, np.int32)
+        if not len(sentence):
+            return self._with_features(np.zeros(2, np.int64), np.zeros((3, 0), np.int32), np.zeros(1))
+        if sentence.min() < 0:
+            raise ValueError("a word of the sentence is not among the table's source words")
+        stacks = make_stacks(len(sentence), options.stack_size, options.beam)
+        arguments = (sentence, self.table.index, self.options, self.language_model.automaton)
+        search = self._search(options, n_best > 1)
+        if options.algorithm == "cube":
+            pool, best = cube_search(*arguments, search, stacks, options.pop_limit)
+        else:
+            pool, best = stack_search(*arguments, search, stacks)
+        if best < 0:
+            raise ValueError("no derivation covers the sentence")
+        if n_best > 1:
+            targets = self.table.targets
+            return self._with_features(
+                *n_best_steps(
+                    pool, best, self.options.entries, targets.offsets, targets.words, n_best, distinct, factor
+                )
+            )
+        steps, score = best_steps(pool, best, self.options.entries)
+        return self._with_features(np.array([0, steps.shape[1]]), steps, np.array([score]))
+
+    def _with_features(self, offsets: np.ndarray, steps: Int32Array, scores: DoubleArray) -> Translation:
+        features = self.score_steps(offsets, steps)
+        return Translation(Steps(offsets, steps[0], steps[1], steps[2], scores), features)
+
+    def score_steps(self, offsets: np.ndarray, steps: Int32Array) -> DoubleArray:
+        """The features of derivations, float64, shape (D, F).
+
+        Args:
+            offsets: int64, shape (D + 1,).
+            steps: int32, shape (3, P): entries, starts and ends, in target order.
+        """
+        slices, model = self.features.slices, self.features.reordering
+        names = ("LexicalReordering", "Distortion", "LM", "WordPenalty", "PhrasePenalty", "TranslationModel")
+        layout = [slices[name].start if name in slices else -1 for name in names]
+        if model:
+            layout += [model.kind, model.orientations, model.first_column("backward"), model.first_column("forward")]
+        else:
+            layout += [-1, 0, -1, -1]
+        features = np.zeros((len(offsets) - 1, len(self.features)))
+        derivation_features(
+            np.asarray(offsets, np.int64), np.ascontiguousarray(steps, np.int32), self.table.targets.offsets,
+            self._words.ids, self.table.scores, self.table.reordering, np.array(layout, np.int64),
+            model.column_weights if model else np.zeros(0, np.int32), self.language_model.automaton,
+            self.language_model.begin_state, self.language_model.end_word, features,
+        )  # fmt: skip
+        return features
+
+    def words(self, translation: Translation, derivation: int = 0) -> Int32Array:
+        """The target words of a derivation, ids of the table's target words."""
+        first, last = translation.steps.offsets[derivation : derivation + 2]
+        return self.table.targets.select(translation.steps.entries[first:last].astype(np.int64)).words
+
+    def text(self, translation: Translation, derivation: int = 0) -> bytes:
+        """The target words of a derivation, as text."""
+        return self.table.target_symbols.join(self.words(translation, derivation))
+
+    def translate_all(
+        self,
+        sentences: Phrases | Iterable[Int32Array],
+        options: SearchOptions,
+        n_best: int = 1,
+        distinct: bool = True,
+        factor: int = 20,
+        threads: int = 1,
+    ) -> Iterator[Translation]:
+        """Translate sentences on several threads; results come in order and do not depend on how many."""
+        options = replace(options, table_limit=self.table_limit)
+
+        def work(sentence: Int32Array) -> Translation:
+            return self.translate(sentence, options, n_best, distinct, factor)
+
+        yield from run(sentences, work, threads)
