@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.fields import find_separator, is_blank
-from moses_compat.score_field import OK, read_number
+from moses_compat.score_field import read_number
 from moses_compat.streams import Input
 from moses_compat.table_blocks import RawBlock, raw_blocks
 from moses_compat.table_text import Fault, LineScan, TableParser, scan_lines
@@ -27,7 +27,9 @@ _LF = np.uint8(10)
 
 
 @exact_kernel
-def _is_wanted(index: PhraseIndex, offsets: Int64Array, words: npt.NDArray[np.int32], wanted: npt.NDArray[np.bool_]) -> None:
+def _is_wanted(
+    index: PhraseIndex, offsets: Int64Array, words: npt.NDArray[np.int32], wanted: npt.NDArray[np.bool_]
+) -> None:
     for i in range(len(wanted)):
         wanted[i] = offsets[i + 1] > offsets[i] and find_phrase(index, words, offsets[i], offsets[i + 1]) >= 0
 

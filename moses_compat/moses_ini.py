@@ -1,8 +1,8 @@
 """moses.ini, version 2: read, and written back with nothing changed but what was asked for.
 
-Facts from moses/Parameter.cpp, FF/FeatureFunction.cpp and StaticData.cpp: `#` begins a comment anywhere; a section holds
-one value per line; a feature line is a class name and `key=value` words; a weight line is a feature's name with `=`
-at its end, and numbers.
+Facts from moses/Parameter.cpp, FF/FeatureFunction.cpp and StaticData.cpp: `#` begins a comment anywhere; a section
+holds one value per line; a feature line is a class name and `key=value` words; a weight line is a feature's name with
+`=` at its end, and numbers.
 """
 
 from __future__ import annotations

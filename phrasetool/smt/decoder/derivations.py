@@ -185,12 +185,12 @@ def derivation_features(
         target_offsets, language_words: the target phrases of all entries, in ids of the language model.
         table_scores, reordering_scores: of all entries.
         layout: where in a feature vector reordering, distortion, language model, word penalty, phrase penalty and
-            table scores begin; then the kind of the reordering model (-1: none), its orientations, and the first
-            columns of its backward and forward scores (-1: none).
+            table scores begin; then the kind of the reordering model (-1: none), and the first columns of its
+            backward and forward scores (-1: none).
         column_weights: int32, which reordering feature each column of the reordering table belongs to.
         features: float64, shape (D, F), zeros; filled.
     """
-    reordering, distortion, language, word, phrase, table, kind, orientations, backward, forward = layout
+    reordering, distortion, language, word, phrase, table, kind, backward, forward = layout
     for d in range(len(offsets) - 1):
         state = np.int64(begin_state)
         previous_start, previous_end, previous = -1, -1, -1

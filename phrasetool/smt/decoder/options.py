@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.jit import exact_kernel
-from phrasetool.phrases import FloatArray, Int32Array, Int64Array
+from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
 from phrasetool.smt.decoder.features import UNKNOWN_WORD_SCORE, FeatureSet, Vector
-from phrasetool.smt.decoder.table import TranslationTable
+from phrasetool.smt.decoder.table import TranslationTable, number_distinct
 from phrasetool.smt.language_model.automaton import Automaton, LanguageModel, score_word
 
 DoubleArray = npt.NDArray[np.float64]
@@ -146,53 +146,71 @@ def prepare_options(
     Raises:
         ValueError: there are not as many weights as features.
     """
-    if weights.shape != (len(features),):
-        raise ValueError(f"{weights.shape[0]} weights for {len(features)} features")
-    slices = features.slices
-    lengths = table.targets.lengths
-    static = (
-        table.scores.astype(np.float64) @ weights[slices["TranslationModel"]]
-        - lengths * weights[slices["WordPenalty"]]
-        + weights[slices["PhrasePenalty"]]
-        + np.where(table.copies, UNKNOWN_WORD_SCORE, 0.0)
-    )
-    isolated = static + words.isolated * (LN10 * weights[slices["LM"]])
+    static = static_scores(table, features, weights)
+    isolated = static + words.isolated * (LN10 * weights[features.slices["LM"]])
     chosen = np.empty(len(table), np.int64)
     first = np.zeros(len(table.first), np.int64)
     # A full insertion sort of a long list would take quadratic time.
-    ordered = limit == 0
-    if ordered:
+    if limit == 0:
         chosen = np.lexsort((-isolated, table.entry_sources))
         first = table.first
     else:
         _choose(table.first, isolated, limit, chosen, first)
         chosen = chosen[: first[-1]]
     selected = table.targets.select(chosen)
-    ids = type(table.targets)(table.targets.offsets, words.ids).select(chosen).words
+    ids = Phrases(table.targets.offsets, words.ids).select(chosen).words
     states = np.empty(len(ids), np.int32)
     rest = np.empty(len(ids), np.float64)
     _walk_options(model.automaton, selected.offsets, ids, states, rest)
-    backward, forward = _weigh_reordering(table.reordering[chosen], features, weights)
-    classes = np.zeros(len(chosen), np.int32)
-    if forward.shape[1]:
-        _, inverse = np.unique(forward, axis=0, return_inverse=True)
-        classes = inverse.reshape(-1).astype(np.int32)
+    backward, forward, classes = weigh_reordering(table.reordering[chosen], features, weights)
     return Options(
         first, chosen.astype(np.int32), isolated[chosen], static[chosen], backward, forward, classes,
         selected.offsets, ids, states, rest,
     )  # fmt: skip
 
 
-def _weigh_reordering(scores: FloatArray, features: FeatureSet, weights: Vector) -> tuple[DoubleArray, DoubleArray]:
-    """Weighted backward and forward scores, each float64, shape (K, D); zeros for a direction the model lacks."""
+def static_scores(table: TranslationTable, features: FeatureSet, weights: Vector) -> DoubleArray:
+    """Weighted scores of all entries without language model and reordering, float64, shape (N,).
+
+    Raises:
+        ValueError: there are not as many weights as features.
+    """
+    if weights.shape != (len(features),):
+        raise ValueError(f"{weights.shape[0]} weights for {len(features)} features")
+    slices = features.slices
+    scores: DoubleArray = (
+        table.scores.astype(np.float64) @ weights[slices["TranslationModel"]]
+        - table.targets.lengths * weights[slices["WordPenalty"]]
+        + weights[slices["PhrasePenalty"]]
+        + np.where(table.copies, UNKNOWN_WORD_SCORE, 0.0)
+    )
+    return scores
+
+
+def weigh_reordering(
+    scores: FloatArray, features: FeatureSet, weights: Vector
+) -> tuple[DoubleArray, DoubleArray, Int32Array]:
+    """Weighted reordering scores.
+
+    Args:
+        scores: float32, shape (K, R).
+        features, weights: of the model.
+
+    Returns:
+        Backward and forward scores, each float64, shape (K, D), zeros for a direction the model lacks; and int32,
+        shape (K,), equal where the forward scores are equal.
+    """
     model = features.reordering
     if model is None:
         empty = np.zeros((len(scores), 0))
-        return empty, empty
+        return empty, empty, np.zeros(len(scores), np.int32)
     weighted = scores.astype(np.float64) * weights[features.slices["LexicalReordering"]][model.column_weights]
     found = []
     for direction in ("backward", "forward"):
         column = model.first_column(direction)
-        part = weighted[:, column : column + model.orientations] if column >= 0 else np.zeros_like(weighted)
-        found.append(np.ascontiguousarray(part[:, : model.orientations]))
-    return found[0], found[1]
+        part = weighted[:, max(column, 0) : max(column, 0) + model.orientations]
+        found.append(np.ascontiguousarray(part if column >= 0 else np.zeros_like(part)))
+    # Adding 0 turns -0 into 0, which is equal to it but has other bits.
+    bits = (found[1] + 0.0).view(np.int32)
+    rows = Phrases(np.arange(len(bits) + 1) * bits.shape[1], bits.reshape(-1))
+    return found[0], found[1], number_distinct(rows)[0]

@@ -88,7 +88,7 @@ class ReorderingModel:
     @property
     def orientations(self) -> int:
         """Orientations per direction."""
-        return len([names for kind, names in _TYPES.values() if kind == self.kind][0])
+        return len(next(names for kind, names in _TYPES.values() if kind == self.kind))
 
     @property
     def columns(self) -> int:

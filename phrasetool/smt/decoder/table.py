@@ -60,8 +60,7 @@ def find_phrase(index: PhraseIndex, words: Int32Array, start: int, end: int) -> 
 
 
 @exact_kernel
-def _number_distinct(offsets: Int64Array, words: Int32Array, slots: Int32Array, numbers: Int32Array) -> int:
-    """numbers[i] = the number of phrase i among the distinct ones, in order of first occurrence; returns how many."""
+def _number_distinct(offsets: Int64Array, words: Int32Array, slots: Int32Array, numbers: Int32Array) -> None:
     mask = len(slots) - 1
     representatives = np.empty(len(numbers), np.int64)
     count = 0
@@ -83,11 +82,22 @@ def _number_distinct(offsets: Int64Array, words: Int32Array, slots: Int32Array, 
             slots[place] = count
             count += 1
         numbers[i] = slots[place]
-    return count
 
 
 def _slots_for(phrases: int) -> Int32Array:
     return np.full(1 << max(2 * phrases, 2).bit_length(), -1, np.int32)
+
+
+def number_distinct(phrases: Phrases) -> tuple[Int32Array, Int32Array]:
+    """Number the distinct ones among N phrases in order of first occurrence.
+
+    Returns:
+        int32, shape (N,), the number of each phrase; and the slots of a `PhraseIndex` of them.
+    """
+    numbers = np.empty(len(phrases), np.int32)
+    slots = np.full(1 << max(2 * len(phrases), 2).bit_length(), -1, np.int32)
+    _number_distinct(phrases.offsets, phrases.words, slots, numbers)
+    return numbers, slots
 
 
 def index_phrases(phrases: Phrases) -> tuple[PhraseIndex, Int32Array]:
@@ -97,14 +107,10 @@ def index_phrases(phrases: Phrases) -> tuple[PhraseIndex, Int32Array]:
         The index, whose phrases are numbered in order of first occurrence, and int32 of shape (N,), the number of
         each phrase.
     """
-    numbers = np.empty(len(phrases), np.int32)
-    slots = _slots_for(len(phrases))
-    count = _number_distinct(phrases.offsets, phrases.words, slots, numbers)
+    numbers, slots = number_distinct(phrases)
     _, first = np.unique(numbers, return_index=True)
     distinct = phrases.select(first)
-    longest = np.array([distinct.lengths.max(initial=0)], np.int64)
-    assert len(distinct) == count
-    return PhraseIndex(distinct.offsets, distinct.words, slots, longest), numbers
+    return PhraseIndex(distinct.offsets, distinct.words, slots, np.array([distinct.lengths.max(initial=0)])), numbers
 
 
 def spans_of(sentences: Phrases, longest: int) -> Phrases:
@@ -160,6 +166,10 @@ class TranslationTable:
     def entry_sources(self) -> Int32Array:
         """int32, shape (N,): the source of each entry."""
         return np.repeat(np.arange(len(self.first) - 1, dtype=np.int32), np.diff(self.first))
+
+    def sources_of(self, entries: Int32Array) -> Int64Array:
+        """int64: the source of each of these entries."""
+        return np.searchsorted(self.first, entries, side="right") - 1
 
 
 @dataclass(frozen=True)

@@ -179,9 +179,9 @@ class Translator:
         names = ("LexicalReordering", "Distortion", "LM", "WordPenalty", "PhrasePenalty", "TranslationModel")
         layout = [slices[name].start if name in slices else -1 for name in names]
         if model:
-            layout += [model.kind, model.orientations, model.first_column("backward"), model.first_column("forward")]
+            layout += [model.kind, model.first_column("backward"), model.first_column("forward")]
         else:
-            layout += [-1, 0, -1, -1]
+            layout += [-1, -1, -1]
         features = np.zeros((len(offsets) - 1, len(self.features)))
         derivation_features(
             np.asarray(offsets, np.int64), np.ascontiguousarray(steps, np.int32), self.table.targets.offsets,

@@ -1,0 +1,449 @@
+"""Forced decoding: the best derivation of a given translation, and so the phrase pairs that really are used.
+
+A placement is an entry of the table, a source span with its source words and a place in the reference with its target
+words.  Stacks hold hypotheses by the number of reference words produced; the language model's score is the same for
+all derivations and left out.  Entries without target words are not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.jit import exact_kernel
+from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
+from phrasetool.pipeline import run
+from phrasetool.smt.decoder.features import FeatureSet, Vector
+from phrasetool.smt.decoder.hypotheses import (
+    HYPOTHESIS,
+    NONE,
+    WINDOW,
+    Stacks,
+    add,
+    cover,
+    is_covered,
+    make_stacks,
+    sorted_stack,
+    with_room,
+)
+from phrasetool.smt.decoder.options import DoubleArray, static_scores, weigh_reordering
+from phrasetool.smt.decoder.orientation import orientation_of
+from phrasetool.smt.decoder.stack_search import Search, find_spans, future_after, may_follow, start_pool, swap_start_of
+from phrasetool.smt.decoder.table import TranslationTable
+
+# Score of a placement that is no entry, a word: far below any entry's, so that as few as possible are used.
+_GAP_SCORE = -1000.0
+_LONGEST_GAP = 7
+# Leave-one-out score, a word, of a pair seen only in this sentence: Wuebker, Mauser and Ney 2010, length-based variant.
+_SINGLETON_SCORE = -5.0
+
+REACHED, UNCOVERED_SOURCE, UNPRODUCED_TARGET, DISTORTION, NO_COMBINATION, EMPTY = range(6)
+REASONS = (
+    "reached",
+    "a source word has no entry that fits the reference",
+    "a reference word is produced by no entry",
+    "only beyond the distortion limit",
+    "no combination of entries covers both sides",
+    "a side is empty",
+)
+
+
+class Placements(NamedTuple):
+    """P placements, by source span.
+
+    Attributes:
+        first: int64, shape (n, longest + 1): where the placements of each start begin, by length - 1; the last column
+            is where those of the start end.
+        entries: int32, shape (P,); -1 for a gap, which is no entry.
+        places: int32, shape (P,): first reference word.
+        sizes: int32, shape (P,): reference words.
+        scores: float64, shape (P,): weighted, without reordering.
+    """
+
+    first: Int64Array
+    entries: Int32Array
+    places: Int32Array
+    sizes: Int32Array
+    scores: DoubleArray
+
+
+@exact_kernel
+def _place_entries(
+    spans: Int32Array,
+    first: Int64Array,
+    target_offsets: Int64Array,
+    target_words: Int32Array,
+    static: DoubleArray,
+    reference: Int32Array,
+    vocabulary: int,
+) -> Placements:
+    n, longest = spans.shape
+    m = len(reference)
+    # The places of each word in the reference, as lists.
+    heads = np.full(vocabulary, NONE, np.int32)
+    following = np.empty(m, np.int32)
+    for q in range(m - 1, -1, -1):
+        following[q] = heads[reference[q]]
+        heads[reference[q]] = q
+    offsets = np.zeros((n, longest + 1), np.int64)
+    capacity = 1 << 8
+    entries, places = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
+    sizes, scores = np.empty(capacity, np.int32), np.empty(capacity, np.float64)
+    used = 0
+    for start in range(n):
+        for size in range(longest):
+            offsets[start, size] = used
+            source = spans[start, size]
+            if source < 0:
+                continue
+            for entry in range(first[source], first[source + 1]):
+                begin = target_offsets[entry]
+                length = target_offsets[entry + 1] - begin
+                if length == 0 or length > m:
+                    continue
+                q = heads[target_words[begin]]
+                while q >= 0:
+                    k = 1
+                    if q + length <= m:
+                        while k < length and target_words[begin + k] == reference[q + k]:
+                            k += 1
+                        if k == length:
+                            if used == capacity:
+                                capacity *= 2
+                                entries, places = _longer(entries, capacity), _longer(places, capacity)
+                                sizes, scores = _longer(sizes, capacity), _longer(scores, capacity)
+                            entries[used], places[used], sizes[used] = entry, q, length
+                            scores[used] = static[entry]
+                            used += 1
+                    q = following[q]
+        offsets[start, longest] = used
+    return Placements(offsets, entries[:used], places[:used], sizes[:used], scores[:used])
+
+
+@exact_kernel
+def _longer(array: npt.NDArray[np.generic], size: int) -> npt.NDArray[np.generic]:
+    larger = np.empty(size, array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+@exact_kernel
+def _with_gaps(n: int, m: int, known: Placements) -> Placements:
+    """The placements, and for every two short spans one that is no entry."""
+    longest = max(known.first.shape[1] - 1, min(_LONGEST_GAP, n))
+    total = len(known.entries) + n * _LONGEST_GAP * m * _LONGEST_GAP
+    offsets = np.zeros((n, longest + 1), np.int64)
+    entries, places = np.empty(total, np.int32), np.empty(total, np.int32)
+    sizes, scores = np.empty(total, np.int32), np.empty(total, np.float64)
+    used = 0
+    for start in range(n):
+        for size in range(longest):
+            offsets[start, size] = used
+            if size < known.first.shape[1] - 1:
+                for p in range(known.first[start, size], known.first[start, size + 1]):
+                    entries[used], places[used] = known.entries[p], known.places[p]
+                    sizes[used], scores[used] = known.sizes[p], known.scores[p]
+                    used += 1
+            if size < _LONGEST_GAP and start + size < n:
+                for q in range(m):
+                    for length in range(1, min(_LONGEST_GAP, m - q) + 1):
+                        entries[used], places[used], sizes[used] = NONE, q, length
+                        scores[used] = _GAP_SCORE * (size + 1 + length)
+                        used += 1
+        offsets[start, longest] = used
+    return Placements(offsets, entries[:used], places[:used], sizes[:used], scores[:used])
+
+
+@exact_kernel
+def _leave_out(
+    placements: Placements, counts: FloatArray, table_scores: FloatArray, sizes: Int32Array, inverse: float,
+    direct: float, inverse_column: int, direct_column: int,
+) -> None:
+    """Score placements as if this sentence pair had not been extracted from.
+
+    Relative frequencies lose the pair's own occurrences; a pair that occurs nowhere else gets a probability that falls
+    with its length.
+    """
+    for p in range(len(placements.entries)):
+        entry = placements.entries[p]
+        if entry < 0 or np.isnan(counts[entry, 2]):
+            continue
+        own = 0
+        for other in range(len(placements.entries)):
+            own += placements.entries[other] == entry
+        joint = counts[entry, 2] - min(float(own), counts[entry, 2])
+        if joint > 0.5:
+            new_inverse = np.log(joint / max(counts[entry, 0] - own, joint))
+            new_direct = np.log(joint / max(counts[entry, 1] - own, joint))
+        else:
+            new_inverse = new_direct = _SINGLETON_SCORE * (sizes[p] + placements.sizes[p])
+        placements.scores[p] += inverse * (new_inverse - table_scores[entry, inverse_column])
+        placements.scores[p] += direct * (new_direct - table_scores[entry, direct_column])
+
+
+@exact_kernel
+def _uncovered(n: int, m: int, placements: Placements) -> tuple[int, int]:
+    """How many source words and how many reference words no placement covers."""
+    source, target = np.zeros(n, np.bool_), np.zeros(m, np.bool_)
+    for start in range(n):
+        for size in range(placements.first.shape[1] - 1):
+            for p in range(placements.first[start, size], placements.first[start, size + 1]):
+                source[start : start + size + 1] = True
+                target[placements.places[p] : placements.places[p] + placements.sizes[p]] = True
+    return n - source.sum(), m - target.sum()
+
+
+@exact_kernel
+def _best_costs(n: int, placements: Placements) -> DoubleArray:
+    """As `future_costs`: the best score of the words i..j-1, wherever in the reference."""
+    longest = placements.first.shape[1] - 1
+    future = np.full((n + 1, n + 1), -np.inf)
+    for i in range(n + 1):
+        future[i, i] = 0.0
+    for size in range(1, n + 1):
+        for i in range(n - size + 1):
+            j = i + size
+            best = -np.inf
+            if size <= longest:
+                for p in range(placements.first[i, size - 1], placements.first[i, size]):
+                    best = max(best, placements.scores[p])
+            for k in range(i + 1, j):
+                best = max(best, future[i, k] + future[k, j])
+            future[i, j] = best
+    return future
+
+
+@exact_kernel
+def _forced_search(
+    n: int, m: int, placements: Placements, backward: DoubleArray, forward: DoubleArray, classes: Int32Array,
+    search: Search, stacks: Stacks,
+) -> tuple[npt.NDArray[np.void], int]:
+    """Returns the pool, and the number of the best derivation of the whole reference, or -1."""
+    longest = placements.first.shape[1] - 1
+    future = _best_costs(n, placements)
+    pool = np.empty(1 << 8, HYPOTHESIS)
+    if future[0, n] == -np.inf:
+        return pool[:0], NONE
+    start_pool(pool, stacks, search, future[0, n])
+    used = 1
+    for produced in range(m):
+        for number in sorted_stack(stacks, pool, produced):
+            h = pool[number]
+            score, gap, mask, previous_start, previous_end = h.score, h.gap, h.mask, h.start, h.end
+            previous = placements.entries[h.option] if h.option >= 0 else NONE
+            before = h.total - score
+            for start in range(gap, min(n, max(previous_end + 1, gap) + search.distortion_limit + 1)):
+                if is_covered(gap, mask, start):
+                    continue
+                jump = abs(previous_end + 1 - start)
+                for end in range(start, min(start + longest, n)):
+                    if is_covered(gap, mask, end) or not may_follow(search, previous_end, gap, start, end):
+                        break
+                    size = end - start
+                    if placements.first[start, size] == placements.first[start, size + 1]:
+                        continue
+                    after = future_after(future, before, gap, mask, n, start, end)
+                    if after == -np.inf:
+                        continue
+                    new_gap, new_mask = cover(gap, mask, start, end)
+                    orientation = orientation_of(max(search.reordering, 0), previous_start, previous_end, start, end)
+                    base = score - search.distortion_weight * jump
+                    if search.reordering >= 0 and previous >= 0:
+                        base += forward[previous, orientation]
+                    for p in range(placements.first[start, size], placements.first[start, size + 1]):
+                        new_produced = produced + placements.sizes[p]
+                        # All source words exactly when all reference words.
+                        if placements.places[p] != produced or (new_gap == n) != (new_produced == m):
+                            continue
+                        entry = placements.entries[p]
+                        pool = with_room(pool, used, 1)
+                        new = pool[used]
+                        new.score = base + placements.scores[p]
+                        if search.reordering >= 0 and entry >= 0:
+                            new.score += backward[entry, orientation]
+                        new.total = new.score + after
+                        new.mask = new_mask
+                        new.gap = new_gap
+                        new.language_state = 0
+                        new.start = start
+                        new.end = end
+                        new.swap_start = swap_start_of(search, new_gap, new_mask, start)
+                        new.option = p
+                        new.back = number
+                        new.forward_class = classes[entry] if entry >= 0 else NONE
+                        used = add(stacks, pool, used, new_produced, False)
+    return pool[:used], stacks.slots[m, 0]
+
+
+@dataclass(frozen=True)
+class ForcedOptions:
+    """How to decode to a reference.
+
+    Args:
+        stack_size: hypotheses kept for each number of reference words.
+        distortion_limit: words a jump may span; negative for no limit (but that of 63 words).
+        leave_one_out: score entries as if the sentence pair had not been extracted from.
+        partial: where no derivation gives the reference, take the best that leaves as little as possible uncovered.
+
+    Raises:
+        ValueError: the stack size is not positive.
+    """
+
+    stack_size: int = 500
+    distortion_limit: int = 6
+    leave_one_out: bool = False
+    partial: bool = False
+
+    def __post_init__(self) -> None:
+        if self.stack_size < 1:
+            raise ValueError("the stack size must be positive")
+
+
+@dataclass(frozen=True)
+class ForcedDerivation:
+    """What forced decoding found for a sentence pair.
+
+    Attributes:
+        outcome: REACHED, or why the reference was not reached (an index of `REASONS`).
+        entries: int32, shape (P,), entries used, in target order; those of a partial derivation if one was asked for.
+        starts, ends: int32, shape (P,), their source spans, inclusive.
+        places: int32, shape (P,), where in the reference their target words begin.
+        score: weighted score without the language model; NaN if nothing was found.
+    """
+
+    outcome: int
+    entries: Int32Array
+    starts: Int32Array
+    ends: Int32Array
+    places: Int32Array
+    score: float
+
+
+class ForcedDecoder:
+    """A model for forced decoding.
+
+    Args:
+        table: all entries that may be used (no table limit applies).
+        features, weights: of the model; the language model's weight is not used.
+        options: how to decode.
+
+    Raises:
+        ValueError: leave-one-out is asked for, but the table has no counts or fewer than 3 scores.
+    """
+
+    def __init__(self, table: TranslationTable, features: FeatureSet, weights: Vector, options: ForcedOptions) -> None:
+        self.table = table
+        self.options = options
+        self._static = static_scores(table, features, weights)
+        self._backward, self._forward, self._classes = weigh_reordering(table.reordering, features, weights)
+        scores = weights[features.slices["TranslationModel"]]
+        self._phi_weights = (float(scores[0]), float(scores[2])) if len(scores) > 2 else (0.0, 0.0)
+        if options.leave_one_out and (table.scores.shape[1] < 3 or np.isnan(table.counts[~table.copies]).any()):
+            raise ValueError("leave-one-out needs p(f|e) and p(e|f) as scores 1 and 3, and counts c(t) c(s) c(s,t)")
+        kind = features.reordering.kind if features.reordering else -1
+        self._search = Search(0.0, float(weights[features.slices["Distortion"]][0]), 0, kind, 0, 0, False)
+
+    def decode(self, sentence: Int32Array, reference: Int32Array) -> ForcedDerivation:
+        """Find the best derivation of a reference.
+
+        Args:
+            sentence: int32, shape (n,), ids of the table's source words.
+            reference: int32, shape (m,), ids of its target words; -1 for words the table does not have.
+        """
+        n, m = len(sentence), len(reference)
+        if n == 0 or m == 0:
+            return _nothing(EMPTY)
+        spans = find_spans(self.table.index, np.ascontiguousarray(sentence, np.int32))
+        targets = self.table.targets
+        vocabulary = len(self.table.target_symbols)
+        # Words the table lacks are all the same to it: a word no entry has.
+        reference = np.where(reference < 0, vocabulary, reference).astype(np.int32)
+        placements = _place_entries(
+            spans, self.table.first, targets.offsets, targets.words, self._static, reference, vocabulary + 1
+        )
+        if self.options.leave_one_out:
+            lengths = np.diff(self.table.index.offsets)[self.table.sources_of(placements.entries)]
+            _leave_out(
+                placements, self.table.counts, self.table.scores, lengths.astype(np.int32), *self._phi_weights, 0, 2
+            )
+        limit = self.options.distortion_limit if 0 <= self.options.distortion_limit < WINDOW else WINDOW - 1
+        found = self._find(n, m, placements, limit)
+        if found is not None:
+            return self._derivation(REACHED, placements, *found)
+        outcome = self._reason(n, m, placements, limit)
+        if self.options.partial:
+            placements = _with_gaps(n, m, placements)
+            found = self._find(n, m, placements, limit)
+        return _nothing(outcome) if found is None else self._derivation(outcome, placements, *found)
+
+    def _find(
+        self, n: int, m: int, placements: Placements, limit: int
+    ) -> tuple[npt.NDArray[np.void], int] | None:
+        stacks = make_stacks(m, self.options.stack_size, -np.inf)
+        search = self._search._replace(distortion_limit=limit)
+        pool, best = _forced_search(
+            n, m, placements, self._backward, self._forward, self._classes, search, stacks
+        )
+        return (pool, best) if best >= 0 else None
+
+    def _reason(self, n: int, m: int, placements: Placements, limit: int) -> int:
+        source, target = _uncovered(n, m, placements)
+        if source:
+            return UNCOVERED_SOURCE
+        if target:
+            return UNPRODUCED_TARGET
+        if limit < WINDOW - 1 and self._find(n, m, placements, WINDOW - 1) is not None:
+            return DISTORTION
+        return NO_COMBINATION
+
+    def _derivation(
+        self, outcome: int, placements: Placements, pool: npt.NDArray[np.void], best: int
+    ) -> ForcedDerivation:
+        used = []
+        number = best
+        while pool[number]["back"] >= 0:
+            h = pool[number]
+            used.append((placements.entries[h["option"]], h["start"], h["end"], placements.places[h["option"]]))
+            number = h["back"]
+        steps = np.array(used[::-1], np.int32).reshape(-1, 4)
+        steps = steps[steps[:, 0] >= 0]
+        return ForcedDerivation(outcome, *steps.T, float(pool[best]["score"]))
+
+    def decode_all(
+        self, sentences: Phrases, references: Phrases, threads: int = 1
+    ) -> Iterator[ForcedDerivation]:
+        """Decode sentence pairs on several threads; results come in order.
+
+        Raises:
+            ValueError: there are not as many sentences as references.
+        """
+        if len(sentences) != len(references):
+            raise ValueError(f"{len(sentences)} sentences but {len(references)} references")
+
+        def work(chunk: range) -> list[ForcedDerivation]:
+            return [self.decode(sentences[i], references[i]) for i in chunk]
+
+        chunks = (range(i, min(i + _CHUNK, len(sentences))) for i in range(0, len(sentences), _CHUNK))
+        for results in run(chunks, work, threads):
+            yield from results
+
+
+_CHUNK = 16
+
+
+def _nothing(outcome: int) -> ForcedDerivation:
+    empty = np.zeros(0, np.int32)
+    return ForcedDerivation(outcome, empty, empty, empty, empty, float("nan"))
+
+
+def count_pairs(derivations: Iterable[ForcedDerivation], table: TranslationTable) -> npt.NDArray[np.int64]:
+    """How often each entry was used, int64, shape (N,); copies of unknown words are not counted."""
+    uses = np.zeros(len(table), np.int64)
+    for derivation in derivations:
+        np.add.at(uses, derivation.entries, 1)
+    uses[table.copies] = 0
+    return uses
