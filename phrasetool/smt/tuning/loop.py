@@ -1,0 +1,156 @@
+"""The loop around an optimiser: decode, gather candidates, find new weights, decode again.
+
+Modelled on mert-moses.pl: the n-best lists of all runs are kept, a run's quality is the BLEU of its own first
+candidates, and the weights of the best run win (as with --return-best-dev), not those found last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.phrases import Phrases
+from phrasetool.smt.tuning import mira, pro
+from phrasetool.smt.tuning.candidates import CandidatePool, NBest, Weights, first_best_bleu, normalised
+
+# (pool, start weights, seed) -> weights.
+Optimiser = Callable[[CandidatePool, Weights, int], Weights]
+
+ALGORITHMS: dict[str, Optimiser] = {"mira": mira.optimise, "pro": pro.optimise}
+
+# mert-moses.pl stops when no weight changes by more.
+_SMALLEST_CHANGE = 1e-5
+# A restart multiplies or divides each weight by up to this.
+_LARGEST_FACTOR = 2.0
+
+
+@dataclass(frozen=True)
+class TuningRun:
+    """One run of the decoder.
+
+    Attributes:
+        restart: which start it belongs to, from 0, the start that was given.
+        run: its number, from 1.
+        weights: float64, shape (F,), what it decoded with.
+        bleu: of its first candidates, 0 to 100.
+        new: candidates that were not known before.
+        candidates: all known candidates.
+        best: whether it is the best run so far, of all restarts.
+    """
+
+    restart: int
+    run: int
+    weights: Weights
+    bleu: float
+    new: int
+    candidates: int
+    best: bool
+
+
+@dataclass(frozen=True)
+class TuningResult:
+    """What tuning found.
+
+    Attributes:
+        best: the run with the highest BLEU, the first of equals.
+        runs: all runs, in order.
+        reasons: why each restart came to its end, in words.
+    """
+
+    best: TuningRun
+    runs: list[TuningRun]
+    reasons: list[str]
+
+    @property
+    def weights(self) -> Weights:
+        """The weights of the best run, float64, shape (F,)."""
+        return self.best.weights
+
+
+def tune(
+    decode: Callable[[Weights], NBest],
+    references: Sequence[Phrases],
+    start: npt.ArrayLike,
+    algorithm: str | Optimiser = "mira",
+    *,
+    iterations: int = 25,
+    restarts: int = 1,
+    patience: int = 5,
+    seed: int = 1,
+    report: Callable[[TuningRun], None] = lambda run: None,
+) -> TuningResult:
+    """Find weights under which a decoder's translations of a development set have a high BLEU.
+
+    A restart ends after `iterations` runs, after `patience` runs without a better BLEU of its own, when a run brings no
+    new candidate, or when no weight changes by 1e-5.
+
+    Args:
+        decode: n-best lists of the whole development set under given weights.
+        references: R references of S sentences each, word ids as in the n-best lists.
+        start: shape (F,), weights to begin with, not all 0; only their ratios matter.
+        algorithm: `mira`, `pro`, or a function.
+        iterations: decoder runs of a restart, at most.
+        restarts: how often to start: first from `start`, then from random changes of it (see `perturbed`).
+        patience: see above.
+        seed: of everything random.
+        report: told of each run as soon as it is measured.
+
+    Raises:
+        ValueError: `start` is all 0 or not finite; an unknown algorithm; a number below 1; or n-best lists are not as
+            `CandidatePool.add` wants them.
+    """
+    if min(iterations, restarts, patience) < 1:
+        raise ValueError("iterations, restarts and patience must be at least 1")
+    if isinstance(algorithm, str) and algorithm not in ALGORITHMS:
+        raise ValueError(f"{algorithm!r} is not one of {', '.join(ALGORITHMS)}")
+    optimise = ALGORITHMS[algorithm] if isinstance(algorithm, str) else algorithm
+    given = normalised(start)
+    runs: list[TuningRun] = []
+    reasons = []
+    for restart in range(restarts):
+        rng = np.random.default_rng((seed, restart))
+        weights = perturbed(given, rng) if restart else given
+        pool = CandidatePool(references, len(given))
+        best_here = -1.0
+        since_best = 0
+        for number in range(1, iterations + 1):
+            found = decode(weights)
+            bleu = first_best_bleu(found, references)
+            new = pool.add(found)
+            best = bleu > max((run.bleu for run in runs), default=-1.0)
+            runs.append(TuningRun(restart, number, weights, bleu, new, len(pool), best))
+            report(runs[-1])
+            since_best = 0 if bleu > best_here else since_best + 1
+            best_here = max(best_here, bleu)
+            if number == iterations:
+                reasons.append(f"{iterations} runs were done")
+                break
+            if since_best == patience:
+                reasons.append(f"no better BLEU in {patience} runs")
+                break
+            if not new:
+                reasons.append("the decoder found nothing new")
+                break
+            before, weights = weights, optimise(pool, weights, int(rng.integers(1 << 31)))
+            if np.abs(weights - before).max() < _SMALLEST_CHANGE:
+                reasons.append(f"no weight changed by {_SMALLEST_CHANGE:g}")
+                break
+    return TuningResult(max(runs, key=lambda run: run.bleu), runs, reasons)
+
+
+def perturbed(weights: Weights, rng: np.random.Generator) -> Weights:
+    """The weights, each multiplied by a random number from 1/2 to 2 (uniform in the logarithm), normalised.
+
+    A weight of 0 becomes uniform between plus and minus half of the mean absolute weight.  Other weights keep their
+    sign: a decoder with the sign of its language model turned finds nothing to learn from.
+
+    Args:
+        weights: float64, shape (F,), not all 0.
+        rng: source of randomness.
+    """
+    factors = _LARGEST_FACTOR ** rng.uniform(-1, 1, weights.shape)
+    additions = rng.uniform(-0.5, 0.5, weights.shape) * np.abs(weights).mean()
+    return normalised(np.where(weights == 0, additions, weights * factors))

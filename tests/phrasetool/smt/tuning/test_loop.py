@@ -1,0 +1,158 @@
+import numpy as np
+import pytest
+
+from phrasetool.phrases import Phrases
+from phrasetool.smt.tuning.candidates import CandidatePool, NBest, first_best_bleu, normalised
+from phrasetool.smt.tuning.loop import perturbed, tune
+from tests.phrasetool.smt.tuning.reference_lists import (
+    SIGNS,
+    decoder_of,
+    read_lists,
+    reference_pool,
+    reference_weights,
+)
+
+REFERENCE = [Phrases.from_lists([[1, 2, 3, 4, 5]])]
+
+
+def found(*words):
+    """Lists of one sentence in which no candidate was seen before: the feature counts calls."""
+    found.calls += 1
+    features = np.full((len(words), 2), found.calls, np.float32)
+    features[:, 1] = np.arange(len(words))
+    return NBest(np.zeros(len(words), np.int32), features, Phrases.from_lists(words))
+
+
+found.calls = 0
+# BLEU of a prefix of the reference, by its length.
+PREFIXES = {n: first_best_bleu(found(range(1, n + 1)), REFERENCE) for n in (4, 5)}
+
+
+def scripted(lengths):
+    """A decoder whose runs are known, and the weights it was given."""
+    given = []
+
+    def decode(weights):
+        given.append(weights.tolist())
+        return found(range(1, lengths[len(given) - 1] + 1))
+
+    return decode, given
+
+
+def step(pool, weights, seed):
+    """An optimiser that moves on by a fixed step."""
+    return normalised(weights + [0.1, 0])
+
+
+def test_the_best_run_wins_not_the_last():
+    decode, given = scripted([3, 4, 3, 5, 4, 5])
+    reports = []
+    result = tune(decode, REFERENCE, [1, 1], step, iterations=6, report=reports.append)
+    assert result.best.run == 4
+    assert result.weights.tolist() == given[3]
+    assert result.best.bleu == 100
+    assert [round(run.bleu, 6) for run in result.runs] == [0, *(round(PREFIXES.get(n, 0), 6) for n in [4, 3, 5, 4, 5])]
+    assert reports == result.runs
+    assert [run.run for run in reports] == [1, 2, 3, 4, 5, 6]
+    assert [run.best for run in reports] == [True, True, False, True, False, False]
+    assert [run.candidates for run in reports] == [1, 2, 3, 4, 5, 6]
+    assert [run.new for run in reports] == [1] * 6
+    assert given[0] == [0.5, 0.5]
+    assert given[1] == normalised([0.6, 0.5]).tolist()
+    assert result.reasons == ["6 runs were done"]
+
+
+def test_it_stops_when_nothing_gets_better():
+    decode, given = scripted([4, 3, 5, 4, 4, 4, 5, 5])
+    result = tune(decode, REFERENCE, [1, 1], step, patience=3)
+    assert len(given) == 6
+    assert result.best.run == 3
+    assert result.reasons == ["no better BLEU in 3 runs"]
+
+
+def test_it_stops_when_nothing_is_new():
+    once = found([1, 2, 3], [1, 2])
+    result = tune(lambda weights: once, REFERENCE, [1, 1], step)
+    assert len(result.runs) == 2
+    assert result.runs[1].new == 0
+    assert result.reasons == ["the decoder found nothing new"]
+
+
+def test_it_stops_when_no_weight_changes():
+    result = tune(lambda weights: found([1, 2, 3]), REFERENCE, [1, 1], lambda pool, weights, seed: weights + 1e-6)
+    assert len(result.runs) == 1
+    assert result.reasons == ["no weight changed by 1e-05"]
+
+
+def test_candidates_of_earlier_runs_stay_and_restarts_forget_them():
+    pools = []
+
+    def watch(pool, weights, seed):
+        assert isinstance(pool, CandidatePool)
+        pools.append(len(pool))
+        return step(pool, weights, seed)
+
+    result = tune(
+        lambda weights: found([1], [2]), REFERENCE, [1, -1], watch, iterations=3, restarts=2, patience=9, seed=5
+    )
+    assert pools == [2, 4, 2, 4]
+    assert [run.restart for run in result.runs] == [0, 0, 0, 1, 1, 1]
+    assert len(result.reasons) == 2
+    assert result.runs[0].weights.tolist() == [0.5, -0.5]
+    assert result.runs[3].weights.tolist() != [0.5, -0.5]
+    assert (np.sign(result.runs[3].weights) == [1, -1]).all()
+
+
+def test_perturbed_weights_stay_within_bounds():
+    rng = np.random.default_rng(1)
+    start = normalised([1, -2, 3, 0, 0])
+    drawn = np.array([perturbed(start, rng) for _ in range(500)])
+    assert np.allclose(np.abs(drawn).sum(1), 1)
+    assert (np.sign(drawn[:, :3]) == [1, -1, 1]).all()
+    assert (drawn[:, 3] < 0).any()
+    assert (drawn[:, 3] > 0).any()
+    ratios = drawn[:, 2] / drawn[:, 0]
+    assert ratios.min() > 3 / 4
+    assert ratios.max() < 3 * 4
+    assert ratios.min() < 1.2
+    assert ratios.max() > 8
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"algorithm": "mert"}, "'mert' is not one of mira, pro"),
+        ({"iterations": 0}, "at least 1"),
+        ({"restarts": 0}, "at least 1"),
+        ({"patience": 0}, "at least 1"),
+        ({"start": [0, 0]}, "not all 0"),
+    ],
+)
+def test_wrong_arguments_are_refused(changes, message):
+    arguments = {"decode": found, "references": REFERENCE, "start": [1, 1], **changes}
+    with pytest.raises(ValueError, match=message):
+        tune(**arguments)
+
+
+@pytest.mark.requires_reference
+@pytest.mark.parametrize(("algorithm", "above"), [("mira", 0.6), ("pro", 0.2)])
+def test_tuning_over_the_reference_lists_beats_the_reference_weights(reference, algorithm, above):
+    lists, truth, _ = read_lists(reference)
+    goal = reference_pool(reference).bleu(reference_weights(reference))
+    result = tune(decoder_of(lists, 10), truth, SIGNS, algorithm, iterations=10, seed=1)
+    assert result.runs[0].bleu < goal - 1
+    assert result.best.bleu > goal + above
+    again = tune(decoder_of(lists, 10), truth, SIGNS, algorithm, iterations=10, seed=1)
+    assert again.weights.tolist() == result.weights.tolist()
+    assert [run.bleu for run in again.runs] == [run.bleu for run in result.runs]
+
+
+@pytest.mark.requires_reference
+def test_restarts_are_different_and_the_best_counts(reference):
+    lists, truth, _ = read_lists(reference)
+    result = tune(decoder_of(lists, 10), truth, SIGNS, "mira", iterations=4, restarts=3, seed=2)
+    assert {run.restart for run in result.runs} == {0, 1, 2}
+    assert result.best.bleu == max(run.bleu for run in result.runs)
+    assert len({run.bleu for run in result.runs if run.run == 1}) == 3
+    assert sum(run.best for run in result.runs) >= 1
+    assert [run for run in result.runs if run.best][-1] is result.best
