@@ -22,6 +22,8 @@ COMMANDS = {
     "prune": ("phrasetool_cli.prune", "Remove the entries of a phrase table that are no translations."),
     "annotate": ("phrasetool_cli.annotate", "Add similarity columns to a phrase table."),
     "inspect": ("phrasetool_cli.inspect", "Say what a table or a model is."),
+    "decode": ("phrasetool_cli.decode", "Translate text with a phrase-based model."),
+    "force-decode": ("phrasetool_cli.force_decode", "Find the phrase pairs that translate a bitext."),
     "neighbours": ("phrasetool_cli.neighbours", "Show the phrases nearest to a phrase."),
 }
 

@@ -68,6 +68,23 @@ def table_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--threads` and `--quiet`, for the commands of the engine."""
+    decorators = [
+        click.option(
+            "--threads",
+            type=click.IntRange(1),
+            default=available_processors,
+            metavar="N",
+            help="Worker threads.  [default: all processors]",
+        ),
+        click.option("--quiet", "-q", is_flag=True, help="No progress, no summary."),
+    ]
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
 @contextlib.contextmanager
 def without_scipy() -> Iterator[None]:
     """Keep numba from importing SciPy, a tenth of a second, in search of a BLAS that no kernel of ours uses."""

@@ -68,6 +68,53 @@ class TableProgress:
             self._bar.close()
 
 
+class ItemProgress:
+    """Progress through a known number of things, such as sentences.
+
+    Args:
+        label: what is being done.
+        total: how many there are.
+        unit: what they are, in the singular.
+        quiet: show nothing.
+    """
+
+    def __init__(self, label: str, total: int, unit: str, quiet: bool = False) -> None:
+        self._label, self._total, self._unit, self._quiet = label, total, unit, quiet
+        self._done = 0
+        self._start = self._last = time.monotonic()
+        self._bar: Any = None
+        if not quiet and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=total, desc=label, unit=unit, leave=False, file=sys.stderr, delay=0.5)
+
+    def tick(self, count: int = 1) -> None:
+        """So many more are done."""
+        self._done += count
+        now = time.monotonic()
+        if self._bar is not None:
+            self._bar.update(count)
+        elif not self._quiet and now - self._last >= _INTERVAL:
+            self._last = now
+            rate = self._done / (now - self._start)
+            left = _duration((self._total - self._done) / rate)
+            say(f"{self._label}: {self._done:,} of {self._total:,} {self._unit}s, {rate:,.1f} a second, {left} left")
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.monotonic() - self._start
+
+    def __enter__(self) -> ItemProgress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
 class TrainingProgress:
     """Progress of training: a bar per iteration with both errors, or a line per iteration.
 

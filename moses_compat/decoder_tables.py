@@ -18,7 +18,7 @@ from phrasetool.jit import exact_kernel
 from phrasetool.phrases import ByteArray, FloatArray, Int64Array, Phrases
 from phrasetool.pipeline import run
 from phrasetool.smt.decoder.features import LOWEST_SCORE
-from phrasetool.smt.decoder.table import Entries, PhraseIndex, find_phrase, index_phrases, spans_of
+from phrasetool.smt.decoder.table import Entries, PhraseIndex, TranslationTable, find_phrase, index_phrases, spans_of
 from phrasetool.smt.symbols import Symbols
 
 # Moses' max-phrase-length: longer source phrases are never looked up.
@@ -297,3 +297,23 @@ def _pairs(sources: Phrases, targets: Phrases) -> Phrases:
         places = np.arange(len(phrases.words)) + np.repeat(first - phrases.offsets[:-1], phrases.lengths)
         words[places] = phrases.words
     return Phrases(offsets, words)
+
+
+def used_pairs(table: TranslationTable, uses: Int64Array) -> bytes:
+    """`source ||| target ||| count` of the entries used, sorted by the bytes of their lines; see `moses_compat.pairs`.
+
+    Args:
+        table: N entries.
+        uses: int64, shape (N,), how often each was used; copies and unused entries are left out.
+    """
+    used = np.flatnonzero((uses > 0) & ~table.copies)
+    sources = table.sources_of(used)
+    totals: dict[bytes, int] = {}
+    for entry, source in zip(used.tolist(), sources.tolist(), strict=True):
+        first, last = table.index.offsets[source : source + 2]
+        key = b"%s ||| %s" % (
+            table.source_symbols.join(table.index.words[first:last]),
+            table.target_symbols.join(table.targets[entry]),
+        )
+        totals[key] = totals.get(key, 0) + int(uses[entry])
+    return b"".join(b"%s ||| %d\n" % (key, totals[key]) for key in sorted(totals))

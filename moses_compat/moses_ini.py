@@ -62,7 +62,7 @@ class MosesIni:
         """A path as the ini means it: as it stands if it exists, else beside the ini."""
         if os.path.isabs(path) or os.path.exists(path):
             return path
-        return os.path.join(os.path.dirname(self.path), path)
+        return os.path.normpath(os.path.join(os.path.dirname(self.path), path))
 
     def number(self, section: str, default: int) -> int:
         """The integer a section holds."""

@@ -29,11 +29,13 @@ class FeatureSet:
         table_scores: scores of a phrase-table entry.
         reordering: the reordering model, if there is one.
         names: what moses.ini calls the features; keys are those of `sizes`.
+        unknown_weight: weight of the unknown-word penalty, -100 for every copied word.
     """
 
     table_scores: int
     reordering: ReorderingModel | None = None
     names: Mapping[str, str] = field(default_factory=dict)
+    unknown_weight: float = 1.0
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -411,7 +411,8 @@ class ForcedDecoder:
             number = h["back"]
         steps = np.array(used[::-1], np.int32).reshape(-1, 4)
         steps = steps[steps[:, 0] >= 0]
-        return ForcedDerivation(outcome, *steps.T, float(pool[best]["score"]))
+        entries, starts, ends, places = steps.T
+        return ForcedDerivation(outcome, entries, starts, ends, places, float(pool[best]["score"]))
 
     def decode_all(
         self, sentences: Phrases, references: Phrases, threads: int = 1

@@ -182,7 +182,7 @@ def static_scores(table: TranslationTable, features: FeatureSet, weights: Vector
         table.scores.astype(np.float64) @ weights[slices["TranslationModel"]]
         - table.targets.lengths * weights[slices["WordPenalty"]]
         + weights[slices["PhrasePenalty"]]
-        + np.where(table.copies, UNKNOWN_WORD_SCORE, 0.0)
+        + np.where(table.copies, features.unknown_weight * UNKNOWN_WORD_SCORE, 0.0)
     )
     return scores
 

@@ -167,7 +167,7 @@ class TranslationTable:
         """int32, shape (N,): the source of each entry."""
         return np.repeat(np.arange(len(self.first) - 1, dtype=np.int32), np.diff(self.first))
 
-    def sources_of(self, entries: Int32Array) -> Int64Array:
+    def sources_of(self, entries: Int32Array | Int64Array) -> Int64Array:
         """int64: the source of each of these entries."""
         return np.searchsorted(self.first, entries, side="right") - 1
 

@@ -1,0 +1,127 @@
+"""`phrasetool decode`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from phrasetool_cli.options import check_outputs, engine_options
+from phrasetool_cli.progress import ItemProgress, say
+
+_EXAMPLE = """\b
+Example:
+  phrasetool decode --moses-ini moses.ini dev.de -o dev.out
+  phrasetool decode --moses-ini moses.ini --search cube --n-best-list dev.nbest 100 dev.de -o dev.out
+  phrasetool decode --moses-ini demo-output/engine/moses.ini --search cube demo-output/engine/test.zh
+"""
+
+
+def model_options(function: Any) -> Any:
+    """The options that name a model, for every command that decodes."""
+    decorators = [
+        click.option("--moses-ini", "ini", required=True, metavar="FILE", help="The model: a moses.ini (version 2)."),
+        click.option("--table", metavar="FILE", help="Use this phrase table instead of the one the ini names."),
+        click.option("--reordering-table", metavar="FILE", help="Use this reordering table instead of the ini's."),
+    ]
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+def search_options(function: Any) -> Any:
+    """The options of the search; what is not given is as in the ini, else as in Moses."""
+    decorators = [
+        click.option("--search", type=click.Choice(["stack", "cube"]), default="stack", show_default=True,
+                     help="Every extension of every hypothesis, or cube pruning: the most promising ones only."),
+        click.option("--stack", "stack_size", type=click.IntRange(1), default=200, show_default=True, metavar="N",
+                     help="Hypotheses a stack keeps."),
+        click.option("--pop-limit", type=click.IntRange(1), default=1000, show_default=True, metavar="N",
+                     help="Hypotheses cube pruning makes for a stack."),
+        click.option("--beam-threshold", type=click.FloatRange(0, 1), default=1e-5, show_default=True, metavar="P",
+                     help="Drop hypotheses less probable than this share of their stack's best."),
+        click.option("--distortion-limit", type=int, metavar="N",
+                     help="Words a jump may span; -1: any.  [default: ini]"),
+        click.option("--table-limit", type=click.IntRange(0), metavar="N",
+                     help="Options per source phrase; 0: all.  [default: ini, else 20]"),
+    ]  # fmt: skip
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+def chosen_search(model: Any, **given: Any) -> Any:
+    """The model's search options with those that were given."""
+    given["algorithm"] = given.pop("search")
+    return replace(model.search, **{name: value for name, value in given.items() if value is not None})
+
+
+@click.command(short_help="Translate text with a phrase-based model.", epilog=_EXAMPLE)
+@click.argument("text", default="-")
+@model_options
+@search_options
+@click.option("-o", "--output", default="-", metavar="FILE", help="Translations.  [default: standard output]")
+@click.option("--n-best-list", "n_best", nargs=2, type=(str, click.IntRange(1)), metavar="FILE N",
+              help="Also write the N best derivations of every sentence, in Moses' format.")  # fmt: skip
+@click.option("--all-derivations", is_flag=True, help="List derivations that differ in segmentation only, too.")
+@click.option("--segmentation", is_flag=True, help="Add source and target spans and the word alignment to the list.")
+@engine_options
+def command(
+    text: str, ini: str, table: str | None, reordering_table: str | None, output: str, n_best: tuple[str, int] | None,
+    all_derivations: bool, segmentation: bool, threads: int, quiet: bool, **search: Any,
+) -> None:  # fmt: skip
+    """Translate TEXT (one tokenised sentence a line; `-`: standard input) with Moses' phrase-based model.
+
+    Reads a moses.ini with a text phrase table, an ARPA language model and, if there is one, a text reordering table,
+    and finds what Moses would find with the same limits.
+    """
+    from moses_compat.decoding import MosesModel
+    from moses_compat.n_best import n_best_lines
+    from moses_compat.streams import Input, Output, compress
+    from phrasetool_cli.loading import load_translator
+
+    check_outputs([text, ini], [output, n_best[0] if n_best else None])
+    model = MosesModel.read(ini, table, reordering_table)
+    options = chosen_search(model, **search)
+    with Input(text) as source:
+        data = source.read_all()
+    translator, sentences = load_translator(replace(model, search=options), data, threads, quiet)
+    wanted = n_best[1] if n_best else 1
+    total = 0.0
+    with (
+        Output(output) as out,
+        Output(n_best[0]) if n_best else _Nowhere() as listing,
+        ItemProgress("translating", len(sentences.sentences), "sentence", quiet) as progress,
+    ):
+        found = translator.translate_all(sentences.sentences, options, wanted, not all_derivations, threads=threads)
+        for number, translation in enumerate(found):
+            line = translator.text(translation) + b"\n"
+            out.write(compress(line) if out.gzip else line)
+            if n_best:
+                lines = n_best_lines(translator, number, translation, model.listed, segmentation, segmentation)
+                listing.write(compress(lines) if listing.gzip else lines)
+            total += float(translation.steps.scores[0])
+            progress.tick()
+    if not quiet:
+        count = max(len(sentences.sentences), 1)
+        seconds = progress.seconds
+        say(
+            f"{len(sentences.sentences):,} sentences translated in {seconds:.1f} s "
+            f"({1000 * seconds * threads / count:.1f} ms a sentence and thread), mean model score {total / count:.3f}"
+        )
+
+
+class _Nowhere:
+    """Takes the place of an output that was not asked for."""
+
+    gzip = False
+
+    def write(self, data: bytes) -> None:
+        """Forget it."""
+
+    def __enter__(self) -> _Nowhere:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass

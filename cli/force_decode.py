@@ -1,0 +1,88 @@
+"""`phrasetool force-decode`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import click
+
+from phrasetool_cli.decode import model_options
+from phrasetool_cli.options import check_outputs, engine_options
+from phrasetool_cli.progress import ItemProgress, say
+
+_EXAMPLE = """\b
+Example:
+  phrasetool force-decode --moses-ini moses.ini train.de train.en -o pairs.gz
+  phrasetool train pairs.gz -o phrasetool-model
+  cd demo-output/engine && phrasetool force-decode --moses-ini moses.ini train.zh train.en -o pairs.gz
+"""
+
+
+@click.command(short_help="Find the phrase pairs that translate a bitext.", epilog=_EXAMPLE)
+@click.argument("source")
+@click.argument("target")
+@model_options
+@click.option("-o", "--output", required=True, metavar="FILE", help="Phrase pairs: `source ||| target ||| count`.")
+@click.option("--leave-one-out", is_flag=True,
+              help="Score entries as if the sentence pair at hand had not been extracted from, so that long phrases "
+                   "seen once do not win everywhere.")  # fmt: skip
+@click.option("--partial", is_flag=True,
+              help="Where a sentence cannot be decoded to its translation, take the pairs of the best derivation that "
+                   "leaves as little as possible uncovered.")  # fmt: skip
+@click.option("--stack", "stack_size", type=click.IntRange(1), default=500, show_default=True, metavar="N",
+              help="Hypotheses kept for each number of target words.")  # fmt: skip
+@click.option("--distortion-limit", type=int, metavar="N", help="Words a jump may span; -1: any.  [default: ini]")
+@engine_options
+def command(
+    source: str, target: str, ini: str, table: str | None, reordering_table: str | None, output: str,
+    leave_one_out: bool, partial: bool, stack_size: int, distortion_limit: int | None, threads: int, quiet: bool,
+) -> None:  # fmt: skip
+    """Decode every sentence of SOURCE to its translation in TARGET and write the phrase pairs used, with counts.
+
+    The pairs are what `phrasetool train` learns from: a table holds all pairs that were ever extracted, a derivation
+    only those that explain a sentence.
+    """
+    from moses_compat.decoder_tables import InputPhrases, used_pairs
+    from moses_compat.decoding import MosesModel, check_sides
+    from moses_compat.streams import Input, Output, compress
+    from phrasetool.errors import PhraseToolError
+    from phrasetool.smt.decoder.forced import REACHED, REASONS, ForcedDecoder, ForcedOptions, count_pairs
+    from phrasetool.smt.symbols import Symbols
+    from phrasetool_cli.loading import load_progress
+
+    check_outputs([source, target, ini], [output])
+    model = MosesModel.read(ini, table, reordering_table)
+    limit = model.search.distortion_limit if distortion_limit is None else distortion_limit
+    with Input(source) as stream:
+        text = InputPhrases.of(stream.read_all())
+    with Input(target) as stream:
+        data = stream.read_all()
+    symbols = Symbols()
+    check_sides(text, len(symbols.read_lines(data)), source, target)
+    entries = model.load_table(text, symbols, threads, load_progress(model, quiet))
+    references = symbols.read_lines(data, add=False)
+    try:
+        options = ForcedOptions(stack_size, limit, leave_one_out, partial)
+        decoder = ForcedDecoder(entries, model.features, model.weights, options)
+    except ValueError as error:
+        raise PhraseToolError(f"{model.table}: {error}") from error
+    outcomes: Counter[int] = Counter()
+
+    def watched() -> Any:
+        with ItemProgress("forced decoding", len(references), "sentence", quiet) as progress:
+            for derivation in decoder.decode_all(text.sentences, references, threads):
+                outcomes[derivation.outcome] += 1
+                progress.tick()
+                yield derivation
+
+    uses = count_pairs(watched(), entries)
+    with Output(output) as out:
+        lines = used_pairs(entries, uses)
+        out.write(compress(lines) if out.gzip else lines)
+    if not quiet:
+        reached = outcomes.pop(REACHED, 0)
+        say(f"{reached:,} of {len(references):,} sentences decoded to their translation")
+        for outcome, count in outcomes.most_common():
+            say(f"  {count:,} not: {REASONS[outcome]}")
+        say(f"{int((uses > 0).sum()):,} distinct phrase pairs, used {int(uses.sum()):,} times, written to {output}")

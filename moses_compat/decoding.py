@@ -1,0 +1,251 @@
+"""From a moses.ini to a model that translates: which files it names, and what the decoder makes of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.arpa import load_language_model
+from moses_compat.decoder_tables import InputPhrases, load_entries, load_reordering
+from moses_compat.moses_ini import FeatureLine, MosesIni, read_moses_ini
+from phrasetool.errors import DataError
+from phrasetool.phrases import ByteArray
+from phrasetool.smt.decoder.features import FeatureSet, Vector
+from phrasetool.smt.decoder.orientation import ReorderingModel
+from phrasetool.smt.decoder.table import TranslationTable, build_table
+from phrasetool.smt.decoder.translator import SearchOptions, Translator
+from phrasetool.smt.symbols import Symbols
+
+# Called with what is being read, the bytes of its file consumed and the entries seen.
+LoadProgress = Callable[[str, int, int], None]
+
+_SINGLE = ("Distortion", "WordPenalty", "PhrasePenalty")
+_BINARY = {
+    "PhraseDictionaryCompact": "CompactPT",
+    "PhraseDictionaryOnDisk": "OnDisk",
+    "PhraseDictionaryBinary": "binary",
+    "ProbingPT": "ProbingPT",
+}
+_LANGUAGE_MODELS = ("KENLM", "SRILM", "IRSTLM", "LM")
+_KNOWN = (*_SINGLE, "UnknownWordPenalty", "PhraseDictionaryMemory", "LexicalReordering", *_LANGUAGE_MODELS)
+
+
+@dataclass(frozen=True)
+class MosesModel:
+    """What a moses.ini describes, before any table is read.
+
+    Attributes:
+        ini: the file.
+        features: the feature functions, by the ini's names.
+        weights: float64, shape (F,); 0 for a feature the ini does not have.
+        listed: the feature functions the ini has, in the order of a vector: those of n-best lists and of tuning.
+        tuneable: bool, shape (F,): what tuning may change.
+        table, language_model: paths.
+        reordering: path, or None.
+        search: the ini's limits.
+    """
+
+    ini: MosesIni
+    features: FeatureSet
+    weights: Vector
+    listed: tuple[str, ...]
+    tuneable: npt.NDArray[np.bool_]
+    table: str
+    language_model: str
+    reordering: str | None
+    search: SearchOptions
+
+    @classmethod
+    def read(cls, path: str, table: str | None = None, reordering: str | None = None) -> MosesModel:
+        """Read a moses.ini.
+
+        Args:
+            path: the ini.
+            table, reordering: use these files instead of those it names.
+
+        Raises:
+            DataError: it cannot be read, or asks for what this decoder does not have; see `read_moses_ini`.
+        """
+        ini = read_moses_ini(path)
+        lines = _lines_by_feature(ini)
+        table_line, language_line = lines["TranslationModel"], lines["LM"]
+        reordering_line = lines.get("LexicalReordering")
+        features = FeatureSet(
+            _number(ini, table_line, "num-features"),
+            _reordering_model(ini, reordering_line) if reordering_line else None,
+            {feature: line.name for feature, line in lines.items()},
+            _unknown_weight(ini, lines.get("UnknownWordPenalty")),
+        )
+        listed = tuple(feature for feature in features.sizes if feature in lines)
+        return cls(
+            ini,
+            features,
+            _weights(ini, features, listed),
+            listed,
+            _tuneable(ini, features, lines),
+            table or _path(ini, table_line),
+            _path(ini, language_line),
+            (reordering or _path(ini, reordering_line, ".gz")) if reordering_line else None,
+            SearchOptions(
+                distortion_limit=ini.number("distortion-limit", -1),
+                table_limit=_number(ini, table_line, "table-limit", 20),
+            ),
+        )
+
+    def load(
+        self, text: bytes | ByteArray, threads: int = 1, progress: LoadProgress | None = None
+    ) -> tuple[Translator, InputPhrases]:
+        """Read everything that the translation of a text needs.
+
+        Args:
+            text: one tokenised sentence a line.
+            threads: for reading.
+            progress: told how far reading is.
+
+        Returns:
+            The translator, and the text in its ids.
+
+        Raises:
+            DataError: a file is damaged or does not fit the ini.
+        """
+        source = InputPhrases.of(text)
+        table = self.load_table(source, Symbols(), threads, progress)
+        model = load_language_model(self.language_model, table.target_symbols.words)
+        return Translator(table, model, self.features, self.weights, self.search.table_limit), source
+
+    def load_table(
+        self, source: InputPhrases, targets: Symbols, threads: int = 1, progress: LoadProgress | None = None
+    ) -> TranslationTable:
+        """Read the phrase and reordering table entries that a text can use; see `load`."""
+        columns = self.features.table_scores
+        entries = load_entries(self.table, source, targets, columns, threads, _part(progress, "phrase table"))
+        if self.reordering is not None and self.features.reordering is not None:
+            scores = load_reordering(
+                self.reordering, entries, source, targets, self.features.reordering.columns,
+                self.features.reordering.source_only, threads, _part(progress, "reordering table"),
+            )  # fmt: skip
+            entries = replace(entries, reordering=scores)
+        return build_table(entries, source.symbols, targets, np.unique(source.sentences.words).astype(np.int32))
+
+    def named_weights(self, weights: Vector) -> dict[str, list[float]]:
+        """Weights by the ini's feature names, for `MosesIni.with_weights`."""
+        slices = self.features.slices
+        return {self.features.name(feature): weights[slices[feature]].tolist() for feature in self.listed}
+
+
+def _part(progress: LoadProgress | None, label: str) -> Callable[[int, int], None] | None:
+    if progress is None:
+        return None
+    return lambda position, entries: progress(label, position, entries)
+
+
+def _lines_by_feature(ini: MosesIni) -> dict[str, FeatureLine]:
+    """The ini's feature lines by what they are to the decoder."""
+    found: dict[str, FeatureLine] = {}
+    for line in ini.features:
+        if line.kind in _BINARY:
+            path = line.arguments.get("path", "")
+            raise ini.error(
+                f"{line.name} is a {_BINARY[line.kind]} table ({path}), which only Moses reads; "
+                "name the text table it was made from as PhraseDictionaryMemory",
+                line.line,
+            )
+        if line.kind not in _KNOWN:
+            known = ", ".join(_KNOWN)
+            raise ini.error(f"the decoder does not know the feature {line.kind}; it knows {known}", line.line)
+        feature = line.kind
+        if line.kind == "PhraseDictionaryMemory":
+            feature = "TranslationModel"
+        elif line.kind in _LANGUAGE_MODELS:
+            feature = "LM"
+        if feature in found:
+            raise ini.error(f"a second {line.kind}; this decoder takes one", line.line)
+        for key in ("factor", "input-factor", "output-factor"):
+            if line.arguments.get(key, "0") != "0":
+                raise ini.error(f"{line.name}: {key}={line.arguments[key]}: factors are not supported", line.line)
+        found[feature] = line
+    for feature, kind in (("TranslationModel", "PhraseDictionaryMemory"), ("LM", "KENLM")):
+        if feature not in found:
+            raise ini.error(f"there is no {kind} among the features")
+    return found
+
+
+def _number(ini: MosesIni, line: FeatureLine, key: str, default: int | None = None) -> int:
+    value = line.arguments.get(key)
+    if value is None and default is not None:
+        return default
+    if value is None or not value.isdigit():
+        raise ini.error(f"{line.name}: expected {key}=NUMBER, found {value!r}", line.line)
+    return int(value)
+
+
+def _path(ini: MosesIni, line: FeatureLine, *suffixes: str) -> str:
+    """The file a feature reads; Moses adds .gz to the name of a reordering table itself."""
+    named = line.arguments.get("path")
+    if not named:
+        raise ini.error(f"{line.name}: expected path=FILE", line.line)
+    path = ini.resolve(named)
+    for suffix in suffixes:
+        if not os.path.exists(path) and os.path.exists(ini.resolve(named + suffix)):
+            return ini.resolve(named + suffix)
+    return path
+
+
+def _reordering_model(ini: MosesIni, line: FeatureLine) -> ReorderingModel:
+    try:
+        model = ReorderingModel.parse(line.arguments.get("type", ""))
+    except ValueError as error:
+        raise ini.error(f"{line.name}: {error}", line.line) from error
+    expected = _number(ini, line, "num-features", model.weights)
+    if expected != model.weights:
+        raise ini.error(f"{line.name}: its type has {model.weights} features, not {expected}", line.line)
+    return model
+
+
+def _unknown_weight(ini: MosesIni, line: FeatureLine | None) -> float:
+    return ini.weights.get(line.name, [1.0])[0] if line else 0.0
+
+
+def _weights(ini: MosesIni, features: FeatureSet, listed: tuple[str, ...]) -> Vector:
+    weights = np.zeros(len(features))
+    for feature in listed:
+        name, part = features.name(feature), features.slices[feature]
+        values = ini.weights.get(name)
+        if values is None:
+            raise ini.error(f"[weight] has no line {name}=")
+        if len(values) != part.stop - part.start:
+            raise ini.error(f"{name} has {part.stop - part.start} features but {len(values)} weights")
+        weights[part] = values
+    return weights
+
+
+def _tuneable(ini: MosesIni, features: FeatureSet, lines: Mapping[str, FeatureLine]) -> npt.NDArray[np.bool_]:
+    tuneable = np.zeros(len(features), np.bool_)
+    for feature, part in features.slices.items():
+        if feature not in lines:
+            continue
+        line = lines[feature]
+        size = part.stop - part.start
+        components = line.arguments.get("tuneable-components")
+        flags = components.split(",") if components else ["true"] * size
+        if len(flags) != size:
+            raise ini.error(f"{line.name}: {size} features but {len(flags)} tuneable-components", line.line)
+        allowed = line.arguments.get("tuneable", "true") != "false"
+        tuneable[part] = [allowed and flag == "true" for flag in flags]
+    return tuneable
+
+
+def check_sides(source: InputPhrases, references: int, source_name: str, reference_name: str) -> None:
+    """Refuse a text and a reference of different length.
+
+    Raises:
+        DataError: they differ.
+    """
+    if len(source.sentences) != references:
+        raise DataError(
+            reference_name, f"has {references:,} lines, but {source_name} has {len(source.sentences):,}"
+        )
