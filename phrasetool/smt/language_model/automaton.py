@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
 from phrasetool.jit import exact_kernel
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array
@@ -22,6 +23,8 @@ from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, BackoffMo
 UNKNOWN_ID = 0
 NULL_STATE = 0
 _FREE = -1
+# Arcs per slot: half the slots stay free, so that a search ends after 1.5 slots where the arc is there.
+_LOAD = 0.5
 _WORD_BITS = np.uint64(32)
 # The golden ratio in 64 bits (Knuth, The Art of Computer Programming 3, section 6.4): the top bits of a product with it
 # spread consecutive keys.
@@ -35,7 +38,7 @@ OK, NO_CONTEXT, REPEATED = range(3)
 
 
 class Automaton(NamedTuple):
-    """The arrays `score_word` walks; S states, V words, P a power of two.
+    """The arrays `score_word` walks; S states, V words, P slots.
 
     Attributes:
         arcs: int64, shape (2 P,): an open-addressing table of the arcs of all states but 0; a slot is a key,
@@ -44,9 +47,12 @@ class Automaton(NamedTuple):
         arc_states: int32, shape (4 P,), the same memory: element 4 i + 3 is the next state in slot i.
         word_scores: float32, shape (2 V,): element 2 w is the log10 probability of w in state 0.
         word_states: int32, shape (2 V,), the same memory: element 2 w + 1 is the state after w from state 0.
-        backoffs: float32, shape (2 S,): element 2 s is the log10 back-off of state s.
-        failures: int32, shape (2 S,), the same memory: element 2 s + 1 is the failure state of s.
-        shift: uint64, 64 - log2(P).
+        signatures: int64, shape (2 S,): element 2 s has a bit for every word that state s has an arc for; most states
+            have a few, so most words are seen to have none without a look at the arcs.  The next two attributes name
+            the other 8 bytes.
+        backoffs: float32, shape (4 S,), the same memory: element 4 s + 2 is the log10 back-off of state s.
+        failures: int32, shape (4 S,), the same memory: element 4 s + 3 is the failure state of s.
+        slots: uint64, P.
     """
 
     arcs: Int64Array
@@ -54,12 +60,30 @@ class Automaton(NamedTuple):
     arc_states: Int32Array
     word_scores: FloatArray
     word_states: Int32Array
+    signatures: Int64Array
     backoffs: FloatArray
     failures: Int32Array
-    shift: np.uint64
+    slots: np.uint64
 
 
-@exact_kernel
+# Compiled without reference counts: the arrays belong to the caller for the whole call, and counting references to them
+# (an atomic instruction each time) would take ten times as long as the look-up.
+_inner_kernel = njit(nogil=True, cache=True, error_model="numpy", _nrt=False)
+
+
+@_inner_kernel
+def _bit(word: int) -> int:
+    """The place of a word's bit in a signature."""
+    return (np.uint64(word) * _MULTIPLIER) >> np.uint64(58)
+
+
+@_inner_kernel
+def _home(key: int, size: int) -> int:
+    """The first slot to look for a key in: its hash, scaled from 32 bits to the size of the table."""
+    return (((np.uint64(key) * _MULTIPLIER) >> _WORD_BITS) * size) >> _WORD_BITS
+
+
+@_inner_kernel
 def score_word(automaton: Automaton, state: int, word: int) -> tuple[float, int]:
     """Read one word; for use inside other kernels.
 
@@ -74,21 +98,23 @@ def score_word(automaton: Automaton, state: int, word: int) -> tuple[float, int]
     total = np.float32(0.0)
     context = np.uint64(state)
     unsigned = np.uint64(word)
-    last = (_ONE << (np.uint64(64) - automaton.shift)) - _ONE
+    bit = _bit(word)
     while context != 0:
-        key = context << _WORD_BITS | unsigned
-        slot = (key * _MULTIPLIER) >> automaton.shift
-        while True:
-            found = automaton.arcs[_TWO * slot]
-            if found == np.int64(key):
-                return total + automaton.arc_scores[_FOUR * slot + _TWO], np.int64(
-                    automaton.arc_states[_FOUR * slot + _THREE]
-                )
-            if found < 0:
-                break
-            slot = (slot + _ONE) & last
-        total += automaton.backoffs[_TWO * context]
-        context = np.uint64(automaton.failures[_TWO * context + _ONE])
+        if (np.uint64(automaton.signatures[_TWO * context]) >> bit) & _ONE:
+            key = context << _WORD_BITS | unsigned
+            slot = _home(key, automaton.slots)
+            while True:
+                found = automaton.arcs[_TWO * slot]
+                if found == np.int64(key):
+                    score = total + automaton.arc_scores[_FOUR * slot + _TWO]
+                    return score, np.int64(automaton.arc_states[_FOUR * slot + _THREE])
+                if found < 0:
+                    break
+                slot += _ONE
+                if slot == automaton.slots:
+                    slot = np.uint64(0)
+        total += automaton.backoffs[_FOUR * context + _TWO]
+        context = np.uint64(automaton.failures[_FOUR * context + _THREE])
     return total + automaton.word_scores[_TWO * unsigned], np.int64(automaton.word_states[_TWO * unsigned + _ONE])
 
 
@@ -169,19 +195,21 @@ def _fill_arcs(
     arcs: Int64Array,
     arc_scores: FloatArray,
     arc_states: Int32Array,
-    shift: int,
     words: Int32Array,
     contexts: Int32Array,
     states: Int32Array,
     scores: FloatArray,
+    signatures: Int64Array,
     first: int,
 ) -> None:
-    last = (len(arcs) >> 1) - 1
+    slots = np.uint64(len(arcs) // 2)
     for row in range(len(words)):
-        key = np.int64(states[contexts[first + row]]) << 32 | np.int64(words[row])
-        slot = np.int64((np.uint64(key) * _MULTIPLIER) >> shift)
+        state = np.int64(states[contexts[first + row]])
+        signatures[2 * state] |= np.int64(_ONE << _bit(words[row]))
+        key = state << 32 | np.int64(words[row])
+        slot = np.int64(_home(key, slots))
         while arcs[2 * slot] >= 0:
-            slot = (slot + 1) & last
+            slot = slot + 1 if slot + 1 < len(arcs) // 2 else 0
         arcs[2 * slot] = key
         arc_scores[4 * slot + 2] = scores[row]
         arc_states[4 * slot + 3] = states[first + row]
@@ -199,15 +227,6 @@ class NgramError(ValueError):
         self.order = order
         self.row = row
         super().__init__(message)
-
-
-def _paired(first: FloatArray, second: Int32Array) -> tuple[FloatArray, Int32Array]:
-    """One array in which the two alternate, seen as either type."""
-    both = np.empty(2 * len(first), np.float32)
-    both[::2] = first
-    whole = both.view(np.int32)
-    whole[1::2] = second
-    return both, whole
 
 
 def build_automaton(tables: Sequence[NgramTable]) -> Automaton:
@@ -243,20 +262,26 @@ def build_automaton(tables: Sequence[NgramTable]) -> Automaton:
     matters[0] = True
     states = np.empty(firsts[-1], np.int32)
     _number_states(matters, suffixes, states)
+    real = np.flatnonzero(matters)
+    signatures = np.zeros(2 * len(real), np.int64)
+    signatures.view(np.float32)[2::4] = backoffs[real]
+    signatures.view(np.int32)[3::4] = states[suffixes[real]]
+    words = np.empty(2 * len(tables[0]), np.float32)
+    words[::2] = tables[0].log_probabilities
+    words.view(np.int32)[1::2] = states[1 : firsts[1]]
 
-    arcs = np.full(2 * capacity, _FREE, np.int64)
+    slots = int(sum(sizes[1:]) / _LOAD) + 1
+    arcs = np.full(2 * slots, _FREE, np.int64)
     arc_scores, arc_states = arcs.view(np.float32), arcs.view(np.int32)
-    shift = np.uint64(64 - (capacity.bit_length() - 1))
-    for order, table in enumerate(tables[1:], 2):
+    for first, table in zip(firsts[1:], tables[1:], strict=False):
         last_words = np.ascontiguousarray(table.words[:, -1])
         scores = np.ascontiguousarray(table.log_probabilities, np.float32)
-        _fill_arcs(arcs, arc_scores, arc_states, shift, last_words, contexts, states, scores, firsts[order - 1])
-    real = np.flatnonzero(matters)
+        _fill_arcs(arcs, arc_scores, arc_states, last_words, contexts, states, scores, signatures, first)
     return Automaton(
         arcs, arc_scores, arc_states,
-        *_paired(tables[0].log_probabilities, states[1 : firsts[1]]),
-        *_paired(backoffs[real], states[suffixes[real]]),
-        shift,
+        words, words.view(np.int32),
+        signatures, signatures.view(np.float32), signatures.view(np.int32),
+        np.uint64(slots),
     )  # fmt: skip
 
 
@@ -315,7 +340,7 @@ class LanguageModel:
         words = np.ascontiguousarray(words, np.int32)
         if len(words) and not 0 <= words.min() <= words.max() < len(self.words):
             raise ValueError(f"a word id is outside 0..{len(self.words) - 1}")
-        if not 0 <= state < len(self.automaton.backoffs) // 2:
+        if not 0 <= state < len(self.automaton.signatures) // 2:
             raise ValueError(f"there is no state {state}")
         scores = np.empty(len(words), np.float32)
         return scores, int(_score_words(self.automaton, state, words, scores))
