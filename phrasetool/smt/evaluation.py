@@ -1,0 +1,193 @@
+"""Scores of translations, their confidence, and whether two systems differ, all by sacrebleu."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+METRICS = ("bleu", "chrf", "ter")
+TOKENIZERS = ("none", "13a", "intl", "char", "zh")
+# sacrebleu's names of them, and how many samples it draws.
+TESTS = {"bootstrap": "bs", "approximate-randomization": "ar"}
+DEFAULT_SAMPLES = {"bootstrap": 1000, "approximate-randomization": 10_000}
+# What sacrebleu itself uses, so that figures agree with those of its command line.
+DEFAULT_SEED = 12345
+
+_SEED_VARIABLE = "SACREBLEU_SEED"
+_ESCAPE = re.compile(r"&(?:apos|quot|amp|lt|gt|#124|#91|#93|bar|bra|ket);")
+_PUNCTUATION = frozenset(".,;:?!。，")
+
+
+@dataclass(frozen=True)
+class SystemScore:
+    """The score of one system by one metric.
+
+    Attributes:
+        score: of the corpus, in points of the metric (0 to 100, TER may be more).
+        mean, interval: mean and half the width of the 95 % interval over bootstrap samples.
+        difference: score minus that of the baseline; None for the baseline.
+        p_value: how likely a difference that large is if the two systems are equally good; None for the baseline, 1 if
+            there is no difference (sacrebleu gives the smallest value there is, as if nothing were significant).
+    """
+
+    score: float
+    mean: float
+    interval: float
+    difference: float | None = None
+    p_value: float | None = None
+
+
+@dataclass(frozen=True)
+class MetricReport:
+    """All systems by one metric.
+
+    Attributes:
+        name: sacrebleu's name of the metric, such as `chrF2`.
+        higher_is_better: False for error rates.
+        signature: sacrebleu's, which tells how to get the same figures again.
+        systems: scores in the order of the hypotheses.
+    """
+
+    name: str
+    higher_is_better: bool
+    signature: str
+    systems: list[SystemScore]
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """What some text looks like.
+
+    Attributes:
+        tokenised: punctuation stands alone.
+        lower_cased: there are letters, and no capital one.
+        escaped: there are Moses' escapes, such as `&apos;`.
+    """
+
+    tokenised: bool
+    lower_cased: bool
+    escaped: bool
+
+
+def text_form(lines: Sequence[str]) -> TextForm:
+    """Guess from the first 1,000 lines how text was prepared."""
+    text = " ".join(lines[:1000])
+    tokens = text.split()
+    loose = sum(token in _PUNCTUATION for token in tokens)
+    tight = sum(len(token) > 1 and token[-1] in _PUNCTUATION and token[-2].isalnum() for token in tokens)
+    # Tokenised text still has tight points: those of abbreviations.
+    return TextForm(loose > tight, text == text.lower() != text.upper(), bool(_ESCAPE.search(text)))
+
+
+def evaluate(
+    hypotheses: Sequence[Sequence[str]],
+    references: Sequence[Sequence[str]],
+    *,
+    metrics: Sequence[str] = METRICS,
+    tokenize: str = "none",
+    test: str = "bootstrap",
+    samples: int | None = None,
+    seed: int = DEFAULT_SEED,
+) -> list[MetricReport]:
+    """Score systems and compare each with the first one.
+
+    Args:
+        hypotheses: translations of each system, lines without line ends, all of the same number.
+        references: one or more reference translations, of that number of lines each.
+        metrics: of `METRICS`.
+        tokenize: sacrebleu's tokenizer for BLEU; `none` takes words as spaces separate them.
+        test: paired test, one of `TESTS`: bootstrap resampling (Koehn, EMNLP 2004) or approximate randomisation
+            (Riezler and Maxwell, 2005).
+        samples: bootstrap samples or random swaps; `DEFAULT_SAMPLES` if None.  Intervals are always by bootstrap.
+        seed: of both, at least 1.
+
+    Raises:
+        ValueError: no lines, numbers of lines that differ, an unknown name, or a seed below 1.
+    """
+    sizes = {len(lines) for lines in (*hypotheses, *references)}
+    if not hypotheses or not references or len(sizes) != 1 or sizes == {0}:
+        raise ValueError(f"expected one number of lines, at least 1, got {sorted(sizes)}")
+    if seed < 1:
+        raise ValueError("the seed must be at least 1")
+    scorers = {name: _scorer(name, tokenize) for name in metrics}
+    samples = samples or DEFAULT_SAMPLES[test]
+    with _sacrebleu_seed(seed):
+        if len(hypotheses) == 1:
+            return [_one_system(scorer, hypotheses[0], references, samples) for scorer in scorers.values()]
+        return _compare(scorers, hypotheses, references, TESTS[test], samples)
+
+
+def _scorer(name: str, tokenize: str) -> Any:
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
+
+    if name == "bleu":
+        # `force`: no warning about tokenised text; the report has one of its own.
+        return BLEU(tokenize=tokenize, force=True)
+    if name == "chrf":
+        return CHRF()
+    if name == "ter":
+        return TER()
+    raise ValueError(f"{name!r} is not one of {', '.join(METRICS)}")
+
+
+def _one_system(
+    scorer: Any, hypothesis: Sequence[str], references: Sequence[Sequence[str]], samples: int
+) -> MetricReport:
+    from sacrebleu.metrics.ter import TER
+
+    score = scorer.corpus_score(hypothesis, references, n_bootstrap=samples)
+    system = SystemScore(float(score.score), float(score._mean), float(score._ci))
+    return MetricReport(score.name, not isinstance(scorer, TER), str(scorer.get_signature()), [system])
+
+
+def _compare(
+    scorers: Mapping[str, Any],
+    hypotheses: Sequence[Sequence[str]],
+    references: Sequence[Sequence[str]],
+    test: str,
+    samples: int,
+) -> list[MetricReport]:
+    from sacrebleu.metrics.ter import TER
+    from sacrebleu.significance import PairedTest
+
+    named = [(str(i), lines) for i, lines in enumerate(hypotheses)]
+    # 0: intervals from sacrebleu's usual 1,000 bootstrap samples; the bootstrap test has its own.
+    intervals = 0 if test == "ar" else -1
+    paired = PairedTest(named, scorers, references, test_type=test, n_samples=samples, n_ar_confidence=intervals)
+    signatures, scores = paired()
+    reports = []
+    for name, signature in signatures.items():
+        results: list[Any] = scores[name]
+        first = results[0].score
+        systems = [
+            SystemScore(
+                float(result.score),
+                float(result.mean),
+                float(result.ci),
+                float(result.score - first) if i else None,
+                (float(result.p_value) if result.score != first else 1.0) if i else None,
+            )
+            for i, result in enumerate(results)
+        ]
+        reports.append(MetricReport(name, not isinstance(paired.metrics[name], TER), str(signature), systems))
+    return reports
+
+
+@contextlib.contextmanager
+def _sacrebleu_seed(seed: int) -> Iterator[None]:
+    """The one way to tell sacrebleu the seed is the environment."""
+    before = os.environ.get(_SEED_VARIABLE)
+    os.environ[_SEED_VARIABLE] = str(seed)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SEED_VARIABLE]
+        else:
+            os.environ[_SEED_VARIABLE] = before

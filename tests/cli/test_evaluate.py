@@ -1,0 +1,161 @@
+import json
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from phrasetool_cli.evaluate import command
+from tests.commands import write
+
+TRUTH = "a man , a dog and the cat &apos;s ball .\ntwo women ride a blue bike .\nthe dog runs on the grass .\n" * 4
+WORSE = TRUTH.replace("dog", "cat").replace("women", "men").replace("blue bike", "bike")
+BETTER = TRUTH.replace("women", "men")
+CASES = [("2016_flickr", 41.79), ("2017_flickr", 37.38), ("2017_mscoco", 28.22), ("2018_flickr", 33.89)]
+
+
+@pytest.fixture
+def texts(tmp_path):
+    contents = {"truth.en": TRUTH, "better.en": BETTER, "worse.en.gz": WORSE}
+    return {name: str(write(tmp_path / name, text.encode())) for name, text in contents.items()}
+
+
+def run(*arguments, **options):
+    return CliRunner().invoke(command, [str(argument) for argument in arguments], **options)
+
+
+def test_a_table_to_be_read(texts):
+    done = run(texts["better.en"], texts["worse.en.gz"], "-r", texts["truth.en"], "--samples", 100)
+    assert done.exit_code == 0
+    lines = done.output.splitlines()
+    assert lines[0] == f"12 lines, 1 reference ({texts['truth.en']})"
+    assert "as it is (--tokenize none)" in lines[1]
+    assert "looks tokenised, lower-cased and escaped for Moses" in lines[2]
+    titles = [line.split() for line in lines if "is better" in line]
+    assert [title[:2] for title in titles] == [["BLEU,", "more"], ["chrF2,", "more"], ["TER,", "less"]]
+    assert all(title[4:] == ["score", "95", "%", "difference", "p"] for title in titles)
+    rows = [line for line in lines if "worse.en.gz" in line]
+    assert len(rows) == 3
+    for row in rows:
+        assert re.fullmatch(r"  worse\.en\.gz +\d+\.\d\d +±\d+\.\d\d +[+-]\d+\.\d\d +0\.\d{4} \*", row)
+    assert len([line for line in lines if "better.en (baseline)" in line]) == 3
+    assert len([line for line in lines if line.startswith("  nrefs:1|bs:100|seed:12345|")]) == 3
+    assert lines[-1] == "* p < 0.05"
+    assert max(map(len, lines)) <= 130
+
+
+def test_one_system_has_no_comparison(texts):
+    done = run(texts["better.en"], "--reference", texts["truth.en"], "--metrics", "BLEU,bleu", "--samples", 20)
+    assert done.exit_code == 0
+    assert "baseline" not in done.output
+    assert "difference" not in done.output
+    assert done.output.count("is better") == 1
+
+
+def test_json(texts):
+    done = run(
+        texts["better.en"], texts["worse.en.gz"], "-r", texts["truth.en"], "-r", texts["truth.en"],
+        "--metrics", "ter,bleu", "--paired", "approximate-randomization", "--samples", 200, "--seed", 3, "--json",
+    )  # fmt: skip
+    found = json.loads(done.output)
+    assert found["schema_version"] == 1
+    assert found["lines"] == 12
+    assert len(found["references"]) == 2
+    assert [metric["name"] for metric in found["metrics"]] == ["TER", "BLEU"]
+    assert [metric["higher_is_better"] for metric in found["metrics"]] == [False, True]
+    for metric in found["metrics"]:
+        assert re.search(r"nrefs:2\|bs:1000\|ar:200\|seed:3\|", metric["signature"])
+        first, second = metric["systems"]
+        assert (first["file"], second["file"]) == (texts["better.en"], texts["worse.en.gz"])
+        assert first["p_value"] is None
+        assert second["difference"] == second["score"] - first["score"]
+        assert second["p_value"] < 0.05
+
+
+def test_files_of_one_name_are_told_apart(texts, tmp_path):
+    (tmp_path / "other").mkdir()
+    other = write(tmp_path / "other" / "better.en", WORSE.encode())
+    done = run(texts["better.en"], other, "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20)
+    assert str(other) in done.output
+
+
+def test_what_does_not_go_together_is_said(texts, tmp_path):
+    plain = write(tmp_path / "plain.en", b"A man, a dog.\nTwo women.\nThe dog runs.\n" * 4)
+    done = run(plain, "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20)
+    assert f"Warning: {texts['truth.en']} looks tokenised, {plain} does not." in done.output
+    assert f"Warning: {texts['truth.en']} looks lower-cased, {plain} does not." in done.output
+    twice = run(texts["better.en"], "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20, "--tokenize", "13a")
+    assert "(--tokenize 13a)" in twice.output
+    assert "tokenised twice" in twice.output
+    none = run(plain, "-r", plain, "--metrics", "bleu", "--samples", 20)
+    assert "looks" not in none.output
+
+
+def test_bytes_that_are_not_utf8_and_line_ends(texts, tmp_path):
+    latin = write(tmp_path / "latin.en", TRUTH.replace("bike", "caf\xe9").replace("\n", "\r\n").encode("latin-1"))
+    same = write(tmp_path / "same.en", TRUTH.replace("bike", "caf\xe9").removesuffix("\n").encode("latin-1"))
+    done = run(latin, "-r", same, "--metrics", "bleu", "--samples", 20)
+    assert done.exit_code == 0
+    assert "100.00" in done.output
+    assert f"Warning: {latin} is not UTF-8" in done.output
+
+
+def test_characters_that_look_like_line_ends_are_none(tmp_path):
+    odd = write(tmp_path / "odd.en", "a b c\u2028d e\x0bf\x85g\nh i j k\n".encode())
+    done = run(odd, "-r", odd, "--metrics", "bleu", "--samples", 20)
+    assert done.output.startswith("2 lines")
+
+
+def test_standard_input(texts):
+    done = run("-", "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20, input=TRUTH)
+    assert "100.00" in done.output
+    assert run("-", "-r", "-", input=TRUTH).exit_code == 2
+
+
+def fails(*arguments):
+    """The message of the error a user would see."""
+    done = run(*arguments)
+    assert done.exit_code == 1
+    return str(done.exception)
+
+
+def test_different_numbers_of_lines_are_named(texts, tmp_path):
+    short = write(tmp_path / "short.en", TRUTH.partition("\n")[0].encode())
+    message = f"has 1 lines, but the reference {texts['truth.en']} has 12"
+    assert fails(short, "-r", texts["truth.en"]) == f"{short}: {message}"
+    assert fails(texts["better.en"], short, "-r", texts["truth.en"]) == f"{short}: {message}"
+    expected = f"{texts['better.en']}: has 12 lines, but the reference {short} has 1"
+    assert fails(texts["better.en"], "-r", texts["truth.en"], "-r", short) == expected
+
+
+def test_files_that_cannot_be_read(texts, tmp_path):
+    empty = write(tmp_path / "empty.en", b"")
+    assert fails(empty, "-r", texts["truth.en"]) == f"{empty}: the file has no lines"
+    missing = tmp_path / "missing.en"
+    assert fails(texts["better.en"], "-r", missing) == f"{missing}: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--metrics", "meteor"],
+        ["--metrics", ""],
+        ["--seed", 0],
+        ["--samples", 0],
+        ["--tokenize", "moses"],
+        ["--paired", "t"],
+    ],
+)
+def test_bad_usage(texts, options):
+    assert run(texts["better.en"], "-r", texts["truth.en"], *options).exit_code == 2
+
+
+def test_a_reference_is_needed(texts):
+    assert run(texts["better.en"]).exit_code == 2
+
+
+@pytest.mark.requires_reference
+@pytest.mark.parametrize(("name", "bleu"), CASES)
+def test_the_reference_run(reference, name, bleu):
+    hypothesis, truth = reference / f"test_{name}.moses.en", reference.parent / f"test_{name}.en"
+    done = run(hypothesis, "-r", truth, "--metrics", "bleu", "--samples", 20, "--json")
+    assert round(json.loads(done.output)["metrics"][0]["systems"][0]["score"], 2) == bleu
