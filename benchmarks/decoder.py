@@ -1,0 +1,208 @@
+"""The decoder against a real Moses run: model, search, speed, forced decoding.
+
+* model: every derivation of the reference n-best list scored again, feature by feature;
+* search: with the same table, weights, stack size and limits, is our best translation's model score at least Moses'?
+  Where the words are the same it is; where they differ, Moses' words are forced-decoded to get the best score they can
+  have;
+* BLEU of the four test sets, plain stacks and cube pruning;
+* CPU seconds a sentence, as a ratio to `zcat phrase-table.gz | gzip -6` in the same run (the reference's README gives
+  both for Moses);
+* forced decoding of the training set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import resource
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import sacrebleu
+from measuring import reference, report, run
+
+from moses_compat.decoder_tables import InputPhrases
+from moses_compat.decoding import MosesModel
+from moses_compat.n_best import read_n_best
+from phrasetool.phrases import Phrases
+from phrasetool.smt.decoder.forced import REASONS, ForcedDecoder, ForcedOptions, count_pairs
+from phrasetool.smt.decoder.translator import Translator
+from phrasetool.smt.symbols import Symbols
+
+TESTS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr")
+MOSES_MS = {"stack": 75.0, "cube": 17.0}
+MOSES_GZIP = 4.5
+MOSES_REACHED = 26272
+TOLERANCE = 1e-3
+
+
+def rescored(translator: Translator, sentences: Phrases, path: Path) -> dict[str, float]:
+    """The largest differences over an n-best list."""
+    table, features = translator.table, translator.features
+    worst: dict[str, float] = {}
+    count = missing = 0
+    for candidate in read_n_best(str(path)):
+        sentence = sentences[candidate.sentence]
+        steps = []
+        for first, last, target_first, target_last in candidate.spans:
+            wanted = [table.target_symbols.id(w) for w in candidate.words[target_first : target_last + 1]]
+            span = table.source_symbols.join(sentence[first : last + 1])
+            entry = find_entry(table, span, wanted)
+            steps.append((entry, first, last))
+        count += 1
+        if any(entry < 0 for entry, _, _ in steps):
+            missing += 1
+            continue
+        values = translator.score_steps(np.array([0, len(steps)]), np.array(steps, np.int32).T)[0]
+        copies = sum(bool(table.copies[entry]) for entry, _, _ in steps)
+        for feature, part in features.slices.items():
+            named = candidate.features[features.name(feature)]
+            worst[feature] = max(worst.get(feature, 0.0), float(np.abs(values[part] - named).max()))
+        total = float(values @ translator.weights) - 100 * copies
+        worst["total"] = max(worst.get("total", 0.0), abs(total - candidate.total))
+    return {"derivations": count, "not found in the table": missing, **{k: float(f"{v:.2e}") for k, v in worst.items()}}
+
+
+_SOURCES: dict[bytes, dict[tuple[int, ...], int]] = {}
+
+
+def find_entry(table, span: bytes, target: list[int]) -> int:
+    """The entry with this source text and these target words, or -1."""
+    if not _SOURCES:
+        for source in range(len(table.first) - 1):
+            first, last = table.index.offsets[source : source + 2]
+            _SOURCES[table.source_symbols.join(table.index.words[first:last])] = {
+                tuple(table.targets[e].tolist()): e for e in range(table.first[source], table.first[source + 1])
+            }
+    return _SOURCES.get(span, {}).get(tuple(target), -1)
+
+
+def search(data: Path, folder: Path, model: MosesModel) -> dict:
+    """All four test sets in both ways."""
+    found: dict = {}
+    cpu = {"stack": [0.0, 0], "cube": [0.0, 0]}
+    at_least = sentences = same = 0
+    for test in TESTS:
+        translator, text = model.load((data / f"{test}.de").read_bytes(), threads=2)
+        references = (data / f"{test}.en").read_text().splitlines()
+        moses = (folder / f"{test}.moses.en").read_text().splitlines()
+        moses = [line.strip() for line in moses]
+        if test == "test_2016_flickr":
+            _SOURCES.clear()
+            found["model"] = rescored(translator, text.sentences, folder / f"{test}.first300.nbest50.gz")
+        figures = {"moses": bleu(moses, references)}
+        for algorithm, options in (
+            ("stack", model.search),
+            ("cube", replace(model.search, algorithm="cube", stack_size=400, pop_limit=400)),
+        ):
+            translator.translate(text.sentences[0], options)
+            start = time.process_time()
+            results = list(translator.translate_all(text.sentences, options))
+            cpu[algorithm][0] += time.process_time() - start
+            cpu[algorithm][1] += len(results)
+            lines = [translator.text(result).decode() for result in results]
+            figures[algorithm] = bleu(lines, references)
+            if algorithm == "stack":
+                forced = [i for i, line in enumerate(lines) if line != moses[i]]
+                same += len(lines) - len(forced)
+                sentences += len(lines)
+                at_least += len(lines) - len(forced)
+                at_least += sum(
+                    float(results[i].steps.scores[0]) >= best_score(translator, text.sentences[i], moses[i]) - TOLERANCE
+                    for i in forced
+                )
+        found[test] = figures
+    found["search"] = {
+        "sentences": sentences,
+        "same words as Moses": same,
+        "model score at least that of Moses' words": at_least,
+        "share": round(at_least / sentences, 5),
+    }
+    seconds = gzip_seconds(folder / "phrase-table.gz")
+    found["gzip CPU seconds"] = round(seconds, 3)
+    for algorithm, (total, count) in cpu.items():
+        per_sentence = total / count
+        found[f"{algorithm}: CPU ms a sentence"] = round(1000 * per_sentence, 2)
+        relative = (per_sentence / seconds) / (MOSES_MS[algorithm] / 1000 / MOSES_GZIP)
+        found[f"{algorithm}: ratio to Moses, by gzip"] = round(relative, 3)
+    ratio = (cpu["cube"][0] / cpu["cube"][1] / seconds) / (MOSES_MS["stack"] / 1000 / MOSES_GZIP)
+    found["cube: ratio to Moses' stacks, by gzip"] = round(ratio, 3)
+    return found
+
+
+def gzip_seconds(table: Path) -> float:
+    """CPU seconds of `zcat | gzip -6`."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    run(f"zcat {table} | gzip -6 > /dev/null")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def best_score(translator: Translator, sentence: np.ndarray, words: str) -> float:
+    """The best model score any derivation of these words has."""
+    model = translator.language_model
+    decoder = _DECODERS.get(id(translator))
+    if decoder is None:
+        _DECODERS.clear()
+        decoder = _DECODERS[id(translator)] = ForcedDecoder(
+            translator.table, translator.features, translator.weights, ForcedOptions(stack_size=2000)
+        )
+    tokens = words.encode().split()
+    ids = np.array([translator.table.target_symbols.id(t) for t in tokens], np.int32)
+    derivation = decoder.decode(sentence, ids)
+    weight = translator.weights[translator.features.slices["LM"]][0]
+    return derivation.score + weight * model.score_sentence(tokens) * np.log(10)
+
+
+_DECODERS: dict[int, ForcedDecoder] = {}
+
+
+def bleu(lines: list[str], references: list[str]) -> float:
+    return round(sacrebleu.corpus_bleu(lines, [references], tokenize="none", force=True).score, 2)
+
+
+def forced(data: Path, model: MosesModel) -> dict:
+    """The training set decoded to its own references on two threads."""
+    start, wall = time.process_time(), time.perf_counter()
+    text = InputPhrases.of(gzip.decompress((data / "train.de.gz").read_bytes()))
+    symbols = Symbols()
+    target = gzip.decompress((data / "train.en.gz").read_bytes())
+    table = model.load_table(text, symbols, threads=2)
+    references = symbols.read_lines(target, add=False)
+    loaded = time.process_time() - start
+    decoder = ForcedDecoder(table, model.features, model.weights, ForcedOptions())
+    decoder.decode(text.sentences[0], references[0])
+    start, wall = time.process_time(), time.perf_counter()
+    derivations = list(decoder.decode_all(text.sentences, references, threads=2))
+    uses = count_pairs(derivations, table)
+    outcomes = np.bincount([d.outcome for d in derivations], minlength=len(REASONS))
+    return {
+        "loading CPU seconds": round(loaded, 2),
+        "CPU seconds": round(time.process_time() - start, 2),
+        "wall seconds": round(time.perf_counter() - wall, 2),
+        "sentences": len(derivations),
+        "outcomes": {reason: int(n) for reason, n in zip(REASONS, outcomes, strict=True) if n},
+        "reached by Moses": MOSES_REACHED,
+        "distinct pairs": int((uses > 0).sum()),
+        "uses": int(uses.sum()),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=["search", "forced"])
+    options = parser.parse_args()
+    folder = reference()
+    model = MosesModel.read(str(folder / "moses.ini"))
+    figures: dict = {}
+    if options.only != "forced":
+        figures |= search(folder.parent, folder, model)
+    if options.only != "search":
+        figures["forced decoding"] = forced(folder.parent, model)
+    report("decoder", figures)
+
+
+if __name__ == "__main__":
+    main()
