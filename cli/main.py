@@ -22,8 +22,14 @@ COMMANDS = {
     "prune": ("phrasetool_cli.prune", "Remove the entries of a phrase table that are no translations."),
     "annotate": ("phrasetool_cli.annotate", "Add similarity columns to a phrase table."),
     "inspect": ("phrasetool_cli.inspect", "Say what a table or a model is."),
+    "align": ("phrasetool_cli.align", "Align the words of a bitext."),
+    "extract": ("phrasetool_cli.extract", "Make a phrase table from an aligned bitext."),
+    "lm": ("phrasetool_cli.lm", "Estimate a language model."),
+    "moses-ini": ("phrasetool_cli.moses_ini", "Write a moses.ini, or change the table of one."),
+    "tune": ("phrasetool_cli.tune", "Tune the weights of a model on a development set."),
     "decode": ("phrasetool_cli.decode", "Translate text with a phrase-based model."),
     "force-decode": ("phrasetool_cli.force_decode", "Find the phrase pairs that translate a bitext."),
+    "evaluate": ("phrasetool_cli.evaluate", "Score translations: BLEU, chrF, TER, and whether they differ."),
     "neighbours": ("phrasetool_cli.neighbours", "Show the phrases nearest to a phrase."),
 }
 

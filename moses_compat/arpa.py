@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from moses_compat.fields import CR, LF, is_blank
 from moses_compat.score_field import OK, check_number, read_number
-from moses_compat.streams import Input
+from moses_compat.streams import Input, Output, compress
 from phrasetool.errors import DataError
 from phrasetool.jit import exact_kernel
 from phrasetool.phrases import ByteArray, FloatArray, Int32Array, Int64Array
@@ -31,6 +31,15 @@ from phrasetool.smt.language_model.ngrams import (
 )
 from phrasetool.smt.symbols import Symbols
 
+_POINT = np.uint8(ord("."))
+_MINUS = np.uint8(ord("-"))
+_ZERO = np.uint8(ord("0"))
+_TAB = np.uint8(9)
+_BACKSLASH = np.uint8(92)
+# The longest number: a sign, three digits, a point, nine decimals.
+_DECIMALS = 9
+_WIDTH = 5 + _DECIMALS
+_BLOCK_ROWS = 1 << 17
 _KENLM_BINARY = b"mmap lm http"
 _COUNT = re.compile(rb"ngram[ \t]+(\d+)[ \t]*=[ \t]*(\d+)")
 
@@ -77,7 +86,7 @@ def _scan_section(
         i = line
         while i < end and is_blank(text[i]):
             i += 1
-        if i == end or text[i] == 92:
+        if i == end or text[i] == _BACKSLASH:
             break
         begin = i
         while i < end and not is_blank(text[i]):
@@ -302,3 +311,114 @@ def load_language_model(path: str, vocabulary: Collection[bytes] | None = None) 
         raise reader.fault(str(error), int(sections[error.order - 1].starts[error.row])) from error
     except ValueError as error:
         raise DataError(reader.name, str(error)) from error
+
+
+def read_order(source: Input) -> int:
+    """The order of the model in an ARPA file.
+
+    Raises:
+        DataError: the file is not ARPA text.
+    """
+    return len(_Reader(source).counts())
+
+
+@exact_kernel
+def _write_number(out: ByteArray, place: int, value: float) -> int:
+    """Write a float32, |value| < 1000, with as many decimals as it takes to read it back, at most _DECIMALS."""
+    if value < 0:
+        out[place] = _MINUS
+        place += 1
+    size = abs(np.float64(value))
+    decimals = 0
+    power = 1.0
+    digits = np.int64(size + 0.5)
+    while decimals < _DECIMALS and np.float32(digits / power) != np.float32(size):
+        decimals += 1
+        power *= 10.0
+        digits = np.int64(size * power + 0.5)
+    width = 1
+    rest = digits // 10
+    while rest > 0 or width <= decimals:
+        rest //= 10
+        width += 1
+    end = place + width + (decimals > 0)
+    i = end
+    for k in range(width):
+        if k == decimals and decimals > 0:
+            i -= 1
+            out[i] = _POINT
+        i -= 1
+        out[i] = _ZERO + np.uint8(digits % 10)
+        digits //= 10
+    return end
+
+
+@exact_kernel
+def _write_ngrams(
+    words: Int32Array,
+    scores: FloatArray,
+    backoffs: FloatArray,
+    with_backoffs: bool,
+    text: ByteArray,
+    offsets: Int64Array,
+    out: ByteArray,
+) -> int:
+    place = 0
+    for row in range(len(words)):
+        place = _write_number(out, place, scores[row])
+        for k in range(words.shape[1]):
+            out[place] = SPACE if k else _TAB
+            place += 1
+            for i in range(offsets[words[row, k]], offsets[words[row, k] + 1]):
+                out[place] = text[i]
+                place += 1
+        if with_backoffs:
+            out[place] = _TAB
+            place = _write_number(out, place + 1, backoffs[row])
+        out[place] = LF
+        place += 1
+    return place
+
+
+def _ngram_lines(table: NgramTable, with_backoffs: bool, text: ByteArray, offsets: Int64Array) -> bytes:
+    words = np.ascontiguousarray(table.words, np.int32)
+    size = int(np.diff(offsets)[words].sum()) + len(table) * (words.shape[1] + 2 * _WIDTH + 2)
+    out = np.empty(size, np.uint8)
+    scores = np.ascontiguousarray(table.log_probabilities, np.float32)
+    backoffs = np.ascontiguousarray(table.backoffs, np.float32)
+    return out[: _write_ngrams(words, scores, backoffs, with_backoffs, text, offsets, out)].tobytes()
+
+
+def _flat(words: Sequence[bytes]) -> tuple[ByteArray, Int64Array]:
+    offsets = np.zeros(len(words) + 1, np.int64)
+    np.cumsum([len(word) for word in words], out=offsets[1:])
+    return np.frombuffer(b"".join(words), np.uint8), offsets
+
+
+def write_arpa(model: BackoffModel, output: Output) -> None:
+    """Write a model as ARPA text, compressed if the output's name says so.
+
+    Numbers have the decimals it takes to read the same float32 again, at most nine.
+
+    Raises:
+        ValueError: a number is not finite or is 1000 or more in size.
+        PhraseToolError: see `Output.write`.
+    """
+
+    def write(data: bytes) -> None:
+        output.write(compress(data) if output.gzip else data)
+
+    for table in model.tables:
+        for values in (table.log_probabilities, table.backoffs):
+            if not (np.abs(values) < 1000).all():
+                raise ValueError("a log10 probability or back-off is not finite or is 1000 or more in size")
+    counts = "".join(f"ngram {n}={len(table)}\n" for n, table in enumerate(model.tables, 1))
+    write(f"\\data\\\n{counts}".encode())
+    text, offsets = _flat(model.words)
+    for n, table in enumerate(model.tables, 1):
+        write(f"\n\\{n}-grams:\n".encode())
+        for first in range(0, len(table), _BLOCK_ROWS):
+            rows = slice(first, first + _BLOCK_ROWS)
+            block = NgramTable(table.words[rows], table.log_probabilities[rows], table.backoffs[rows])
+            write(_ngram_lines(block, n < model.order, text, offsets))
+    write(b"\n\\end\\\n")

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 from moses_compat.streams import Input
 from phrasetool.errors import DataError
+from phrasetool.smt.decoder.features import FeatureSet
+from phrasetool.smt.decoder.orientation import ReorderingModel
 
 _SECTION = re.compile(r"\[\s*([^\]]*?)\s*\]\s*$")
 
@@ -96,6 +98,84 @@ class MosesIni:
             else:
                 lines += ["", "[weight]", *missing]
         return "".join(f"{line}\n" for line in [*(f"# {c}" for c in comment.splitlines()), *lines])
+
+
+    def with_table(self, path: str, columns: int, weight: float = 0.0) -> str:
+        """The text of the ini for another phrase table; every other line stays as it is.
+
+        New columns are expected behind the old ones.  A weight of 0 for them leaves every model score as it was.
+
+        Args:
+            path: the table.
+            columns: its scores per entry.
+            weight: of each new column.
+
+        Raises:
+            DataError: the ini has not exactly one PhraseDictionaryMemory, or its columns are more than the table's.
+        """
+        tables = [line for line in self.features if line.kind == "PhraseDictionaryMemory"]
+        if len(tables) != 1:
+            raise self.error(f"expected one PhraseDictionaryMemory, found {len(tables)}")
+        table = tables[0]
+        before = int(table.arguments.get("num-features", "0"))
+        if columns < before:
+            raise self.error(f"{table.name} has {before} columns, but {path} only {columns}", table.line)
+        changed = {"num-features": str(columns), "path": path}
+        if "tuneable-components" in table.arguments:
+            flags = table.arguments["tuneable-components"].split(",") + ["true"] * (columns - before)
+            changed["tuneable-components"] = ",".join(flags)
+        lines = list(self.lines)
+        lines[table.line - 1] = _with_arguments(lines[table.line - 1], changed)
+        edited = MosesIni(self.path, lines, self.sections, self.features, self.weights, self._weight_lines)
+        old = self.weights.get(table.name, [])
+        if columns == before:
+            return edited.with_weights({})
+        return edited.with_weights({table.name: [*old, *[weight] * (columns - len(old))]})
+
+
+def _with_arguments(line: str, changed: Mapping[str, str]) -> str:
+    """A feature line with some of its `key=value` words changed, spaces and comment as they were."""
+    text, hash_, comment = line.partition("#")
+    for key, value in changed.items():
+        text, count = re.subn(rf"(?<=\s){re.escape(key)}=\S*", lambda _, k=key, v=value: f"{k}={v}", text)
+        if not count:
+            text = f"{text.rstrip()} {key}={value}{' ' if hash_ else ''}"
+    return text + hash_ + comment
+
+
+def new_moses_ini(
+    table: str, columns: int, language_model: str, order: int, reordering: str | None = None,
+    reordering_type: str = "wbe-msd-bidirectional-fe-allff", distortion_limit: int = 6,
+) -> str:  # fmt: skip
+    """The text of a moses.ini as train-model.perl writes it, with its default weights.
+
+    Args:
+        table: path of the phrase table.
+        columns: its scores per entry.
+        language_model: path of an ARPA file or kenlm binary.
+        order: its order.
+        reordering: path of a reordering table.
+        reordering_type: its type.
+        distortion_limit: words a jump may span.
+    """
+    features = FeatureSet(columns, ReorderingModel.parse(reordering_type) if reordering else None)
+    weights, slices = features.default_weights(), features.slices
+    factors = "input-factor=0 output-factor=0"
+    lines = [
+        "[input-factors]", "0", "", "[mapping]", "0 T 0", "", "[distortion-limit]", str(distortion_limit), "",
+        "[feature]", "UnknownWordPenalty", "WordPenalty", "PhrasePenalty",
+        f"PhraseDictionaryMemory name=TranslationModel0 num-features={columns} path={table} {factors}",
+    ]  # fmt: skip
+    if reordering and features.reordering:
+        size = features.reordering.weights
+        lines.append(
+            f"LexicalReordering name=LexicalReordering0 num-features={size} type={reordering_type} {factors} "
+            f"path={reordering}"
+        )
+    lines += ["Distortion", f"KENLM name=LM0 factor=0 path={language_model} order={order}", "", "[weight]"]
+    lines.append("UnknownWordPenalty0= 1")
+    lines += [f"{features.name(f)}= {' '.join(f'{w:g}' for w in weights[part])}" for f, part in slices.items()]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _bare(line: str) -> str:
