@@ -24,8 +24,10 @@ Example:
 @click.option("--reordering-type", default="wbe-msd-bidirectional-fe-allff", show_default=True, metavar="TYPE",
               help="What the reordering table holds.")  # fmt: skip
 @click.option("--distortion-limit", type=int, default=6, show_default=True, metavar="N", help="For a new ini.")
-@click.option("--weight", type=float, default=0.0, show_default=True, metavar="W",
-              help="Start weight of columns that INI's table did not have; 0 leaves every translation as it was.")  # fmt: skip
+@click.option(
+    "--weight", type=float, default=0.0, show_default=True, metavar="W",
+    help="Start weight of columns that INI's table did not have; 0 leaves every translation as it was.",
+)  # fmt: skip
 @click.option("-o", "--output", default="-", metavar="FILE", help="The ini to write.  [default: standard output]")
 def command(
     ini: str | None, table: str, language_model: str | None, reordering_table: str | None, reordering_type: str,

@@ -137,8 +137,10 @@ def _with_arguments(line: str, changed: Mapping[str, str]) -> str:
     """A feature line with some of its `key=value` words changed, spaces and comment as they were."""
     text, hash_, comment = line.partition("#")
     for key, value in changed.items():
-        text, count = re.subn(rf"(?<=\s){re.escape(key)}=\S*", lambda _, k=key, v=value: f"{k}={v}", text)
-        if not count:
+        found = re.search(rf"(?<=\s){re.escape(key)}=\S*", text)
+        if found:
+            text = f"{text[: found.start()]}{key}={value}{text[found.end() :]}"
+        else:
             text = f"{text.rstrip()} {key}={value}{' ' if hash_ else ''}"
     return text + hash_ + comment
 
