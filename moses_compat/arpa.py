@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.fields import CR, LF, is_blank
+from moses_compat.fields import CR, LF, SPACE, is_blank
 from moses_compat.score_field import OK, check_number, read_number
 from moses_compat.streams import Input, Output, compress
 from phrasetool.errors import DataError

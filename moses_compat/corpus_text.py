@@ -1,0 +1,70 @@
+"""A monolingual corpus in files: one sentence a line, words between spaces.  Lines may be empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from moses_compat.streams import Input, display_name
+from phrasetool.errors import DataError
+from phrasetool.phrases import Phrases
+from phrasetool.smt.symbols import Symbols
+
+_CHUNK = 1 << 24
+# lmplz takes these for spaces (lm/builder/corpus_count.cc).
+_BLANKS = bytes.maketrans(b"\r\0", b"  ")
+
+
+def _translated(text: bytes) -> bytes:
+    return text.translate(_BLANKS) if b"\r" in text or b"\0" in text else text
+
+
+def line_blocks(path: str) -> Iterator[bytes]:
+    """The text of a file in blocks of whole lines, each line with its line feed, blanks other than tabs as spaces.
+
+    Args:
+        path: the file, compressed or not; `-` for standard input.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    with Input(path) as file:
+        pending: list[bytes] = []
+        while chunk := file.read(_CHUNK):
+            cut = chunk.rfind(b"\n") + 1
+            if cut:
+                yield _translated(b"".join([*pending, chunk[:cut]]))
+                pending = []
+            pending.append(chunk[cut:])
+        if rest := b"".join(pending):
+            yield _translated(rest + b"\n")
+
+
+def read_corpus(paths: Sequence[str], symbols: Symbols, forbidden: Sequence[bytes] = ()) -> Phrases:
+    """Read the sentences of some files, one after another; new words are added to the symbols.
+
+    Args:
+        paths: files, compressed or not; `-` for standard input.
+        symbols: words as ids.
+        forbidden: words that may not occur.
+
+    Raises:
+        DataError: a file cannot be read, or a forbidden word occurs.
+    """
+    parts: list[Phrases] = []
+    ids = np.array([symbols.add(word) for word in forbidden], np.int32)
+    for path in paths:
+        lines = 0
+        for text in line_blocks(path):
+            sentences = symbols.read_lines(text)
+            if len(places := np.flatnonzero(np.isin(sentences.words, ids))):
+                line = int(np.searchsorted(sentences.offsets, places[0], "right"))
+                word = symbols.words[sentences.words[places[0]]].decode(errors="replace")
+                message = f"the word {word} is the language model's own and may not occur in a corpus"
+                raise DataError(display_name(path), message, lines + line)
+            parts.append(sentences)
+            lines += len(sentences)
+    offsets = np.zeros(sum(len(part) for part in parts) + 1, np.int64)
+    np.cumsum(np.concatenate([np.zeros(0, np.int64), *(part.lengths for part in parts)]), out=offsets[1:])
+    return Phrases(offsets, np.concatenate([np.zeros(0, np.int32), *(part.words for part in parts)]))

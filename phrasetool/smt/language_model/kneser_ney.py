@@ -1,0 +1,208 @@
+"""Interpolated modified Kneser-Ney smoothing (Chen & Goodman 1998, section 3), equal to lmplz of kenlm.
+
+With c the adjusted count of an n-gram hw (see `counts`), D(c) the discount of its order, h' the context h without its
+first word and sums over the n-grams that begin with h:
+
+    p(w | h) = (c(hw) - D(c(hw))) / sum c  +  g(h) p(w | h')
+    g(h) = (sum over n-grams that stay of D(c)  +  sum over pruned n-grams of c) / sum c
+
+and p(w) of order 0 is uniform over the vocabulary with `<unk>` and `</s>`, without `<s>`.  g(h) is the back-off of h.
+What lmplz does beyond the papers (Heafield et al. 2013, "Scalable modified Kneser-Ney language model estimation") is
+done here too: which n-grams are pruned depends on raw counts, `<unk>` gets its share of the uniform distribution only,
+and `<s>` has the probability 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.phrases import Phrases
+from phrasetool.smt.language_model.counts import (
+    BEGIN_ID,
+    MARKERS,
+    CorpusCounts,
+    NgramCounts,
+    count_ngrams,
+)
+from phrasetool.smt.language_model.ngrams import BackoffModel, NgramTable
+
+# Those of lmplz --discount_fallback.
+FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)
+# The log10 of a weight of zero, which no float has.
+_ZERO = -99.0
+
+
+@dataclass(frozen=True)
+class Discounts:
+    """What is taken off the counts of one order.
+
+    Attributes:
+        amounts: for the counts 1, 2, and 3 or more.
+        estimated: false if they are fallback discounts, because the corpus is too small or odd to estimate them.
+    """
+
+    amounts: tuple[float, float, float]
+    estimated: bool = True
+
+    @property
+    def by_count(self) -> npt.NDArray[np.float64]:
+        """float64, shape (4,): the discounts of the counts 0, 1, 2, and 3 or more."""
+        return np.array([0.0, *self.amounts])
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A language model, and how it came about.
+
+    Attributes:
+        model: the language model.
+        discounts: one per order.
+        counted: n-grams of each order before pruning.
+    """
+
+    model: BackoffModel
+    discounts: list[Discounts]
+    counted: list[int]
+
+
+def pruning_thresholds(prune: Sequence[int], order: int) -> list[int]:
+    """One threshold per order, the last one repeated as often as needed; n-grams seen no oftener are pruned.
+
+    Raises:
+        ValueError: there are more thresholds than orders, one is negative, or one is below that of a lower order.
+    """
+    if len(prune) > order:
+        raise ValueError(f"{len(prune)} pruning thresholds for a model of order {order}")
+    if any(threshold < 0 for threshold in prune):
+        raise ValueError("a pruning threshold is negative")
+    if list(prune) != sorted(prune):
+        raise ValueError("a pruning threshold is below that of a lower order, whose n-grams it would need")
+    return [*prune, *[prune[-1] if prune else 0] * (order - len(prune))]
+
+
+def discounts_from(counts_of_counts: Sequence[int]) -> tuple[float, float, float] | None:
+    """The discounts of Chen & Goodman 1998, equation 26, in the form of their section 3.
+
+    Args:
+        counts_of_counts: how many n-grams have the adjusted count 1, 2, 3 and 4.
+
+    Returns:
+        The discounts of the counts 1, 2, and 3 or more; None where lmplz refuses: no n-gram has the count 1, 2 or 3, or
+        a discount is negative or above its count.
+    """
+    n1, n2, n3, n4 = (int(count) for count in counts_of_counts)
+    if not (n1 and n2 and n3):
+        return None
+    y = n1 / (n1 + 2 * n2)
+    first, second, third = 1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3
+    if not (0 <= first <= 1 and 0 <= second <= 2 and 0 <= third <= 3):
+        return None
+    return first, second, third
+
+
+def _counts_of_counts(orders: list[NgramCounts]) -> list[list[int]]:
+    """How many n-grams of each order have the adjusted count 1 to 4, as lmplz sees it.
+
+    lmplz takes the raw count instead of the adjusted one of one n-gram of every order but the highest: the last n-gram
+    it reads, and its suffixes (lm/builder/adjust_counts.cc).  In a small corpus that shows.
+    """
+    found = [np.bincount(np.minimum(counts.adjusted, 5), minlength=6) for counts in orders]
+    last = -1
+    for n, counts in enumerate(orders[:-1], 1):
+        if not len(counts) or (n > 1 and counts.suffixes[-1] != last):
+            break
+        last = len(counts) - 1
+        found[n - 1][min(counts.adjusted[-1], 5)] -= 1
+        found[n - 1][min(counts.raw[-1], 5)] += 1
+    return [numbers[1:5].tolist() for numbers in found]
+
+
+def _log10(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    with np.errstate(divide="ignore"):
+        return np.clip(np.log10(values), _ZERO, 0.0).astype(np.float32)
+
+
+def _table(counts: CorpusCounts, order: int, rows: npt.NDArray[np.int64], p: npt.NDArray[np.float64]) -> NgramTable:
+    return NgramTable(counts.words(order, rows), _log10(p[rows]), np.zeros(len(rows), np.float32))
+
+
+def _estimate(
+    words: list[bytes], counts: CorpusCounts, thresholds: list[int], discounts: list[Discounts]
+) -> BackoffModel:
+    """Smooth order by order."""
+    stays = counts.orders[0].raw > thresholds[0]
+    stays[: len(MARKERS)] = True
+    # All words but <s> share the uniform distribution.
+    lower = np.full(1, 1.0 / (np.count_nonzero(stays) - 1))
+    tables: list[NgramTable] = []
+    kept = np.zeros(1, np.int64)
+    for order, threshold, discount in zip(counts.orders, thresholds, discounts, strict=True):
+        if order.order > 1:
+            stays = order.raw > threshold
+        off = discount.by_count[np.minimum(order.adjusted, 3)]
+        total = np.bincount(order.contexts, order.adjusted, len(lower))
+        freed = np.bincount(order.contexts, np.where(stays, off, order.adjusted), len(lower))
+        # What is no context leaves everything to shorter contexts; its back-off is 1.
+        weights = np.divide(freed, total, out=np.ones(len(lower)), where=total > 0)
+        if tables:
+            tables[-1].backoffs[:] = _log10(weights[kept])
+        p = np.divide(order.adjusted - off, total[order.contexts], out=np.zeros(len(order)), where=order.adjusted > 0)
+        p += weights[order.contexts] * lower[order.suffixes]
+        if order.order == 1:
+            p[BEGIN_ID] = 1.0
+        kept = np.flatnonzero(stays)
+        tables.append(_table(counts, order.order, kept, p))
+        lower = p
+    return _renumbered(words, tables)
+
+
+def _renumbered(words: list[bytes], tables: list[NgramTable]) -> BackoffModel:
+    """Leave out the words that were pruned."""
+    kept = tables[0].words[:, 0]
+    if len(kept) == len(words):
+        return BackoffModel(words, tables)
+    ids = np.full(len(words), -1, np.int32)
+    ids[kept] = np.arange(len(kept), dtype=np.int32)
+    return BackoffModel(
+        [words[i] for i in kept],
+        [NgramTable(ids[table.words], table.log_probabilities, table.backoffs) for table in tables],
+    )
+
+
+def estimate_language_model(
+    words: list[bytes],
+    sentences: Phrases,
+    order: int = 5,
+    prune: Sequence[int] = (),
+    fallback: tuple[float, float, float] = FALLBACK_DISCOUNTS,
+) -> Estimate:
+    """Estimate a language model from a corpus.
+
+    Args:
+        words: the vocabulary; the first three are `counts.MARKERS`.
+        sentences: word ids, all of them 3 or more.  A sentence may be empty.
+        order: the length of the longest n-grams, 1 or more.
+        prune: n-grams seen no oftener than this are left out; one number per order, the last one for all further
+            orders, none smaller than the one before.
+        fallback: the discounts of an order whose own cannot be estimated, for the counts 1, 2, and 3 or more.
+
+    Raises:
+        ValueError: see `pruning_thresholds` and `counts.count_ngrams`; or the first words are not the markers, or there
+            is no sentence.
+    """
+    thresholds = pruning_thresholds(prune, order)
+    if words[: len(MARKERS)] != MARKERS:
+        raise ValueError(f"the first words must be {b' '.join(MARKERS).decode()}")
+    if not len(sentences):
+        raise ValueError("there is no sentence")
+    counts = count_ngrams(sentences, len(words), order)
+    discounts = []
+    for numbers in _counts_of_counts(counts.orders):
+        amounts = discounts_from(numbers)
+        discounts.append(Discounts(amounts) if amounts else Discounts(fallback, estimated=False))
+    model = _estimate(words, counts, thresholds, discounts)
+    return Estimate(model, discounts, [len(table) for table in counts.orders])
