@@ -1,0 +1,193 @@
+import json
+import os
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from moses_compat.decoding import MosesModel
+from moses_compat.moses_ini import read_moses_ini
+from phrasetool.smt.symbols import Symbols
+from phrasetool.smt.tuning.n_best import NBestDecoder
+from phrasetool_cli.tune import command
+from tests.commands import read, write
+
+WORDS = 8
+INI = """\
+[mapping]
+0 T 0
+
+[distortion-limit]
+2
+
+[feature]
+UnknownWordPenalty
+WordPenalty
+PhrasePenalty{penalty}
+PhraseDictionaryMemory name=TranslationModel0 num-features=2 path=./table input-factor=0 output-factor=0
+Distortion
+KENLM name=LM0 factor=0 path=./lm.arpa order=1
+
+[weight]
+UnknownWordPenalty0= 1
+WordPenalty0= -0.2
+PhrasePenalty0= 0.1
+# the second score is the wrong one to follow
+TranslationModel0= 0.1 0.5
+Distortion0= 0.2
+LM0= 0.1
+"""
+TUNED = ["Distortion0", "LM0", "WordPenalty0", "PhrasePenalty0", "TranslationModel0"]
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A model that prefers wrong words, and a development set; the folder they are in."""
+    rng = np.random.default_rng(1)
+    entries, unigrams = [], ["-1\t<unk>", "-99\t<s>", "-1\t</s>"]
+    for i in range(WORDS):
+        # Right words have the higher first score, wrong ones the higher second, more or less.
+        for kind, scores in (("right", (0.6, 0.2)), ("wrong", (0.2, 0.6)), ("odd", (0.2, 0.2))):
+            a, b = np.array(scores) * rng.uniform(0.7, 1.4, 2)
+            entries.append(f"s{i} ||| {kind}{i} ||| {a:.4f} {b:.4f} ||| 0-0 ||| 1 1 1\n")
+            unigrams.append(f"-1.2\t{kind}{i}")
+    arpa = f"\\data\\\nngram 1={len(unigrams)}\n\n\\1-grams:\n" + "\n".join(unigrams) + "\n\n\\end\\\n"
+    lines = [rng.integers(0, WORDS, rng.integers(4, 8)) for _ in range(12)]
+    source = "".join(" ".join(f"s{i}" for i in line) + " name\n" for line in lines)
+    truth = "".join(" ".join(f"right{i}" for i in line) + " name\n" for line in lines)
+    contents = {"table": "".join(sorted(entries)), "lm.arpa": arpa, "dev.src": source, "dev.ref": truth}
+    for name, text in {**contents, "moses.ini": INI.format(penalty="")}.items():
+        write(tmp_path / name, text.encode())
+    return tmp_path
+
+
+def run(model, *options, ini="moses.ini", source="dev.src", reference="dev.ref", output="tuned.ini"):
+    arguments = ["--moses-ini", model / ini, "--source", model / source, "--reference", model / reference]
+    arguments += ["-o", model / output, "--nbest", 20, "--threads", 1, *options]
+    return CliRunner().invoke(command, [str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize("algorithm", ["mira", "pro"])
+@pytest.mark.parametrize("search", ["stack", "cube"])
+def test_a_model_learns_which_score_to_follow(model, algorithm, search):
+    log = model / "log.jsonl"
+    done = run(model, "--algorithm", algorithm, "--search", search, "--log", log)
+    assert done.exit_code == 0, done.output
+    runs = [json.loads(line) for line in read(log).splitlines()]
+    assert runs[0]["bleu"] < 20
+    best = max(runs, key=lambda run: run["bleu"])
+    assert best["bleu"] > 90
+    assert f"best: run {best['run']}, BLEU {best['bleu']:.2f} (at the start {runs[0]['bleu']:.2f})" in done.stderr
+    assert done.stderr.count("new translations") == len(runs)
+    ini = read_moses_ini(str(model / "tuned.ini"))
+    for name in TUNED:
+        np.testing.assert_allclose(ini.weights[name], best["weights"][name], rtol=1e-8)
+    assert sum(abs(w) for name in TUNED for w in ini.weights[name]) == pytest.approx(1)
+    assert ini.weights["TranslationModel0"][0] > ini.weights["TranslationModel0"][1]
+    # Nothing else has changed.
+    before, after = (model / "moses.ini").read_text().splitlines(), (model / "tuned.ini").read_text().splitlines()
+    assert after[0].startswith("# tuned by phrasetool ")
+    assert [line for line in after[1:] if "0= " not in line] == [line for line in before if "0= " not in line]
+    assert "UnknownWordPenalty0= 1" in after
+
+
+def test_the_seed_decides_and_threads_do_not(model):
+    outputs = []
+    for name, options in (("a", []), ("b", ["--threads", 2]), ("c", ["--seed", 2, "--restarts", 2])):
+        assert run(model, "--iterations", 3, "-q", *options, output=f"{name}.ini").exit_code == 0
+        outputs.append(read(model / f"{name}.ini"))
+    assert outputs[0] == outputs[1]
+    assert outputs[0] != outputs[2]
+    assert b"of start" in outputs[2]
+
+
+def test_weights_that_must_not_be_tuned_stay(model):
+    write(model / "fixed.ini", INI.format(penalty=" tuneable=false").encode())
+    assert run(model, "-q", "--iterations", 3, ini="fixed.ini").exit_code == 0
+    weights = read_moses_ini(str(model / "tuned.ini")).weights
+    assert weights["PhrasePenalty0"] == [0.1]
+    assert sum(abs(w) for name in TUNED if name != "PhrasePenalty0" for w in weights[name]) == pytest.approx(1)
+
+
+def test_candidates_are_the_decoders(model):
+    described = MosesModel.read(str(model / "moses.ini"))
+    translator, text = described.load((model / "dev.src").read_bytes() + b"\n")
+    ticks = []
+    tuned = described.tuneable.copy()
+    tuned[0] = False
+    decoder = NBestDecoder(translator, text.sentences, described.search, 7, tuned, tick=lambda: ticks.append(1))
+    weights = np.arange(1.0, tuned.sum() + 1)
+    found = decoder(weights)
+    other = translator.with_weights(decoder.all_weights(weights))
+    assert decoder.all_weights(weights)[0] == described.weights[0]
+    assert decoder.all_weights(weights)[tuned].tolist() == weights.tolist()
+    expected = list(other.translate_all(text.sentences, described.search, 7))
+    assert len(ticks) == len(expected) == 13
+    assert found.sentence.tolist() == [s for s, translation in enumerate(expected) for _ in range(len(translation))]
+    words = [other.words(t, d).tolist() for t in expected for d in range(len(t))]
+    assert [row.tolist() for row in found.words] == words
+    np.testing.assert_allclose(found.features, np.concatenate([t.features[:, tuned] for t in expected]), rtol=1e-6)
+    assert words[-1] == []
+
+
+def test_words_of_the_reference_that_no_entry_has_match_nothing(model):
+    write(model / "strange.ref", b"xx yy zz vv\n" * 12)
+    done = run(model, "--iterations", 2, reference="strange.ref")
+    assert done.exit_code == 0
+    assert "BLEU 0.00" in done.stderr
+    symbols = Symbols([b"a"])
+    assert symbols.read_lines(b"a b a\n", add=False)[0].tolist() == [0, -1, 0]
+
+
+def test_several_references(model):
+    write(model / "other.ref", (model / "dev.ref").read_bytes().replace(b"right1", b"odd1"))
+    assert run(model, "-q", "--reference", model / "other.ref", "--iterations", 2).exit_code == 0
+    assert b"on dev.ref, other.ref" in read(model / "tuned.ini")
+
+
+def test_paths_that_a_move_breaks_are_mentioned(model):
+    (model / "elsewhere").mkdir()
+    done = run(model, "--iterations", 1, output="elsewhere/tuned.ini")
+    assert "are relative to" in done.stderr
+    assert "are relative to" not in run(model, "--iterations", 1).stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dev.ref": b"right1\n"}, "dev.ref: has 1 lines, but "),
+        ({"dev.src": b""}, "dev.src: the file has no lines"),
+        ({"moses.ini": INI.format(penalty="").replace("0.1 0.5", "0.1 0.5 0.2").encode()}, "3 weights"),
+        ({"table": b"s1 ||| right1 ||| 0.5\n"}, "scores"),
+        ({"lm.arpa": b"\\data\\\nngram 1=9\n"}, "lm.arpa"),
+    ],
+)
+def test_bad_input_leaves_nothing_behind(model, changes, message):
+    for name, data in changes.items():
+        write(model / name, data)
+    before = sorted(os.listdir(model))
+    done = run(model, "--log", model / "log.jsonl")
+    assert done.exit_code == 1
+    assert message in str(done.exception)
+    assert sorted(os.listdir(model)) == before
+
+
+def test_nothing_to_tune(model):
+    text = INI.format(penalty="").replace("-0.2", "0").replace("0.1 0.5", "0 0")
+    write(model / "moses.ini", text.replace("= 0.2", "= 0").replace("= 0.1", "= 0").encode())
+    done = run(model)
+    assert done.exit_code == 1
+    assert str(done.exception).endswith("moses.ini: no weight to tune: all are 0, or have tuneable=false")
+
+
+@pytest.mark.parametrize(
+    "options", [["--algorithm", "mert"], ["--nbest", 1], ["--iterations", 0], ["--restarts", 0], ["--seed", -1]]
+)
+def test_bad_usage(model, options):
+    assert run(model, *options).exit_code == 2
+
+
+def test_outputs_must_not_be_inputs(model):
+    done = run(model, output="moses.ini")
+    assert done.exit_code == 1
+    assert "the output is the input" in str(done.exception)
