@@ -1,21 +1,19 @@
 """Forced decoding: the best derivation of a given translation, and so the phrase pairs that really are used.
 
-A placement is an entry of the table, a source span with its source words and a place in the reference with its target
-words.  Stacks hold hypotheses by the number of reference words produced; the language model's score is the same for
-all derivations and left out.  Entries without target words are not used.
+Stacks hold hypotheses by the number of reference words produced; the language model's score is the same for all
+derivations and left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from phrasetool.jit import exact_kernel
-from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
+from phrasetool.phrases import Int32Array, Phrases
 from phrasetool.pipeline import run
 from phrasetool.smt.decoder.features import FeatureSet, Vector
 from phrasetool.smt.decoder.hypotheses import (
@@ -32,14 +30,9 @@ from phrasetool.smt.decoder.hypotheses import (
 )
 from phrasetool.smt.decoder.options import DoubleArray, static_scores, weigh_reordering
 from phrasetool.smt.decoder.orientation import orientation_of
+from phrasetool.smt.decoder.placements import Placements, leave_out, place_entries, uncovered_words, with_gaps
 from phrasetool.smt.decoder.stack_search import Search, find_spans, future_after, may_follow, start_pool, swap_start_of
 from phrasetool.smt.decoder.table import TranslationTable
-
-# Score of a placement that is no entry, a word: far below any entry's, so that as few as possible are used.
-_GAP_SCORE = -1000.0
-_LONGEST_GAP = 7
-# Leave-one-out score, a word, of a pair seen only in this sentence: Wuebker, Mauser and Ney 2010, length-based variant.
-_SINGLETON_SCORE = -5.0
 
 REACHED, UNCOVERED_SOURCE, UNPRODUCED_TARGET, DISTORTION, NO_COMBINATION, EMPTY = range(6)
 REASONS = (
@@ -50,151 +43,6 @@ REASONS = (
     "no combination of entries covers both sides",
     "a side is empty",
 )
-
-
-class Placements(NamedTuple):
-    """P placements, by source span.
-
-    Attributes:
-        first: int64, shape (n, longest + 1): where the placements of each start begin, by length - 1; the last column
-            is where those of the start end.
-        entries: int32, shape (P,); -1 for a gap, which is no entry.
-        places: int32, shape (P,): first reference word.
-        sizes: int32, shape (P,): reference words.
-        scores: float64, shape (P,): weighted, without reordering.
-    """
-
-    first: Int64Array
-    entries: Int32Array
-    places: Int32Array
-    sizes: Int32Array
-    scores: DoubleArray
-
-
-@exact_kernel
-def _place_entries(
-    spans: Int32Array,
-    first: Int64Array,
-    target_offsets: Int64Array,
-    target_words: Int32Array,
-    static: DoubleArray,
-    reference: Int32Array,
-    vocabulary: int,
-) -> Placements:
-    n, longest = spans.shape
-    m = len(reference)
-    # The places of each word in the reference, as lists.
-    heads = np.full(vocabulary, NONE, np.int32)
-    following = np.empty(m, np.int32)
-    for q in range(m - 1, -1, -1):
-        following[q] = heads[reference[q]]
-        heads[reference[q]] = q
-    offsets = np.zeros((n, longest + 1), np.int64)
-    capacity = 1 << 8
-    entries, places = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
-    sizes, scores = np.empty(capacity, np.int32), np.empty(capacity, np.float64)
-    used = 0
-    for start in range(n):
-        for size in range(longest):
-            offsets[start, size] = used
-            source = spans[start, size]
-            if source < 0:
-                continue
-            for entry in range(first[source], first[source + 1]):
-                begin = target_offsets[entry]
-                length = target_offsets[entry + 1] - begin
-                if length == 0 or length > m:
-                    continue
-                q = heads[target_words[begin]]
-                while q >= 0:
-                    k = 1
-                    if q + length <= m:
-                        while k < length and target_words[begin + k] == reference[q + k]:
-                            k += 1
-                        if k == length:
-                            if used == capacity:
-                                capacity *= 2
-                                entries, places = _longer(entries, capacity), _longer(places, capacity)
-                                sizes, scores = _longer(sizes, capacity), _longer(scores, capacity)
-                            entries[used], places[used], sizes[used] = entry, q, length
-                            scores[used] = static[entry]
-                            used += 1
-                    q = following[q]
-        offsets[start, longest] = used
-    return Placements(offsets, entries[:used], places[:used], sizes[:used], scores[:used])
-
-
-@exact_kernel
-def _longer(array: npt.NDArray[np.generic], size: int) -> npt.NDArray[np.generic]:
-    larger = np.empty(size, array.dtype)
-    larger[: len(array)] = array
-    return larger
-
-
-@exact_kernel
-def _with_gaps(n: int, m: int, known: Placements) -> Placements:
-    """The placements, and for every two short spans one that is no entry."""
-    longest = max(known.first.shape[1] - 1, min(_LONGEST_GAP, n))
-    total = len(known.entries) + n * _LONGEST_GAP * m * _LONGEST_GAP
-    offsets = np.zeros((n, longest + 1), np.int64)
-    entries, places = np.empty(total, np.int32), np.empty(total, np.int32)
-    sizes, scores = np.empty(total, np.int32), np.empty(total, np.float64)
-    used = 0
-    for start in range(n):
-        for size in range(longest):
-            offsets[start, size] = used
-            if size < known.first.shape[1] - 1:
-                for p in range(known.first[start, size], known.first[start, size + 1]):
-                    entries[used], places[used] = known.entries[p], known.places[p]
-                    sizes[used], scores[used] = known.sizes[p], known.scores[p]
-                    used += 1
-            if size < _LONGEST_GAP and start + size < n:
-                for q in range(m):
-                    for length in range(1, min(_LONGEST_GAP, m - q) + 1):
-                        entries[used], places[used], sizes[used] = NONE, q, length
-                        scores[used] = _GAP_SCORE * (size + 1 + length)
-                        used += 1
-        offsets[start, longest] = used
-    return Placements(offsets, entries[:used], places[:used], sizes[:used], scores[:used])
-
-
-@exact_kernel
-def _leave_out(
-    placements: Placements, counts: FloatArray, table_scores: FloatArray, sizes: Int32Array, inverse: float,
-    direct: float, inverse_column: int, direct_column: int,
-) -> None:
-    """Score placements as if this sentence pair had not been extracted from.
-
-    Relative frequencies lose the pair's own occurrences; a pair that occurs nowhere else gets a probability that falls
-    with its length.
-    """
-    for p in range(len(placements.entries)):
-        entry = placements.entries[p]
-        if entry < 0 or np.isnan(counts[entry, 2]):
-            continue
-        own = 0
-        for other in range(len(placements.entries)):
-            own += placements.entries[other] == entry
-        joint = counts[entry, 2] - min(float(own), counts[entry, 2])
-        if joint > 0.5:
-            new_inverse = np.log(joint / max(counts[entry, 0] - own, joint))
-            new_direct = np.log(joint / max(counts[entry, 1] - own, joint))
-        else:
-            new_inverse = new_direct = _SINGLETON_SCORE * (sizes[p] + placements.sizes[p])
-        placements.scores[p] += inverse * (new_inverse - table_scores[entry, inverse_column])
-        placements.scores[p] += direct * (new_direct - table_scores[entry, direct_column])
-
-
-@exact_kernel
-def _uncovered(n: int, m: int, placements: Placements) -> tuple[int, int]:
-    """How many source words and how many reference words no placement covers."""
-    source, target = np.zeros(n, np.bool_), np.zeros(m, np.bool_)
-    for start in range(n):
-        for size in range(placements.first.shape[1] - 1):
-            for p in range(placements.first[start, size], placements.first[start, size + 1]):
-                source[start : start + size + 1] = True
-                target[placements.places[p] : placements.places[p] + placements.sizes[p]] = True
-    return n - source.sum(), m - target.sum()
 
 
 @exact_kernel
@@ -362,12 +210,12 @@ class ForcedDecoder:
         vocabulary = len(self.table.target_symbols)
         # Words the table lacks are all the same to it: a word no entry has.
         reference = np.where(reference < 0, vocabulary, reference).astype(np.int32)
-        placements = _place_entries(
+        placements = place_entries(
             spans, self.table.first, targets.offsets, targets.words, self._static, reference, vocabulary + 1
         )
         if self.options.leave_one_out:
             lengths = np.diff(self.table.index.offsets)[self.table.sources_of(placements.entries)]
-            _leave_out(
+            leave_out(
                 placements, self.table.counts, self.table.scores, lengths.astype(np.int32), *self._phi_weights, 0, 2
             )
         limit = self.options.distortion_limit if 0 <= self.options.distortion_limit < WINDOW else WINDOW - 1
@@ -376,7 +224,7 @@ class ForcedDecoder:
             return self._derivation(REACHED, placements, *found)
         outcome = self._reason(n, m, placements, limit)
         if self.options.partial:
-            placements = _with_gaps(n, m, placements)
+            placements = with_gaps(n, m, placements)
             found = self._find(n, m, placements, limit)
         return _nothing(outcome) if found is None else self._derivation(outcome, placements, *found)
 
@@ -391,7 +239,7 @@ class ForcedDecoder:
         return (pool, best) if best >= 0 else None
 
     def _reason(self, n: int, m: int, placements: Placements, limit: int) -> int:
-        source, target = _uncovered(n, m, placements)
+        source, target = uncovered_words(n, m, placements)
         if source:
             return UNCOVERED_SOURCE
         if target:
