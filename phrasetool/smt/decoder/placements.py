@@ -52,6 +52,16 @@ def place_entries(
     reference: Int32Array,
     vocabulary: int,
 ) -> Placements:
+    """Find all placements.
+
+    Args:
+        spans: int32, shape (n, longest), source phrase of each span, -1 for none.
+        first: int64, the entries of each source phrase, as in `TranslationTable`.
+        target_offsets, target_words: the target phrases of all entries.
+        static: float64, their weighted scores.
+        reference: int32, shape (m,), target words.
+        vocabulary: one more than the largest word id.
+    """
     n, longest = spans.shape
     m = len(reference)
     # The places of each word in the reference, as lists.
