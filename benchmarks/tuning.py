@@ -1,0 +1,61 @@
+"""Tuning from default weights with the reference table: BLEU of the development set against Moses' tuned weights."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+
+import sacrebleu
+from measuring import COMMAND, WORK, reference, report, run
+
+from moses_compat.decoding import MosesModel
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--algorithms", nargs="+", default=["mira", "pro"])
+    options = parser.parse_args()
+    moses = reference()
+    data = moses.parent
+    folder = WORK / "tuning"
+    folder.mkdir(parents=True, exist_ok=True)
+    start = folder / "start.ini"
+    run([
+        COMMAND, "moses-ini", "--table", str(moses / "phrase-table.gz"), "--reordering-table",
+        str(moses / "reordering-table.wbe-msd-bidirectional-fe.gz"), "--lm", str(moses / "lm5.pruned.arpa.gz"),
+        "-o", str(start),
+    ])  # fmt: skip
+    found: dict = {
+        "Moses' weights": dev_bleu(str(moses / "moses.ini"), data),
+        "default weights": dev_bleu(str(start), data),
+    }
+    for algorithm in options.algorithms:
+        for seed in range(1, options.seeds + 1):
+            tuned = folder / f"{algorithm}.{seed}.ini"
+            log = folder / f"{algorithm}.{seed}.jsonl"
+            seconds, _ = run([
+                COMMAND, "tune", "--moses-ini", str(start), "--source", str(data / "dev.de"), "--reference",
+                str(data / "dev.en"), "--algorithm", algorithm, "--search", "cube", "--pop-limit", "400",
+                "--seed", str(seed), "--log", str(log), "-o", str(tuned),
+            ])  # fmt: skip
+            runs = [json.loads(line) for line in log.read_text().splitlines()]
+            found[f"{algorithm}, seed {seed}"] = {
+                "BLEU": dev_bleu(str(tuned), data), "runs": len(runs), "seconds": round(seconds, 1),
+            }  # fmt: skip
+    report("tuning", found)
+
+
+def dev_bleu(ini: str, data) -> float:
+    """BLEU of the development set, plain stacks of 200."""
+    model = MosesModel.read(ini)
+    translator, text = model.load((data / "dev.de").read_bytes(), threads=2)
+    found = translator.translate_all(text.sentences, replace(model.search), threads=2)
+    lines = [translator.text(translation).decode() for translation in found]
+    references = (data / "dev.en").read_text().splitlines()
+    return round(sacrebleu.corpus_bleu(lines, [references], tokenize="none", force=True).score, 2)
+
+
+if __name__ == "__main__":
+    main()
