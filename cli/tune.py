@@ -17,7 +17,6 @@ from phrasetool_cli.progress import ItemProgress, say
 if TYPE_CHECKING:
     from moses_compat.decoding import MosesModel
     from phrasetool.phrases import Phrases
-    from phrasetool.smt.symbols import Symbols
     from phrasetool.smt.tuning.candidates import NBest, Weights
     from phrasetool.smt.tuning.loop import TuningResult, TuningRun
     from phrasetool.smt.tuning.n_best import NBestDecoder
@@ -99,34 +98,34 @@ def command(
 def _load(
     model: MosesModel, source: str, references: tuple[str, ...], plan: Plan, threads: int, quiet: bool
 ) -> tuple[_Watched, list[Phrases]]:
+    from moses_compat.decoder_tables import InputPhrases
     from moses_compat.decoding import check_sides
-    from moses_compat.streams import Input
     from phrasetool.errors import DataError
+    from phrasetool.smt.symbols import Symbols
     from phrasetool.smt.tuning.n_best import NBestDecoder
     from phrasetool_cli.loading import load_translator
 
-    with Input(source) as stream:
-        text = stream.read_all()
+    text = _read(source)
     if not text:
         raise DataError(source, "the file has no lines")
+    texts = {path: _read(path) for path in references}
+    for path, data in texts.items():
+        check_sides(InputPhrases.of(text), len(Symbols().read_lines(data)), source, path)
     translator, sentences = load_translator(model, text, threads, quiet)
-    truth = []
-    for path in references:
-        truth.append(_read_reference(path, translator.table.target_symbols))
-        check_sides(sentences, len(truth[-1]), source, path)
-    watched = _Watched(len(truth[-1]), quiet)
+    # A word that no entry of the table has cannot be matched.
+    truth = [translator.table.target_symbols.read_lines(data, add=False) for data in texts.values()]
+    watched = _Watched(len(sentences.sentences), quiet)
     watched.decoder = NBestDecoder(
         translator, sentences.sentences, model.search, plan.n_best, model.tuneable, threads, watched.tick
     )
     return watched, truth
 
 
-def _read_reference(path: str, symbols: Symbols) -> Phrases:
+def _read(path: str) -> bytes:
     from moses_compat.streams import Input
 
     with Input(path) as stream:
-        # A word that no entry of the table has cannot be matched.
-        return symbols.read_lines(stream.read_all(), add=False)
+        return stream.read_all()
 
 
 class _Watched:

@@ -2,10 +2,8 @@ import json
 import re
 
 import pytest
-from click.testing import CliRunner
 
-from phrasetool_cli.evaluate import command
-from tests.commands import write
+from tests.commands import run_inside, write
 
 TRUTH = "a man , a dog and the cat &apos;s ball .\ntwo women ride a blue bike .\nthe dog runs on the grass .\n" * 4
 WORSE = TRUTH.replace("dog", "cat").replace("women", "men").replace("blue bike", "bike")
@@ -20,13 +18,19 @@ def texts(tmp_path):
 
 
 def run(*arguments, **options):
-    return CliRunner().invoke(command, [str(argument) for argument in arguments], **options)
+    return run_inside("evaluate", *arguments, **options)
+
+
+def text_of(*arguments, **options):
+    """What a run that works prints."""
+    done = run(*arguments, **options)
+    assert done.code == 0, done.err
+    return done.out.decode()
 
 
 def test_a_table_to_be_read(texts):
-    done = run(texts["better.en"], texts["worse.en.gz"], "-r", texts["truth.en"], "--samples", 100)
-    assert done.exit_code == 0
-    lines = done.output.splitlines()
+    done = text_of(texts["better.en"], texts["worse.en.gz"], "-r", texts["truth.en"], "--samples", 100)
+    lines = done.splitlines()
     assert lines[0] == f"12 lines, 1 reference ({texts['truth.en']})"
     assert "as it is (--tokenize none)" in lines[1]
     assert "looks tokenised, lower-cased and escaped for Moses" in lines[2]
@@ -44,19 +48,18 @@ def test_a_table_to_be_read(texts):
 
 
 def test_one_system_has_no_comparison(texts):
-    done = run(texts["better.en"], "--reference", texts["truth.en"], "--metrics", "BLEU,bleu", "--samples", 20)
-    assert done.exit_code == 0
-    assert "baseline" not in done.output
-    assert "difference" not in done.output
-    assert done.output.count("is better") == 1
+    done = text_of(texts["better.en"], "--reference", texts["truth.en"], "--metrics", "BLEU,bleu", "--samples", 20)
+    assert "baseline" not in done
+    assert "difference" not in done
+    assert done.count("is better") == 1
 
 
 def test_json(texts):
-    done = run(
+    done = text_of(
         texts["better.en"], texts["worse.en.gz"], "-r", texts["truth.en"], "-r", texts["truth.en"],
         "--metrics", "ter,bleu", "--paired", "approximate-randomization", "--samples", 200, "--seed", 3, "--json",
     )  # fmt: skip
-    found = json.loads(done.output)
+    found = json.loads(done)
     assert found["schema_version"] == 1
     assert found["lines"] == 12
     assert len(found["references"]) == 2
@@ -74,48 +77,50 @@ def test_json(texts):
 def test_files_of_one_name_are_told_apart(texts, tmp_path):
     (tmp_path / "other").mkdir()
     other = write(tmp_path / "other" / "better.en", WORSE.encode())
-    done = run(texts["better.en"], other, "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20)
-    assert str(other) in done.output
+    done = text_of(texts["better.en"], other, "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20)
+    assert str(other) in done
 
 
 def test_what_does_not_go_together_is_said(texts, tmp_path):
     plain = write(tmp_path / "plain.en", b"A man, a dog.\nTwo women.\nThe dog runs.\n" * 4)
-    done = run(plain, "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20)
-    assert f"Warning: {texts['truth.en']} looks tokenised, {plain} does not." in done.output
-    assert f"Warning: {texts['truth.en']} looks lower-cased, {plain} does not." in done.output
-    twice = run(texts["better.en"], "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20, "--tokenize", "13a")
-    assert "(--tokenize 13a)" in twice.output
-    assert "tokenised twice" in twice.output
-    none = run(plain, "-r", plain, "--metrics", "bleu", "--samples", 20)
-    assert "looks" not in none.output
+    done = text_of(plain, "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20)
+    assert f"Warning: {texts['truth.en']} looks tokenised, {plain} does not." in done
+    assert f"Warning: {texts['truth.en']} looks lower-cased, {plain} does not." in done
+    twice = text_of(
+        texts["better.en"], "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20, "--tokenize", "13a"
+    )
+    assert "(--tokenize 13a)" in twice
+    assert "tokenised twice" in twice
+    none = text_of(plain, "-r", plain, "--metrics", "bleu", "--samples", 20)
+    assert "looks" not in none
 
 
 def test_bytes_that_are_not_utf8_and_line_ends(texts, tmp_path):
     latin = write(tmp_path / "latin.en", TRUTH.replace("bike", "caf\xe9").replace("\n", "\r\n").encode("latin-1"))
     same = write(tmp_path / "same.en", TRUTH.replace("bike", "caf\xe9").removesuffix("\n").encode("latin-1"))
-    done = run(latin, "-r", same, "--metrics", "bleu", "--samples", 20)
-    assert done.exit_code == 0
-    assert "100.00" in done.output
-    assert f"Warning: {latin} is not UTF-8" in done.output
+    done = text_of(latin, "-r", same, "--metrics", "bleu", "--samples", 20)
+    assert "100.00" in done
+    assert f"Warning: {latin} is not UTF-8" in done
 
 
 def test_characters_that_look_like_line_ends_are_none(tmp_path):
     odd = write(tmp_path / "odd.en", "a b c\u2028d e\x0bf\x85g\nh i j k\n".encode())
-    done = run(odd, "-r", odd, "--metrics", "bleu", "--samples", 20)
-    assert done.output.startswith("2 lines")
+    done = text_of(odd, "-r", odd, "--metrics", "bleu", "--samples", 20)
+    assert done.startswith("2 lines")
 
 
 def test_standard_input(texts):
-    done = run("-", "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20, input=TRUTH)
-    assert "100.00" in done.output
-    assert run("-", "-r", "-", input=TRUTH).exit_code == 2
+    done = text_of("-", "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20, stdin=TRUTH.encode())
+    assert "100.00" in done
+    assert run("-", "-r", "-", stdin=TRUTH.encode()).code == 2
 
 
 def fails(*arguments):
     """The message of the error a user would see."""
     done = run(*arguments)
-    assert done.exit_code == 1
-    return str(done.exception)
+    assert done.code == 1
+    assert done.out == b""
+    return done.message.removeprefix("phrasetool: ")
 
 
 def test_different_numbers_of_lines_are_named(texts, tmp_path):
@@ -146,16 +151,16 @@ def test_files_that_cannot_be_read(texts, tmp_path):
     ],
 )
 def test_bad_usage(texts, options):
-    assert run(texts["better.en"], "-r", texts["truth.en"], *options).exit_code == 2
+    assert run(texts["better.en"], "-r", texts["truth.en"], *options).code == 2
 
 
 def test_a_reference_is_needed(texts):
-    assert run(texts["better.en"]).exit_code == 2
+    assert run(texts["better.en"]).code == 2
 
 
 @pytest.mark.requires_reference
 @pytest.mark.parametrize(("name", "bleu"), CASES)
 def test_the_reference_run(reference, name, bleu):
     hypothesis, truth = reference / f"test_{name}.moses.en", reference.parent / f"test_{name}.en"
-    done = run(hypothesis, "-r", truth, "--metrics", "bleu", "--samples", 20, "--json")
-    assert round(json.loads(done.output)["metrics"][0]["systems"][0]["score"], 2) == bleu
+    done = text_of(hypothesis, "-r", truth, "--metrics", "bleu", "--samples", 20, "--json")
+    assert round(json.loads(done)["metrics"][0]["systems"][0]["score"], 2) == bleu
