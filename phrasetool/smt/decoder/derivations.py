@@ -57,7 +57,8 @@ def _hash_target(
     pool: npt.NDArray[np.void], hypotheses: Int32Array, option_entries: Int32Array, offsets: Int64Array,
     words: Int32Array,
 ) -> int:
-    h = np.uint64(0)
+    # Not from 0: word 0 would leave it there, and vanish at the beginning of a translation.
+    h = np.uint64(0x9E3779B97F4A7C15)
     for number in hypotheses:
         entry = option_entries[pool[number].option]
         for j in range(offsets[entry], offsets[entry + 1]):

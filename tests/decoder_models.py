@@ -1,0 +1,232 @@
+"""Small random models: for the naive decoder, for ours, and as the files of a moses.ini."""
+
+import gzip
+import math
+import random
+
+import numpy as np
+
+from moses_compat.arpa import load_language_model
+from phrasetool.phrases import Phrases
+from phrasetool.smt.decoder.features import FeatureSet
+from phrasetool.smt.decoder.orientation import ReorderingModel
+from phrasetool.smt.decoder.table import Entries, build_table
+from phrasetool.smt.decoder.translator import SearchOptions, Translator
+from phrasetool.smt.symbols import Symbols
+from tests import naive_decoder
+from tests.naive_decoder import Entry
+
+SOURCE = [b"a", b"b", b"c", b"d", b"e"]
+TARGET = [b"v", b"w", b"x", b"y", b"z"]
+# `q` is in no table, `z` in no language model.
+UNKNOWN = b"q"
+KINDS = ["", "msd", "mslr", "monotonicity", "leftright"]
+DIRECTIONS = [("backward",), ("forward",), ("backward", "forward")]
+EVERYTHING = SearchOptions(stack_size=4000, pop_limit=10**9, beam_threshold=0)
+
+
+def random_arpa(rng):
+    """An ARPA file of order 3 in which the first and the last words of every n-gram are n-grams."""
+    words = [b"<s>", b"</s>", *TARGET[:-1], UNKNOWN]
+    levels = [[(word,) for word in [b"<unk>", *words]]]
+    for chance in (0.4, 0.6):
+        contexts = [gram for gram in levels[-1] if gram[-1] not in (b"</s>", b"<unk>")]
+        # kenlm has little room for n-grams whose last words are none.
+        grams = [(*gram, w) for gram in contexts for w in words[1:] if (*gram[1:], w) in levels[-1]]
+        levels.append([gram for gram in grams if rng.random() < chance])
+    if not levels[2]:
+        levels.pop()
+    lines = [b"\\data\\", *(b"ngram %d=%d" % (n, len(level)) for n, level in enumerate(levels, 1))]
+    for n, level in enumerate(levels, 1):
+        lines += [b"", b"\\%d-grams:" % n]
+        for gram in level:
+            fields = [b"%.5f" % -rng.uniform(0.1, 4), b" ".join(gram)]
+            if n < len(levels):
+                fields.append(rng.choice([b"0", b"%.5f" % -rng.uniform(0, 1.5)]))
+            lines.append(b"\t".join(fields))
+    return b"\n".join([*lines, b"", b"\\end\\", b""])
+
+
+class LanguageModels:
+    """A few ARPA files, as kenlm has them and as we do."""
+
+    def __init__(self, folder, count=5):
+        import kenlm
+
+        self.paths = [folder / f"random-{seed}.arpa" for seed in range(count)]
+        for seed, path in enumerate(self.paths):
+            path.write_bytes(random_arpa(random.Random(seed)))
+        self.kenlm = [kenlm.Model(str(path)) for path in self.paths]
+        self.ours = [load_language_model(str(path)) for path in self.paths]
+
+
+def _log(rng):
+    """A log score as a table gives it, single precision; a probability of 0 now and then."""
+    probability = rng.choice([rng.uniform(0.001, 1)] * 30 + [0.0, 2.718])
+    return float(np.float32(math.log(probability))) if probability else -100.0
+
+
+def random_entries(rng, sentence, columns, orientations, empty=0.1):
+    """Entries for some spans of a sentence, and some that it does not use."""
+    spans = {tuple(sentence[i : i + 1]) for i in range(len(sentence)) if rng.random() < 0.9}
+    for size in (2, 3):
+        for i in range(len(sentence) - size + 1):
+            if rng.random() < 0.4:
+                spans.add(tuple(sentence[i : i + size]))
+    spans |= {(b"a", b"a", b"q"), (b"e",)}
+    entries = []
+    for source in sorted(spans - {(UNKNOWN,)}):
+        for _ in range(rng.choice([1, 1, 2, 3])):
+            size = 0 if rng.random() < empty else rng.choice([1, 1, 1, 2, 3])
+            words = tuple(rng.choices(TARGET, k=size))
+            scores = tuple(_log(rng) for _ in range(columns))
+            reordering = tuple(_log(rng) for _ in range(orientations)) if rng.random() < 0.9 else ()
+            joint = rng.randint(1, 3)
+            counts = (joint + rng.randint(0, 3), joint + rng.randint(0, 3), joint)
+            entries.append(Entry(source, words, scores, reordering, counts))
+    return entries
+
+
+def random_sentence(rng, size):
+    return rng.choices([*SOURCE, UNKNOWN], weights=[4] * len(SOURCE) + [1], k=size)
+
+
+def random_model(rng, sentence, language_model=None, empty=0.1):
+    """A model whose table fits the sentence."""
+    kind = rng.choice(KINDS)
+    directions = rng.choice(DIRECTIONS) if kind else ()
+    collapsed = bool(kind) and rng.random() < 0.3
+    columns = rng.choice([1, 4, 4, 5])
+    orientations = len(directions) * naive_decoder.ORIENTATIONS.get(kind, 0)
+    sizes = {"Distortion": 1, "LM": 1, "WordPenalty": 1, "PhrasePenalty": 1, "TranslationModel": columns}
+    if kind:
+        sizes = {"LexicalReordering": len(directions) if collapsed else orientations, **sizes}
+    weights = {name: [round(rng.gauss(0.3, 0.5), 3) for _ in range(size)] for name, size in sizes.items()}
+    return naive_decoder.Model(
+        random_entries(rng, sentence, columns, orientations, empty),
+        weights,
+        language_model,
+        kind,
+        directions,
+        collapsed,
+        distortion_limit=rng.choice([-1, 0, 1, 2, 3, 6]),
+        table_limit=rng.choice([0, 1, 2, 20]),
+        unknown_weight=rng.choice([1.0, 1.0, 0.02]),
+    )
+
+
+def reordering_type(model, spelling="wbe"):
+    direction = "bidirectional" if len(model.directions) == 2 else model.directions[0]
+    return f"{spelling}-{model.kind}-{direction}-fe-{'collapseff' if model.collapsed else 'allff'}"
+
+
+def feature_set(model):
+    reordering = ReorderingModel.parse(reordering_type(model)) if model.kind else None
+    return FeatureSet(len(model.weights["TranslationModel"]), reordering, unknown_weight=model.unknown_weight)
+
+
+def weight_vector(model):
+    return np.array([w for name in feature_set(model).sizes for w in model.weights[name]])
+
+
+def table_of(model, sentences):
+    """The model's entries as a `TranslationTable`, and the sentences in its ids."""
+    source, target = Symbols(), Symbols()
+    texts = source.read_lines(b"".join(b" ".join(sentence) + b"\n" for sentence in sentences))
+    columns = len(model.weights["TranslationModel"])
+    orientations = len(model.directions) * naive_decoder.ORIENTATIONS.get(model.kind, 0)
+    reordering = [entry.reordering or (0.0,) * orientations for entry in model.entries]
+    entries = Entries(
+        Phrases.from_lists([[source.add(word) for word in entry.source] for entry in model.entries]),
+        Phrases.from_lists([[target.add(word) for word in entry.target] for entry in model.entries]),
+        np.array([entry.scores for entry in model.entries], np.float32).reshape(-1, columns),
+        np.array(reordering, np.float32).reshape(len(model.entries), orientations),
+        Phrases.from_lists([[]] * len(model.entries)),
+        np.array([entry.counts for entry in model.entries], np.float32).reshape(-1, 3),
+    )
+    return build_table(entries, source, target, np.unique(texts.words).astype(np.int32)), texts
+
+
+def translator_of(model, sentences, language_model):
+    """The model for our decoder, and the sentences in its ids."""
+    table, texts = table_of(model, sentences)
+    return Translator(table, language_model, feature_set(model), weight_vector(model), model.table_limit), texts
+
+
+def search_options(model, **changes):
+    """Search without pruning, by default."""
+    options = {"stack_size": 4000, "pop_limit": 10**9, "beam_threshold": 0.0, **changes}
+    return SearchOptions(distortion_limit=model.distortion_limit, table_limit=model.table_limit, **options)
+
+
+def entries_in_order(model):
+    """The model's entries in the order of a `TranslationTable`: by source, in order of first occurrence."""
+    sources = list(dict.fromkeys(entry.source for entry in model.entries))
+    return sorted(model.entries, key=lambda entry: sources.index(entry.source))
+
+
+def naive_steps(model, translator, sentence, translation, derivation=0):
+    """A derivation of ours as the naive decoder's list of (start, end, entry)."""
+    steps, entries, found = translation.steps, entries_in_order(model), []
+    for p in range(*steps.offsets[derivation : derivation + 2]):
+        start, end, number = int(steps.starts[p]), int(steps.ends[p]), int(steps.entries[p])
+        words = tuple(sentence[start : end + 1])
+        entry = entries[number] if number < len(entries) else model.known(words)[0]
+        assert entry.source == words
+        assert entry.target == tuple(translator.table.target_symbols.words[w] for w in translator.table.targets[number])
+        assert entry.copy == translator.table.copies[number]
+        found.append((start, end, entry))
+    return found
+
+
+def _number(log):
+    return b"%.9g" % (math.exp(log) if log > -100 else 0)
+
+
+def table_text(model):
+    rows = []
+    for entry in model.entries:
+        points = b" ".join(b"%d-%d" % (i, i) for i in range(min(len(entry.source), len(entry.target))))
+        sides = b"%s ||| %s" % (b" ".join(entry.source), b" ".join(entry.target))
+        numbers = b" ".join(map(_number, entry.scores)), points, b"%d %d %d" % entry.counts
+        rows.append(sides + b" ||| %s ||| %s ||| %s ||| |||\n" % numbers)
+    return b"".join(rows)
+
+
+def reordering_text(model):
+    # The last line of a pair counts, so every pair gets one.
+    found = {(entry.source, entry.target): entry.reordering for entry in model.entries}
+    return b"".join(
+        b"%s ||| %s ||| %s \n" % (b" ".join(s), b" ".join(t), b" ".join(map(_number, values)))
+        for (s, t), values in found.items()
+        if values
+    )
+
+
+def ini_text(model, arpa):
+    """A moses.ini of the model; paths beside it but for the language model's."""
+    lines = ["# a model", "[distortion-limit]", f"{model.distortion_limit}", "", "[feature]", "UnknownWordPenalty"]
+    if model.kind:
+        lines.append(
+            f"LexicalReordering name=LexicalReordering0 num-features={len(model.weights['LexicalReordering'])} "
+            f"type={reordering_type(model)} input-factor=0 output-factor=0 path=reordering.gz"
+        )
+    lines += [
+        "Distortion", "WordPenalty", "PhrasePenalty",
+        f"PhraseDictionaryMemory name=TranslationModel0 num-features={len(model.weights['TranslationModel'])} "
+        f"path=table.gz input-factor=0 output-factor=0 table-limit={model.table_limit}",
+        f"KENLM name=LM0 factor=0 path={arpa} order=3",
+        "", "[weight]", f"UnknownWordPenalty0= {model.unknown_weight}",
+        *(f"{name}0= {' '.join(map(str, values))}" for name, values in model.weights.items()),
+    ]  # fmt: skip
+    return "".join(line + "\n" for line in lines).encode()
+
+
+def write_model(model, folder, arpa):
+    """Write the files of a model; return the path of its moses.ini."""
+    folder.mkdir(exist_ok=True)
+    (folder / "table.gz").write_bytes(gzip.compress(table_text(model), 1, mtime=0))
+    if model.kind:
+        (folder / "reordering.gz").write_bytes(gzip.compress(reordering_text(model), 1, mtime=0))
+    (folder / "moses.ini").write_bytes(ini_text(model, arpa))
+    return folder / "moses.ini"

@@ -1,0 +1,268 @@
+"""Moses' model in plain Python, feature by feature, and decoders that try everything: obvious and slow."""
+
+import math
+from dataclasses import dataclass
+
+LN10 = math.log(10)
+ORIENTATIONS = {"msd": 3, "mslr": 4, "monotonicity": 2, "leftright": 2}
+
+
+@dataclass(frozen=True)
+class Entry:
+    source: tuple
+    target: tuple
+    scores: tuple
+    reordering: tuple = ()
+    counts: tuple = (math.nan, math.nan, math.nan)
+    copy: bool = False
+
+
+@dataclass
+class Model:
+    """Scores are natural logarithms; `language_model` is kenlm's; `weights` by feature."""
+
+    entries: list
+    weights: dict
+    language_model: object = None
+    kind: str = ""
+    directions: tuple = ()
+    collapsed: bool = False
+    distortion_limit: int = 6
+    table_limit: int = 20
+    unknown_weight: float = 1.0
+
+    def known(self, words):
+        """All entries of a source, or the copy of a word that none translates alone."""
+        found = [entry for entry in self.entries if entry.source == words]
+        if not found and len(words) == 1:
+            return [Entry(words, words, (0.0,) * len(self.weights["TranslationModel"]), copy=True)]
+        return found
+
+    def options(self, words):
+        """The entries that the table limit lets through."""
+        found = self.known(words)
+        if self.table_limit and len(found) > self.table_limit:
+            found = sorted(found, key=self.isolated, reverse=True)[: self.table_limit]
+        return found
+
+    def static(self, entry):
+        """What an entry adds wherever it stands."""
+        return (
+            sum(w * x for w, x in zip(self.weights["TranslationModel"], entry.scores, strict=True))
+            - self.weights["WordPenalty"][0] * len(entry.target)
+            + self.weights["PhrasePenalty"][0]
+            + (-100 * self.unknown_weight if entry.copy else 0)
+        )
+
+    def isolated(self, entry):
+        return self.static(entry) + self.weights["LM"][0] * LN10 * log10(self.language_model, entry.target, begin=False)
+
+
+def log10(language_model, words, begin=True, end=False):
+    """As kenlm has it, word by word."""
+    import kenlm
+
+    state, after = kenlm.State(), kenlm.State()
+    (language_model.BeginSentenceWrite if begin else language_model.NullContextWrite)(state)
+    total = 0.0
+    for word in [*words, *([b"</s>"] if end else [])]:
+        total += language_model.BaseScore(state, word.decode(), after)
+        state, after = after, state
+    return total
+
+
+def orientation(kind, previous, span):
+    """Moses, LRState.cpp; `previous` is None before the first phrase."""
+    start, end = span
+    if kind == "leftright":
+        return 0 if previous is None or previous[1] < start else 1
+    if start == (previous[1] + 1 if previous else 0):
+        return 0
+    if kind == "monotonicity":
+        return 1
+    if previous and previous[0] == end + 1:
+        return 1
+    if kind == "msd":
+        return 2
+    return 3 if previous is None or start > previous[1] else 2
+
+
+def features(model, derivation):
+    """The feature values of a derivation, a list of (start, end, entry) in target order."""
+    found = {name: [0.0] * len(values) for name, values in model.weights.items()}
+    words, previous = [], None
+    for start, end, entry in derivation:
+        at = previous[1] + 1 if previous else 0
+        found["Distortion"][0] -= abs(at - start)
+        found["PhrasePenalty"][0] += 1
+        found["WordPenalty"][0] -= len(entry.target)
+        for i, score in enumerate(entry.scores):
+            found["TranslationModel"][i] += score
+        if model.kind:
+            o = orientation(model.kind, previous[:2] if previous else None, (start, end))
+            for d, direction in enumerate(model.directions):
+                scored = entry if direction == "backward" else previous and previous[2]
+                if scored and scored.reordering:
+                    column = d * ORIENTATIONS[model.kind] + o
+                    weight = d if model.collapsed else column
+                    found["LexicalReordering"][weight] += scored.reordering[column]
+        words += entry.target
+        previous = (start, end, entry)
+    # The sentence end is not scored after a phrase without target words, nor when there is no phrase.
+    ended = bool(derivation) and bool(derivation[-1][2].target)
+    found["LM"][0] = LN10 * log10(model.language_model, words, end=ended) if model.language_model else 0.0
+    return found
+
+
+def score(model, derivation):
+    found = features(model, derivation)
+    total = sum(w * x for name in found for w, x in zip(model.weights[name], found[name], strict=True))
+    return total - 100 * model.unknown_weight * sum(entry.copy for *_, entry in derivation)
+
+
+def target(derivation):
+    return tuple(word for *_, entry in derivation for word in entry.target)
+
+
+def may_follow(limit, covered, at, start, end):
+    """Moses' distortion limit; `at` is the position after the previous phrase."""
+    gap = next(i for i in range(len(covered) + 1) if i not in covered)
+    if limit < 0:
+        return True
+    if abs(at - start) > limit:
+        return False
+    return start == gap or abs(end + 1 - gap) <= limit
+
+
+def derivations(model, sentence, choose=None, covered=frozenset(), at=0):
+    """All of them, as lists of (start, end, entry)."""
+    choose = choose or model.options
+    if len(covered) == len(sentence):
+        yield []
+        return
+    for start in range(len(sentence)):
+        for end in range(start, len(sentence)):
+            span = set(range(start, end + 1))
+            if span & covered or not may_follow(model.distortion_limit, covered, at, start, end):
+                continue
+            for entry in choose(tuple(sentence[start : end + 1])):
+                for rest in derivations(model, sentence, choose, covered | span, end + 1):
+                    yield [(start, end, entry), *rest]
+
+
+def segmentations(start, end):
+    """All ways to cut start..end - 1 into spans, ends exclusive."""
+    if start == end:
+        yield []
+    for cut in range(start + 1, end + 1):
+        for rest in segmentations(cut, end):
+            yield [(start, cut), *rest]
+
+
+def future_cost(model, sentence, start, end):
+    """The best isolated score of the words start..end - 1."""
+    best = -math.inf
+    for spans in segmentations(start, end):
+        options = [model.options(tuple(sentence[i:j])) for i, j in spans]
+        if all(options):
+            best = max(best, sum(max(map(model.isolated, found)) for found in options))
+    return best
+
+
+# Forced decoding: derivations whose target words are the reference, scored without a language model.
+LONGEST_GAP, GAP_SCORE, SINGLETON_SCORE = 7, -1000.0, -5.0
+
+
+def placements(model, sentence, reference):
+    """(start, end, place, entry) for every entry that fits a span and a place; entries without target words do not."""
+    return [
+        (start, end, place, entry)
+        for start in range(len(sentence))
+        for end in range(start, len(sentence))
+        for entry in model.known(tuple(sentence[start : end + 1]))
+        for place in range(len(reference))
+        if entry.target and tuple(reference[place : place + len(entry.target)]) == entry.target
+    ]
+
+
+def with_gaps(sentence, reference, found):
+    """And a placement that is no entry for every two spans of at most seven words."""
+    gaps = [
+        (start, end, place, Entry(tuple(sentence[start : end + 1]), tuple(reference[place : place + size]), ()))
+        for start in range(len(sentence))
+        for end in range(start, min(len(sentence), start + LONGEST_GAP))
+        for place in range(len(reference))
+        for size in range(1, min(LONGEST_GAP, len(reference) - place) + 1)
+    ]
+    return [*found, *gaps]
+
+
+def forced_derivations(model, sentence, reference, placed, covered=frozenset(), at=0, produced=0):
+    """All derivations of the reference out of these placements, as lists of (start, end, place, entry)."""
+    if len(covered) == len(sentence) and produced == len(reference):
+        yield []
+        return
+    for start, end, place, entry in placed:
+        span = set(range(start, end + 1))
+        if place != produced or span & covered or not may_follow(model.distortion_limit, covered, at, start, end):
+            continue
+        after = (covered | span, end + 1, produced + len(entry.target))
+        for rest in forced_derivations(model, sentence, reference, placed, *after):
+            yield [(start, end, place, entry), *rest]
+
+
+def left_out(model, placed, entry):
+    """What leave-one-out adds to the score of an entry."""
+    own = sum(other[3] is entry for other in placed)
+    if entry.copy:
+        return 0.0
+    target_count, source_count, joint = entry.counts
+    joint_left = max(joint - own, 0)
+    if joint_left > 0:
+        inverse = math.log(joint_left / max(target_count - own, joint_left))
+        direct = math.log(joint_left / max(source_count - own, joint_left))
+    else:
+        inverse = direct = SINGLETON_SCORE * (len(entry.source) + len(entry.target))
+    weights = model.weights["TranslationModel"]
+    return weights[0] * (inverse - entry.scores[0]) + weights[2] * (direct - entry.scores[2])
+
+
+def forced_score(model, derivation, placed, leave_one_out=False):
+    total, previous = 0.0, None
+    for start, end, _, entry in derivation:
+        at = previous[1] + 1 if previous else 0
+        total -= model.weights["Distortion"][0] * abs(at - start)
+        if not entry.scores:
+            total += GAP_SCORE * (len(entry.source) + len(entry.target))
+        else:
+            total += model.static(entry) + (left_out(model, placed, entry) if leave_one_out else 0.0)
+        if model.kind:
+            o = orientation(model.kind, previous[:2] if previous else None, (start, end))
+            for d, direction in enumerate(model.directions):
+                scored = entry if direction == "backward" else previous and previous[2]
+                if scored and scored.reordering:
+                    column = d * ORIENTATIONS[model.kind] + o
+                    weight = model.weights["LexicalReordering"][d if model.collapsed else column]
+                    total += weight * scored.reordering[column]
+        previous = (start, end, entry)
+    return total
+
+
+def jumps(derivation, length):
+    """The spans of a derivation, checked: every word once."""
+    covered = [i for start, end, *_ in derivation for i in range(start, end + 1)]
+    assert sorted(covered) == list(range(length))
+    return [(start, end) for start, end, *_ in derivation]
+
+
+def is_within_limit(derivation, limit):
+    """Whether Moses' distortion limit allows a derivation."""
+    covered, at = set(), 0
+    for start, end, *_ in derivation:
+        if not may_follow(limit, covered, at, start, end):
+            return False
+        covered |= set(range(start, end + 1))
+        at = end + 1
+    return True
+
+
