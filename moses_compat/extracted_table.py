@@ -193,6 +193,7 @@ def write_tables(
     target: Symbols,
     phrase_table: Output,
     reordering: Output | None = None,
+    reordering_smoothing: float = DEFAULT_SMOOTHING,
     threads: int = 1,
     progress: Callable[[int], None] = lambda pairs: None,
 ) -> None:
@@ -202,6 +203,7 @@ def write_tables(
         table: what was extracted.
         source, target: its words.
         phrase_table, reordering: where to.
+        reordering_smoothing: what is added to each count of an orientation.
         threads: how many blocks are scored and compressed side by side.
         progress: called with the number of phrase pairs written so far.
 
@@ -215,7 +217,7 @@ def write_tables(
         entries = table.entries(block)
         texts = [format_phrase_table(entries, words)]
         if reordering:
-            texts.append(format_reordering_table(entries, words))
+            texts.append(format_reordering_table(entries, words, reordering_smoothing))
         return len(block), [compress(t) if o.gzip else t for t, o in zip(texts, outputs, strict=True)]
 
     written = 0

@@ -14,7 +14,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -48,11 +47,11 @@ class Priors:
         reverse_fertilities: (target word, fertility, weight).
     """
 
-    lexical: Sequence[tuple[str, str, float]] = ()
-    forward_jumps: Mapping[int, float] = field(default_factory=dict)
-    reverse_jumps: Mapping[int, float] = field(default_factory=dict)
-    forward_fertilities: Sequence[tuple[str, int, float]] = ()
-    reverse_fertilities: Sequence[tuple[str, int, float]] = ()
+    lexical: list[tuple[str, str, float]] = field(default_factory=list)
+    forward_jumps: dict[int, float] = field(default_factory=dict)
+    reverse_jumps: dict[int, float] = field(default_factory=dict)
+    forward_fertilities: list[tuple[str, int, float]] = field(default_factory=list)
+    reverse_fertilities: list[tuple[str, int, float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

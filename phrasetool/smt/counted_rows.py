@@ -205,15 +205,18 @@ class CountedRows:
         key_words, count_words: 64-bit words of the key, and of the counts behind it.
         memory: bytes that rows may take up.
         folder: where temporary files go; by default where the system puts them.
+        expected: how many distinct rows there may be; a good guess saves time, a bad one does no harm.
     """
 
-    def __init__(self, key_words: int, count_words: int, memory: int, folder: str | None = None) -> None:
+    def __init__(
+        self, key_words: int, count_words: int, memory: int, folder: str | None = None, expected: int = 0
+    ) -> None:
         self.key_words = key_words
         self._width = key_words + count_words
         self._folder = folder
         # A row, its copy when it is sorted, its place in the order, its part of the slots.
         self._limit = max(memory // (16 * self._width + 24), 2)
-        self.store: Rows = np.empty((min(_FIRST_CAPACITY, self._limit), self._width), np.uint64)
+        self.store: Rows = np.empty((min(max(_FIRST_CAPACITY, expected), self._limit), self._width), np.uint64)
         self.slots: Int32Array = np.full(2 * _power_of_two(len(self.store)), _EMPTY, np.int32)
         self.size = 0
         self._runs: list[Rows] = []

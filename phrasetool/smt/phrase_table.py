@@ -30,6 +30,9 @@ DEFAULT_MEMORY = 2 << 30
 _BLOCK_PAIRS = 1 << 16
 # The part of the memory that counts of targets may take up.
 _TARGET_SHARE = 4
+# Distinct pairs a sentence pair adds, and targets a pair; guesses to start from (Multi30k German-English: 39 and 0.69).
+_PAIRS_A_SENTENCE = 40
+_TARGETS_A_PAIR = 0.8
 
 _HALF = np.uint64(32)
 _LOWER = np.uint64(0xFFFFFFFF)
@@ -126,10 +129,14 @@ class PhraseTable:
         self._layout = layout = RowLayout.of(bitext, max_length)
         with contextlib.ExitStack() as stack:
             self._pairs = stack.enter_context(
-                CountedRows(layout.key_words, COUNT_WORDS, memory - memory // _TARGET_SHARE, folder)
-            )
-            targets = stack.enter_context(CountedRows(layout.target.words, 2, memory // _TARGET_SHARE, folder))
+                CountedRows(
+                    layout.key_words, COUNT_WORDS, memory - memory // _TARGET_SHARE, folder,
+                    _PAIRS_A_SENTENCE * len(bitext),
+                )
+            )  # fmt: skip
             extract_occurrences(bitext, layout, self._pairs)
+            guess = int(_TARGETS_A_PAIR * self._pairs.size)
+            targets = stack.enter_context(CountedRows(layout.target.words, 2, memory // _TARGET_SHARE, folder, guess))
             self.statistics = PairStatistics.of(np.zeros(0, np.int64))
             for block in self._counted():
                 self.statistics += PairStatistics.of(block.joint)
