@@ -21,8 +21,11 @@ from phrasetool.smt.decoder.stack_search import future_after
 EMPTY = np.uint64(0)
 
 
+LENGTHS = st.sampled_from([1, 5, 64, 65, 130])
+
+
 @st.composite
-def spans(draw, length=st.sampled_from([1, 5, 64, 65, 130]), most=40):
+def spans(draw, length=LENGTHS, most=40):
     """Spans that may be covered one after another: free, and less than a window behind the first gap."""
     n, covered, found = draw(length), set(), []
     for _ in range(draw(st.integers(0, most))):

@@ -146,7 +146,8 @@ def test_the_sentence_end_is_not_scored_after_an_empty_phrase(language_models, s
 
 def test_an_empty_translation_scores_no_words(language_models):
     entries = [naive.Entry((b"a",), (), (0.0,))]
-    model = naive.Model(entries, {**NO_WEIGHTS, "LM": [1.0], "WordPenalty": [1.0], "PhrasePenalty": [0.5]}, language_models.kenlm[0])
+    weights = {**NO_WEIGHTS, "LM": [1.0], "WordPenalty": [1.0], "PhrasePenalty": [0.5]}
+    model = naive.Model(entries, weights, language_models.kenlm[0])
     translator, texts = translator_of(model, [[b"a", b"a"]], language_models.ours[0])
     found = translator.translate(texts[0], search_options(model))
     assert translator.text(found) == b""

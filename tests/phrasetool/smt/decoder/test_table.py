@@ -1,0 +1,96 @@
+"""Finding phrases, and the copies of unknown words."""
+
+import math
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phrasetool.phrases import Phrases
+from phrasetool.smt.decoder.table import Entries, build_table, find_phrase, index_phrases, number_distinct, spans_of
+from phrasetool.smt.symbols import Symbols
+
+PHRASES = st.lists(st.lists(st.integers(-1, 4), max_size=4), max_size=30)
+
+
+@given(PHRASES)
+def test_distinct_phrases_are_numbered_in_order(phrases):
+    order = list(dict.fromkeys(map(tuple, phrases)))
+    assert number_distinct(Phrases.from_lists(phrases))[0].tolist() == [order.index(tuple(p)) for p in phrases]
+
+
+@given(PHRASES, st.lists(st.integers(-1, 5), max_size=6))
+def test_phrases_are_found(phrases, text):
+    index, numbers = index_phrases(Phrases.from_lists(phrases))
+    order = list(dict.fromkeys(map(tuple, phrases)))
+    assert numbers.tolist() == [order.index(tuple(p)) for p in phrases]
+    assert index.longest.tolist() == [max(map(len, phrases), default=0)]
+    words = np.array(text, np.int32)
+    for start in range(len(text)):
+        for end in range(start, len(text) + 1):
+            number = find_phrase(index, words, start, end)
+            assert max(number, -1) == (order.index(tuple(text[start:end])) if tuple(text[start:end]) in order else -1)
+
+
+@given(st.lists(st.lists(st.integers(0, 4), max_size=7), max_size=5), st.integers(1, 5))
+def test_spans(sentences, longest):
+    expected = sorted(
+        tuple(s[i : i + size]) for s in sentences for size in range(1, longest + 1) for i in range(len(s) - size + 1)
+    )
+    found = spans_of(Phrases.from_lists(sentences), longest)
+    assert sorted(tuple(span.tolist()) for span in found) == expected
+
+
+def entries(pairs, source, target):
+    return Entries(
+        Phrases.from_lists([[source.add(w) for w in s.split()] for s, _ in pairs]),
+        Phrases.from_lists([[target.add(w) for w in t.split()] for _, t in pairs]),
+        np.arange(2 * len(pairs), dtype=np.float32).reshape(-1, 2),
+        np.zeros((len(pairs), 3), np.float32),
+        Phrases.from_lists([[0, 257]] * len(pairs)),
+        np.ones((len(pairs), 3), np.float32),
+    )
+
+
+def test_words_without_an_entry_of_their_own_are_copied():
+    source, target = Symbols(), Symbols()
+    # `haus` stands in a longer phrase, which does not help it; `ist` stands alone, with nothing to say.
+    pairs = [(b"das haus", b"the house"), (b"ist", b""), (b"das", b"the"), (b"das haus", b"house"), (b"das", b"that")]
+    found = entries(pairs, source, target)
+    text = source.read_lines(b"das haus ist neu\n")
+    table = build_table(found, source, target, np.unique(text.words).astype(np.int32))
+    rows = [
+        (source.join(table.index.words[slice(*table.index.offsets[s : s + 2])]), target.join(table.targets[e]))
+        for e, s in enumerate(table.entry_sources.tolist())
+    ]
+    # By source, in order of first occurrence; within a source, as they were.
+    copies = [(b"haus", b"haus"), (b"neu", b"neu")]
+    in_order = [pairs[0], pairs[3], pairs[1], pairs[2], pairs[4], *copies]
+    assert rows == in_order
+    assert table.copies.tolist() == [row in copies for row in rows]
+    assert table.sources_of(np.arange(len(table))).tolist() == table.entry_sources.tolist()
+    # Their scores are 0, one word is aligned with one, and nobody counted them.
+    assert table.scores[-2:].tolist() == [[0, 0], [0, 0]]
+    assert table.reordering[-2:].tolist() == [[0] * 3] * 2
+    assert [a.tolist() for a in table.alignments][-3:] == [[0, 257], [0], [0]]
+    assert all(map(math.isnan, table.counts[-1]))
+    assert table.scores[1].tolist() == [6, 7]
+
+
+def test_without_a_text_nothing_is_copied():
+    source, target = Symbols(), Symbols()
+    table = build_table(entries([(b"das haus", b"the house")], source, target), source, target)
+    assert len(table) == 1
+    assert not table.copies.any()
+
+
+def test_a_table_without_entries_is_all_copies():
+    source, target = Symbols(), Symbols()
+    text = source.read_lines(b"a b\n")
+    found = Entries(
+        Phrases.from_lists([]), Phrases.from_lists([]), np.zeros((0, 2), np.float32), np.zeros((0, 0), np.float32),
+        Phrases.from_lists([]), np.zeros((0, 3), np.float32),
+    )  # fmt: skip
+    table = build_table(found, source, target, np.unique(text.words).astype(np.int32))
+    assert table.copies.tolist() == [True, True]
+    assert table.scores.shape == (2, 2)
