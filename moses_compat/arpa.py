@@ -41,6 +41,8 @@ _DECIMALS = 9
 _WIDTH = 5 + _DECIMALS
 _BLOCK_ROWS = 1 << 17
 _KENLM_BINARY = b"mmap lm http"
+# kenlm takes it for the unknown word too (lm/vocab.cc).
+_OTHER_UNKNOWN_WORD = b"<UNK>"
 _COUNT = re.compile(rb"ngram[ \t]+(\d+)[ \t]*=[ \t]*(\d+)")
 
 _SHORT, _LONG, _PROBABILITY, _BACKOFF, _POSITIVE, _HIGHEST = range(1, 7)
@@ -190,7 +192,8 @@ class _Reader:
             # A line has 4 bytes or more; a larger count is a damaged file and not a reason to allocate memory.
             counts.append(int(match[2]))
             if counts[-1] > len(self.data):
-                raise self.fault(f"{counts[-1]:,} n-grams cannot be in a file of {len(self.data):,} bytes", self.start)
+                what = f"{counts[-1]:,} {len(counts)}-grams"
+                raise self.fault(f"{what} cannot be in a file of {len(self.data):,} bytes", self.start)
         if not counts:
             raise self.fault("expected `ngram 1=COUNT`", self.start)
         self.at = self.start
@@ -225,11 +228,14 @@ class _Reader:
 
 
 def _read_words(reader: _Reader, section: _Section) -> tuple[Symbols, NgramTable]:
-    """The 1-grams; `<unk>` becomes word 0."""
-    symbols = Symbols([UNKNOWN_WORD])
-    ids = symbols.read_fields(reader.text, section.starts, section.ends).words
-    present = np.zeros(len(symbols), np.bool_)
-    present[ids] = True
+    """The 1-grams; `<unk>`, or `<UNK>` where that is missing, becomes word 0."""
+    for unknown in (UNKNOWN_WORD, _OTHER_UNKNOWN_WORD):
+        symbols = Symbols([unknown])
+        ids = symbols.read_fields(reader.text, section.starts, section.ends).words
+        present = np.zeros(len(symbols), np.bool_)
+        present[ids] = True
+        if present[0] or symbols.id(_OTHER_UNKNOWN_WORD) < 0:
+            break
     if present.sum() < len(ids):
         _, first = np.unique(ids, return_index=True)
         row = np.setdiff1d(np.arange(len(ids)), first)[0]
@@ -242,10 +248,9 @@ def _read_words(reader: _Reader, section: _Section) -> tuple[Symbols, NgramTable
     return symbols, NgramTable(np.arange(len(symbols), dtype=np.int32)[:, None], scores, backoffs)
 
 
-def _restrict(symbols: Symbols, vocabulary: Collection[bytes]) -> tuple[list[bytes], Int32Array]:
+def _restrict(words: list[bytes], vocabulary: Collection[bytes]) -> tuple[list[bytes], Int32Array]:
     """The words to keep; and their old ids to their new ones, or -2."""
     wanted = {UNKNOWN_WORD, BEGIN_WORD, END_WORD}.union(vocabulary)
-    words = symbols.words
     kept = [i for i, word in enumerate(words) if word in wanted]
     ids = np.full(len(words), -2, np.int32)
     ids[kept] = np.arange(len(kept), dtype=np.int32)
@@ -257,10 +262,10 @@ def _read(reader: _Reader, vocabulary: Collection[bytes] | None) -> tuple[Backof
     sections = [reader.section(n, count, n == len(counts)) for n, count in enumerate(counts, 1)]
     reader.finish()
     symbols, table = _read_words(reader, sections[0])
-    words, tables = symbols.words, [table]
+    words, tables = [UNKNOWN_WORD, *symbols.words[1:]], [table]
     renumbered: Int32Array | None = None
     if vocabulary is not None:
-        words, renumbered = _restrict(symbols, vocabulary)
+        words, renumbered = _restrict(words, vocabulary)
         kept = np.flatnonzero(renumbered >= 0)
         new = np.arange(len(kept), dtype=np.int32)[:, None]
         tables = [NgramTable(new, table.log_probabilities[kept], table.backoffs[kept])]
@@ -325,9 +330,6 @@ def read_order(source: Input) -> int:
 @exact_kernel
 def _write_number(out: ByteArray, place: int, value: float) -> int:
     """Write a float32, |value| < 1000, with as many decimals as it takes to read it back, at most _DECIMALS."""
-    if value < 0:
-        out[place] = _MINUS
-        place += 1
     size = abs(np.float64(value))
     decimals = 0
     power = 1.0
@@ -336,6 +338,12 @@ def _write_number(out: ByteArray, place: int, value: float) -> int:
         decimals += 1
         power *= 10.0
         digits = np.int64(size * power + 0.5)
+    while decimals > 0 and digits % 10 == 0:
+        decimals -= 1
+        digits //= 10
+    if value < 0 and digits > 0:
+        out[place] = _MINUS
+        place += 1
     width = 1
     rest = digits // 10
     while rest > 0 or width <= decimals:

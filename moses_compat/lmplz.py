@@ -12,6 +12,8 @@ from moses_compat.streams import Output, compress
 from phrasetool.errors import PhraseToolError
 
 _CHUNK = 1 << 22
+# By itself lmplz takes 80 % of the machine; it sorts on disk what does not fit, so this is no limit to the corpus.
+_MEMORY = "1G"
 _FALLBACK = "Substituting fallback discounts for order"
 
 
@@ -58,7 +60,8 @@ def run_lmplz(program: str, blocks: Iterable[bytes], output: Output, order: int,
     Raises:
         PhraseToolError: lmplz failed; the message is its own.
     """
-    command = [program, "-o", str(order), *(["--prune", *map(str, prune)] if prune else []), "--discount_fallback"]
+    pruning = ["--prune", *map(str, prune)] if prune else []
+    command = [program, "-o", str(order), "-S", _MEMORY, *pruning, "--discount_fallback"]
     messages: list[str] = []
 
     def listen() -> None:

@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phrasetool.smt.language_model.automaton import LanguageModel, NgramError, build_automaton
+from phrasetool.smt.language_model.ngrams import BackoffModel, NgramTable
+from tests.phrasetool.smt.language_model.naive import VOCABULARY, histories, models, ngrams_of, score
+
+
+def follow(model, words, state):
+    scores, state = model.score_words(np.array(words, np.int32), state)
+    return scores.tolist(), state
+
+
+@given(models(), histories(), st.booleans())
+def test_every_word_is_scored_as_the_definition_says(model, history, begins):
+    language_model = LanguageModel(model)
+    ngrams = ngrams_of(model)
+    state = language_model.begin_state if begins else language_model.null_state
+    found, _ = follow(language_model, [*history, 2], state)
+    context = (1,) if begins else ()
+    for word, value in zip([*history, 2], found, strict=True):
+        kept = context[len(context) - (model.order - 1) :] if model.order > 1 and context else ()
+        assert value == pytest.approx(score(ngrams, kept, word), abs=1e-5)
+        context = (*context, word)
+
+
+def meaning(ngrams, order, history):
+    """The longest suffix of a history that can matter: it has a back-off or a longer n-gram begins with it."""
+    for start in range(max(len(history) - order + 1, 0), len(history)):
+        suffix = tuple(history[start:])
+        if suffix in ngrams and (ngrams[suffix][1] != 0 or any(g[:-1] == suffix for g in ngrams if len(g) > 1)):
+            return suffix
+    return ()
+
+
+@given(models(min_order=2), histories(), histories())
+def test_states_are_as_few_as_may_be(model, first, second):
+    language_model = LanguageModel(model)
+    ngrams = ngrams_of(model)
+    states = [follow(language_model, history, language_model.begin_state)[1] for history in (first, second)]
+    meanings = [meaning(ngrams, model.order, [1, *history]) for history in (first, second)]
+    assert (states[0] == states[1]) == (meanings[0] == meanings[1])
+
+
+@given(models(), histories(4), histories(4))
+def test_reading_on_is_reading_at_once(model, first, second):
+    language_model = LanguageModel(model)
+    scores, state = follow(language_model, first, language_model.begin_state)
+    more, end = follow(language_model, second, state)
+    assert follow(language_model, first + second, language_model.begin_state) == (scores + more, end)
+
+
+def unigrams(count):
+    return NgramTable(
+        np.arange(count, dtype=np.int32)[:, None], np.full(count, -1, np.float32), np.zeros(count, np.float32)
+    )
+
+
+def pairs(*rows):
+    words = np.array(rows, np.int32).reshape(len(rows), -1)
+    return NgramTable(words, np.full(len(rows), -0.5, np.float32), np.zeros(len(rows), np.float32))
+
+
+def test_words_and_sentences():
+    model = LanguageModel(BackoffModel(VOCABULARY, [unigrams(6), pairs((1, 3), (3, 2), (0, 0))]))
+    assert model.order == 2
+    assert (model.id(b"a"), model.id(b"zzz"), model.end_word) == (3, 0, 2)
+    assert model.ids([b"a", b"zzz", b"b"]).tolist() == [3, 0, 4]
+    assert model.score_sentence([b"a"]) == pytest.approx(-1.0)
+    assert model.score_sentence([]) == pytest.approx(-1.0)
+    assert model.score_sentence([b"x", b"y"]) == pytest.approx(-2.5)
+
+
+def test_many_arcs_find_their_places():
+    generator = np.random.default_rng(5)
+    rows = np.unique(generator.integers(0, 300, (20000, 2)), axis=0).astype(np.int32)
+    generator.shuffle(rows)
+    scores = -generator.random(len(rows)).astype(np.float32)
+    words = [b"<unk>", b"<s>", b"</s>", *(b"w%d" % i for i in range(297))]
+    table = NgramTable(rows, scores, np.zeros(len(rows), np.float32))
+    model = LanguageModel(BackoffModel(words, [unigrams(300), table]))
+    known = {tuple(row): value for row, value in zip(rows.tolist(), scores.tolist(), strict=True)}
+    for first in range(300):
+        _, state = follow(model, [first], 0)
+        for second in range(0, 300, 7):
+            assert follow(model, [second], state)[0][0] == known.get((first, second), -1.0)
+
+
+def test_wrong_ngrams_are_named():
+    with pytest.raises(NgramError, match="the first 2 words of this 3-gram are no 2-gram") as error:
+        build_automaton([unigrams(6), pairs((3, 4)), pairs((3, 4, 5), (3, 3, 3))])
+    assert (error.value.order, error.value.row) == (3, 1)
+    with pytest.raises(NgramError, match="this 2-gram occurs twice") as error:
+        build_automaton([unigrams(6), pairs((3, 4), (4, 3), (3, 4))])
+    assert (error.value.order, error.value.row) == (2, 2)
+
+
+def test_wrong_arguments():
+    model = LanguageModel(BackoffModel(VOCABULARY, [unigrams(6)]))
+    with pytest.raises(ValueError, match=r"outside 0\.\.5"):
+        model.score_words(np.array([6], np.int32), 0)
+    with pytest.raises(ValueError, match="no state 1"):
+        model.score_words(np.array([5], np.int32), 1)
+    with pytest.raises(ValueError, match="has no </s>"):
+        LanguageModel(BackoffModel([b"<unk>", b"<s>"], [unigrams(2)]))
