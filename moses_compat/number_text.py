@@ -26,6 +26,8 @@ _WORDS = np.frombuffer(b"infnan", np.uint8)
 _LOWEST = 310
 _SCALED_FROM = 200
 _SCALE = 512
+# The last power of ten that is a double; beyond its inverse no double lies halfway between two numbers of six digits.
+_EXACT = 22
 
 
 def _powers() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -44,23 +46,34 @@ _SPLITTER = 134217729.0
 
 
 @exact_kernel
+def _product_error(a: float, b: float) -> float:
+    """What the product of two doubles loses when it is rounded (Dekker 1971)."""
+    a_high = _SPLITTER * a
+    a_high -= a_high - a
+    a_low = a - a_high
+    b_high = _SPLITTER * b
+    b_high -= b_high - b
+    b_low = b - b_high
+    return ((a_high * b_high - a * b) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+@exact_kernel
 def _scaled_digits(value: float, power: int) -> int:
     """value * 10**power, which is below 10**15, rounded to an integer as if computed exactly, halves to even."""
-    high, low = _POWER_HIGH[power + _LOWEST], _POWER_LOW[power + _LOWEST]
-    if power > _SCALED_FROM:
-        value *= 2.0**_SCALE
-    elif power < -_SCALED_FROM:
-        # Keeps the splitting below from overflowing.
-        value, high, low = value * 2.0**-_SCALE, high * 2.0**_SCALE, low * 2.0**_SCALE
-    # The exact product of two doubles is product + rest (Dekker 1971).
-    product = value * high
-    a = _SPLITTER * value
-    a_high = a - (a - value)
-    a_low = value - a_high
-    b = _SPLITTER * high
-    b_high = b - (b - high)
-    b_low = high - b_high
-    rest = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low + value * low
+    if -_EXACT <= power < 0:
+        # Divided, because the negative powers are not exact, and a half must be told from almost a half.
+        divisor = _POWER_HIGH[_LOWEST - power]
+        product = value / divisor
+        rest = ((value - product * divisor) - _product_error(product, divisor)) / divisor
+    else:
+        high, low = _POWER_HIGH[power + _LOWEST], _POWER_LOW[power + _LOWEST]
+        if power > _SCALED_FROM:
+            value *= 2.0**_SCALE
+        elif power < -_SCALED_FROM:
+            # Keeps the splitting of the product from overflowing.
+            value, high, low = value * 2.0**-_SCALE, high * 2.0**_SCALE, low * 2.0**_SCALE
+        product = value * high
+        rest = _product_error(value, high) + value * low
     floor = np.floor(product)
     digits = np.int64(floor)
     # The fraction of the product is exact; so is its distance from a half.

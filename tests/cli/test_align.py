@@ -1,0 +1,103 @@
+import os
+
+import pytest
+
+from tests.commands import read, run_inside, write
+from tests.phrasetool.smt.test_alignments import GOLDEN, columns
+
+SOURCE = b"das haus\ndas alte haus\nein haus\ndas haus ist alt\n" * 5
+TARGET = b"the house\nthe old house\na house\nthe house is old\n" * 5
+
+
+@pytest.fixture
+def files(tmp_path):
+    return write(tmp_path / "s.gz", SOURCE), write(tmp_path / "t", TARGET)
+
+
+def test_all_three_files(files, tmp_path):
+    outputs = [tmp_path / name for name in ("both.gz", "forward", "reverse.gz")]
+    done = run_inside("align", *files, "-o", outputs[0], "--forward", outputs[1], "--reverse", outputs[2])
+    assert done.code == 0, done.err
+    assert "aligning 20 sentence pairs" in done.err
+    texts = [read(path) for path in outputs]
+    assert all(text.count(b"\n") == 20 for text in texts)
+    # What is kept can be symmetrised again, to standard output too.
+    for method in ("grow-diag-final-and", "union"):
+        again = run_inside("align", *outputs[1:], "--only-symmetrise", "--symmetrise", method, "-q")
+        assert (again.code, again.err) == (0, "")
+        assert (again.out == texts[0]) or method == "union"
+    repeated = run_inside("align", *files, "-q", "--seed", 1)
+    assert repeated.out == texts[0]
+
+
+@pytest.mark.parametrize("method", ["grow-diag-final-and", "grow-diag", "intersection"])
+def test_only_symmetrise(tmp_path, method):
+    rows = [line.split("\t") for line in GOLDEN.read_text().splitlines()[1:]]
+    forward, reverse = (write(tmp_path / f"{i}.gz", "\n".join(row[i] for row in rows).encode() + b"\n") for i in (0, 1))
+    done = run_inside("align", forward, reverse, "--only-symmetrise", "--symmetrise", method, "-o", tmp_path / "o.gz")
+    assert done.code == 0
+    assert f"after {method}" in done.message
+    expected = [" ".join(f"{s}-{t}" for s, t in sorted(points)) for points in columns()[method]]
+    assert read(tmp_path / "o.gz").decode().splitlines() == expected
+
+
+def test_unseeded_and_settings(files, tmp_path):
+    priors = write(tmp_path / "p", b"LEX\thaus\thouse\t3\n")
+    done = run_inside(
+        "align", *files, "--unseeded", "--threads", 2, "--model", 1, "--iterations", 0.1, "--priors", priors
+    )
+    assert done.code == 0, done.err
+    assert done.out.count(b"\n") == 20
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        (b"a\nb\n", b"a\n", "t:2: the file ends after 1 lines, but {0}/s has 2"),
+        (b"a\n\n", b"a\nb\n", "s:2: the sentence is empty"),
+        (b"", b"", "s: the bitext has no sentence"),
+    ],
+)
+def test_bad_bitext(tmp_path, source, target, message):
+    paths = write(tmp_path / "s", source), write(tmp_path / "t", target)
+    done = run_inside("align", *paths, "-o", tmp_path / "o.gz", "--forward", tmp_path / "f")
+    assert done.code == 1
+    assert done.message.startswith(f"phrasetool: {tmp_path}/{message.format(tmp_path)}")
+    assert sorted(os.listdir(tmp_path)) == ["s", "t"]
+
+
+def test_bad_alignments(tmp_path):
+    forward, reverse = write(tmp_path / "f", b"0-0\n1-1\n"), write(tmp_path / "r", b"0-0\n")
+    done = run_inside("align", forward, reverse, "--only-symmetrise", "-o", tmp_path / "o")
+    assert done.message == f"phrasetool: {reverse}:2: the file ends after 1 lines, but {forward} has 2"
+    write(reverse, b"0-0\n0_0\n")
+    done = run_inside("align", forward, reverse, "--only-symmetrise", "-o", tmp_path / "o")
+    assert done.message == f"phrasetool: {reverse}:2: expected alignment points like 0-0 1-2, found '0_0'"
+    assert sorted(os.listdir(tmp_path)) == ["f", "r"]
+
+
+def test_bad_priors(files, tmp_path):
+    priors = write(tmp_path / "p", b"LEX\thaus\thouse\t3\nLEX\n")
+    done = run_inside("align", *files, "--priors", priors, "-o", tmp_path / "o")
+    assert done.code == 1
+    assert done.message.startswith(f"phrasetool: {priors}:2: not a prior")
+    assert not (tmp_path / "o").exists()
+
+
+def test_bad_usage(files, tmp_path):
+    for options in (("--only-symmetrise", "--forward", tmp_path / "f"), ("--unseeded", "--seed", 3), ("--model", 4)):
+        assert run_inside("align", *files, *options).code == 2
+    done = run_inside("align", *files, "-o", files[1])
+    assert "the output is the input" in done.message
+    assert read(files[1]) == TARGET
+    done = run_inside("align", *files, "-o", tmp_path / "o", "--forward", tmp_path / "o")
+    assert "two outputs go to one file" in done.message
+
+
+def test_cannot_be_seeded(files, monkeypatch):
+    monkeypatch.setattr("phrasetool.smt.align._seedable_copy", lambda program, folder: None)
+    done = run_inside("align", *files, "--seed", 1)
+    assert "eflomal cannot be seeded on this system; leave out --seed" in done.message
+    done = run_inside("align", *files, "-q", "--iterations", 0.1)
+    assert done.code == 0
+    assert "will differ a little from run to run" in done.message

@@ -1,0 +1,172 @@
+"""Symmetrisation, extraction and scoring as the papers define them: sets and dictionaries, one thing at a time."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from itertools import product
+
+import numpy as np
+
+NEIGHBOURS = [(-1, 0), (0, -1), (1, 0), (0, 1)]
+DIAGONAL = [*NEIGHBOURS, (-1, -1), (-1, 1), (1, -1), (1, 1)]
+
+
+def symmetrise(forward, reverse, method):
+    """Points (source, target); as symal, whose loop sees points it has just added."""
+    forward, reverse = set(forward), set(reverse)
+    union = forward | reverse
+    if method == "union":
+        return union
+    chosen = forward & reverse
+    if method == "intersection":
+        return chosen
+
+    def uncovered(point):
+        return [all(point[side] != other[side] for other in chosen) for side in (0, 1)]
+
+    steps = NEIGHBOURS if method == "grow" else DIAGONAL
+    by_target = sorted(union, key=lambda point: point[::-1])
+    while True:
+        before = len(chosen)
+        for point in by_target:
+            if point in chosen:
+                for target_step, source_step in steps:
+                    new = point[0] + source_step, point[1] + target_step
+                    if new in union - chosen and any(uncovered(new)):
+                        chosen.add(new)
+        if len(chosen) == before:
+            break
+    if "final" in method:
+        enough = all if method.endswith("and") else any
+        for only in (forward - reverse, reverse - forward):
+            for point in sorted(only, key=lambda point: point[::-1]):
+                if point not in chosen and enough(uncovered(point)):
+                    chosen.add(point)
+    return chosen
+
+
+def spans(source_length, target_length, points, max_length):
+    """Every (first source, last source, first target, last target) that no point leaves and at least one is in."""
+    found = []
+    for a, b, c, d in product(range(source_length), range(source_length), range(target_length), range(target_length)):
+        if a <= b < a + max_length and c <= d < c + max_length:
+            inside = [(a <= s <= b, c <= t <= d) for s, t in points]
+            if any(s and t for s, t in inside) and all(s == t for s, t in inside):
+                found.append((a, b, c, d))
+    return found
+
+
+def orientation(points, lengths, span):
+    """(previous, next), each 0 monotone, 1 swap, 2 other."""
+    corners = set(points) | {(-1, -1), lengths}
+    a, b, c, d = span
+
+    def judge(follows, precedes):
+        return 2 if follows == precedes else 0 if follows else 1
+
+    return (
+        judge((a - 1, c - 1) in corners, (b + 1, c - 1) in corners),
+        judge((b + 1, d + 1) in corners, (a - 1, d + 1) in corners),
+    )
+
+
+def lexical(sources, targets, alignments):
+    """c(s,t) with None for NULL, and the probabilities w(t|s), w(s|t) as they read after %.7f."""
+    counts = Counter()
+    for source, target, points in zip(sources, targets, alignments, strict=True):
+        for s, t in points:
+            counts[source[s], target[t]] += 1
+        for s in set(range(len(source))) - {s for s, _ in points}:
+            counts[source[s], None] += 1
+        for t in set(range(len(target))) - {t for _, t in points}:
+            counts[None, target[t]] += 1
+    of_source, of_target = Counter(), Counter()
+    for (s, t), count in counts.items():
+        of_source[s] += count
+        of_target[t] += count
+    forward = {pair: float(f"{count / of_source[pair[0]]:.7f}") for pair, count in counts.items()}
+    backward = {pair: float(f"{count / of_target[pair[1]]:.7f}") for pair, count in counts.items()}
+    return forward, backward
+
+
+def best_alignment(alignments, size, side):
+    """Most frequent, then largest; for each word of one side (1 target, 0 source) its positions on the other."""
+
+    def as_vector(points):
+        return [sorted(point[1 - side] for point in points if point[side] == i) for i in range(size)]
+
+    return max((count, as_vector(points), points) for points, count in alignments.items())[1]
+
+
+def weight(words, given, vector, probabilities, inverse):
+    result = 1.0
+    for word, partners in zip(words, vector, strict=True):
+        linked = [given[k] for k in partners] or [None]
+        values = [probabilities[(word, other) if inverse else (other, word)] for other in linked]
+        result *= sum(values) / len(values)
+    return np.float32(result)
+
+
+def discounts(method, joint):
+    """count -> what is left of it by Good-Turing; or D of Kneser-Ney."""
+    number = Counter(joint.values())
+    if method == "good-turing":
+        left = {0: 0.01}
+        for c in range(1, 9):
+            left[c] = max(min((c + 1) / c * (number[c + 1] + 0.1) / (number[c] + 0.1), 1), left[c - 1])
+        return left
+    share = number[1] / max(number[1] + 2 * number[2], 1)
+    caps = {1: 0.9, 2: 1.9, 3: 2.9}
+    return {c: min(c - (c + 1) * share * number[c + 1] / number[c], caps[c]) if number[c] else caps[c] for c in caps}
+
+
+def smoothed(method, joint, pair, total, distinct, partners):
+    count = joint[pair]
+    if method == "none":
+        return count
+    left = discounts(method, joint)
+    if method == "good-turing":
+        return count * (left[count] if count < 9 else 1)
+    discount = left[min(count, 3)]
+    if discount > count:
+        discount = count - 0.01
+    return count - discount + total * (discount * distinct / total) * (partners / len(joint))
+
+
+def extract(sources, targets, alignments, max_length, method="none"):
+    """(source, target) tuples of words -> (scores, alignment by target word, c(t) c(s) c(s,t), orientation counts)."""
+    forward, backward = lexical(sources, targets, alignments)
+    seen, turns = defaultdict(Counter), defaultdict(lambda: [0] * 6)
+    for source, target, points in zip(sources, targets, alignments, strict=True):
+        for span in spans(len(source), len(target), points, max_length):
+            a, b, c, d = span
+            pair = tuple(source[a : b + 1]), tuple(target[c : d + 1])
+            seen[pair][tuple((s - a, t - c) for s, t in points if a <= s <= b and c <= t <= d)] += 1
+            previous, following = orientation(points, (len(source), len(target)), span)
+            turns[pair][previous] += 1
+            turns[pair][3 + following] += 1
+    joint = {pair: sum(alignment.values()) for pair, alignment in seen.items()}
+    totals, distinct = [Counter(), Counter()], [Counter(), Counter()]
+    for pair, count in joint.items():
+        for side in (0, 1):
+            totals[side][pair[side]] += count
+            distinct[side][pair[side]] += 1
+    entries = {}
+    for pair in joint:
+        source, target = pair
+        of = [(totals[side][pair[side]], distinct[side][pair[side]]) for side in (0, 1)]
+        direct = best_alignment(seen[pair], len(target), 1)
+        inverse = best_alignment(seen[pair], len(source), 0)
+        scores = (
+            smoothed(method, joint, pair, *of[1], of[0][1]) / of[1][0],
+            weight(source, target, inverse, backward, inverse=True),
+            smoothed(method, joint, pair, *of[0], of[1][1]) / of[0][0],
+            weight(target, source, direct, forward, inverse=False),
+        )
+        entries[pair] = scores, direct, (of[1][0], of[0][0], joint[pair]), turns[pair]
+    return entries
+
+
+def order(pair):
+    """Where a line of a table stands under LC_ALL=C."""
+    return b" ".join(pair[0]) + b" ||| " + b" ".join(pair[1]) + b" ||| "
