@@ -81,8 +81,8 @@ def command(
     from moses_compat.streams import Input, Output, compress
     from phrasetool_cli.loading import load_translator
 
-    check_outputs([text, ini], [output, n_best[0] if n_best else None])
     model = MosesModel.read(ini, table, reordering_table)
+    check_outputs([text, ini, *model.paths], [output, n_best[0] if n_best else None])
     options = chosen_search(model, **search)
     with Input(text) as source:
         data = source.read_all()

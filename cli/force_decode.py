@@ -51,8 +51,8 @@ def command(
     from phrasetool.smt.symbols import Symbols
     from phrasetool_cli.loading import load_progress
 
-    check_outputs([source, target, ini], [output])
     model = MosesModel.read(ini, table, reordering_table)
+    check_outputs([source, target, ini, *model.paths], [output])
     limit = model.search.distortion_limit if distortion_limit is None else distortion_limit
     with Input(source) as stream:
         text = InputPhrases.of(stream.read_all())

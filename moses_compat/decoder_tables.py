@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.fields import find_separator, is_blank
-from moses_compat.score_field import read_number
+from moses_compat.score_field import OK, check_number, read_number
 from moses_compat.streams import Input
 from moses_compat.table_blocks import RawBlock, raw_blocks
 from moses_compat.table_text import Fault, LineScan, TableParser, scan_lines
@@ -41,7 +41,7 @@ def _read_alignments(
 ) -> int:
     """Read the alignment and count fields that follow the scores; returns the first bad line, or -1.
 
-    A point is 256 * source position + target position.
+    A point is 256 * source position + target position.  A count that is no number is left as it is.
     """
     used = 0
     for line in range(len(starts)):
@@ -84,7 +84,8 @@ def _read_alignments(
                     first = i
                     while i < stop and not (is_blank(text[i]) or text[i] == 10 or text[i] == 13):
                         i += 1
-                    counts[line, column] = read_number(text, first, i)
+                    if check_number(text, first, i) == OK:
+                        counts[line, column] = read_number(text, first, i)
                     column += 1
         offsets[line + 1] = used
     return -1
@@ -151,11 +152,13 @@ class _Selector:
         sizes = np.diff(scan.group_offsets)
         lines = np.flatnonzero(np.repeat(wanted, sizes))
         values = scan.columns[lines]
-        if values.size and values.min() < 0:
-            line = int(lines[np.flatnonzero(values.min(axis=1) < 0)[0]])
-            raise DataError(
-                self.name, "a score is negative; Moses takes its logarithm", block.first_entry + line + 1
-            )
+        for wrong, message in (
+            (values < 0, "a score is negative; Moses takes its logarithm"),
+            (values > np.finfo(np.float32).max, "a score is infinite"),
+        ):
+            if wrong.any():
+                line = int(lines[np.flatnonzero(wrong.any(axis=1))[0]])
+                raise DataError(self.name, message, block.first_entry + line + 1)
         return _Lines(
             block.text, scan, lines, groups.select(np.repeat(np.arange(len(groups)), sizes)[lines]), _log(values)
         )
@@ -316,4 +319,4 @@ def used_pairs(table: TranslationTable, uses: Int64Array) -> bytes:
             table.target_symbols.join(table.targets[entry]),
         )
         totals[key] = totals.get(key, 0) + int(uses[entry])
-    return b"".join(b"%s ||| %d\n" % (key, totals[key]) for key in sorted(totals))
+    return b"".join(sorted(b"%s ||| %d\n" % pair for pair in totals.items()))

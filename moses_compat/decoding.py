@@ -74,6 +74,8 @@ class MosesModel:
         lines = _lines_by_feature(ini)
         table_line, language_line = lines["TranslationModel"], lines["LM"]
         reordering_line = lines.get("LexicalReordering")
+        if reordering is not None and reordering_line is None:
+            raise ini.error(f"there is no LexicalReordering among the features that could read {reordering}")
         features = FeatureSet(
             _number(ini, table_line, "num-features"),
             _reordering_model(ini, reordering_line) if reordering_line else None,
@@ -84,7 +86,7 @@ class MosesModel:
         return cls(
             ini,
             features,
-            _weights(ini, features, listed),
+            _weights(ini, features, lines, listed),
             listed,
             _tuneable(ini, features, lines),
             table or _path(ini, table_line),
@@ -95,6 +97,11 @@ class MosesModel:
                 table_limit=_number(ini, table_line, "table-limit", 20),
             ),
         )
+
+    @property
+    def paths(self) -> list[str]:
+        """The files it reads."""
+        return [self.table, self.language_model, *([self.reordering] if self.reordering is not None else [])]
 
     def load(
         self, text: bytes | ByteArray, threads: int = 1, progress: LoadProgress | None = None
@@ -163,7 +170,7 @@ def _lines_by_feature(ini: MosesIni) -> dict[str, FeatureLine]:
         elif line.kind in _LANGUAGE_MODELS:
             feature = "LM"
         if feature in found:
-            raise ini.error(f"a second {line.kind}; this decoder takes one", line.line)
+            raise ini.error(f"{line.name}: {found[feature].name} is there already; this decoder takes one", line.line)
         for key in ("factor", "input-factor", "output-factor"):
             if line.arguments.get(key, "0") != "0":
                 raise ini.error(f"{line.name}: {key}={line.arguments[key]}: factors are not supported", line.line)
@@ -196,6 +203,8 @@ def _path(ini: MosesIni, line: FeatureLine, *suffixes: str) -> str:
 
 
 def _reordering_model(ini: MosesIni, line: FeatureLine) -> ReorderingModel:
+    if "default-scores" in line.arguments:
+        raise ini.error(f"{line.name}: default-scores are not supported", line.line)
     try:
         model = ReorderingModel.parse(line.arguments.get("type", ""))
     except ValueError as error:
@@ -207,19 +216,25 @@ def _reordering_model(ini: MosesIni, line: FeatureLine) -> ReorderingModel:
 
 
 def _unknown_weight(ini: MosesIni, line: FeatureLine | None) -> float:
-    return ini.weights.get(line.name, [1.0])[0] if line else 0.0
+    return _line_weights(ini, line, 1)[0] if line and line.name in ini.weights else float(line is not None)
 
 
-def _weights(ini: MosesIni, features: FeatureSet, listed: tuple[str, ...]) -> Vector:
+def _line_weights(ini: MosesIni, line: FeatureLine, size: int) -> list[float]:
+    values = ini.weights.get(line.name)
+    if values is None:
+        raise ini.error(f"[weight] has no line {line.name}=", line.line)
+    if len(values) != size:
+        raise ini.error(f"{line.name} has {size} features but {len(values)} weights", ini.weight_lines[line.name])
+    return values
+
+
+def _weights(
+    ini: MosesIni, features: FeatureSet, lines: Mapping[str, FeatureLine], listed: tuple[str, ...]
+) -> Vector:
     weights = np.zeros(len(features))
     for feature in listed:
-        name, part = features.name(feature), features.slices[feature]
-        values = ini.weights.get(name)
-        if values is None:
-            raise ini.error(f"[weight] has no line {name}=")
-        if len(values) != part.stop - part.start:
-            raise ini.error(f"{name} has {part.stop - part.start} features but {len(values)} weights")
-        weights[part] = values
+        part = features.slices[feature]
+        weights[part] = _line_weights(ini, lines[feature], part.stop - part.start)
     return weights
 
 

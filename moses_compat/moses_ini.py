@@ -7,6 +7,7 @@ holds one value per line; a feature line is a class name and `key=value` words; 
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -47,6 +48,7 @@ class MosesIni:
         sections: section name -> its values, comments and blank lines left out.
         features: the feature functions, in order.
         weights: feature name -> numbers.
+        weight_lines: feature name -> 1-based number of the line its weights stand in.
     """
 
     path: str
@@ -54,7 +56,7 @@ class MosesIni:
     sections: dict[str, list[str]] = field(default_factory=dict)
     features: list[FeatureLine] = field(default_factory=list)
     weights: dict[str, list[float]] = field(default_factory=dict)
-    _weight_lines: dict[str, int] = field(default_factory=dict)
+    weight_lines: dict[str, int] = field(default_factory=dict)
 
     def error(self, message: str, line: int | None = None) -> DataError:
         """An error that names the file, and the line if there is one."""
@@ -87,8 +89,8 @@ class MosesIni:
         missing = []
         for name, values in weights.items():
             text = f"{name}= {' '.join(format(float(v), '.9g') for v in values)}"
-            if name in self._weight_lines:
-                lines[self._weight_lines[name] - 1] = text
+            if name in self.weight_lines:
+                lines[self.weight_lines[name] - 1] = text
             else:
                 missing.append(text)
         if missing:
@@ -126,7 +128,7 @@ class MosesIni:
             changed["tuneable-components"] = ",".join(flags)
         lines = list(self.lines)
         lines[table.line - 1] = _with_arguments(lines[table.line - 1], changed)
-        edited = MosesIni(self.path, lines, self.sections, self.features, self.weights, self._weight_lines)
+        edited = MosesIni(self.path, lines, self.sections, self.features, self.weights, self.weight_lines)
         old = self.weights.get(table.name, [])
         if columns == before:
             return edited.with_weights({})
@@ -196,7 +198,8 @@ def read_moses_ini(path: str) -> MosesIni:
         text = data.decode()
     except UnicodeDecodeError:
         text = data.decode("latin-1")
-    ini = MosesIni(path, text.splitlines())
+    # Not `splitlines`, which knows more line ends than Moses; a CR stays where it is.
+    ini = MosesIni(path, text.removesuffix("\n").split("\n"))
     section = ""
     counts: dict[str, int] = {}
     for number, line in enumerate(ini.lines, 1):
@@ -218,7 +221,22 @@ def read_moses_ini(path: str) -> MosesIni:
         )
     if not ini.features:
         raise ini.error("there is no [feature] section; expected a moses.ini")
+    _check_names(ini)
     return ini
+
+
+def _check_names(ini: MosesIni) -> None:
+    """Refuse what Moses refuses: two features of one name, weights of no feature."""
+    names: set[str] = set()
+    for feature in ini.features:
+        if feature.name in names:
+            raise ini.error(f"a second feature with the name {feature.name}", feature.line)
+        names.add(feature.name)
+    for name, line in ini.weight_lines.items():
+        if name not in names and name.split("_")[0] in names:
+            raise ini.error(f"{name}= is a weight of a sparse feature; those are not supported", line)
+        if name not in names:
+            raise ini.error(f"there is no feature {name} for these weights", line)
 
 
 def _feature(ini: MosesIni, bare: str, number: int, counts: dict[str, int]) -> FeatureLine:
@@ -240,8 +258,13 @@ def _weight(ini: MosesIni, bare: str, number: int) -> None:
     name, *words = bare.split()
     if not name.endswith("="):
         raise ini.error(f"expected a feature name with = at its end and numbers, found {bare!r}", number)
+    name = name[:-1]
+    if name in ini.weights:
+        raise ini.error(f"the weights of {name} stand twice", number)
     try:
-        ini.weights[name[:-1]] = [float(word) for word in words]
+        ini.weights[name] = [float(word) for word in words]
     except ValueError as error:
-        raise ini.error(f"{name} a weight is not a number", number) from error
-    ini._weight_lines[name[:-1]] = number
+        raise ini.error(f"{name}= a weight is not a number", number) from error
+    if not all(map(math.isfinite, ini.weights[name])):
+        raise ini.error(f"{name}= a weight is not finite", number)
+    ini.weight_lines[name] = number

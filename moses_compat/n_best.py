@@ -64,13 +64,13 @@ def n_best_lines(
         # Adding 0 turns -0 into 0, as Moses prints it.
         numbers = {f: " ".join(format(value + 0.0, ".6g") for value in values[features.slices[f]]) for f in listed}
         named = " ".join(f"{features.name(f)}= {numbers[f]}" for f in listed)
-        text = b"".join(word + b" " for word in translator.text(translation, d).split())
+        text = translator.text(translation, d)
         tail = f" ||| {named} ||| {translation.steps.scores[d]:.6g}"
         if segmented:
             tail += f" ||| {segmentation(translator, translation, d)}"
         if aligned:
             tail += f" ||| {word_alignment(translator, translation, d)} "
-        lines.append(b"%d ||| %s%s\n" % (number, text, tail.encode()))
+        lines.append(b"%d ||| %s%s\n" % (number, text + b" " if text else b"", tail.encode()))
     return b"".join(lines)
 
 
@@ -106,7 +106,7 @@ def read_n_best(path: str) -> Iterator[Candidate]:
     """
     with Input(path) as source:
         text = source.read_all()
-    for number, line in enumerate(text.split(b"\n")[:-1], 1):
+    for number, line in enumerate(text.removesuffix(b"\n").split(b"\n") if text else [], 1):
         fields = line.split(b"|||")
         try:
             if len(fields) < 4:
