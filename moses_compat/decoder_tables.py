@@ -57,7 +57,7 @@ def _read_alignments(
                     continue
                 source, target, digits = 0, 0, 0
                 while i < stop and 48 <= text[i] <= 57:
-                    source = source * 10 + np.int64(text[i]) - 48
+                    source = min(source * 10 + np.int64(text[i]) - 48, 256)
                     digits += 1
                     i += 1
                 if digits == 0 or i == stop or text[i] != 45:
@@ -65,7 +65,7 @@ def _read_alignments(
                 i += 1
                 digits = 0
                 while i < stop and 48 <= text[i] <= 57:
-                    target = target * 10 + np.int64(text[i]) - 48
+                    target = min(target * 10 + np.int64(text[i]) - 48, 256)
                     digits += 1
                     i += 1
                 if digits == 0 or source > 255 or target > 255:
