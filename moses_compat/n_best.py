@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from moses_compat.streams import Input
 from phrasetool.errors import DataError
 from phrasetool.smt.decoder.translator import Translation, Translator
@@ -30,12 +32,14 @@ def segmentation(translator: Translator, translation: Translation, derivation: i
 
 
 def word_alignment(translator: Translator, translation: Translation, derivation: int) -> str:
-    """`0-0 1-2`: which source word gave which target word."""
+    """`0-0 1-2`: which source word gave which target word, by phrase, then in order of the source."""
     steps = translation.steps
     parts, at = [], 0
     for p in range(steps.offsets[derivation], steps.offsets[derivation + 1]):
         entry = steps.entries[p]
-        parts += [f"{steps.starts[p] + (a >> 8)}-{at + (a & 255)}" for a in translator.table.alignments[entry].tolist()]
+        # Moses keeps the points of a phrase as a set.
+        points = np.unique(translator.table.alignments[entry]).tolist()
+        parts += [f"{steps.starts[p] + (a >> 8)}-{at + (a & 255)}" for a in points]
         at += len(translator.table.targets[entry])
     return " ".join(parts)
 
