@@ -72,6 +72,7 @@ class MosesModel:
         """
         ini = read_moses_ini(path)
         lines = _lines_by_feature(ini)
+        ini.check_weights()
         table_line, language_line = lines["TranslationModel"], lines["LM"]
         reordering_line = lines.get("LexicalReordering")
         if reordering is not None and reordering_line is None:

@@ -78,6 +78,19 @@ class MosesIni:
         except ValueError as error:
             raise self.error(f"[{section}]: expected a whole number, found {values[0]!r}") from error
 
+    def check_weights(self) -> None:
+        """Refuse weights of no feature, as Moses does.
+
+        Raises:
+            DataError: there are some, or weights of a sparse feature, which the decoder does not have.
+        """
+        names = {feature.name for feature in self.features}
+        for name, line in self.weight_lines.items():
+            if name not in names and name.split("_")[0] in names:
+                raise self.error(f"{name}= is a weight of a sparse feature; those are not supported", line)
+            if name not in names:
+                raise self.error(f"there is no feature {name} for these weights", line)
+
     def with_weights(self, weights: Mapping[str, Sequence[float]], comment: str = "") -> str:
         """The text of the ini with these weights in it; every other line stays as it is.
 
@@ -221,22 +234,7 @@ def read_moses_ini(path: str) -> MosesIni:
         )
     if not ini.features:
         raise ini.error("there is no [feature] section; expected a moses.ini")
-    _check_names(ini)
     return ini
-
-
-def _check_names(ini: MosesIni) -> None:
-    """Refuse what Moses refuses: two features of one name, weights of no feature."""
-    names: set[str] = set()
-    for feature in ini.features:
-        if feature.name in names:
-            raise ini.error(f"a second feature with the name {feature.name}", feature.line)
-        names.add(feature.name)
-    for name, line in ini.weight_lines.items():
-        if name not in names and name.split("_")[0] in names:
-            raise ini.error(f"{name}= is a weight of a sparse feature; those are not supported", line)
-        if name not in names:
-            raise ini.error(f"there is no feature {name} for these weights", line)
 
 
 def _feature(ini: MosesIni, bare: str, number: int, counts: dict[str, int]) -> FeatureLine:
@@ -251,7 +249,10 @@ def _feature(ini: MosesIni, bare: str, number: int, counts: dict[str, int]) -> F
         arguments[key] = value
     index = counts.get(kind, 0)
     counts[kind] = index + 1
-    return FeatureLine(kind, arguments.pop("name", f"{kind}{index}"), arguments, number)
+    name = arguments.pop("name", f"{kind}{index}")
+    if any(feature.name == name for feature in ini.features):
+        raise ini.error(f"a second feature with the name {name}", number)
+    return FeatureLine(kind, name, arguments, number)
 
 
 def _weight(ini: MosesIni, bare: str, number: int) -> None:

@@ -2,7 +2,7 @@
 
 import gzip
 import random
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moses_compat.arpa import load_language_model
-from moses_compat.decoder_tables import InputPhrases
+from moses_compat.decoder_tables import InputPhrases, used_pairs
 from moses_compat.decoding import MosesModel, check_sides
 from moses_compat.n_best import n_best_lines, read_n_best
 from phrasetool.errors import DataError
-from phrasetool.smt.symbols import Symbols
+from phrasetool.phrases import Phrases
+from phrasetool.smt.decoder.forced import REACHED, ForcedDecoder, ForcedOptions, count_pairs
+from phrasetool.smt.decoder.translator import Translator
 from tests import naive_decoder as naive
 from tests.decoder_models import (
     LanguageModels,
@@ -89,27 +91,46 @@ def test_sides_of_different_length():
         check_sides(source, 3, "x", "y")
 
 
-# The reference run: the text is the first 100 sentences of a test set.
+# The reference run: the first sentences of a test set and of the training set, which force-decoding is tried on.
 SENTENCES = 100
+
+
+@dataclass
+class MosesRun:
+    """The model, our translator, test sentences and training pairs, and Moses' n-best lists of the former."""
+
+    model: MosesModel
+    translator: Translator
+    sentences: Phrases
+    training: Phrases
+    references: list
+    lines: list
+    candidates: list
 
 
 @pytest.fixture(scope="module")
 def moses_run(reference):
-    """The model, our translator, the sentences, and Moses' n-best lists of them as text and as candidates."""
-    text = (reference.parent / "test_2016_flickr.de").read_bytes().split(b"\n")[:SENTENCES]
+    test = (reference.parent / "test_2016_flickr.de").read_bytes().split(b"\n")[:SENTENCES]
+    sides = [gzip.decompress((reference.parent / f"train.{side}.gz").read_bytes()) for side in ("de", "en")]
+    training, references = (side.split(b"\n")[:SENTENCES] for side in sides)
     model = MosesModel.read(str(reference / "moses.ini"))
-    translator, source = model.load(b"\n".join(text) + b"\n")
+    translator, source = model.load(b"\n".join([*test, *training]) + b"\n")
     path = reference / "test_2016_flickr.first300.nbest50.gz"
     lines = gzip.decompress(path.read_bytes()).split(b"\n")[:-1]
-    lines = [line for line in lines if int(line.split(b" ", 1)[0]) < SENTENCES]
-    candidates = [candidate for candidate in read_n_best(str(path)) if candidate.sentence < SENTENCES]
-    return model, translator, source, lines, candidates
+    return MosesRun(
+        model,
+        translator,
+        source.sentences.select(np.arange(SENTENCES)),
+        source.sentences.select(np.arange(SENTENCES, 2 * SENTENCES)),
+        references,
+        [line for line in lines if int(line.split(b" ", 1)[0]) < SENTENCES],
+        [candidate for candidate in read_n_best(str(path)) if candidate.sentence < SENTENCES],
+    )
 
 
 @pytest.mark.requires_reference
 def test_every_derivation_of_moses_has_the_features_that_moses_says(moses_run):
-    _, translator, source, _, candidates = moses_run
-    table = translator.table
+    translator, table, candidates = moses_run.translator, moses_run.translator.table, moses_run.candidates
     entries = {}
     for entry, number in enumerate(table.entry_sources.tolist()):
         first, last = table.index.offsets[number : number + 2]
@@ -120,7 +141,7 @@ def test_every_derivation_of_moses_has_the_features_that_moses_says(moses_run):
         entries[key] = entry
     steps, offsets = [], [0]
     for candidate in candidates:
-        sentence = source.sentences[candidate.sentence]
+        sentence = moses_run.sentences[candidate.sentence]
         for first, last, begin, end in candidate.spans:
             words = table.source_symbols.join(sentence[first : last + 1])
             target = tuple(map(table.target_symbols.id, candidate.words[begin : end + 1]))
@@ -139,14 +160,14 @@ def test_every_derivation_of_moses_has_the_features_that_moses_says(moses_run):
 
 @pytest.mark.requires_reference
 def test_the_n_best_lists_of_moses_are_found(moses_run, reference):
-    model, translator, source, lines, candidates = moses_run
+    model, translator = moses_run.model, moses_run.translator
     theirs, first_lines = {}, {}
-    for line, candidate in zip(lines, candidates, strict=True):
+    for line, candidate in zip(moses_run.lines, moses_run.candidates, strict=True):
         theirs.setdefault(candidate.sentence, []).append(candidate)
         first_lines.setdefault(candidate.sentence, line)
     outputs = (reference / "test_2016_flickr.moses.en").read_bytes().split(b"\n")
     same_lines = same_lists = 0
-    for number, found in enumerate(translator.translate_all(source.sentences, model.search, 50)):
+    for number, found in enumerate(translator.translate_all(moses_run.sentences, model.search, 50)):
         assert translator.text(found) == outputs[number].strip()
         totals = np.array([candidate.total for candidate in theirs[number]])
         assert float(found.steps.scores[0]) == pytest.approx(totals[0], abs=1e-3)
@@ -170,12 +191,12 @@ def without_numbers(line):
 
 @pytest.mark.requires_reference
 def test_cube_pruning_finds_nearly_the_same(moses_run):
-    model, translator, source, _, candidates = moses_run
     theirs = {}
-    for candidate in candidates:
+    for candidate in moses_run.candidates:
         theirs.setdefault(candidate.sentence, candidate.total)
-    options = replace(model.search, algorithm="cube", stack_size=400, pop_limit=400)
-    scores = [float(found.steps.scores[0]) for found in translator.translate_all(source.sentences, options)]
+    options = replace(moses_run.model.search, algorithm="cube", stack_size=400, pop_limit=400)
+    found = moses_run.translator.translate_all(moses_run.sentences, options)
+    scores = [float(translation.steps.scores[0]) for translation in found]
     difference = np.array(scores) - [theirs[i] for i in range(SENTENCES)]
     assert np.abs(difference).mean() < 0.02
     assert (np.abs(difference) < 1e-3).mean() > 0.8
@@ -184,10 +205,25 @@ def test_cube_pruning_finds_nearly_the_same(moses_run):
 
 
 @pytest.mark.requires_reference
-def test_the_language_model_of_the_words_at_hand_is_the_whole_one(moses_run, reference):
-    model, translator, _, _, _ = moses_run
+def test_the_pairs_of_forced_decoding_are_pairs_that_moses_used(moses_run, reference):
+    table, model = moses_run.translator.table, moses_run.model
+    references = Phrases.from_lists(
+        [[table.target_symbols.id(word) for word in line.split()] for line in moses_run.references]
+    )
+    options = ForcedOptions(distortion_limit=model.search.distortion_limit)
+    decoder = ForcedDecoder(table, model.features, model.weights, options)
+    found = list(decoder.decode_all(moses_run.training, references))
+    # Moses reached 26,272 of 29,000 sentences.
+    assert sum(derivation.outcome == REACHED for derivation in found) > 0.9 * SENTENCES
+    ours = {line.rsplit(b" ||| ", 1)[0] for line in used_pairs(table, count_pairs(found, table)).split(b"\n")[:-1]}
+    lines = gzip.decompress((reference / "forced-pairs.gz").read_bytes()).split(b"\n")[:-1]
+    theirs = {line.rsplit(b" ||| ", 1)[0] for line in lines}
+    assert len(ours & theirs) > 0.95 * len(ours)
+
+
+@pytest.mark.requires_reference
+def test_the_language_model_of_the_words_at_hand_is_the_whole_one(moses_run):
     words = [b"a", b"man", b"in", b"a", b"blue", b"shirt", b".", b"anstarrt"]
-    whole = load_language_model(model.language_model)
-    assert translator.language_model.score_sentence(words) == pytest.approx(whole.score_sentence(words), abs=1e-5)
-    assert len(translator.language_model.words) < len(whole.words)
-    assert isinstance(translator.table.target_symbols, Symbols)
+    whole, restricted = load_language_model(moses_run.model.language_model), moses_run.translator.language_model
+    assert restricted.score_sentence(words) == pytest.approx(whole.score_sentence(words), abs=1e-5)
+    assert len(restricted.words) < len(whole.words)

@@ -1,0 +1,265 @@
+import gzip
+import random
+import re
+from dataclasses import replace
+
+import pytest
+
+from moses_compat.decoding import MosesModel
+from moses_compat.n_best import n_best_lines, read_n_best
+from tests import naive_decoder as naive
+from tests.commands import read, run_inside, run_outside
+from tests.decoder_models import LanguageModels, random_model, random_sentence, write_model
+
+
+def decode(ini, *arguments, **options):
+    return run_inside("decode", "--moses-ini", ini, "-q", *arguments, **options)
+
+
+class Example:
+    """A model in files, a text that it can translate, and the same for the naive decoder."""
+
+    def __init__(self, folder):
+        models = LanguageModels(folder, 1)
+        rng = random.Random(20)
+        self.sentences = [random_sentence(rng, size) for size in (4, 3, 0, 4, 1, 5)]
+        self.model = random_model(rng, self.sentences[0] + self.sentences[5], models.kenlm[0])
+        self.model.distortion_limit, self.model.table_limit = 2, 2
+        self.model.entries = list({(entry.source, entry.target): entry for entry in self.model.entries}.values())
+        self.arpa = models.paths[0]
+        self.ini = write_model(self.model, folder / "model", self.arpa)
+        self.text = folder / "text"
+        self.text.write_bytes(b"".join(b" ".join(sentence) + b"\n" for sentence in self.sentences))
+
+    def best(self, model=None):
+        """The best translations."""
+        model = model or self.model
+        found = []
+        for sentence in self.sentences:
+            best = max(naive.derivations(model, sentence), key=lambda d: naive.score(model, d))
+            found.append(b" ".join(naive.target(best)))
+        return b"".join(line + b"\n" for line in found)
+
+    def changed_ini(self, old, new):
+        """Another ini in the same folder."""
+        text = self.ini.read_text()
+        assert old in text
+        path = self.ini.parent / "changed.ini"
+        path.write_text(text.replace(old, new))
+        return path
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory):
+    return Example(tmp_path_factory.mktemp("decode"))
+
+
+NO_PRUNING = ("--beam-threshold", "0", "--stack", "2000", "--pop-limit", "1000000")
+
+
+@pytest.mark.parametrize("search", ["stack", "cube"])
+def test_the_translations_are_the_best(example, search):
+    done = decode(example.ini, example.text, "--search", search, *NO_PRUNING)
+    assert (done.code, done.err) == (0, "")
+    assert done.out == example.best()
+
+
+def test_ways_in_and_out(example, tmp_path):
+    plain, packed, from_gzip = tmp_path / "plain", tmp_path / "packed.gz", tmp_path / "text.gz"
+    from_gzip.write_bytes(gzip.compress(example.text.read_bytes()))
+    out = decode(example.ini, example.text).out
+    assert out.count(b"\n") == len(example.sentences)
+    assert decode(example.ini, stdin=example.text.read_bytes()).out == out
+    assert decode(example.ini, "-", stdin=example.text.read_bytes()[:-1]).out == out
+    assert decode(example.ini, from_gzip, "-o", plain).out == b""
+    assert decode(example.ini, example.text, "-o", packed).code == 0
+    assert read(plain) == read(packed) == out
+    # A file of no lines has no translations.
+    assert decode(example.ini, stdin=b"").out == b""
+    assert decode(example.ini, stdin=b"\n\n").out == b"\n\n"
+
+
+def test_n_best_lists(example, tmp_path):
+    model = MosesModel.read(str(example.ini))
+    translator, source = model.load(example.text.read_bytes())
+    best = decode(example.ini, example.text).out
+    for name, options, distinct, extra in [
+        ("a", (), True, False),
+        ("b.gz", ("--segmentation",), True, True),
+        ("c", ("--all-derivations", "--segmentation"), False, True),
+    ]:
+        path, out = tmp_path / name, tmp_path / "out"
+        done = decode(example.ini, example.text, "-o", out, "--n-best-list", path, 5, *options)
+        assert (done.code, done.err) == (0, "")
+        # The list does not change the translations.
+        assert read(out) == best
+        found = translator.translate_all(source.sentences, model.search, 5, distinct)
+        lines = [n_best_lines(translator, i, f, model.listed, extra, extra) for i, f in enumerate(found)]
+        assert read(path) == b"".join(lines)
+        candidates = list(read_n_best(str(path)))
+        assert {c.sentence for c in candidates} == set(range(len(example.sentences)))
+    assert len(candidates) > len(list(read_n_best(str(tmp_path / "a"))))
+    # The list on standard output, the translations elsewhere.
+    assert decode(example.ini, example.text, "-o", out, "--n-best-list", "-", 5).out == read(tmp_path / "a")
+
+
+def test_threads_make_no_difference(example, tmp_path):
+    text = tmp_path / "text"
+    text.write_bytes(example.text.read_bytes() * 20)
+    outputs = []
+    for threads in (1, 2):
+        out, listing = tmp_path / f"out{threads}.gz", tmp_path / f"list{threads}.gz"
+        done = decode(example.ini, text, "-o", out, "--n-best-list", listing, 4, "--segmentation", "--threads", threads)
+        assert done.code == 0
+        outputs.append((out.read_bytes(), listing.read_bytes()))
+    assert outputs[0] == outputs[1]
+
+
+def test_limits_come_from_the_ini_unless_they_are_given(example):
+    ini = example.changed_ini("[distortion-limit]\n2", "[distortion-limit]\n0")
+    monotone = example.best(replace(example.model, distortion_limit=0))
+    assert monotone != example.best()
+    assert decode(ini, example.text, *NO_PRUNING).out == monotone
+    assert decode(ini, example.text, *NO_PRUNING, "--distortion-limit", 2).out == example.best()
+    assert decode(example.ini, example.text, *NO_PRUNING, "--distortion-limit", 0).out == monotone
+    free = example.best(replace(example.model, distortion_limit=-1))
+    assert decode(example.ini, example.text, *NO_PRUNING, "--distortion-limit", -1).out == free
+    one = example.best(replace(example.model, table_limit=1))
+    assert one != example.best()
+    assert decode(example.ini, example.text, *NO_PRUNING, "--table-limit", 1).out == one
+    assert decode(example.changed_ini("table-limit=2", "table-limit=1"), example.text, *NO_PRUNING).out == one
+    every = example.best(replace(example.model, table_limit=0))
+    assert decode(example.ini, example.text, *NO_PRUNING, "--table-limit", 0).out == every
+
+
+def test_another_table(example, tmp_path):
+    words = {word for sentence in example.sentences for word in sentence}
+    columns = len(example.model.weights["TranslationModel"])
+    table = tmp_path / "table"
+    table.write_bytes(b"".join(b"%s ||| %s ||| %s\n" % (w, w * 2, b" ".join([b"1"] * columns)) for w in sorted(words)))
+    done = decode(example.ini, example.text, "--table", table, "--distortion-limit", 0)
+    assert done.out == b"".join(b" ".join(w * 2 for w in sentence) + b"\n" for sentence in example.sentences)
+
+
+def test_what_it_says(example, tmp_path):
+    done = run_inside("decode", "--moses-ini", example.ini, example.text, "-o", tmp_path / "out")
+    assert done.code == 0
+    first, last = done.err.splitlines()
+    assert "6 sentences; " in first
+    assert "words have no translation and will be copied" in first
+    assert "6 sentences translated" in last
+    assert "mean model score" in last
+
+
+def test_help_ends_with_an_example():
+    lines = [line.strip() for line in run_inside("decode", "--help").out.decode().splitlines()]
+    assert all(line.startswith("phrasetool decode --moses-ini") for line in lines[lines.index("Example:") + 1 :])
+
+
+# What is wrong, where, and what is said: (file, from, to, message).
+FAULTS = [
+    ("moses.ini", "Model0=", "Model0= 1", r"moses.ini:\d+: TranslationModel0 has 4 features but 5"),
+    ("moses.ini", "LM0=", "LM1=", r"moses.ini:\d+: there is no feature LM1"),
+    ("moses.ini", "\nDistortion\n", "\nDistance\n", r"moses.ini:\d+: the decoder does not know the feature Distance"),
+    ("moses.ini", "PhraseDictionaryMemory", "ProbingPT", r"moses.ini:\d+: TranslationModel0 is a ProbingPT table"),
+    ("moses.ini", "path=table.gz", "path=none.gz", r"none.gz: No such file"),
+    ("moses.ini", "order=3", "order=3 factor=1", r"moses.ini:\d+: KENLM: the key factor stands twice"),
+    ("table", b" ||| ", b" ||| extra ||| ", r"table:1: "),
+    ("table", None, b"a ||| x ||| 1 -1 1 1\n", r"table:\d+: a score is negative"),
+    ("table", None, b"a ||| x ||| 1 1\n", r"table:\d+: .*score"),
+    ("table", None, b"a ||| x ||| 1 1 1 1 ||| 0~0\n", r"table:\d+: the alignment is not a list"),
+    ("arpa", b"\\end\\", b"", r"arpa:\d+: expected \\end\\ \(is the file truncated\?\)"),
+    ("arpa", b"\\data\\", b"data", r"arpa:1: not an ARPA file"),
+    ("arpa", b"<s>", b"<S>", r"arpa.*: .*<s>"),
+]
+
+
+@pytest.fixture
+def faulty(tmp_path, example):
+    """A model with four table scores whose files are not packed."""
+
+    def build(name, old, new):
+        rng = random.Random(1)
+        model = random_model(rng, example.sentences[0])
+        while len(model.weights["TranslationModel"]) != 4:
+            model = random_model(rng, example.sentences[0])
+        arpa = tmp_path / "arpa"
+        arpa.write_bytes(example.arpa.read_bytes())
+        ini = write_model(model, tmp_path / "faulty", arpa)
+        table = ini.parent / "table"
+        table.write_bytes(read(ini.parent / "table.gz"))
+        files = {"moses.ini": ini, "table": table, "arpa": arpa}
+        data = files[name].read_bytes()
+        if isinstance(old, str):
+            old, new = old.encode(), new.encode()
+        assert old is None or old in data
+        files[name].write_bytes(data + new if old is None else data.replace(old, new))
+        if name != "moses.ini":
+            ini.write_bytes(ini.read_bytes().replace(b"table.gz", b"table"))
+        return ini
+
+    return build
+
+
+@pytest.mark.parametrize(("name", "old", "new", "message"), FAULTS, ids=[fault[3][:30] for fault in FAULTS])
+def test_bad_models_are_refused_in_one_line(example, faulty, tmp_path, name, old, new, message):
+    ini = faulty(name, old, new)
+    out, listing = tmp_path / "out", tmp_path / "list"
+    out.write_bytes(b"precious")
+    before = sorted(tmp_path.iterdir())
+    done = decode(ini, "-", "-o", out, "--n-best-list", listing, 3, stdin=b"a b c d e q\n")
+    assert done.code == 1
+    assert re.search(message, done.message), done.message
+    assert out.read_bytes() == b"precious"
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_damaged_gzip(example, tmp_path):
+    table = tmp_path / "table.gz"
+    table.write_bytes(read(example.ini.parent / "table.gz")[:0] + gzip.compress(b"a ||| x ||| 1\n" * 5000)[:60])
+    done = decode(example.ini, example.text, "--table", table, "-o", tmp_path / "out")
+    assert done.code == 1
+    assert "the gzip data end too early" in done.message
+    assert not (tmp_path / "out").exists()
+    table.write_bytes(b"")
+    assert "0 bytes" in decode(example.ini, example.text, "--table", table).message
+
+
+def test_nothing_the_model_needs_is_written_over(example, tmp_path):
+    arguments = (example.ini, example.text)
+    files = [example.ini, example.text, example.arpa, example.ini.parent / "table.gz"]
+    before = [path.read_bytes() for path in files]
+    for path in files:
+        assert "the output is the input" in decode(*arguments, "-o", path).message
+        done = decode(*arguments, "-o", tmp_path / "out", "--n-best-list", path, 3)
+        assert "the output is the input" in done.message
+    assert [path.read_bytes() for path in files] == before
+    assert "two outputs" in decode(*arguments, "--n-best-list", "-", 3).message
+    same = tmp_path / "out"
+    assert "two outputs" in decode(*arguments, "-o", same, "--n-best-list", same, 3).message
+    assert not same.exists()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--search", "best"), ("--stack", "0"), ("--pop-limit", "0"), ("--beam-threshold", "2"),
+        ("--table-limit", "-1"), ("--n-best-list", "x", "0"), ("--threads", "0"), ("--distortion-limit", "x"),
+    ],
+)  # fmt: skip
+def test_wrong_usage(example, wrong):
+    assert decode(example.ini, example.text, *wrong).code == 2
+    assert run_inside("decode", example.text).code == 2
+
+
+def test_missing_files(example, tmp_path):
+    assert "No such file" in decode(tmp_path / "none.ini", example.text).message
+    assert "No such file" in decode(example.ini, tmp_path / "none").message
+    assert "No such file" in decode(example.ini, example.text, "--table", tmp_path / "none").message
+
+
+def test_as_a_process(example, tmp_path):
+    """The installed command, with a reader that goes away."""
+    done = run_outside("decode", "--moses-ini", example.ini, example.text)
+    assert done.code == 0
+    assert done.out == decode(example.ini, example.text).out

@@ -1,0 +1,216 @@
+import gzip
+import math
+from collections import Counter
+
+import pytest
+
+from moses_compat.decoding import MosesModel
+from tests import naive_decoder as naive
+from tests.commands import read, run_inside
+from tests.decoder_models import write_model
+from tests.naive_decoder import Entry
+
+WEIGHTS = {
+    "Distortion": [0.3], "LM": [0.5], "WordPenalty": [-1.0], "PhrasePenalty": [0.2], "TranslationModel": [0.2] * 4,
+}  # fmt: skip
+# source, target, p(e|f) and p(f|e) alike, counts c(t) c(s) c(s,t)
+ENTRIES = [
+    ("das", "the", 0.5, (10, 10, 5)),
+    ("das", "that", 0.3, (10, 10, 3)),
+    ("haus", "house", 0.8, (10, 10, 8)),
+    ("haus", "home", 0.1, (10, 10, 1)),
+    ("das haus", "the house", 0.9, (1, 1, 1)),
+    ("ist", "is", 0.9, (10, 10, 9)),
+    ("gr\xfcn", "green", 0.9, (10, 10, 9)),
+    ("nicht", "", 0.2, (10, 10, 2)),
+    ("nicht", "not", 0.7, (10, 10, 7)),
+]
+PAIRS = [
+    ("das haus ist gr\xfcn", "the house is green"),
+    ("das haus", "house the"),
+    ("haus das", "home that"),
+    ("das haus ist gr\xfcn", "green is the house"),
+    ("das haus ist gr\xfcn 1984", "that house is green 1984"),
+    # Not reached: a word that the entries do not give, one that nothing gives, one too few; an empty side.
+    ("das haus ist gr\xfcn", "the house is blue"),
+    ("das haus", "the house yes"),
+    ("das haus haus", "the house"),
+    ("", "the"),
+    ("", ""),
+]
+
+
+def entry(source, target, probability, counts):
+    log = float(math.log(probability))
+    return Entry(tuple(source.encode().split()), tuple(target.encode().split()), (log,) * 4, counts=counts)
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory):
+    """Model, ini, source and target file."""
+    folder = tmp_path_factory.mktemp("forced")
+    model = naive.Model([entry(*row) for row in ENTRIES], WEIGHTS, distortion_limit=6)
+    # The language model is never opened.
+    ini = write_model(model, folder / "model", "no-such.arpa")
+    source, target = folder / "source", folder / "target"
+    source.write_bytes("".join(s + "\n" for s, _ in PAIRS).encode())
+    target.write_bytes("".join(t + "\n" for _, t in PAIRS).encode())
+    return model, ini, source, target
+
+
+def force(example, *options):
+    _, ini, source, target = example
+    return run_inside("force-decode", "--moses-ini", ini, "-q", source, target, *options)
+
+
+def expected_pairs(model, leave_one_out=False):
+    """The pairs of the naive best derivations, as the file has them; and how many sentences have one."""
+    counts, reached = Counter(), 0
+    for s, t in PAIRS:
+        sentence, reference = s.encode().split(), t.encode().split()
+        placed = naive.placements(model, sentence, reference)
+        found = list(naive.forced_derivations(model, sentence, reference, placed))
+        if not found or not sentence:
+            continue
+        reached += 1
+        best = max(found, key=lambda d: naive.forced_score(model, d, placed, leave_one_out))
+        counts.update((b" ".join(e.source), b" ".join(e.target)) for *_, e in best if not e.copy)
+    return b"".join(sorted(b"%s ||| %s ||| %d\n" % (*pair, n) for pair, n in counts.items())), reached
+
+
+@pytest.mark.parametrize("leave_one_out", [False, True])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_pairs_that_are_used(example, tmp_path, leave_one_out, threads):
+    plain, packed = tmp_path / "pairs", tmp_path / "pairs.gz"
+    options = ["--threads", threads, *(["--leave-one-out"] if leave_one_out else [])]
+    for out in (plain, packed):
+        done = force(example, "-o", out, *options)
+        assert (done.code, done.out, done.err) == (0, b"", "")
+    expected, reached = expected_pairs(example[0], leave_one_out)
+    assert reached == 5
+    assert read(plain) == read(packed) == expected
+    # Left out, a long phrase seen nowhere else is not worth its words.
+    assert (b"das haus ||| the house ||| " in expected) == (not leave_one_out)
+    # Sorted as a file, and the copy of 1984 is no pair.
+    lines = read(plain).split(b"\n")[:-1]
+    assert lines == sorted(lines)
+    assert b"1984" not in read(plain)
+
+
+def test_what_was_not_reached_is_said(example, tmp_path):
+    _, ini, source, target = example
+    done = run_inside("force-decode", "--moses-ini", ini, source, target, "-o", tmp_path / "pairs")
+    assert done.code == 0
+    lines = [line.removeprefix("phrasetool: ") for line in done.err.splitlines()]
+    assert lines[0] == "5 of 10 sentences decoded to their translation"
+    assert sorted(lines[1:-1]) == [
+        "  1 not: a reference word is produced by no entry",
+        "  1 not: a source word has no entry that fits the reference",
+        "  1 not: no combination of entries covers both sides",
+        "  2 not: a side is empty",
+    ]
+    pairs = read(tmp_path / "pairs").split(b"\n")[:-1]
+    uses = sum(int(line.rsplit(b" ", 1)[1]) for line in pairs)
+    assert lines[-1] == f"{len(pairs)} distinct phrase pairs, used {uses} times, written to {tmp_path / 'pairs'}"
+    # Most first.
+    numbers = [int(line.split()[0]) for line in lines[1:-1]]
+    assert numbers == sorted(numbers, reverse=True)
+
+
+def test_the_distortion_limit(example, tmp_path):
+    _, ini, source, target = example
+    done = run_inside(
+        "force-decode", "--moses-ini", ini, source, target, "-o", tmp_path / "pairs", "--distortion-limit", 0
+    )
+    assert "3 of 10 sentences decoded" in done.err
+    assert "2 not: only beyond the distortion limit" in done.err
+    changed = ini.parent / "changed.ini"
+    changed.write_text(ini.read_text().replace("[distortion-limit]\n6", "[distortion-limit]\n0"))
+    again = run_inside("force-decode", "--moses-ini", changed, source, target, "-o", tmp_path / "pairs")
+    assert again.err == done.err
+    arguments = ("force-decode", "--moses-ini", changed, source, target, "-o", tmp_path / "x")
+    free = run_inside(*arguments, "--distortion-limit", -1)
+    assert "5 of 10 sentences decoded" in free.err
+
+
+def test_partial_covers_add_pairs(example, tmp_path):
+    force(example, "-o", tmp_path / "whole")
+    force(example, "-o", tmp_path / "partial", "--partial")
+
+    def counts(name):
+        lines = read(tmp_path / name).split(b"\n")[:-1]
+        return Counter({line.rsplit(b" ||| ", 1)[0]: int(line.rsplit(b" ||| ", 1)[1]) for line in lines})
+
+    whole, partial = counts("whole"), counts("partial")
+    assert whole <= partial
+    # `the house is blue` is what `gruen` has no entry for; the rest of it is used.
+    assert partial[b"ist ||| is"] == whole[b"ist ||| is"] + 1
+    assert partial[b"gr\xc3\xbcn ||| green"] == whole[b"gr\xc3\xbcn ||| green"]
+
+
+def test_the_output_is_what_training_reads(example, tmp_path):
+    from moses_compat.pairs import read_pairs
+    from moses_compat.streams import Input
+
+    out = tmp_path / "pairs.gz"
+    force(example, "-o", out)
+    with Input(str(out)) as source:
+        corpus = read_pairs(source)
+    expected, _ = expected_pairs(example[0])
+    assert len(corpus.counts) == expected.count(b"\n")
+    assert corpus.counts.sum() == sum(int(line.rsplit(b" ", 1)[1]) for line in expected.split(b"\n")[:-1])
+
+
+def test_another_table(example, tmp_path):
+    table = tmp_path / "table"
+    table.write_bytes(b"haus das ||| home that ||| 1 1 1 1\n")
+    force(example, "-o", tmp_path / "pairs", "--table", table)
+    assert read(tmp_path / "pairs") == b"haus das ||| home that ||| 1\n"
+    table.write_bytes(b"haus das ||| nothing ||| 1 1 1 1\n")
+    force(example, "-o", tmp_path / "pairs", "--table", table)
+    assert read(tmp_path / "pairs") == b""
+
+
+def test_wrong_input_is_refused_in_one_line(example, tmp_path):
+    _, ini, source, _ = example
+    out = tmp_path / "pairs"
+    short = tmp_path / "short"
+    short.write_bytes(b"the house is green\n")
+    done = run_inside("force-decode", "--moses-ini", ini, "-q", source, short, "-o", out)
+    assert done.code == 1
+    assert done.message == f"phrasetool: {short}: has 1 lines, but {source} has 10"
+    done = force(example, "-o", out, "--table", tmp_path / "none")
+    assert "none: No such file" in done.message
+    for name, table, message in [
+        ("columns", b"das ||| the ||| 1 1\n", "columns:1: the entries have 2 scores, but the model expects 4"),
+        ("negative", b"das ||| the ||| 1 1 1 -1\n", "negative:1: a score is negative"),
+        ("alignment", b"das ||| the ||| 1 1 1 1 ||| x\n", "alignment:1: the alignment"),
+    ]:
+        (tmp_path / name).write_bytes(table)
+        done = force(example, "-o", out, "--table", tmp_path / name)
+        assert done.code == 1
+        assert message in done.message
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"das ||| the ||| 1 1 1 1\n" * 1000)[:50])
+    assert "end too early" in force(example, "-o", out, "--table", tmp_path / "cut.gz").message
+    (tmp_path / "uncounted").write_bytes(b"das ||| the ||| 1 1 1 1 ||| 0-0\n")
+    done = force(example, "-o", out, "--table", tmp_path / "uncounted", "--leave-one-out")
+    assert done.code == 1
+    assert "uncounted: leave-one-out needs" in done.message
+    assert not out.exists()
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_nothing_is_written_over(example):
+    _, ini, source, target = example
+    for path in (ini, source, target, ini.parent / "table.gz"):
+        before = path.read_bytes()
+        assert "the output is the input" in force(example, "-o", path).message
+        assert path.read_bytes() == before
+    assert str(ini.parent / "table.gz") in MosesModel.read(str(ini)).paths
+
+
+def test_wrong_usage(example):
+    _, ini, source, target = example
+    assert run_inside("force-decode", "--moses-ini", ini, source, target).code == 2
+    assert run_inside("force-decode", "--moses-ini", ini, source, "-o", "x").code == 2
+    assert force(example, "-o", "x", "--stack", "0").code == 2
