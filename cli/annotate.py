@@ -9,7 +9,7 @@ from phrasetool_cli.options import check_outputs, default_model, table_options, 
 _EXAMPLE = """\b
 Example:
   phrasetool annotate phrase-table.gz -m phrasetool-model -o phrase-table.annotated.gz
-  phrasetool annotate examples/demo/phrase-table.gz -m demo-output/model -o - | head -3
+  phrasetool annotate demo-output/engine/phrase-table.gz -m demo-output/model -o - | head -3
 """
 
 

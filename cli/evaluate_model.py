@@ -12,7 +12,7 @@ from phrasetool_cli.options import default_model, model_option
 _EXAMPLE = """\b
 Example:
   phrasetool evaluate-model held-out.gz -m phrasetool-model
-  phrasetool evaluate-model examples/demo/pairs.gz -m demo-output/model --candidates 100
+  phrasetool evaluate-model demo-output/pairs.gz -m demo-output/model --candidates 100
 """
 
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from phrasetool.smt.phrase_table import PhraseTable
 
 
+_INTERVAL = 30.0
+
+
 class Size(click.ParamType[Any]):
     """A number of bytes: 500M, 2G."""
 
@@ -29,6 +32,31 @@ class Size(click.ParamType[Any]):
         if not match:
             self.fail(f"{value!r} is not a number of bytes, as in 500M or 2G", param, context)
         return int(match[1]) << 10 * " KMGT".index(match[2] or " ")
+
+
+class _Ticker:
+    """Says now and then how far a long piece of work is.
+
+    Args:
+        label: what is being done.
+        size: how much there is.
+        quiet: say nothing.
+    """
+
+    def __init__(self, label: str, size: int, quiet: bool) -> None:
+        self._label = label
+        self._size = size
+        self._quiet = quiet
+        self._last = time.monotonic()
+
+    def __call__(self, done: int) -> None:
+        """So much is done."""
+        from phrasetool_cli.progress import say
+
+        now = time.monotonic()
+        if not self._quiet and now - self._last >= _INTERVAL:
+            self._last = now
+            say(f"{self._label}: {done:,} of {self._size:,} ({done / self._size:.0%})")
 
 
 _EXAMPLE = """\b
@@ -97,11 +125,12 @@ def command(
     bitext = read_bitext(source, target, alignment)
     if not quiet:
         say(f"{len(bitext):,} sentence pairs, {len(bitext.alignments.source):,} alignment points")
-    with PhraseTable(bitext, max_length, smoothing, memory, temporary) as table:
+    with PhraseTable(bitext, max_length, smoothing, memory, temporary, _Ticker("extract", len(bitext), quiet)) as table:
         if not quiet:
             notes = ", sorted with temporary files" if table.spilled else ""
             say(f"{len(table):,} phrase pairs after {time.monotonic() - began:.0f} s{notes}")
-        _write(table, bitext, output, reordering_table, lexical_files, reordering_smoothing, threads)
+        tick = _Ticker("write", len(table), quiet)
+        _write(table, bitext, output, reordering_table, lexical_files, reordering_smoothing, threads, tick)
     if not quiet:
         say(f"written after {time.monotonic() - began:.0f} s")
 
@@ -114,6 +143,7 @@ def _write(
     lexical_files: list[str],
     reordering_smoothing: float,
     threads: int,
+    progress: _Ticker,
 ) -> None:
     from moses_compat.extracted_table import format_lexical_tables, write_tables
     from moses_compat.streams import Output
@@ -128,4 +158,4 @@ def _write(
                 lexical_files, format_lexical_tables(table.lexical_table, source, target), strict=True
             ):
                 stack.enter_context(Output(path)).write(text)
-        write_tables(table, source, target, phrases, reordering, reordering_smoothing, threads)
+        write_tables(table, source, target, phrases, reordering, reordering_smoothing, threads, progress)

@@ -17,7 +17,7 @@ _MOSES_SCORES = ("phi(f|e)", "lex(f|e)", "phi(e|f)", "lex(e|f)")
 _EXAMPLE = """\b
 Example:
   phrasetool inspect phrase-table.gz
-  phrasetool inspect examples/demo/phrase-table.gz
+  phrasetool inspect demo-output/engine/phrase-table.gz
 """
 
 

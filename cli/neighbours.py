@@ -12,7 +12,7 @@ from phrasetool_cli.options import default_model, model_option
 _EXAMPLE = """\b
 Example:
   phrasetool neighbours "do not agree" -m phrasetool-model --pairs pairs.gz
-  phrasetool neighbours "do not agree" -m demo-output/model --pairs examples/demo/pairs.gz
+  phrasetool neighbours "do not agree" -m demo-output/model --pairs demo-output/pairs.gz
 """
 
 

@@ -71,7 +71,7 @@ _EXAMPLE = """\b
 Example:
   phrasetool prune --threshold 0.7 < phrase-table > small
   phrasetool prune phrase-table.gz --protect words --target-size 0.3 -o small.gz
-  phrasetool prune examples/demo/phrase-table.gz -m demo-output/model --sweep 0.0:0.8:0.2
+  phrasetool prune demo-output/engine/phrase-table.gz -m demo-output/model --sweep 0.0:0.8:0.2
 """
 
 

@@ -53,7 +53,7 @@ _EXAMPLE = """\b
 Example:
   phrasetool train pairs.gz
   phrasetool train pairs.gz --source-text mono.de.gz --target-text mono.en.gz -o model
-  phrasetool train examples/demo/pairs.gz -o demo-output/model
+  phrasetool train demo-output/pairs.gz -o demo-output/model2 --iterations 60
 """
 
 
