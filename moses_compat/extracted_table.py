@@ -1,6 +1,7 @@
 """Extracted phrase pairs as lines of Moses' tables: phrase table, reordering table, lexical tables.
 
-The text is what `consolidate`, `lexical-reordering-score` and `train-model.perl` write, byte for byte.
+The text is what `consolidate`, `lexical-reordering-score` and `train-model.perl` write, byte for byte.  Counts from a
+million on are shortened to six digits, as there; the probabilities come from the whole counts, Moses' from the short.
 """
 
 from __future__ import annotations

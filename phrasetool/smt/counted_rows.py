@@ -2,7 +2,8 @@
 
 A row is a fixed number of 64-bit words: first the key, then the counts.  Rows are added in any order; rows of one key
 become one row, their counts added.  While the distinct rows fit in the memory that was granted nothing touches the
-disk.  Otherwise sorted runs are written to temporary files, and read back merged, a block of keys at a time.
+disk.  Otherwise sorted runs are written to temporary files, and read back merged, a block of keys at a time.  The files
+are mapped, so what the system keeps of them in memory may show as memory of the process; it is given up when needed.
 """
 
 from __future__ import annotations

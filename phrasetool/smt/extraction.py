@@ -10,6 +10,7 @@ alignment inside, and its counts by orientation.  Words are packed by rank, so t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,10 @@ _HALF = np.uint64(32)
 _ONE = np.uint64(1)
 
 _NO_POSITION = 1 << 30
+# Phrase pairs of a sentence pair to begin with.
+_SPANS = 1 << 12
+# Sentence pairs a kernel works on before the caller hears of it, and can be interrupted.
+_BATCH = 1 << 13
 
 
 @exact_kernel
@@ -45,6 +50,8 @@ def _find_spans(
     spans: Int32Array,
 ) -> int:
     """Fill spans, a row a phrase pair: first and last source position, first and last target position.
+
+    Returns how many there are, also if that is more than fit.
 
     bounds: int32, shape (at least both lengths, 4), to work in: the first and last target word each source word is
     aligned to, and the first and last source word of each target word.
@@ -80,8 +87,9 @@ def _find_spans(
                 while last_source < source_length and last_source < first_source + max_length:
                     if last_source > high and bounds[last_source, 1] >= 0:
                         break
-                    spans[count, 0], spans[count, 1] = first_source, last_source
-                    spans[count, 2], spans[count, 3] = first_target, last_target
+                    if count < len(spans):
+                        spans[count, 0], spans[count, 1] = first_source, last_source
+                        spans[count, 2], spans[count, 3] = first_target, last_target
                     count += 1
                     last_source += 1
                 first_source -= 1
@@ -150,26 +158,27 @@ def _extract(
     bounds: Int32Array,
     spans: Int32Array,
     first: int,
+    last: int,
     store: Rows,
     slots: Int32Array,
     size: int,
 ) -> tuple[int, int, int]:
-    """Add the occurrences of the sentence pairs from `first` on.
+    """Add the occurrences of the sentence pairs first..last - 1.
 
     Returns:
-        The first sentence pair that was not added, the rows in store, and the rows that pair needs at most: 0 at the
-        end of the bitext.
+        The first sentence pair that was not added, the rows in store, and the phrase pairs that one has, which did not
+        fit into the store or into spans; 0 if all were added.
     """
     source_bits, source_separator, source_end = layout[0], layout[1], layout[2]
     target_bits, target_separator, target_end = layout[3], layout[4], layout[5]
     key_end = layout[6]
     row = np.empty(key_end + COUNT_WORDS, np.uint64)
-    for pair in range(first, len(offsets) - 1):
+    for pair in range(first, last):
         s0, t0 = source_offsets[pair], target_offsets[pair]
         source_length, target_length = source_offsets[pair + 1] - s0, target_offsets[pair + 1] - t0
         p0, p1 = offsets[pair], offsets[pair + 1]
         count = _find_spans(source_length, target_length, source[p0:p1], target[p0:p1], max_length, bounds, spans)
-        if size + count > len(store):
+        if count > len(spans) or size + count > len(store):
             return pair, size, count
         for p in range(p0, p1):
             linked[source[p], target[p]] = True
@@ -192,12 +201,7 @@ def _extract(
             size = add_row(store, slots, size, row, key_end)
         for p in range(p0, p1):
             linked[source[p], target[p]] = False
-    return len(offsets) - 1, size, 0
-
-
-def _most_spans(target_length: int, max_length: int) -> int:
-    """More phrase pairs a sentence pair cannot have."""
-    return max(target_length * max_length * max_length * (max_length + 1) // 2, 1)
+    return last, size, 0
 
 
 def sentence_phrase_pairs(
@@ -220,9 +224,12 @@ def sentence_phrase_pairs(
     alignment = Alignments.from_lists([points])
     if alignment.first_outside(np.array([source_length]), np.array([target_length])) >= 0:
         raise ValueError(f"a point of {points} is outside of {source_length} and {target_length} words")
-    spans = np.empty((_most_spans(target_length, max_length), 4), np.int32)
     bounds = np.empty((max(source_length, target_length, 1), 4), np.int32)
-    count = _find_spans(source_length, target_length, alignment.source, alignment.target, max_length, bounds, spans)
+    spans = np.empty((_SPANS, 4), np.int32)
+    count = 0
+    for _ in range(2):
+        spans = np.empty((max(count, len(spans)), 4), np.int32)
+        count = _find_spans(source_length, target_length, alignment.source, alignment.target, max_length, bounds, spans)
     return spans[:count].copy()
 
 
@@ -306,8 +313,19 @@ class RowLayout:
         )  # fmt: skip
 
 
-def extract_occurrences(bitext: Bitext, layout: RowLayout, rows: CountedRows) -> None:
+def extract_occurrences(
+    bitext: Bitext,
+    layout: RowLayout,
+    rows: CountedRows,
+    progress: Callable[[int], None] = lambda pairs: None,
+) -> None:
     """Add every occurrence of a phrase pair in a bitext to `rows`, whose keys are those of the layout.
+
+    Args:
+        bitext: sentences and alignments.
+        layout: how rows are made.
+        rows: where they go.
+        progress: called now and then with the number of sentence pairs done.
 
     Raises:
         PhraseToolError: the disk is full.
@@ -319,16 +337,20 @@ def extract_occurrences(bitext: Bitext, layout: RowLayout, rows: CountedRows) ->
     longest_target = int(targets.lengths.max(initial=1))
     linked = np.zeros((longest_source, longest_target), np.bool_)
     bounds = np.empty((max(longest_source, longest_target), 4), np.int32)
-    spans = np.empty((_most_spans(longest_target, layout.max_length), 4), np.int32)
+    spans = np.empty((_SPANS, 4), np.int32)
     described = layout.as_array()
-    pair, needed = 0, 1
-    while needed:
-        rows.make_room(needed)
+    pair = 0
+    while pair < len(bitext):
+        last = min(pair + _BATCH, len(bitext))
         pair, rows.size, needed = _extract(
             sources.offsets, sources.words, targets.offsets, targets.words, alignments.offsets, alignments.source,
-            alignments.target, described, layout.max_length, linked, bounds, spans, pair, rows.store, rows.slots,
+            alignments.target, described, layout.max_length, linked, bounds, spans, pair, last, rows.store, rows.slots,
             rows.size,
         )  # fmt: skip
+        if needed > len(spans):
+            spans = np.empty((2 * needed, 4), np.int32)
+        rows.make_room(needed)
+        progress(pair)
 
 
 @exact_kernel

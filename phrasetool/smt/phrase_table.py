@@ -7,7 +7,7 @@ Moses table.  A bitext whose pairs do not fit in memory is sorted with temporary
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -109,6 +109,7 @@ class PhraseTable:
         smoothing: of the translation probabilities, a key of `smoothing.METHODS`.
         memory: bytes for the phrase pairs; more of them go to temporary files.
         folder: where those go; by default where the system puts them.
+        progress: called now and then with the number of sentence pairs done.
 
     Raises:
         ValueError: the length is not from 1 to 50, or there is no such smoothing.
@@ -122,6 +123,7 @@ class PhraseTable:
         smoothing: str = "none",
         memory: int = DEFAULT_MEMORY,
         folder: str | None = None,
+        progress: Callable[[int], None] = lambda pairs: None,
     ) -> None:
         if not 1 <= max_length <= 50:
             raise ValueError(f"phrases of at most {max_length} words; expected a limit from 1 to 50")
@@ -134,7 +136,7 @@ class PhraseTable:
                     _PAIRS_A_SENTENCE * len(bitext),
                 )
             )  # fmt: skip
-            extract_occurrences(bitext, layout, self._pairs)
+            extract_occurrences(bitext, layout, self._pairs, progress)
             guess = int(_TARGETS_A_PAIR * self._pairs.size)
             targets = stack.enter_context(CountedRows(layout.target.words, 2, memory // _TARGET_SHARE, folder, guess))
             self.statistics = PairStatistics.of(np.zeros(0, np.int64))

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from phrasetool.smt.extraction import sentence_phrase_pairs
 from phrasetool.smt.phrase_table import PhraseTable, extract_phrase_pairs
 from phrasetool.smt.reordering import reordering_probabilities
 from phrasetool.smt.smoothing import GoodTuring, KneserNey, PairCounts, PairStatistics, smoothing_of
@@ -72,6 +73,21 @@ def test_blocks_are_a_partition(monkeypatch):
     for name in ("scores", "orientations"):
         assert np.array_equal(np.concatenate([getattr(part, name) for part in parts]), getattr(whole, name))
     assert np.array_equal(np.concatenate([part.sources.words for part in parts]), whole.sources.words)
+
+
+def test_small_batches_and_buffers(monkeypatch):
+    pairs = [([b"a", b"b", b"a"], [b"x", b"y", b"z"], [(1, 1)]), ([b"a"], [b"x"], [(0, 0)])] * 5
+    bitext = bitext_of(*zip(*pairs, strict=True))
+    whole = extract_phrase_pairs(bitext)
+    monkeypatch.setattr("phrasetool.smt.extraction._BATCH", 3)
+    monkeypatch.setattr("phrasetool.smt.extraction._SPANS", 1)
+    done = []
+    with PhraseTable(bitext, memory=1, progress=done.append) as table:
+        parts = [table.entries(block) for block in table.blocks()]
+    assert np.array_equal(np.concatenate([part.scores for part in parts]), whole.scores)
+    assert done == sorted(done)
+    assert done[-1] == 10
+    assert len(sentence_phrase_pairs(3, 3, [(1, 1)])) == 16
 
 
 def test_ties_are_broken_in_each_direction():
