@@ -15,7 +15,7 @@ _EXAMPLE = """\b
 Example:
   phrasetool force-decode --moses-ini moses.ini train.de train.en -o pairs.gz
   phrasetool train pairs.gz -o phrasetool-model
-  cd demo-output/engine && phrasetool force-decode --moses-ini moses.ini train.zh train.en -o pairs.gz
+  phrasetool force-decode --moses-ini demo-output/engine/moses.ini demo-output/engine/train.{zh,en} -o pairs.gz
 """
 
 
