@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.distinct import number_distinct
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
 from phrasetool.random_words import replace_words
-from phrasetool.scoring.distinct import number_distinct
 from phrasetool.scoring.scorer import BilingualScorer
 
 

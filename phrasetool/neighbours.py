@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.distinct import number_distinct
 from phrasetool.models.brae import Brae
 from phrasetool.phrases import FloatArray, Phrases
-from phrasetool.scoring.distinct import number_distinct
 
 
 @dataclass(frozen=True)

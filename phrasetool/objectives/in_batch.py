@@ -2,9 +2,15 @@
 
 Symmetric cross-entropy over cosines at a temperature, as in CLIP (Radford et al. 2021) and bilingual sentence
 encoders (Guo et al. 2018, "Effective Parallel Corpus Mining using Bilingual Sentence Embeddings").
+
+No phrase of the batch is left out as "a second translation".  The best score is then the pointwise mutual information
+of s and t (Oord et al. 2018, "Representation Learning with Contrastive Predictive Coding"), which is what ranks the
+true partner among phrases as frequent as these; leaving some out shifts it for phrases with many partners.
 """
 
 from __future__ import annotations
+
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -16,21 +22,25 @@ LOWEST_TEMPERATURE = 0.03
 _EPSILON = 1e-6
 
 
-def in_batch_cross_entropy(
-    transformed: Tensor,
-    other: Tensor,
-    excluded: Tensor | None = None,
-    temperature: float = 0.1,
-    smoothing: float = 0.0,
-) -> Tensor:
-    """Cross-entropy of picking the partner, from both ends; row i belongs to row i.
+def cosines(transformed: Tensor, other: Tensor) -> Tensor:
+    """Cosine of every phrase of one side, in the other side's space, with every phrase of the other side.
 
     Args:
-        transformed: phrases of one side in the other side's space, shape (B, n).
-        other: phrase vectors of the other side, shape (B, n).
-        excluded: bool, shape (B, B), pairs that are no negatives (a second translation of the same phrase).
-        temperature: what cosines are divided by.
-        smoothing: share of the target distribution spread evenly over the batch (label smoothing, Szegedy et al. 2016).
+        transformed, other: shape (B, n).
+
+    Returns:
+        shape (B, B); 0 where a vector is zero.
+    """
+    return normalize(transformed, eps=_EPSILON) @ normalize(other, eps=_EPSILON).T
+
+
+def in_batch_cross_entropy(similarities: Tensor, temperature: float = 0.1, smoothing: float = 0.0) -> Tensor:
+    """Cross-entropy of picking the partner, from both ends; row i belongs to column i.
+
+    Args:
+        similarities: between -1 and 1, shape (B, B).
+        temperature: what they are divided by.
+        smoothing: share of the wanted distribution spread evenly over the batch (label smoothing, Szegedy et al. 2016).
 
     Returns:
         The sum of both cross-entropies for each pair, shape (B,).
@@ -40,17 +50,33 @@ def in_batch_cross_entropy(
     """
     if temperature < LOWEST_TEMPERATURE:
         raise ValueError(f"temperature {temperature} is below {LOWEST_TEMPERATURE}, where exponentials underflow")
-    own, others = normalize(transformed, eps=_EPSILON) / temperature, normalize(other, eps=_EPSILON)
-    cosines = own @ others.T
-    # Cosines are at most 1, so this shift keeps every exponential in range, and one of them serves both directions.
-    shift = 1.0 / temperature
-    exponentials = torch.exp(cosines - shift)
-    if excluded is not None:
-        exponentials = exponentials.masked_fill(excluded, 0.0)
-    positive = cosines.diagonal() - shift
-    losses = exponentials.sum(1).log() + exponentials.sum(0).log() - 2 * (1 - smoothing) * positive
-    if smoothing:
-        # The mean of a row of cosines is the product with the mean vector: no second pass over the matrix.
-        even = own @ others.mean(0) + others @ own.mean(0)
-        losses = losses - smoothing * (even - 2 * shift)
-    return losses
+    return cast(Tensor, _CrossEntropy.apply(similarities, temperature, smoothing))  # type: ignore[no-untyped-call]
+
+
+class _CrossEntropy(torch.autograd.Function):
+    """The gradient is written out: it takes a third of the passes over the matrix."""
+
+    @staticmethod
+    def forward(context: Any, similarities: Tensor, temperature: float, smoothing: float) -> Tensor:  # type: ignore[override]
+        # Similarities are at most 1, so this shift keeps every exponential in range, and one serves both ends.
+        exponentials = (similarities - 1).div_(temperature).exp_()
+        rows, columns = exponentials.sum(1), exponentials.sum(0)
+        context.save_for_backward(exponentials, rows, columns)
+        context.temperature, context.smoothing = temperature, smoothing
+        wanted = 2 * (1 - smoothing) * similarities.diagonal() - 2  # 2: the shift
+        if smoothing:
+            wanted = wanted + smoothing * (similarities.mean(1) + similarities.mean(0))
+        return rows.log() + columns.log() - wanted / temperature
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+        exponentials, rows, columns = context.saved_tensors
+        scaled = gradient / context.temperature
+        d = torch.add((scaled / rows)[:, None], scaled / columns)
+        d *= exponentials
+        if context.smoothing:
+            even = scaled * (context.smoothing / len(scaled))
+            d -= even[:, None]
+            d -= even
+        d.diagonal().sub_(2 * (1 - context.smoothing) * scaled)
+        return d, None, None

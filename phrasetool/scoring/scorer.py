@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.distinct import number_distinct
 from phrasetool.encoders.rae import RaeParameters
 from phrasetool.encoders.rae_numba import PackedRae, RaeEncoder
 from phrasetool.jit import exact_kernel
 from phrasetool.phrases import EntryBlock, FloatArray, Int32Array, Int64Array, Phrases
 from phrasetool.scoring.cosine import pair_cosines
-from phrasetool.scoring.distinct import number_distinct
 from phrasetool.vocabulary import UNKNOWN
 
 

@@ -21,14 +21,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from phrasetool.distinct import number_distinct
 from phrasetool.encoders.rae import RaeParameters
 from phrasetool.encoders.rae_torch import RecursiveAutoencoder
 from phrasetool.errors import DeviceError
-from phrasetool.objectives.in_batch import in_batch_cross_entropy
+from phrasetool.objectives.in_batch import cosines, in_batch_cross_entropy
 from phrasetool.objectives.max_semantic_margin import max_semantic_margin
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.random_words import replace_words
-from phrasetool.scoring.distinct import number_distinct
 from phrasetool.training.pairs import PhrasePairs
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.vocabulary import UNKNOWN
@@ -84,7 +84,6 @@ class _Side:
     rare: npt.NDArray[np.bool_]
     module: RecursiveAutoencoder
     optimizer: torch.optim.Optimizer
-    numbers: Tensor
 
 
 class Trainer:
@@ -128,8 +127,7 @@ class Trainer:
 
     def _side(self, phrases: Phrases, counts: Int64Array, parameters: RaeParameters) -> _Side:
         module = RecursiveAutoencoder(parameters).to(self.device)
-        numbers = torch.from_numpy(number_distinct(phrases)[0]).to(self.device)
-        return _Side(phrases, (counts <= 1)[phrases.words], module, self._optimizer(module), numbers)
+        return _Side(phrases, (counts <= 1)[phrases.words], module, self._optimizer(module))
 
     def _optimizer(self, module: RecursiveAutoencoder) -> torch.optim.Optimizer:
         s = self.settings
@@ -394,18 +392,15 @@ class Trainer:
         through the trees each run for both languages at the same time.
         """
         s = self.settings
-        index = torch.from_numpy(batch).to(self.device)
         sides = self._sides
-        same = [side.numbers[index][:, None] == side.numbers[index][None, :] for side in sides]
-        excluded = (same[0] | same[1]).fill_diagonal_(False)
         encoded = self._both(lambda which: sides[which].module(inputs[which].select(batch)))
 
         def objective(which: int) -> tuple[float, Tensor, Tensor]:
             own = encoded[which][0].detach().requires_grad_()
             other = encoded[1 - which][0].detach().requires_grad_()
             sides[which].optimizer.zero_grad()
-            transformed = sides[which].module.transformed(own)
-            losses = in_batch_cross_entropy(transformed, other, excluded, s.temperature, s.smoothing)
+            similarities = cosines(sides[which].module.transformed(own), other)
+            losses = in_batch_cross_entropy(similarities, s.temperature, s.smoothing)
             ((1 - s.alpha) * losses.mean()).backward()  # type: ignore[no-untyped-call]
             assert own.grad is not None
             assert other.grad is not None

@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.distinct import number_distinct
 from phrasetool.jit import exact_kernel
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
 from phrasetool.smt.decoder.features import UNKNOWN_WORD_SCORE, FeatureSet, Vector
-from phrasetool.smt.decoder.table import TranslationTable, number_distinct
+from phrasetool.smt.decoder.table import TranslationTable
 from phrasetool.smt.language_model.automaton import Automaton, LanguageModel, score_word
 
 DoubleArray = npt.NDArray[np.float64]
@@ -213,4 +214,4 @@ def weigh_reordering(
     # Adding 0 turns -0 into 0, which is equal to it but has other bits.
     bits = (found[1] + 0.0).view(np.int32)
     rows = Phrases(np.arange(len(bits) + 1) * bits.shape[1], bits.reshape(-1))
-    return found[0], found[1], number_distinct(rows)[0]
+    return found[0], found[1], number_distinct(rows)[0].astype(np.int32)

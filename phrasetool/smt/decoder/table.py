@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.distinct import number_distinct
 from phrasetool.jit import exact_kernel
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
 from phrasetool.smt.symbols import Symbols
@@ -60,44 +61,10 @@ def find_phrase(index: PhraseIndex, words: Int32Array, start: int, end: int) -> 
 
 
 @exact_kernel
-def _number_distinct(offsets: Int64Array, words: Int32Array, slots: Int32Array, numbers: Int32Array) -> None:
-    mask = len(slots) - 1
-    representatives = np.empty(len(numbers), np.int64)
-    count = 0
-    for i in range(len(numbers)):
-        start, end = offsets[i], offsets[i + 1]
-        size = end - start
-        place = np.int64(hash_words(words, start, end) & np.uint64(mask))
-        while slots[place] >= 0:
-            first = offsets[representatives[slots[place]]]
-            if offsets[representatives[slots[place]] + 1] - first == size:
-                k = 0
-                while k < size and words[first + k] == words[start + k]:
-                    k += 1
-                if k == size:
-                    break
-            place = (place + 1) & mask
-        if slots[place] < 0:
-            representatives[count] = i
-            slots[place] = count
-            count += 1
-        numbers[i] = slots[place]
-
-
-def _slots_for(phrases: int) -> Int32Array:
-    return np.full(1 << max(2 * phrases, 2).bit_length(), -1, np.int32)
-
-
-def number_distinct(phrases: Phrases) -> tuple[Int32Array, Int32Array]:
-    """Number the distinct ones among N phrases in order of first occurrence.
-
-    Returns:
-        int32, shape (N,), the number of each phrase; and the slots of a `PhraseIndex` of them.
-    """
-    numbers = np.empty(len(phrases), np.int32)
-    slots = np.full(1 << max(2 * len(phrases), 2).bit_length(), -1, np.int32)
-    _number_distinct(phrases.offsets, phrases.words, slots, numbers)
-    return numbers, slots
+def _enter_all(index: PhraseIndex) -> None:
+    for phrase in range(len(index.offsets) - 1):
+        place = -find_phrase(index, index.words, index.offsets[phrase], index.offsets[phrase + 1]) - 1
+        index.slots[place] = phrase
 
 
 def index_phrases(phrases: Phrases) -> tuple[PhraseIndex, Int32Array]:
@@ -107,10 +74,12 @@ def index_phrases(phrases: Phrases) -> tuple[PhraseIndex, Int32Array]:
         The index, whose phrases are numbered in order of first occurrence, and int32 of shape (N,), the number of
         each phrase.
     """
-    numbers, slots = number_distinct(phrases)
-    _, first = np.unique(numbers, return_index=True)
-    distinct = phrases.select(first)
-    return PhraseIndex(distinct.offsets, distinct.words, slots, np.array([distinct.lengths.max(initial=0)])), numbers
+    numbers, firsts = number_distinct(phrases)
+    distinct = phrases.select(firsts)
+    slots = np.full(1 << max(2 * len(distinct), 2).bit_length(), -1, np.int32)
+    index = PhraseIndex(distinct.offsets, distinct.words, slots, np.array([distinct.lengths.max(initial=0)]))
+    _enter_all(index)
+    return index, numbers.astype(np.int32)
 
 
 def spans_of(sentences: Phrases, longest: int) -> Phrases:

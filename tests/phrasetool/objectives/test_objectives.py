@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phrasetool.objectives.in_batch import in_batch_cross_entropy
+from phrasetool.objectives.in_batch import cosines, in_batch_cross_entropy
 from phrasetool.objectives.max_semantic_margin import max_semantic_margin, semantic_error
 from phrasetool.phrases import Phrases
 from phrasetool.random_words import replace_words
@@ -24,40 +24,49 @@ def test_max_semantic_margin_by_hand():
     assert max_semantic_margin(t, bad, good, margin=2.0).tolist() == [2.0, 2.5, 4.0]
 
 
-def naive_in_batch(a, b, excluded, temperature, smoothing=0.0):
+def naive_in_batch(similarities, temperature, smoothing=0.0):
+    size = len(similarities)
     losses = []
-    for i in range(len(a)):
+    for i in range(size):
         loss = 0.0
-        for x, y, mask in ((a, b, excluded), (b, a, excluded.T)):
-            cosines = [float(x[i] @ y[j] / np.linalg.norm(x[i]) / np.linalg.norm(y[j])) for j in range(len(y))]
-            total = sum(math.exp(c / temperature) for j, c in enumerate(cosines) if not mask[i, j])
-            wanted = (1 - smoothing) * cosines[i] + smoothing * sum(cosines) / len(cosines)
+        for scores in (similarities[i], similarities[:, i]):
+            total = sum(math.exp(score / temperature) for score in scores)
+            wanted = (1 - smoothing) * scores[i] + smoothing * sum(scores) / size
             loss += math.log(total) - wanted / temperature
         losses.append(loss)
     return losses
 
 
-def test_in_batch_equals_the_obvious_formula():
-    rng = np.random.default_rng(2)
-    a, b = rng.normal(size=(6, 4)), rng.normal(size=(6, 4))
-    excluded = np.zeros((6, 6), bool)
-    excluded[0, 3] = excluded[3, 0] = excluded[2, 5] = True
-    found = in_batch_cross_entropy(torch.tensor(a), torch.tensor(b), torch.tensor(excluded), 0.2)
-    np.testing.assert_allclose(found.numpy(), naive_in_batch(a, b, excluded, 0.2), rtol=1e-9)
-    found = in_batch_cross_entropy(torch.tensor(a), torch.tensor(b), torch.tensor(excluded), 0.2, 0.3)
-    np.testing.assert_allclose(found.numpy(), naive_in_batch(a, b, excluded, 0.2, 0.3), rtol=1e-9)
+def test_cosines_of_every_pair():
+    a, b = np.random.default_rng(2).normal(size=(2, 6, 4))
+    naive = [[x @ y / np.linalg.norm(x) / np.linalg.norm(y) for y in b] for x in a]
+    np.testing.assert_allclose(cosines(torch.tensor(a), torch.tensor(b)).numpy(), naive, rtol=1e-12)
+    assert cosines(torch.zeros(2, 4), torch.ones(2, 4)).tolist() == [[0, 0], [0, 0]]
 
 
-def test_in_batch_is_finite_for_zero_and_equal_vectors():
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_in_batch_equals_the_obvious_formula_and_so_does_its_gradient(smoothing):
+    similarities = torch.tensor(np.random.default_rng(2).uniform(-1, 1, (6, 6)), requires_grad=True)
+    found = in_batch_cross_entropy(similarities, 0.2, smoothing)
+    np.testing.assert_allclose(
+        found.detach().numpy(), naive_in_batch(similarities.detach().numpy(), 0.2, smoothing), rtol=1e-9
+    )
+    assert torch.autograd.gradcheck(lambda s: in_batch_cross_entropy(s, 0.2, smoothing), (similarities,))
+
+
+def test_in_batch_is_finite_for_zero_vectors_and_far_ends():
     a = torch.zeros(3, 4, requires_grad=True)
-    loss = in_batch_cross_entropy(a, torch.ones(3, 4), temperature=0.03).sum()
+    loss = in_batch_cross_entropy(cosines(a, torch.ones(3, 4)), temperature=0.03).sum()
     loss.backward()
     assert torch.isfinite(loss)
     assert torch.isfinite(a.grad).all()
-    opposite = in_batch_cross_entropy(-torch.eye(3), torch.eye(3), temperature=0.03)
-    assert torch.isfinite(opposite).all()
+    opposite = torch.full((3, 3), -1.0, requires_grad=True)
+    loss = in_batch_cross_entropy(opposite, temperature=0.03).sum()
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert torch.isfinite(opposite.grad).all()
     with pytest.raises(ValueError, match="underflow"):
-        in_batch_cross_entropy(a, a, temperature=0.02)
+        in_batch_cross_entropy(opposite, temperature=0.02)
 
 
 @given(st.lists(st.lists(st.integers(0, 6), max_size=5), max_size=20), st.integers(7, 12), st.integers(0, 2**32 - 1))

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moses_compat.table_text import TableParser
+from phrasetool.distinct import number_distinct
 from phrasetool.phrases import Phrases
 from phrasetool.scoring.cosine import pair_cosines
-from phrasetool.scoring.distinct import number_distinct
 from phrasetool.scoring.scorer import BilingualScorer, has_known_word
 from tests import naive
 from tests.conftest import SOURCE_WORDS, TARGET_WORDS, random_parameters
