@@ -39,8 +39,20 @@ _FIRST, _COUNT, _SOURCE, _START, _END, _NEXT = range(6)
 def _longer(array: npt.NDArray[np.generic], used: int, wanted: int) -> npt.NDArray[np.generic]:
     if used + wanted <= len(array):
         return array
-    larger = np.empty((2 * len(array) + wanted, *array.shape[1:]), array.dtype)
-    larger[:used] = array[:used]
+    larger = np.empty(2 * len(array) + wanted, array.dtype)
+    for i in range(used):
+        larger[i] = array[i]
+    return larger
+
+
+@exact_kernel
+def _longer_rows(array: Int32Array, used: int, wanted: int) -> Int32Array:
+    if used + wanted <= len(array):
+        return array
+    larger = np.empty((2 * len(array) + wanted, array.shape[1]), array.dtype)
+    for i in range(used):
+        for j in range(array.shape[1]):
+            larger[i, j] = array[i, j]
     return larger
 
 
@@ -90,7 +102,7 @@ def _add_edges(
                 source = spans[start, end - start]
                 if source < 0 or options.first[source] == options.first[source + 1]:
                     continue
-                edges = _longer(edges, used[1], 1)
+                edges = _longer_rows(edges, used[1], 1)
                 target = stack + end - start + 1
                 edges[used[1], _FIRST] = first
                 edges[used[1], _COUNT] = used[0] - first
@@ -163,7 +175,7 @@ def cube_search(
     future = future_costs(spans, options)
     pool = np.empty(1 << 12, HYPOTHESIS)
     start_pool(pool, stacks, search, future[0, n])
-    used = 1
+    used = np.int64(1)
     members = np.empty(1 << 10, np.int32)
     edges = np.empty((1 << 10, 6), np.int32)
     heads = np.full(n + 1, NONE, np.int32)
@@ -174,11 +186,11 @@ def cube_search(
     for stack in range(n + 1):
         heap = [(0.0, np.int64(0))]
         heap.pop()
-        waiting = 0
+        waiting = np.int64(0)
         edge = heads[stack]
         while edge >= 0:
             fringe = with_room(fringe, waiting, 1)
-            places = _longer(places, waiting, 1)
+            places = _longer_rows(places, waiting, 1)
             first = options.first[edges[edge, _SOURCE]]
             pool = with_room(pool, used, 1)
             _extend(pool, used, members[edges[edge, _FIRST]], edges[edge, _START], edges[edge, _END], first, n,
@@ -206,7 +218,7 @@ def cube_search(
                 if option == options.first[source + 1]:
                     continue
                 fringe = with_room(fringe, waiting, 1)
-                places = _longer(places, waiting, 1)
+                places = _longer_rows(places, waiting, 1)
                 pool = with_room(pool, used, 1)
                 _extend(pool, used, members[edges[edge, _FIRST] + x], edges[edge, _START], edges[edge, _END], option,
                         n, stack == n, future, options, automaton, search)  # fmt: skip

@@ -134,9 +134,7 @@ def n_best_steps(
                 seen.add(h)
             first = offsets[found]
             while first + length > steps.shape[1]:
-                larger = np.empty((3, 2 * steps.shape[1]), np.int32)
-                larger[:, :first] = steps[:, :first]
-                steps = larger
+                steps = _copied(steps, first, 2 * steps.shape[1])
             for k in range(length):
                 steps[0, first + k] = option_entries[pool[taken[k]].option]
                 steps[1, first + k] = pool[taken[k]].start
@@ -154,13 +152,23 @@ def n_best_steps(
             heapq.heappush(heap, (-(suffix + pool[arc].score), np.int64(used)))
             used += 1
             arc = pool[arc].arcs
-    return offsets[: found + 1], steps[:, : offsets[found]].copy(), scores[:found]
+    return offsets[: found + 1], _copied(steps, offsets[found], offsets[found]), scores[:found]
+
+
+@exact_kernel
+def _copied(steps: Int32Array, used: int, size: int) -> Int32Array:
+    copied = np.empty((len(steps), size), np.int32)
+    for row in range(len(steps)):
+        for i in range(used):
+            copied[row, i] = steps[row, i]
+    return copied
 
 
 @exact_kernel
 def _doubled(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     larger = np.empty(2 * len(array), array.dtype)
-    larger[: len(array)] = array
+    for i in range(len(array)):
+        larger[i] = array[i]
     return larger
 
 

@@ -77,7 +77,7 @@ def _forced_search(
     if future[0, n] == -np.inf:
         return pool[:0], NONE
     start_pool(pool, stacks, search, future[0, n])
-    used = 1
+    used = np.int64(1)
     for produced in range(m):
         for number in sorted_stack(stacks, pool, produced):
             h = pool[number]
@@ -123,7 +123,7 @@ def _forced_search(
                         new.option = p
                         new.back = number
                         new.forward_class = classes[entry] if entry >= 0 else NONE
-                        used = add(stacks, pool, used, new_produced, False)
+                        used = add(stacks, pool, used, new_produced, search.keep_arcs)
     return pool[:used], stacks.slots[m, 0]
 
 

@@ -122,20 +122,44 @@ def _place(slots: Int32Array, pool: npt.NDArray[np.void], number: int) -> int:
 
 
 @exact_kernel
+def _sort(numbers: Int32Array, totals: npt.NDArray[np.float64]) -> Int32Array:
+    """Hypotheses, best total first, the older first on a tie: a merge sort, which compiles faster than `np.sort`."""
+    count = len(numbers)
+    other, other_totals = np.empty(count, np.int32), np.empty(count, np.float64)
+    width = 1
+    while width < count:
+        for low in range(0, count, 2 * width):
+            middle, high = min(low + width, count), min(low + 2 * width, count)
+            a, b = low, middle
+            for i in range(low, high):
+                first = b == high
+                if not first and a < middle:
+                    first = totals[a] > totals[b] or (totals[a] == totals[b] and numbers[a] < numbers[b])
+                if first:
+                    other[i], other_totals[i] = numbers[a], totals[a]
+                    a += 1
+                else:
+                    other[i], other_totals[i] = numbers[b], totals[b]
+                    b += 1
+        numbers, other = other, numbers
+        totals, other_totals = other_totals, totals
+        width *= 2
+    return numbers
+
+
+@exact_kernel
 def sorted_stack(stacks: Stacks, pool: npt.NDArray[np.void], stack: int) -> Int32Array:
     """The hypotheses of a stack that are still wanted, best first (the older first on a tie), at most `size`."""
     slots = stacks.slots[stack]
     found = np.empty(stacks.sizes[stack], np.int32)
+    totals = np.empty(len(found), np.float64)
     count = 0
     for slot in slots:
         if slot >= 0 and pool[slot].total >= stacks.thresholds[stack]:
             found[count] = slot
+            totals[count] = pool[slot].total
             count += 1
-    found = np.sort(found[:count])
-    totals = np.empty(count, np.float64)
-    for i in range(count):
-        totals[i] = -pool[found[i]].total
-    return found[np.argsort(totals, kind="mergesort")[: stacks.size[0]]]
+    return _sort(found[:count], totals[:count])[: stacks.size[0]]
 
 
 @exact_kernel
@@ -196,5 +220,6 @@ def with_room(pool: npt.NDArray[np.void], used: int, wanted: int) -> npt.NDArray
     if used + wanted <= len(pool):
         return pool
     larger = np.empty(2 * len(pool) + wanted, HYPOTHESIS)
-    larger[:used] = pool[:used]
+    for i in range(used):
+        larger[i] = pool[i]
     return larger

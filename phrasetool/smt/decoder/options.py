@@ -58,7 +58,7 @@ def _score_in_isolation(automaton: Automaton, offsets: Int64Array, words: Int32A
     """scores[i] = log10 of phrase i, from the empty context."""
     for i in range(len(scores)):
         total = 0.0
-        state = 0
+        state = np.int64(0)
         for j in range(offsets[i], offsets[i + 1]):
             score, state = score_word(automaton, state, words[j])
             total += score
@@ -70,7 +70,7 @@ def _walk_options(
     automaton: Automaton, offsets: Int64Array, words: Int32Array, states: Int32Array, rest: DoubleArray
 ) -> None:
     for i in range(len(offsets) - 1):
-        state = 0
+        state = np.int64(0)
         for j in range(offsets[i], offsets[i + 1]):
             score, state = score_word(automaton, state, words[j])
             rest[j] = score

@@ -108,7 +108,8 @@ def place_entries(
 @exact_kernel
 def _longer(array: npt.NDArray[np.generic], size: int) -> npt.NDArray[np.generic]:
     larger = np.empty(size, array.dtype)
-    larger[: len(array)] = array
+    for i in range(len(array)):
+        larger[i] = array[i]
     return larger
 
 

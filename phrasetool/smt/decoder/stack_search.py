@@ -145,7 +145,7 @@ def start_pool(pool: npt.NDArray[np.void], stacks: Stacks, search: Search, futur
     h.back = NONE
     h.arcs = NONE
     h.forward_class = 0
-    add(stacks, pool, 0, 0, False)
+    add(stacks, pool, np.int64(0), np.int64(0), search.keep_arcs)
 
 
 @exact_kernel
@@ -174,7 +174,7 @@ def stack_search(
     known_states = np.empty(count, np.int32)
     pool = np.empty(1 << 12, HYPOTHESIS)
     start_pool(pool, stacks, search, future[0, n])
-    used = 1
+    used = np.int64(1)
     round_ = 0
     for stack in range(n):
         alive = sorted_stack(stacks, pool, stack)
