@@ -61,6 +61,11 @@ class Phrases:
         positions = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][index] - offsets[:-1], lengths)
         return Phrases(offsets, self.words[positions])
 
+    def part(self, first: int, last: int) -> Phrases:
+        """Return the phrases first..last - 1; their words are a view."""
+        offsets = self.offsets[first : last + 1]
+        return Phrases(offsets - offsets[0], self.words[offsets[0] : offsets[-1]])
+
     def padded(self, length: int, fill: int = 0) -> Int32Array:
         """Return the phrases as a matrix, int32, shape (N, length), filled up with `fill`.
 

@@ -86,6 +86,15 @@ class _Side:
     optimizer: torch.optim.Optimizer
 
 
+def _parts(phrases: Phrases, batches: list[Int64Array]) -> Iterator[tuple[Int64Array, Phrases]]:
+    """Every batch and its phrases.  They are put in order once, so that a batch is a view."""
+    ordered = phrases.select(np.concatenate(batches))
+    first = 0
+    for batch in batches:
+        yield batch, ordered.part(first, first + len(batch))
+        first += len(batch)
+
+
 class Trainer:
     """Trains two recursive auto-encoders on phrase pairs.
 
@@ -302,8 +311,8 @@ class Trainer:
         def work(which: int) -> float:
             side = self._sides[which]
             total = 0.0
-            for batch in batches:
-                _, errors = side.module(side.phrases.select(batch))
+            for batch, phrases in _parts(side.phrases, batches):
+                _, errors = side.module(phrases)
                 side.optimizer.zero_grad()
                 errors.mean().backward()
                 side.module.transform.grad = None
@@ -344,9 +353,9 @@ class Trainer:
         def update(which: int) -> None:
             side = self._sides[which]
             positive, negative = frozen[1 - which]
-            for batch in batches:
+            for batch, phrases in _parts(inputs[which], batches):
                 index = torch.from_numpy(batch).to(self.device)
-                vectors, errors = side.module(inputs[which].select(batch))
+                vectors, errors = side.module(phrases)
                 transformed = side.module.transformed(vectors)
                 semantic = max_semantic_margin(transformed, positive[index], negative[index], s.margin)
                 side.optimizer.zero_grad()
@@ -378,14 +387,15 @@ class Trainer:
         """One epoch of the in-batch objective; the errors are means over the epoch."""
         inputs = [self._with_unknowns(side) for side in self._sides]
         reconstruction = semantic = 0.0
-        for batch in self._batches():
-            r, e = self._joint_step(batch, inputs)
+        batches = self._batches()
+        for (batch, sources), (_, targets) in zip(*(_parts(i, batches) for i in inputs), strict=True):
+            r, e = self._joint_step((sources, targets))
             reconstruction += r
             semantic += e
             tick(len(batch))
         return self._report(reconstruction / len(self.pairs), semantic / len(self.pairs))
 
-    def _joint_step(self, batch: Int64Array, inputs: list[Phrases]) -> tuple[float, float]:
+    def _joint_step(self, batch: tuple[Phrases, Phrases]) -> tuple[float, float]:
         """Update both sides on one batch; the sums of E_rec and of the cross-entropies over it.
 
         The graph is cut at the phrase vectors, so that encoding, the two directions of the objective, and the way back
@@ -393,7 +403,7 @@ class Trainer:
         """
         s = self.settings
         sides = self._sides
-        encoded = self._both(lambda which: sides[which].module(inputs[which].select(batch)))
+        encoded = self._both(lambda which: sides[which].module(batch[which]))
 
         def objective(which: int) -> tuple[float, Tensor, Tensor]:
             own = encoded[which][0].detach().requires_grad_()
@@ -411,7 +421,7 @@ class Trainer:
         def back(which: int) -> None:
             vectors, errors = encoded[which]
             gradient = results[which][1] + results[1 - which][2]
-            torch.autograd.backward([vectors, errors], [gradient, torch.full_like(errors, s.alpha / len(batch))])
+            torch.autograd.backward([vectors, errors], [gradient, torch.full_like(errors, s.alpha / len(errors))])
             sides[which].optimizer.step()
 
         self._both(back)
