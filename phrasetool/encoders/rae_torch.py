@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from phrasetool.encoders.rae import RaeParameters
-from phrasetool.encoders.rae_training_cpu import GreedyComposeOnCpu, WorkspacePool
+from phrasetool.encoders.rae_training_cpu import GreedyComposeOnCpu, WordGradient, WorkspacePool
 from phrasetool.phrases import Phrases
 
 
@@ -263,6 +263,7 @@ class RecursiveAutoencoder(nn.Module):
             self.register_parameter(name, nn.Parameter(torch.from_numpy(array.copy())))
         self.force_torch = False
         self._pool = WorkspacePool()
+        self._word_gradient = WordGradient()
 
     def forward(self, phrases: Phrases) -> tuple[Tensor, Tensor]:
         """Encode B phrases.
@@ -273,7 +274,7 @@ class RecursiveAutoencoder(nn.Module):
         table = self.word_vectors
         shared = (self.compose, self.compose_bias, self.reconstruct, self.reconstruct_bias)
         if table.device.type == "cpu" and table.dtype == torch.float32 and not self.force_torch:
-            return _apply(GreedyComposeOnCpu, table, *shared, phrases, self._pool)
+            return _apply(GreedyComposeOnCpu, table, *shared, phrases, self._pool, self._word_gradient)
         batch = PhraseBatch.from_phrases(phrases, table.device)
         leaves = nn.functional.embedding(batch.words.T, table)
         roots, errors = _apply(_GreedyCompose, leaves, *shared, batch.active)
