@@ -33,14 +33,16 @@ def model_options(function: Any) -> Any:
 def search_options(function: Any) -> Any:
     """The options of the search; what is not given is as in the ini, else as in Moses."""
     decorators = [
-        click.option("--search", type=click.Choice(["stack", "cube"]), default="stack", show_default=True,
-                     help="Every extension of every hypothesis, or cube pruning: the most promising ones only."),
-        click.option("--stack", "stack_size", type=click.IntRange(1), default=200, show_default=True, metavar="N",
-                     help="Hypotheses a stack keeps."),
-        click.option("--pop-limit", type=click.IntRange(1), default=1000, show_default=True, metavar="N",
-                     help="Hypotheses cube pruning makes for a stack."),
-        click.option("--beam-threshold", type=click.FloatRange(0, 1), default=1e-5, show_default=True, metavar="P",
-                     help="Drop hypotheses less probable than this share of their stack's best."),
+        click.option("--search", type=click.Choice(["stack", "cube"]),
+                     help="Every extension of every hypothesis, or cube pruning: the most promising ones only.  "
+                          "[default: ini, else stack]"),
+        click.option("--stack", "stack_size", type=click.IntRange(1), metavar="N",
+                     help="Hypotheses a stack keeps.  [default: ini, else 200]"),
+        click.option("--pop-limit", type=click.IntRange(1), metavar="N",
+                     help="Hypotheses cube pruning makes for a stack.  [default: ini, else 1000]"),
+        click.option("--beam-threshold", type=click.FloatRange(0, 1), metavar="P",
+                     help="Drop hypotheses less probable than this share of their stack's best.  "
+                          "[default: ini, else 1e-5]"),
         click.option("--distortion-limit", type=int, metavar="N",
                      help="Words a jump may span; -1: any.  [default: ini]"),
         click.option("--table-limit", type=click.IntRange(0), metavar="N",

@@ -36,7 +36,7 @@ _EXAMPLE = """\b
 Example:
   phrasetool evaluate full.en pruned.en --reference test.en
   phrasetool evaluate full.en pruned.en --reference test.en --metrics bleu --paired approximate-randomization --json
-  cd demo-output/engine && phrasetool decode --moses-ini moses.ini test.zh | phrasetool evaluate - --reference test.en
+  phrasetool evaluate demo-output/full.en demo-output/pruned.en --reference demo-output/engine/test.en
 """
 
 

@@ -38,7 +38,7 @@ def command(
     The number of scores is read from the table.  Nothing else of INI changes: comments, order, unknown sections.
     """
     from moses_compat.arpa import read_order
-    from moses_compat.moses_ini import new_moses_ini, read_moses_ini
+    from moses_compat.moses_ini import ENCODING, new_moses_ini, read_moses_ini
     from moses_compat.streams import Input, Output
     from moses_compat.table_blocks import raw_blocks
 
@@ -48,7 +48,8 @@ def command(
     if columns < 0:
         raise PhraseToolError(f"{table}: holds no phrase-table entry")
     if ini is not None:
-        text = read_moses_ini(ini).with_table(os.path.abspath(table), columns, weight)
+        there = read_moses_ini(ini).moved_to(os.path.dirname(output))
+        text = there.with_table(os.path.abspath(table), columns, weight)
     else:
         if language_model is None:
             raise click.UsageError("a new moses.ini needs --lm")
@@ -59,4 +60,4 @@ def command(
             os.path.abspath(reordering_table) if reordering_table else None, reordering_type, distortion_limit,
         )  # fmt: skip
     with Output(output) as out:
-        out.write(text.encode())
+        out.write(text.encode(*ENCODING))

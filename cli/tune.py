@@ -25,7 +25,8 @@ _EXAMPLE = """\b
 Example:
   phrasetool tune --moses-ini moses.ini --source dev.de --reference dev.en -o tuned.ini
   phrasetool tune --moses-ini moses.ini --source dev.de --reference dev.en --search cube --restarts 3 -o tuned.ini
-  cd demo-output/engine && phrasetool tune --moses-ini moses.ini --source dev.zh --reference dev.en -o tuned.ini
+  phrasetool tune --moses-ini demo-output/engine/moses.ini --source demo-output/engine/dev.zh \
+-r demo-output/engine/dev.en -o t.ini
 """
 
 
@@ -73,6 +74,7 @@ def command(
     the ini stays as it was.  Weights with `tuneable=false` are left alone.
     """
     from moses_compat.decoding import MosesModel
+    from moses_compat.moses_ini import ENCODING
     from moses_compat.streams import Output
     from phrasetool.errors import DataError
 
@@ -86,13 +88,14 @@ def command(
         decoder, truth = _load(model, source, references, plan, threads, quiet)
         result = _tune(decoder, model, truth, plan, journal, quiet)
         weights = decoder.all_weights(result.weights)
-        out.write(model.ini.with_weights(model.named_weights(weights), _comment(result, plan, references)).encode())
+        ini_there = model.ini.moved_to(os.path.dirname(output))
+        text = ini_there.with_weights(model.named_weights(weights), _comment(result, plan, references))
+        out.write(text.encode(*ENCODING))
     if not quiet:
         best = result.best
         say(f"best: run {_number(best, plan)}, BLEU {best.bleu:.2f} (at the start {result.runs[0].bleu:.2f})")
         for restart, reason in enumerate(result.reasons):
             say(f"  {f'start {restart + 1} ' if plan.restarts > 1 else ''}ended: {reason}")
-        _warn_of_paths(model, output)
 
 
 def _load(
@@ -197,13 +200,3 @@ def _comment(result: TuningResult, plan: Plan, references: tuple[str, ...]) -> s
         f"tuned by phrasetool {__version__}: {plan.algorithm}, {plan.n_best}-best, seed {plan.seed}, "
         f"restarts {plan.restarts}, best run {_number(result.best, plan)}, BLEU {result.best.bleu:.2f} on {names}"
     )
-
-
-def _warn_of_paths(model: MosesModel, output: str) -> None:
-    """Say so if paths in the ini are relative to a folder that the new one is not in."""
-    folder = os.path.dirname(model.ini.path)
-    if os.path.abspath(os.path.dirname(output)) == os.path.abspath(folder):
-        return
-    named = [line.arguments.get("path", "") for line in model.ini.features]
-    if any(path and not os.path.isabs(path) and not os.path.exists(path) for path in named):
-        say(f"note: paths in {output} are relative to {folder or '.'}; move it there, or make them absolute")

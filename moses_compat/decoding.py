@@ -31,6 +31,9 @@ _BINARY = {
     "ProbingPT": "ProbingPT",
 }
 _LANGUAGE_MODELS = ("KENLM", "SRILM", "IRSTLM", "LM")
+# Sections that change what is translated, and values that leave them off.
+_UNSUPPORTED = ("weight-file", "xml-input", "drop-unknown", "input-type", "lmodel-oov-feature", "phrase-drop-allowed")
+_HARMLESS = ("0", "false", "pass-through")
 _KNOWN = (*_SINGLE, "UnknownWordPenalty", "PhraseDictionaryMemory", "LexicalReordering", *_LANGUAGE_MODELS)
 
 
@@ -42,7 +45,7 @@ class MosesModel:
         ini: the file.
         features: the feature functions, by the ini's names.
         weights: float64, shape (F,); 0 for a feature the ini does not have.
-        listed: the feature functions the ini has, in the order of a vector: those of n-best lists and of tuning.
+        listed: the feature functions the ini has and lets be tuned, in the order of a vector: those of n-best lists.
         tuneable: bool, shape (F,): what tuning may change.
         table, language_model: paths.
         reordering: path, or None.
@@ -83,20 +86,16 @@ class MosesModel:
             {feature: line.name for feature, line in lines.items()},
             _unknown_weight(ini, lines.get("UnknownWordPenalty")),
         )
-        listed = tuple(feature for feature in features.sizes if feature in lines)
         return cls(
             ini,
             features,
-            _weights(ini, features, lines, listed),
-            listed,
+            _weights(ini, features, lines),
+            tuple(f for f in features.sizes if f in lines and lines[f].arguments.get("tuneable") != "false"),
             _tuneable(ini, features, lines),
             table or _path(ini, table_line),
             _path(ini, language_line),
             (reordering or _path(ini, reordering_line, ".gz")) if reordering_line else None,
-            SearchOptions(
-                distortion_limit=ini.number("distortion-limit", -1),
-                table_limit=_number(ini, table_line, "table-limit", 20),
-            ),
+            _search_options(ini, table_line),
         )
 
     @property
@@ -230,13 +229,35 @@ def _line_weights(ini: MosesIni, line: FeatureLine, size: int) -> list[float]:
 
 
 def _weights(
-    ini: MosesIni, features: FeatureSet, lines: Mapping[str, FeatureLine], listed: tuple[str, ...]
+    ini: MosesIni, features: FeatureSet, lines: Mapping[str, FeatureLine]
 ) -> Vector:
     weights = np.zeros(len(features))
-    for feature in listed:
-        part = features.slices[feature]
-        weights[part] = _line_weights(ini, lines[feature], part.stop - part.start)
+    for feature, part in features.slices.items():
+        if feature in lines:
+            weights[part] = _line_weights(ini, lines[feature], part.stop - part.start)
     return weights
+
+
+def _search_options(ini: MosesIni, table: FeatureLine) -> SearchOptions:
+    for section in _UNSUPPORTED:
+        values = ini.sections.get(section)
+        if values is not None and (not values or values[0] not in _HARMLESS):
+            raise ini.error(f"[{section}] is not supported by this decoder")
+    algorithm = ini.number("search-algorithm", 0)
+    if algorithm not in (0, 1):
+        raise ini.error(f"[search-algorithm] {algorithm} is not supported; expected 0 (stacks) or 1 (cube pruning)")
+    beam = ini.sections.get("beam-threshold", ["1e-5"])
+    try:
+        return SearchOptions(
+            algorithm="cube" if algorithm else "stack",
+            stack_size=ini.number("stack", 200),
+            pop_limit=ini.number("cube-pruning-pop-limit", 1000),
+            beam_threshold=float(beam[0]) if beam else 1e-5,
+            distortion_limit=ini.number("distortion-limit", -1),
+            table_limit=_number(ini, table, "table-limit", 20),
+        )
+    except ValueError as error:
+        raise ini.error(f"[stack], [cube-pruning-pop-limit] or [beam-threshold]: {error}") from error
 
 
 def _tuneable(ini: MosesIni, features: FeatureSet, lines: Mapping[str, FeatureLine]) -> npt.NDArray[np.bool_]:

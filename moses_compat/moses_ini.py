@@ -11,12 +11,15 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from moses_compat.streams import Input
 from phrasetool.errors import DataError
 from phrasetool.smt.decoder.features import FeatureSet
 from phrasetool.smt.decoder.orientation import ReorderingModel
+
+# How text of an ini becomes bytes and the other way round.
+ENCODING = ("utf-8", "surrogateescape")
 
 _SECTION = re.compile(r"\[\s*([^\]]*?)\s*\]\s*$")
 
@@ -114,6 +117,17 @@ class MosesIni:
                 lines += ["", "[weight]", *missing]
         return "".join(f"{line}\n" for line in [*(f"# {c}" for c in comment.splitlines()), *lines])
 
+    def moved_to(self, folder: str) -> MosesIni:
+        """The ini as it must read in another folder: paths relative to its own folder become absolute."""
+        if os.path.abspath(folder) == os.path.abspath(os.path.dirname(self.path)):
+            return self
+        lines = list(self.lines)
+        for feature in self.features:
+            path = feature.arguments.get("path", "")
+            if path and not os.path.isabs(path) and not os.path.exists(path):
+                absolute = os.path.abspath(self.resolve(path))
+                lines[feature.line - 1] = _with_arguments(lines[feature.line - 1], {"path": absolute})
+        return replace(self, lines=lines)
 
     def with_table(self, path: str, columns: int, weight: float = 0.0) -> str:
         """The text of the ini for another phrase table; every other line stays as it is.
@@ -141,7 +155,7 @@ class MosesIni:
             changed["tuneable-components"] = ",".join(flags)
         lines = list(self.lines)
         lines[table.line - 1] = _with_arguments(lines[table.line - 1], changed)
-        edited = MosesIni(self.path, lines, self.sections, self.features, self.weights, self.weight_lines)
+        edited = replace(self, lines=lines)
         old = self.weights.get(table.name, [])
         if columns == before:
             return edited.with_weights({})
@@ -207,10 +221,8 @@ def read_moses_ini(path: str) -> MosesIni:
     """
     with Input(path) as source:
         data = source.read_all()
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")
+    # Bytes that are no UTF-8 come back as they were when the text is written with `ENCODING`.
+    text = data.decode(*ENCODING)
     # Not `splitlines`, which knows more line ends than Moses; a CR stays where it is.
     ini = MosesIni(path, text.removesuffix("\n").split("\n"))
     section = ""

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_compat.decoding import MosesModel
-from moses_compat.moses_ini import read_moses_ini
+from moses_compat.moses_ini import ENCODING, read_moses_ini
 from phrasetool.errors import DataError
 
 INI = """\
@@ -263,3 +263,70 @@ def test_a_reordering_table_may_be_named_without_its_suffix(write_ini, tmp_path)
     (tmp_path / "ro.gz").write_bytes(b"")
     model = MosesModel.read(write_ini(INI.replace("path=reordering.gz", "path=ro")))
     assert model.reordering == str(tmp_path / "ro.gz")
+
+
+def test_search_limits_are_those_of_the_ini(write_ini):
+    text = "[stack]\n50\n[search-algorithm]\n1\n[cube-pruning-pop-limit]\n70\n[beam-threshold]\n0.01\n" + INI
+    search = MosesModel.read(write_ini(text)).search
+    assert (search.algorithm, search.stack_size, search.pop_limit) == ("cube", 50, 70)
+    assert (search.beam_threshold, search.distortion_limit, search.table_limit) == (0.01, 6, 20)
+    plain = MosesModel.read(write_ini(INI)).search
+    assert (plain.algorithm, plain.stack_size, plain.pop_limit, plain.beam_threshold) == ("stack", 200, 1000, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ("[drop-unknown]\n", r"\[drop-unknown\] is not supported"),
+        ("[xml-input]\nexclusive\n", r"\[xml-input\] is not supported"),
+        ("[search-algorithm]\n3\n", r"\[search-algorithm\] 3 is not supported"),
+        ("[stack]\n0\n", "stack size"),
+        ("[beam-threshold]\nsmall\n", r"\[beam-threshold\]"),
+    ],
+)
+def test_what_would_change_translations_is_not_ignored(write_ini, section, message):
+    with pytest.raises(DataError, match=message):
+        MosesModel.read(write_ini(section + INI))
+
+
+def test_harmless_values_are_accepted(write_ini):
+    MosesModel.read(write_ini("[xml-input]\npass-through\n[drop-unknown]\nfalse\n[input-type]\n0\n" + INI))
+
+
+def test_features_that_are_not_tuneable_are_weighed_but_not_listed(write_ini):
+    model = MosesModel.read(write_ini(INI.replace("\nDistortion\n", "\nDistortion tuneable=false\n")))
+    assert "Distortion" not in model.listed
+    assert model.weights[model.features.slices["Distortion"]].tolist() == [0.3]
+    assert "Distortion0" not in model.named_weights(model.weights)
+
+
+def test_bytes_that_are_no_utf8_come_back(tmp_path):
+    data = INI.replace("# words", "# W\xf6rter").encode("latin-1")
+    path = tmp_path / "moses.ini"
+    path.write_bytes(data)
+    ini = read_moses_ini(str(path))
+    assert ini.with_weights({"LM0": [0.5]}).encode(*ENCODING) == data
+
+
+def test_another_table_changes_its_line_and_its_weights_only(write_ini):
+    text = INI.replace("num-features=4", "num-features=4  tuneable-components=true,true,false,true")
+    changed = read_moses_ini(write_ini(text)).with_table("/new/table.gz", 6, 0.0)
+    before, after = text.splitlines(), changed.splitlines()
+    assert len(before) == len(after)
+    different = [(b, a) for b, a in zip(before, after, strict=True) if b != a]
+    assert [a for _, a in different] == [
+        "PhraseDictionaryMemory name=TranslationModel0 num-features=6  "
+        "tuneable-components=true,true,false,true,true,true path=/new/table.gz input-factor=0 output-factor=0",
+        "TranslationModel0= 0.2 0.2 0.2 0.2 0 0",
+    ]
+    with pytest.raises(DataError, match=r"has 4 columns, but t\.gz only 3"):
+        read_moses_ini(write_ini(INI)).with_table("t.gz", 3)
+
+
+def test_in_another_folder_relative_paths_become_absolute(tmp_path, write_ini):
+    ini = read_moses_ini(write_ini(INI))
+    assert ini.moved_to(str(tmp_path)) is ini
+    lines = ini.moved_to(str(tmp_path / "elsewhere")).lines
+    assert f"path={tmp_path / 'table.gz'} " in lines[ini.features[3].line - 1]
+    assert lines[ini.features[4].line - 1].endswith(f"path={tmp_path / 'reordering.gz'}")
+    assert "path=/models/lm.arpa " in lines[ini.features[6].line - 1]

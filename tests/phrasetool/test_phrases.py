@@ -44,3 +44,12 @@ def test_padded(lists, length, fill):
         matrix = phrases.padded(length, fill)
         assert matrix.shape == (len(lists), length)
         assert matrix.tolist() == [phrase + [fill] * (length - len(phrase)) for phrase in lists]
+
+
+@given(LISTS, st.data())
+def test_part(lists, data):
+    phrases = Phrases.from_lists(lists)
+    first = data.draw(st.integers(0, len(lists)))
+    last = data.draw(st.integers(first, len(lists)))
+    assert as_lists(phrases.part(first, last)) == lists[first:last]
+    assert phrases.part(first, last).offsets[0] == 0

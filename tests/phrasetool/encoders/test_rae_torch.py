@@ -115,3 +115,21 @@ def test_gpu_equals_cpu():
     gpu = RecursiveAutoencoder(parameters).cuda()(phrases)
     for a, b in zip(cpu, gpu, strict=True):
         torch.testing.assert_close(a, b.cpu(), atol=1e-4, rtol=1e-4)
+
+
+def test_the_gradient_of_a_batch_holds_nothing_of_the_one_before():
+    parameters, _ = make(n=8)
+    module = RecursiveAutoencoder(parameters)
+    for lists in ([[1, 2], [3]], [[2, 4, 5]], [[], [6]]):
+        module.zero_grad()
+        module(Phrases.from_lists(lists))[0].sum().backward()
+        touched = set(np.flatnonzero(module.word_vectors.grad.abs().sum(1).numpy()).tolist())
+        assert touched == {word for words in lists for word in words}
+
+
+def test_no_gradient_where_none_is_wanted():
+    parameters, lists = make(n=8)
+    module = RecursiveAutoencoder(parameters)
+    module.word_vectors.requires_grad_(False)
+    module(Phrases.from_lists(lists))[0].sum().backward()
+    assert module.word_vectors.grad is None

@@ -1,0 +1,87 @@
+"""`phrasetool moses-ini`."""
+
+import pytest
+
+from moses_compat.decoding import MosesModel
+from tests.commands import read, run_inside, write
+
+ARPA = b"""\\data\\
+ngram 1=4
+
+\\1-grams:
+-1\t<unk>
+-9\t<s>
+-1\t</s>
+-1\thouse
+
+\\end\\
+"""
+
+
+@pytest.fixture
+def model(tmp_path):
+    write(tmp_path / "table.gz", b"haus ||| house ||| 0.5 0.4\n")
+    write(tmp_path / "richer", b"haus ||| house ||| 0.5 0.4 0.9 0.8\n")
+    write(tmp_path / "reordering", b"haus ||| house ||| 0.5 0.4 0.1 0.5 0.4 0.1\n")
+    write(tmp_path / "lm.arpa", ARPA)
+    return tmp_path
+
+
+def new_ini(model, *arguments):
+    made = ["moses-ini", "--table", model / "table.gz", "--lm", model / "lm.arpa", "-o", model / "moses.ini"]
+    return run_inside(*made, *arguments)
+
+
+def test_a_new_ini_is_a_model_that_translates(model):
+    assert new_ini(model, "--reordering-table", model / "reordering", "--distortion-limit", "4").code == 0
+    found = MosesModel.read(str(model / "moses.ini"))
+    assert found.features.sizes["TranslationModel"] == 2
+    assert found.features.sizes["LexicalReordering"] == 6
+    assert found.search.distortion_limit == 4
+    assert found.weights.tolist() == found.features.default_weights().tolist()
+    assert b"order=1" in read(model / "moses.ini")
+    done = run_inside("decode", "--moses-ini", model / "moses.ini", "-q", stdin=b"haus x\n")
+    assert done.out == b"house x\n"
+
+
+def test_without_a_reordering_table_there_is_no_such_feature(model):
+    assert new_ini(model).code == 0
+    assert b"LexicalReordering" not in read(model / "moses.ini")
+    assert run_inside("decode", "--moses-ini", model / "moses.ini", "-q", stdin=b"haus\n").out == b"house\n"
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.25])
+def test_a_table_with_more_columns(model, weight):
+    new_ini(model)
+    other = run_inside(
+        "moses-ini", model / "moses.ini", "--table", model / "richer", "--weight", weight, "-o", model / "richer.ini"
+    )
+    assert other.code == 0
+    before, after = MosesModel.read(str(model / "moses.ini")), MosesModel.read(str(model / "richer.ini"))
+    assert after.table == str(model / "richer")
+    assert after.weights.tolist() == [*before.weights.tolist(), weight, weight]
+
+
+def test_it_can_be_read_from_standard_output(model):
+    done = run_inside("moses-ini", "--table", model / "table.gz", "--lm", model / "lm.arpa")
+    assert done.code == 0
+    assert done.out.startswith(b"[input-factors]\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--table", "nothing", "--lm", "lm.arpa"], 1, "nothing: No such file"),
+        (["--table", "empty", "--lm", "lm.arpa"], 1, "empty: holds no phrase-table entry"),
+        (["--table", "table.gz", "--lm", "richer"], 1, "not an ARPA file"),
+        (["--table", "table.gz"], 2, "needs --lm"),
+        (["richer", "--table", "table.gz"], 1, "expected a moses.ini"),
+    ],
+)
+def test_bad_input(model, monkeypatch, arguments, code, message):
+    monkeypatch.chdir(model)
+    write(model / "empty", b"")
+    done = run_inside("moses-ini", *arguments, "-o", "out.ini")
+    assert done.code == code
+    assert message in done.err
+    assert not (model / "out.ini").exists()
