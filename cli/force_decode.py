@@ -60,7 +60,8 @@ def command(
         data = stream.read_all()
     symbols = Symbols()
     check_sides(text, len(symbols.read_lines(data)), source, target)
-    entries = model.load_table(text, symbols, threads, load_progress(model, quiet))
+    with load_progress(model, quiet) as progress:
+        entries = model.load_table(text, symbols, threads, progress)
     references = symbols.read_lines(data, add=False)
     try:
         options = ForcedOptions(stack_size, limit, leave_one_out, partial)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from phrasetool_cli.progress import TableProgress, say
@@ -12,29 +15,29 @@ if TYPE_CHECKING:
     from phrasetool.smt.decoder.translator import Translator
 
 
-def load_progress(model: MosesModel, quiet: bool) -> LoadProgress:
+@contextlib.contextmanager
+def load_progress(model: MosesModel, quiet: bool) -> Iterator[LoadProgress]:
     """Shows how far the reading of the model's tables is."""
-    import os
-
-    sizes = {"phrase table": model.table, "reordering table": model.reordering or ""}
+    paths = {"phrase table": model.table, "reordering table": model.reordering or ""}
     bars: dict[str, TableProgress] = {}
+    with contextlib.ExitStack() as shown:
 
-    def report(label: str, position: int, entries: int) -> None:
-        if label not in bars:
-            for bar in bars.values():
-                bar.__exit__(None, None, None)
-            size = os.path.getsize(sizes[label]) if os.path.isfile(sizes[label]) else 0
-            bars[label] = TableProgress(f"reading the {label}", size, quiet)
-        bars[label](position, entries)
+        def report(label: str, position: int, entries: int) -> None:
+            if label not in bars:
+                shown.close()
+                size = os.path.getsize(paths[label]) if os.path.isfile(paths[label]) else 0
+                bars[label] = shown.enter_context(TableProgress(f"reading the {label}", size, quiet))
+            bars[label](position, entries)
 
-    return report
+        yield report
 
 
 def load_translator(
     model: MosesModel, text: bytes, threads: int, quiet: bool
 ) -> tuple[Translator, InputPhrases]:
     """Load what the translation of a text needs; see `MosesModel.load`."""
-    translator, source = model.load(text, threads, load_progress(model, quiet))
+    with load_progress(model, quiet) as progress:
+        translator, source = model.load(text, threads, progress)
     if not quiet:
         table = translator.table
         copies = int(table.copies.sum())
