@@ -39,28 +39,29 @@ def command(
     Two columns per model: source-to-target, then target-to-source.  Everything else of a line stays as it is, byte
     for byte.  TABLE is a Moses phrase table in text form, gzip or not; `-` is standard input.
     """
+    from moses_compat.annotate import annotate_table
     from moses_compat.streams import Input, Output
+    from phrasetool.models.storage import load_model
     from phrasetool_cli.progress import TableProgress, say
 
     output = output or _default_output(table)
     check_outputs([table], [output])
-    # The table is read while the rest of the program is still being loaded.
-    with Input(table, ahead=True) as source:
-        from moses_compat.annotate import annotate_table
-        from phrasetool.models.storage import load_model
-
-        models = [load_model(folder) for folder in model_folders or (default_model(),)]
-        with Output(output) as destination, TableProgress("annotate", source.size(), quiet) as progress:
-            counts = annotate_table(
-                source,
-                destination,
-                models,
-                scale=scale,
-                on_error=on_error,
-                threads=threads,
-                block_bytes=block_bytes,
-                progress=progress,
-            )
+    models = [load_model(folder) for folder in model_folders or (default_model(),)]
+    with (
+        Input(table) as source,
+        Output(output) as destination,
+        TableProgress("annotate", source.size(), quiet) as progress,
+    ):
+        counts = annotate_table(
+            source,
+            destination,
+            models,
+            scale=scale,
+            on_error=on_error,
+            threads=threads,
+            block_bytes=block_bytes,
+            progress=progress,
+        )
     if not quiet:
         columns = 2 * len(models)
         silent = f"; {counts.without_opinion:,} have only unknown words on a side" if counts.without_opinion else ""

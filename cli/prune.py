@@ -15,7 +15,6 @@ from phrasetool_cli.options import check_outputs, default_model, model_option, t
 
 if TYPE_CHECKING:
     from moses_compat.prune import Similarities, TableScan
-    from moses_compat.streams import Input
     from phrasetool.pruning.selection import KeepBest
 
 
@@ -53,38 +52,11 @@ class Columns(click.ParamType[Any]):
         return int(parts[0]) - 1, int(parts[1]) - 1
 
 
-class Table:
-    """The table: opened at once, so that it is read while the rest of the program is still being loaded.
-
-    A second pass opens it again.
-    """
-
-    def __init__(self, path: str) -> None:
-        from moses_compat.streams import Input
-
-        self.path = path
-        self._opened: Input | None = Input(path, ahead=True)
-
-    def open(self) -> Input:
-        """The table from its beginning."""
-        from moses_compat.streams import Input
-
-        opened, self._opened = self._opened, None
-        return opened or Input(self.path, ahead=True)
-
-    def __enter__(self) -> Table:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._opened:
-            self._opened.close()
-
-
 @dataclass(frozen=True)
 class Request:
     """What the user asked for."""
 
-    table: Table
+    table: str
     output: str
     threshold: float | None
     sweep: list[float] | None
@@ -151,6 +123,9 @@ def command(
     source.  Lines that stay are byte-identical and in their order.  TABLE is a Moses phrase table in text form, gzip
     or not; standard input by default.
     """
+    from moses_compat.prune import TableScan
+    from phrasetool.pruning.selection import KeepBest
+
     if sum(option is not None for option in (threshold, target_size, sweep)) != 1:
         raise click.UsageError("give one of --threshold, --target-size and --sweep")
     if any(option is not None and math.isnan(option) for option in (threshold, target_size)):
@@ -161,18 +136,14 @@ def command(
         raise click.UsageError("--target-size reads the table twice, so it cannot come from standard input")
     if sweep is not None and (rejected or stats or output != "-"):
         raise click.UsageError("--sweep writes no table; leave out --output, --rejected and --stats")
+    request = Request(table, output, threshold, sweep, target_size, rejected, stats, scores, quiet)
     saved = scores is not None and os.path.exists(scores)
     check_outputs(
         [table] + ([scores] if scores and saved else []),
         [output if sweep is None else None, rejected, stats, None if saved else scores],
     )
-    with Table(table) as source:
-        from moses_compat.prune import TableScan
-        from phrasetool.pruning.selection import KeepBest
-
-        request = Request(source, output, threshold, sweep, target_size, rejected, stats, scores, quiet)
-        scan = TableScan(on_error, threads, block_bytes)
-        _run(request, _similarities(request, model_folder, columns, scale), KeepBest(keep_top, protect), scan)
+    scan = TableScan(on_error, threads, block_bytes)
+    _run(request, _similarities(request, model_folder, columns, scale), KeepBest(keep_top, protect), scan)
 
 
 def _similarities(
@@ -228,7 +199,7 @@ def _find_threshold(
     try:
         threshold: float = curve.threshold_for(request.target_size)
     except TooSmallError as error:
-        raise PhraseToolError(f"{request.table.path}: {error}; try --protect words or a smaller --keep-top") from error
+        raise PhraseToolError(f"{request.table}: {error}; try --protect words or a smaller --keep-top") from error
     if not request.quiet:
         say(f"threshold {threshold:.6f} leaves at most {request.target_size:.1%}")
     return threshold
@@ -239,10 +210,11 @@ def _measure(request: Request, similarities: Similarities, best: KeepBest, scan:
     from dataclasses import replace
 
     from moses_compat.prune import measure_sizes
+    from moses_compat.streams import Input
     from phrasetool_cli.progress import TableProgress
 
     with (
-        request.table.open() as source,
+        Input(request.table) as source,
         TableProgress("measure", source.size(), request.quiet) as progress,
         _score_writer(keep, similarities) as save,
     ):
@@ -264,13 +236,13 @@ def _prune(
     from dataclasses import replace
 
     from moses_compat.prune import prune_table
-    from moses_compat.streams import Output
+    from moses_compat.streams import Input, Output
     from phrasetool import __version__
     from phrasetool.pruning.semantic import BelowThreshold
     from phrasetool_cli.progress import TableProgress, say
 
     with contextlib.ExitStack() as stack:
-        source = stack.enter_context(request.table.open())
+        source = stack.enter_context(Input(request.table))
         # The last one opened is the first one renamed: the table itself must be the last to appear.
         destination = stack.enter_context(Output(request.output))
         rejected = stack.enter_context(Output(request.rejected)) if request.rejected else None

@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from moses_compat.fields import CR, LF, find_separator, is_blank, line_offsets_of
 from moses_compat.score_field import OK, check_number, read_number
-from moses_compat.streams import Input
-from moses_compat.table_blocks import blocks
+from moses_compat.streams import Input, blocks
 from moses_compat.table_text import tokenise
 from phrasetool.errors import DataError
 from phrasetool.jit import exact_kernel

@@ -14,18 +14,16 @@ import io
 import os
 import sys
 import tempfile
-import threading
-from queue import Empty, Full, Queue
+from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
+import numpy as np
 from isal import igzip, isal_zlib
 
+from moses_compat.fields import last_group_start
 from phrasetool.errors import DataError, PhraseToolError
-
-if TYPE_CHECKING:
-    # This room opens files before NumPy and numba are there.
-    from phrasetool.phrases import ByteArray
+from phrasetool.phrases import ByteArray
 
 STANDARD = "-"
 GZIP_MAGIC = b"\x1f\x8b"
@@ -67,68 +65,19 @@ class _Headed(io.RawIOBase):
         return len(data)
 
 
-class _ReadAhead:
-    """Reads a stream on a thread of its own, up to 32 MiB ahead."""
-
-    _PIECE = 1 << 20
-    _PIECES = 32
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        self._pieces: Queue[bytes | BaseException] = Queue(self._PIECES)
-        self._rest = b""
-        self._ended = False
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="phrasetool-read-ahead", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        piece: bytes | BaseException = b" "
-        while isinstance(piece, bytes) and piece and not self._stopped.is_set():
-            try:
-                piece = self._stream.read(self._PIECE)
-            except Exception as error:  # it is raised where the data are wanted
-                piece = error
-            while not self._stopped.is_set():
-                with contextlib.suppress(Full):
-                    self._pieces.put(piece, timeout=0.1)
-                    break
-
-    def read(self, size: int) -> bytes:
-        """Up to `size` bytes; none at the end."""
-        if not self._rest and not self._ended:
-            piece = self._pieces.get()
-            self._ended = isinstance(piece, BaseException) or not piece
-            if isinstance(piece, BaseException):
-                raise piece
-            self._rest = piece
-        data, self._rest = self._rest[:size], self._rest[size:]
-        return data
-
-    def close(self) -> None:
-        """Stop reading."""
-        self._stopped.set()
-        with contextlib.suppress(Empty):
-            self._pieces.get_nowait()
-        # Standard input may keep it waiting for as long as it likes.
-        self._thread.join(0.5)
-
-
 class Input:
     """A table or corpus opened for reading, decompressed if it is gzip (told by its content, not its name).
 
     Args:
         path: a file, or `-` for standard input.
-        ahead: read and decompress on a thread of its own, from now on.
 
     Raises:
         DataError: the file cannot be opened, or is a 0-byte `.gz` (a placeholder, not an empty table).
     """
 
-    def __init__(self, path: str, ahead: bool = False) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
         self.name = display_name(path)
-        self._ahead: _ReadAhead | None = None
         try:
             self._raw: Any = sys.stdin.buffer if path == STANDARD else open(path, "rb")  # noqa: SIM115
             head = self._raw.read(len(GZIP_MAGIC))
@@ -139,8 +88,6 @@ class Input:
             raise DataError(self.name, "the file has 0 bytes; expected gzip data")
         whole = io.BufferedReader(_Headed(head, self._raw), 1 << 17)
         self._stream: Any = igzip.GzipFile(fileobj=whole) if head == GZIP_MAGIC else whole
-        if ahead:
-            self._stream = self._ahead = _ReadAhead(self._stream)
 
     def read(self, size: int) -> bytes:
         """Read up to `size` bytes; fewer only at the end.
@@ -185,8 +132,6 @@ class Input:
 
     def close(self) -> None:
         """Close the file; standard input stays open."""
-        if self._ahead:
-            self._ahead.close()
         if self.path != STANDARD:
             self._raw.close()
 
@@ -195,6 +140,30 @@ class Input:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def blocks(source: Input, size: int) -> Iterator[ByteArray]:
+    """Cut a table into blocks of about `size` bytes at source-group borders.
+
+    A group longer than that makes its block longer.  The concatenation of the blocks is the input.
+    """
+    pending = b""
+    wanted = size
+    while True:
+        chunk = source.read(max(wanted - len(pending), 1))
+        if not chunk:
+            break
+        text = pending + chunk if pending else chunk
+        cut = last_group_start(np.frombuffer(text, np.uint8)) if len(text) >= size else 0
+        if cut:
+            yield np.frombuffer(text, np.uint8, cut)
+            pending = text[cut:]
+            wanted = max(size, len(pending) + size // 2)
+        else:
+            pending = text
+            wanted = 2 * len(text) if len(text) >= size else size
+    if pending:
+        yield np.frombuffer(pending, np.uint8)
 
 
 class Output:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.fields import last_group_start
-from moses_compat.streams import Input
+from moses_compat.streams import Input, blocks
 from moses_compat.table_text import Fault, count_scores
 from phrasetool.errors import DataError
 from phrasetool.phrases import ByteArray, EntryBlock
@@ -40,32 +39,8 @@ class RawBlock:
     position: int
 
 
-def blocks(source: Input, size: int) -> Iterator[ByteArray]:
-    """Cut a table into blocks of about `size` bytes at source-group borders.
-
-    A group longer than that makes its block longer.  The concatenation of the blocks is the input.
-    """
-    pending = b""
-    wanted = size
-    while True:
-        chunk = source.read(max(wanted - len(pending), 1))
-        if not chunk:
-            break
-        text = pending + chunk if pending else chunk
-        cut = last_group_start(np.frombuffer(text, np.uint8)) if len(text) >= size else 0
-        if cut:
-            yield np.frombuffer(text, np.uint8, cut)
-            pending = text[cut:]
-            wanted = max(size, len(pending) + size // 2)
-        else:
-            pending = text
-            wanted = 2 * len(text) if len(text) >= size else size
-    if pending:
-        yield np.frombuffer(pending, np.uint8)
-
-
 def raw_blocks(source: Input, size: int = BLOCK_BYTES) -> Iterator[RawBlock]:
-    """Read a table block by block; see `blocks`."""
+    """Read a table block by block; see `streams.blocks`."""
     first_entry = 0
     scores = -1
     for index, text in enumerate(blocks(source, size)):
