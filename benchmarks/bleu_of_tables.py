@@ -8,13 +8,13 @@ p is that of a paired bootstrap against the full table.
 from __future__ import annotations
 
 import argparse
+import gzip
 from pathlib import Path
 
-from measuring import COMMAND, WORK, model, reference, report, run
+from measuring import COMMAND, TESTS, WORK, bleu, model, reference, report, run
 
 from phrasetool.smt.evaluation import evaluate
 
-TESTS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr")
 SEARCH = ["--search", "cube", "--pop-limit", "400", "--stack", "400", "-q"]
 
 
@@ -62,7 +62,7 @@ def main() -> None:
         results = evaluate([base, system], [together], metrics=["bleu"], samples=1000)[0]
         figures[name] = {
             "entries": kept.get(name, lines_of(table)),
-            **{test: one(outputs[name][test], references[test]) for test in TESTS},
+            **{test: bleu(outputs[name][test], references[test]) for test in TESTS},
             "ALL": round(results.systems[1].score, 2),
             "p": None if base is system else results.systems[1].p_value,
         }
@@ -80,13 +80,7 @@ def translate(folder: Path, name: str, model_arguments: list[str]) -> dict[str, 
     return found
 
 
-def one(system: list[str], references: list[str]) -> float:
-    return round(evaluate([system], [references], metrics=["bleu"])[0].systems[0].score, 2)
-
-
 def lines_of(table: str) -> int:
-    import gzip
-
     with gzip.open(table) as file:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 24), b""))
 

@@ -20,8 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import sacrebleu
-from measuring import reference, report, run
+from measuring import TESTS, bleu, reference, report, run
 
 from moses_compat.decoder_tables import InputPhrases
 from moses_compat.decoding import MosesModel
@@ -31,7 +30,6 @@ from phrasetool.smt.decoder.forced import REASONS, ForcedDecoder, ForcedOptions,
 from phrasetool.smt.decoder.translator import Translator
 from phrasetool.smt.symbols import Symbols
 
-TESTS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr")
 MOSES_MS = {"stack": 75.0, "cube": 17.0}
 MOSES_GZIP = 4.5
 MOSES_REACHED = 26272
@@ -157,10 +155,6 @@ def best_score(translator: Translator, sentence: np.ndarray, words: str) -> floa
 
 
 _DECODERS: dict[int, ForcedDecoder] = {}
-
-
-def bleu(lines: list[str], references: list[str]) -> float:
-    return round(sacrebleu.corpus_bleu(lines, [references], tokenize="none", force=True).score, 2)
 
 
 def forced(data: Path, model: MosesModel) -> dict:

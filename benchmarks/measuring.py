@@ -25,6 +25,17 @@ def reference() -> Path:
     return folder
 
 
+# The reference run's test sets, beside its folder.
+TESTS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr")
+
+
+def bleu(lines: list[str], references: list[str]) -> float:
+    """BLEU by sacrebleu of words as they are."""
+    import sacrebleu
+
+    return round(sacrebleu.corpus_bleu(lines, [references], tokenize="none", force=True).score, 2)
+
+
 def machine() -> str:
     """Processor, cores this process may use, Python."""
     model = platform.processor() or platform.machine()

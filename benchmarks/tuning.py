@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import replace
 
-import sacrebleu
-from measuring import COMMAND, WORK, reference, report, run
+from measuring import COMMAND, WORK, bleu, reference, report, run
 
 from moses_compat.decoding import MosesModel
 
@@ -51,10 +49,10 @@ def dev_bleu(ini: str, data) -> float:
     """BLEU of the development set, plain stacks of 200."""
     model = MosesModel.read(ini)
     translator, text = model.load((data / "dev.de").read_bytes(), threads=2)
-    found = translator.translate_all(text.sentences, replace(model.search), threads=2)
+    found = translator.translate_all(text.sentences, model.search, threads=2)
     lines = [translator.text(translation).decode() for translation in found]
     references = (data / "dev.en").read_text().splitlines()
-    return round(sacrebleu.corpus_bleu(lines, [references], tokenize="none", force=True).score, 2)
+    return bleu(lines, references)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.options import available_processors, check_outputs, without_scipy
+from phrasetool_cli.options import check_outputs, quiet_option, threads_option, without_scipy
 
 if TYPE_CHECKING:
     from phrasetool.smt.align import AlignerSettings
@@ -43,9 +43,8 @@ _METHODS = ["grow-diag-final-and", "grow-diag-final", "grow-diag", "grow", "inte
 @click.option("--seed", type=int, metavar="N",
               help="Makes the result repeatable, with one thread a direction.  [default: 1]")  # fmt: skip
 @click.option("--unseeded", is_flag=True, help="Let chance decide, and use all threads.")
-@click.option("--threads", type=click.IntRange(1), default=available_processors, metavar="N",
-              help="Threads of --unseeded.  [default: all processors]")  # fmt: skip
-@click.option("--quiet", "-q", is_flag=True, help="No progress, no summary.")
+@threads_option("Threads of --unseeded.")
+@quiet_option
 @without_scipy()
 def command(
     source: str,
@@ -87,16 +86,14 @@ def command(
 
 def _read_directions(forward: str, reverse: str) -> tuple[Alignments, Alignments]:
     from moses_compat.alignment_text import read_alignments
+    from moses_compat.bitext_text import check_line_counts
     from moses_compat.streams import STANDARD
-    from phrasetool.errors import DataError, PhraseToolError
+    from phrasetool.errors import PhraseToolError
 
     if forward == reverse == STANDARD:
         raise PhraseToolError("standard input: cannot be both directions")
     first, second = read_alignments(forward), read_alignments(reverse)
-    if len(first) != len(second):
-        short, long = (forward, reverse) if len(first) < len(second) else (reverse, forward)
-        fewer, more = sorted((len(first), len(second)))
-        raise DataError(short, f"the file ends after {fewer} lines, but {long} has {more}", fewer + 1)
+    check_line_counts(forward, len(first), reverse, len(second))
     return first, second
 
 
@@ -140,7 +137,6 @@ def _write(
     output_kind: type,
 ) -> None:
     from moses_compat.alignment_text import format_alignments
-    from moses_compat.streams import compress
     from phrasetool.smt.alignments import symmetrise
     from phrasetool_cli.progress import say
 
@@ -152,8 +148,7 @@ def _write(
         # All files are complete before the first one appears.
         files = [(stack.enter_context(output_kind(path)), which) for path, which in reversed(wanted)]
         for file, which in files:
-            text = format_alignments(which)
-            file.write(compress(text) if file.gzip else text)
+            file.write_text(format_alignments(which))
     if not quiet:
         points = [len(alignments.source) for alignments in (*directions, both)]
         say(f"{points[0]:,} points forward, {points[1]:,} reverse, {points[2]:,} after {method}")

@@ -7,7 +7,13 @@ from typing import Any
 
 import click
 
-from phrasetool_cli.options import check_outputs, engine_options
+from phrasetool_cli.options import (
+    check_outputs,
+    chosen_search,
+    decoder_model_options,
+    engine_options,
+    search_options,
+)
 from phrasetool_cli.progress import ItemProgress, say
 
 _EXAMPLE = """\b
@@ -18,50 +24,9 @@ Example:
 """
 
 
-def model_options(function: Any) -> Any:
-    """The options that name a model, for every command that decodes."""
-    decorators = [
-        click.option("--moses-ini", "ini", required=True, metavar="FILE", help="The model: a moses.ini (version 2)."),
-        click.option("--table", metavar="FILE", help="Use this phrase table instead of the one the ini names."),
-        click.option("--reordering-table", metavar="FILE", help="Use this reordering table instead of the ini's."),
-    ]
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
-
-
-def search_options(function: Any) -> Any:
-    """The options of the search; what is not given is as in the ini, else as in Moses."""
-    decorators = [
-        click.option("--search", type=click.Choice(["stack", "cube"]),
-                     help="Every extension of every hypothesis, or cube pruning: the most promising ones only.  "
-                          "[default: ini, else stack]"),
-        click.option("--stack", "stack_size", type=click.IntRange(1), metavar="N",
-                     help="Hypotheses a stack keeps.  [default: ini, else 200]"),
-        click.option("--pop-limit", type=click.IntRange(1), metavar="N",
-                     help="Hypotheses cube pruning makes for a stack.  [default: ini, else 1000]"),
-        click.option("--beam-threshold", type=click.FloatRange(0, 1), metavar="P",
-                     help="Drop hypotheses less probable than this share of their stack's best.  "
-                          "[default: ini, else 1e-5]"),
-        click.option("--distortion-limit", type=int, metavar="N",
-                     help="Words a jump may span; -1: any.  [default: ini]"),
-        click.option("--table-limit", type=click.IntRange(0), metavar="N",
-                     help="Options per source phrase; 0: all.  [default: ini, else 20]"),
-    ]  # fmt: skip
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
-
-
-def chosen_search(model: Any, **given: Any) -> Any:
-    """The model's search options with those that were given."""
-    given["algorithm"] = given.pop("search")
-    return replace(model.search, **{name: value for name, value in given.items() if value is not None})
-
-
 @click.command(short_help="Translate text with a phrase-based model.", epilog=_EXAMPLE)
 @click.argument("text", default="-")
-@model_options
+@decoder_model_options
 @search_options
 @click.option("-o", "--output", default="-", metavar="FILE", help="Translations.  [default: standard output]")
 @click.option("--n-best-list", "n_best", nargs=2, type=(str, click.IntRange(1)), metavar="FILE N",
@@ -80,7 +45,7 @@ def command(
     """
     from moses_compat.decoding import MosesModel
     from moses_compat.n_best import n_best_lines
-    from moses_compat.streams import Input, Output, compress
+    from moses_compat.streams import Input, Output
     from phrasetool_cli.loading import load_translator
 
     model = MosesModel.read(ini, table, reordering_table)
@@ -99,10 +64,10 @@ def command(
         found = translator.translate_all(sentences.sentences, options, wanted, not all_derivations, threads=threads)
         for number, translation in enumerate(found):
             line = translator.text(translation) + b"\n"
-            out.write(compress(line) if out.gzip else line)
+            out.write_text(line)
             if n_best:
                 lines = n_best_lines(translator, number, translation, model.listed, segmentation, segmentation)
-                listing.write(compress(lines) if listing.gzip else lines)
+                listing.write_text(lines)
             total += float(translation.steps.scores[0])
             progress.tick()
     if not quiet:
@@ -117,9 +82,7 @@ def command(
 class _Nowhere:
     """Takes the place of an output that was not asked for."""
 
-    gzip = False
-
-    def write(self, data: bytes) -> None:
+    def write_text(self, data: bytes) -> None:
         """Forget it."""
 
     def __enter__(self) -> _Nowhere:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.options import available_processors, check_outputs, without_scipy
+from phrasetool_cli.options import check_outputs, quiet_option, threads_option, without_scipy
 
 if TYPE_CHECKING:
     from phrasetool.smt.bitext import Bitext
@@ -85,9 +85,8 @@ Example:
 @click.option("--memory", type=Size(), default="2G", show_default=True,
               help="For phrase pairs; more of them go to temporary files.  Never changes the output.")  # fmt: skip
 @click.option("--temporary", metavar="FOLDER", help="Where temporary files go.  [default: $TMPDIR]")
-@click.option("--threads", type=click.IntRange(1), default=available_processors, metavar="N",
-              help="Threads that score and compress.  [default: all processors]")  # fmt: skip
-@click.option("--quiet", "-q", is_flag=True, help="No progress, no summary.")
+@threads_option("Threads that score and compress.")
+@quiet_option
 @without_scipy()
 def command(
     source: str,

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from phrasetool_cli.decode import model_options
-from phrasetool_cli.options import check_outputs, engine_options
+from phrasetool_cli.options import check_outputs, decoder_model_options, engine_options
 from phrasetool_cli.progress import ItemProgress, say
 
 _EXAMPLE = """\b
@@ -22,7 +21,7 @@ Example:
 @click.command(short_help="Find the phrase pairs that translate a bitext.", epilog=_EXAMPLE)
 @click.argument("source")
 @click.argument("target")
-@model_options
+@decoder_model_options
 @click.option("-o", "--output", required=True, metavar="FILE", help="Phrase pairs: `source ||| target ||| count`.")
 @click.option("--leave-one-out", is_flag=True,
               help="Score entries as if the sentence pair at hand had not been extracted from, so that long phrases "
@@ -45,7 +44,7 @@ def command(
     """
     from moses_compat.decoder_tables import InputPhrases, used_pairs
     from moses_compat.decoding import MosesModel, check_sides
-    from moses_compat.streams import Input, Output, compress
+    from moses_compat.streams import Input, Output
     from phrasetool.errors import PhraseToolError
     from phrasetool.smt.decoder.forced import REACHED, REASONS, ForcedDecoder, ForcedOptions, count_pairs
     from phrasetool.smt.symbols import Symbols
@@ -56,13 +55,12 @@ def command(
     limit = model.search.distortion_limit if distortion_limit is None else distortion_limit
     with Input(source) as stream:
         text = InputPhrases.of(stream.read_all())
-    with Input(target) as stream:
-        data = stream.read_all()
     symbols = Symbols()
-    check_sides(text, len(symbols.read_lines(data)), source, target)
+    with Input(target) as stream:
+        references = symbols.read_lines(stream.read_all())
+    check_sides(len(text.sentences), len(references), source, target)
     with load_progress(model, quiet) as progress:
         entries = model.load_table(text, symbols, threads, progress)
-    references = symbols.read_lines(data, add=False)
     try:
         options = ForcedOptions(stack_size, limit, leave_one_out, partial)
         decoder = ForcedDecoder(entries, model.features, model.weights, options)
@@ -79,8 +77,7 @@ def command(
 
     uses = count_pairs(watched(), entries)
     with Output(output) as out:
-        lines = used_pairs(entries, uses)
-        out.write(compress(lines) if out.gzip else lines)
+        out.write_text(used_pairs(entries, uses))
     if not quiet:
         reached = outcomes.pop(REACHED, 0)
         say(f"{reached:,} of {len(references):,} sentences decoded to their translation")

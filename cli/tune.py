@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.decode import chosen_search, model_options, search_options
-from phrasetool_cli.options import check_outputs, engine_options
+from phrasetool_cli.options import (
+    check_outputs,
+    chosen_search,
+    decoder_model_options,
+    engine_options,
+    search_options,
+)
 from phrasetool_cli.progress import ItemProgress, say
 
 if TYPE_CHECKING:
@@ -43,7 +48,7 @@ class Plan:
 
 
 @click.command(short_help="Tune the weights of a model on a development set.", epilog=_EXAMPLE)
-@model_options
+@decoder_model_options
 @click.option("--source", required=True, metavar="FILE", help="The development set, a tokenised sentence a line.")
 @click.option("-r", "--reference", "references", multiple=True, required=True, metavar="FILE",
               help="Its translation, a line for a line; again for another one.")  # fmt: skip
@@ -101,7 +106,6 @@ def command(
 def _load(
     model: MosesModel, source: str, references: tuple[str, ...], plan: Plan, threads: int, quiet: bool
 ) -> tuple[_Watched, list[Phrases]]:
-    from moses_compat.decoder_tables import InputPhrases
     from moses_compat.decoding import check_sides
     from phrasetool.errors import DataError
     from phrasetool.smt.symbols import Symbols
@@ -113,7 +117,7 @@ def _load(
         raise DataError(source, "the file has no lines")
     texts = {path: _read(path) for path in references}
     for path, data in texts.items():
-        check_sides(InputPhrases.of(text), len(Symbols().read_lines(data)), source, path)
+        check_sides(len(Symbols().read_lines(text)), len(Symbols().read_lines(data)), source, path)
     translator, sentences = load_translator(model, text, threads, quiet)
     # A word that no entry of the table has cannot be matched.
     truth = [translator.table.target_symbols.read_lines(data, add=False) for data in texts.values()]
@@ -159,7 +163,6 @@ class _Watched:
 def _tune(
     decoder: _Watched, model: MosesModel, truth: list[Phrases], plan: Plan, journal: Any, quiet: bool
 ) -> TuningResult:
-    from moses_compat.streams import compress
     from phrasetool.smt.tuning.loop import tune
 
     def report(run: TuningRun) -> None:
@@ -173,8 +176,7 @@ def _tune(
                 "candidates": run.candidates,
                 "weights": model.named_weights(decoder.all_weights(run.weights)),
             }
-            line = json.dumps(values).encode() + b"\n"
-            journal.write(compress(line) if journal.gzip else line)
+            journal.write_text(json.dumps(values).encode() + b"\n")
         if not quiet:
             best = ", the best so far" if run.best else ""
             say(

@@ -20,7 +20,7 @@ _MAX_POSITION = 32767
 
 
 @exact_kernel
-def _read_number(text: ByteArray, i: int, end: int) -> tuple[int, int]:
+def read_position(text: ByteArray, i: int, end: int) -> tuple[int, int]:
     """The number at text[i:end], -1 if there is none, and where it ends."""
     value = -1
     while i < end and _ZERO <= text[i] <= _NINE:
@@ -45,8 +45,8 @@ def _parse(
             first = i
             while i < len(text) and text[i] != LF and text[i] != CR and not is_blank(text[i]):
                 i += 1
-            s, k = _read_number(text, first, i)
-            t, k = _read_number(text, k + 1, i) if k < i and text[k] == _MINUS else (-1, k)
+            s, k = read_position(text, first, i)
+            t, k = read_position(text, k + 1, i) if k < i and text[k] == _MINUS else (-1, k)
             if s < 0 or t < 0 or k < i or max(s, t) > _MAX_POSITION:
                 fault[0], fault[1] = first, max(i, first + 1)
                 return lines, points

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from moses_compat.fields import CR, LF, SPACE, is_blank
 from moses_compat.score_field import OK, check_number, read_number
-from moses_compat.streams import Input, Output, compress
+from moses_compat.streams import Input, Output
 from phrasetool.errors import DataError
 from phrasetool.jit import exact_kernel
 from phrasetool.phrases import ByteArray, FloatArray, Int32Array, Int64Array
@@ -414,7 +414,7 @@ def write_arpa(model: BackoffModel, output: Output) -> None:
     """
 
     def write(data: bytes) -> None:
-        output.write(compress(data) if output.gzip else data)
+        output.write_text(data)
 
     for table in model.tables:
         for values in (table.log_probabilities, table.backoffs):

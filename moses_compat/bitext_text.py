@@ -11,8 +11,6 @@ from phrasetool.phrases import Phrases
 from phrasetool.smt.bitext import SEPARATOR, Bitext
 from phrasetool.smt.symbols import Symbols
 
-_CHUNK = 1 << 24
-
 
 def read_sentences(path: str, symbols: Symbols) -> Phrases:
     """Read the sentences of one language; new words are added to the symbols.
@@ -24,30 +22,29 @@ def read_sentences(path: str, symbols: Symbols) -> Phrases:
     Raises:
         DataError: a line is empty, or a word is written `|||`, which separates the fields of a table.
     """
-    parts: list[Phrases] = []
     with Input(path) as file:
-        pending = b""
-        while chunk := file.read(_CHUNK):
-            cut = chunk.rfind(b"\n") + 1
-            if cut:
-                parts.append(symbols.read_lines(pending + chunk[:cut]))
-                pending = chunk[cut:]
-            else:
-                pending += chunk
-        if pending:
-            parts.append(symbols.read_lines(pending))
+        sentences = Phrases.concatenate([symbols.read_lines(text) for text in file.whole_lines()])
         name = file.name
-    offsets = np.zeros(sum(len(part) for part in parts) + 1, np.int64)
-    np.cumsum(np.concatenate([np.zeros(0, np.int64), *(part.lengths for part in parts)]), out=offsets[1:])
-    sentences = Phrases(offsets, np.concatenate([np.zeros(0, np.int32), *(part.words for part in parts)]))
     lengths = sentences.lengths
     if not lengths.all():
         raise DataError(name, "the sentence is empty; leave out pairs with an empty side", int(np.argmin(lengths)) + 1)
     separator = symbols.id(SEPARATOR)
     if separator >= 0 and len(places := np.flatnonzero(sentences.words == separator)):
-        line = int(np.searchsorted(offsets, places[0], "right"))
+        line = int(np.searchsorted(sentences.offsets, places[0], "right"))
         raise DataError(name, "the word ||| separates the fields of a table; escape it as &#124;&#124;&#124;", line)
     return sentences
+
+
+def check_line_counts(first: str, first_lines: int, second: str, second_lines: int) -> None:
+    """Refuse two files that must have as many lines as each other and do not.
+
+    Raises:
+        DataError: names the end of the shorter one.
+    """
+    if first_lines != second_lines:
+        short, long = (first, second) if first_lines < second_lines else (second, first)
+        fewer, more = sorted((first_lines, second_lines))
+        raise DataError(short, f"the file ends after {fewer} lines, but {long} has {more}", fewer + 1)
 
 
 def read_sentence_pairs(source: str, target: str) -> tuple[Phrases, Phrases, Symbols, Symbols]:
@@ -64,10 +61,7 @@ def read_sentence_pairs(source: str, target: str) -> tuple[Phrases, Phrases, Sym
         raise PhraseToolError("standard input: cannot be both sides of a bitext")
     source_symbols, target_symbols = Symbols(), Symbols()
     sources, targets = read_sentences(source, source_symbols), read_sentences(target, target_symbols)
-    if len(sources) != len(targets):
-        short, long = (source, target) if len(sources) < len(targets) else (target, source)
-        fewer, more = sorted((len(sources), len(targets)))
-        raise DataError(short, f"the file ends after {fewer} lines, but {long} has {more}", fewer + 1)
+    check_line_counts(source, len(sources), target, len(targets))
     if not len(sources):
         raise DataError(source, "the bitext has no sentence")
     return sources, targets, source_symbols, target_symbols

@@ -11,7 +11,6 @@ from phrasetool.errors import DataError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.symbols import Symbols
 
-_CHUNK = 1 << 24
 # lmplz takes these for spaces (lm/builder/corpus_count.cc).
 _BLANKS = bytes.maketrans(b"\r\0", b"  ")
 
@@ -30,15 +29,8 @@ def line_blocks(path: str) -> Iterator[bytes]:
         DataError: the file cannot be read.
     """
     with Input(path) as file:
-        pending: list[bytes] = []
-        while chunk := file.read(_CHUNK):
-            cut = chunk.rfind(b"\n") + 1
-            if cut:
-                yield _translated(b"".join([*pending, chunk[:cut]]))
-                pending = []
-            pending.append(chunk[cut:])
-        if rest := b"".join(pending):
-            yield _translated(rest + b"\n")
+        for text in file.whole_lines():
+            yield _translated(text if text.endswith(b"\n") else text + b"\n")
 
 
 def read_corpus(paths: Sequence[str], symbols: Symbols, forbidden: Sequence[bytes] = ()) -> Phrases:
@@ -65,6 +57,4 @@ def read_corpus(paths: Sequence[str], symbols: Symbols, forbidden: Sequence[byte
                 raise DataError(display_name(path), message, lines + line)
             parts.append(sentences)
             lines += len(sentences)
-    offsets = np.zeros(sum(len(part) for part in parts) + 1, np.int64)
-    np.cumsum(np.concatenate([np.zeros(0, np.int64), *(part.lengths for part in parts)]), out=offsets[1:])
-    return Phrases(offsets, np.concatenate([np.zeros(0, np.int32), *(part.words for part in parts)]))
+    return Phrases.concatenate(parts)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.fields import find_separator, is_blank
+from moses_compat.alignment_text import read_position
+from moses_compat.fields import CR, LF, find_separator, is_blank
 from moses_compat.score_field import OK, check_number, read_number
 from moses_compat.streams import Input
 from moses_compat.table_blocks import RawBlock, raw_blocks
@@ -18,20 +19,12 @@ from phrasetool.jit import exact_kernel
 from phrasetool.phrases import ByteArray, FloatArray, Int64Array, Phrases
 from phrasetool.pipeline import run
 from phrasetool.smt.decoder.features import LOWEST_SCORE
-from phrasetool.smt.decoder.table import Entries, PhraseIndex, TranslationTable, find_phrase, index_phrases, spans_of
+from phrasetool.smt.decoder.table import Entries, PhraseIndex, TranslationTable, find_phrases, index_phrases, spans_of
 from phrasetool.smt.symbols import Symbols
 
 # Moses' max-phrase-length: longer source phrases are never looked up.
 MAX_PHRASE_LENGTH = 20
-_LF = np.uint8(10)
-
-
-@exact_kernel
-def _is_wanted(
-    index: PhraseIndex, offsets: Int64Array, words: npt.NDArray[np.int32], wanted: npt.NDArray[np.bool_]
-) -> None:
-    for i in range(len(wanted)):
-        wanted[i] = offsets[i + 1] > offsets[i] and find_phrase(index, words, offsets[i], offsets[i + 1]) >= 0
+_MINUS = np.uint8(ord("-"))
 
 
 @exact_kernel
@@ -52,23 +45,14 @@ def _read_alignments(
             stop = after if after >= 0 else end
             i = bar + 3
             while i < stop:
-                if is_blank(text[i]) or text[i] == 10 or text[i] == 13:
+                if is_blank(text[i]) or text[i] == LF or text[i] == CR:
                     i += 1
                     continue
-                source, target, digits = 0, 0, 0
-                while i < stop and 48 <= text[i] <= 57:
-                    source = min(source * 10 + np.int64(text[i]) - 48, 256)
-                    digits += 1
-                    i += 1
-                if digits == 0 or i == stop or text[i] != 45:
+                source, i = read_position(text, i, stop)
+                if source < 0 or i == stop or text[i] != _MINUS:
                     return line
-                i += 1
-                digits = 0
-                while i < stop and 48 <= text[i] <= 57:
-                    target = min(target * 10 + np.int64(text[i]) - 48, 256)
-                    digits += 1
-                    i += 1
-                if digits == 0 or source > 255 or target > 255:
+                target, i = read_position(text, i + 1, stop)
+                if target < 0 or source > 255 or target > 255:
                     return line
                 points[used] = 256 * source + target
                 used += 1
@@ -78,11 +62,11 @@ def _read_alignments(
                 stop = after if after >= 0 else end
                 column = 0
                 while i < stop and column < 3:
-                    if is_blank(text[i]) or text[i] == 10 or text[i] == 13:
+                    if is_blank(text[i]) or text[i] == LF or text[i] == CR:
                         i += 1
                         continue
                     first = i
-                    while i < stop and not (is_blank(text[i]) or text[i] == 10 or text[i] == 13):
+                    while i < stop and not (is_blank(text[i]) or text[i] == LF or text[i] == CR):
                         i += 1
                     if check_number(text, first, i) == OK:
                         counts[line, column] = read_number(text, first, i)
@@ -147,8 +131,7 @@ class _Selector:
         groups = self.source.symbols.read_fields(
             block.text, scan.line_offsets[:-1][heads], scan.source_ends[heads], add=False
         )
-        wanted = np.empty(len(groups), np.bool_)
-        _is_wanted(self.source.index, groups.offsets, groups.words, wanted)
+        wanted = find_phrases(self.source.index, groups) >= 0
         sizes = np.diff(scan.group_offsets)
         lines = np.flatnonzero(np.repeat(wanted, sizes))
         values = scan.columns[lines]
@@ -230,11 +213,11 @@ def load_entries(
         counts.append(found)
         first_entry += len(part.scan.faults)
     return Entries(
-        _joined(sources),
-        _joined(target_phrases),
+        Phrases.concatenate(sources),
+        Phrases.concatenate(target_phrases),
         np.concatenate([np.zeros((0, columns), np.float32), *scores]),
         np.zeros((sum(map(len, scores)), 0), np.float32),
-        _joined(alignments),
+        Phrases.concatenate(alignments),
         np.concatenate([np.zeros((0, 3), np.float32), *counts]),
     )
 
@@ -271,23 +254,10 @@ def load_reordering(
     for part in _selected(path, source, columns, threads, progress):
         starts, ends = _target_fields(part)
         pairs = _pairs(part.sources, targets.read_fields(part.text, starts, ends, add=False))
-        found = np.empty(len(pairs), np.int64)
-        _find_all(index, pairs.offsets, pairs.words, found)
+        found = find_phrases(index, pairs)
         # A pair the phrase table lacks goes to the row behind the last.
         by_pair[np.where(found >= 0, found, len(by_pair) - 1)] = part.scores
     return by_pair[numbers]
-
-
-@exact_kernel
-def _find_all(index: PhraseIndex, offsets: Int64Array, words: npt.NDArray[np.int32], found: Int64Array) -> None:
-    for i in range(len(found)):
-        found[i] = find_phrase(index, words, offsets[i], offsets[i + 1])
-
-
-def _joined(parts: list[Phrases]) -> Phrases:
-    sizes = [np.zeros(1, np.int64), *(part.lengths for part in parts)]
-    words = [np.zeros(0, np.int32), *(part.words for part in parts)]
-    return Phrases(np.cumsum(np.concatenate(sizes)), np.concatenate(words))
 
 
 def _pairs(sources: Phrases, targets: Phrases) -> Phrases:

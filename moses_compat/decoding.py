@@ -276,13 +276,13 @@ def _tuneable(ini: MosesIni, features: FeatureSet, lines: Mapping[str, FeatureLi
     return tuneable
 
 
-def check_sides(source: InputPhrases, references: int, source_name: str, reference_name: str) -> None:
+def check_sides(sentences: int, references: int, source_name: str, reference_name: str) -> None:
     """Refuse a text and a reference of different length.
 
     Raises:
         DataError: they differ.
     """
-    if len(source.sentences) != references:
+    if sentences != references:
         raise DataError(
-            reference_name, f"has {references:,} lines, but {source_name} has {len(source.sentences):,}"
+            reference_name, f"has {references:,} lines, but {source_name} has {sentences:,}"
         )

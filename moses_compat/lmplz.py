@@ -8,7 +8,7 @@ import subprocess
 import threading
 from collections.abc import Iterable, Sequence
 
-from moses_compat.streams import Output, compress
+from moses_compat.streams import Output
 from phrasetool.errors import PhraseToolError
 
 _CHUNK = 1 << 22
@@ -75,7 +75,7 @@ def run_lmplz(program: str, blocks: Iterable[bytes], output: Output, order: int,
             listener.start()
             assert process.stdout
             while chunk := process.stdout.read(_CHUNK):
-                output.write(compress(chunk) if output.gzip else chunk)
+                output.write_text(chunk)
         except BaseException:
             process.kill()
             feeder.join(1.0)

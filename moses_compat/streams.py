@@ -26,6 +26,8 @@ from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import ByteArray
 
 STANDARD = "-"
+# Texts that are taken in as a whole come in pieces of this many bytes.
+LINES_AT_ONCE = 1 << 24
 GZIP_MAGIC = b"\x1f\x8b"
 # Level 1 of igzip: a third of the time of its level 2 for some 5 % more bytes.
 _LEVEL = 1
@@ -114,6 +116,18 @@ class Input:
         while piece := self.read(1 << 24):
             pieces.append(piece)
         return b"".join(pieces)
+
+    def whole_lines(self) -> Iterator[bytes]:
+        """What is left, in blocks of some `LINES_AT_ONCE` bytes that end at line ends, but for the last perhaps."""
+        pending: list[bytes] = []
+        while chunk := self.read(LINES_AT_ONCE):
+            cut = chunk.rfind(b"\n") + 1
+            if cut:
+                yield b"".join([*pending, chunk[:cut]])
+                pending = []
+            pending.append(chunk[cut:])
+        if rest := b"".join(pending):
+            yield rest
 
     def position(self) -> int:
         """Bytes of the file (compressed, if it is) consumed so far; 0 for a pipe."""
@@ -207,6 +221,10 @@ class Output:
             raise
         except OSError as error:
             raise self._failure(error) from error
+
+    def write_text(self, text: bytes) -> None:
+        """Write text, compressed first if the name ends in `.gz`."""
+        self.write(compress(text) if self.gzip else text)
 
     def _failure(self, error: OSError) -> PhraseToolError:
         reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror

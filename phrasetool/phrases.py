@@ -38,6 +38,12 @@ class Phrases:
         words = np.fromiter((word for phrase in phrases for word in phrase), np.int32, offsets[-1])
         return cls(offsets, words)
 
+    @classmethod
+    def concatenate(cls, parts: Sequence[Phrases]) -> Phrases:
+        """All phrases of the parts, one part after another; there may be none."""
+        lengths = np.concatenate([np.zeros(1, np.int64), *(part.lengths for part in parts)])
+        return cls(np.cumsum(lengths), np.concatenate([np.zeros(0, np.int32), *(part.words for part in parts)]))
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

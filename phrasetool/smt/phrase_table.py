@@ -235,8 +235,8 @@ def _joined(parts: list[ExtractedEntries]) -> ExtractedEntries:
     counts = {name: np.concatenate(none + [getattr(part.counts, name) for part in parts]) for name in names}
     empty: list[Int32Array] = [np.zeros(0, np.int32)]
     return ExtractedEntries(
-        _joined_phrases([part.sources for part in parts]),
-        _joined_phrases([part.targets for part in parts]),
+        Phrases.concatenate([part.sources for part in parts]),
+        Phrases.concatenate([part.targets for part in parts]),
         PairCounts(**counts),
         np.concatenate([np.zeros((0, 4), np.float32), *(part.scores for part in parts)]),
         Alignments(
@@ -252,8 +252,3 @@ def _joined_offsets(parts: list[Int64Array]) -> Int64Array:
     offsets = np.zeros(sum(len(part) - 1 for part in parts) + 1, np.int64)
     np.cumsum(np.concatenate([offsets[:0], *(np.diff(part) for part in parts)]), out=offsets[1:])
     return offsets
-
-
-def _joined_phrases(parts: list[Phrases]) -> Phrases:
-    words = np.concatenate([np.zeros(0, np.int32), *(part.words for part in parts)])
-    return Phrases(_joined_offsets([part.offsets for part in parts]), words)

@@ -21,7 +21,7 @@ def test_reads_both_sides(tmp_path):
 def test_chunks(tmp_path, monkeypatch):
     text = b"".join(b"w%d b\n" % i for i in range(50))
     path = write(tmp_path / "s", text[:-1])
-    monkeypatch.setattr("moses_compat.bitext_text._CHUNK", 9)
+    monkeypatch.setattr("moses_compat.streams.LINES_AT_ONCE", 9)
     symbols = Symbols()
     sentences = read_sentences(str(path), symbols)
     assert b"".join(symbols.join(sentence) + b"\n" for sentence in sentences) == text

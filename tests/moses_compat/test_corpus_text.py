@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_compat import corpus_text
+from moses_compat import streams
 from moses_compat.corpus_text import line_blocks, read_corpus
 from phrasetool.errors import DataError
 from phrasetool.smt.symbols import Symbols
@@ -14,7 +14,7 @@ from tests.commands import write
 def test_blocks_are_whole_lines(workspace, text, chunk):
     path = write(workspace / "corpus.gz", text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(corpus_text, "_CHUNK", chunk)
+        patch.setattr(streams, "LINES_AT_ONCE", chunk)
         blocks = list(line_blocks(str(path)))
     assert all(block.endswith(b"\n") for block in blocks)
     expected = text.replace(b"\r", b" ").replace(b"\0", b" ")
@@ -36,7 +36,7 @@ def test_no_text(tmp_path):
 
 
 def test_forbidden_words_are_named_with_their_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(corpus_text, "_CHUNK", 8)
+    monkeypatch.setattr(streams, "LINES_AT_ONCE", 8)
     path = write(tmp_path / "a", b"one line\n\nanother line\nan <s> here\n")
     with pytest.raises(DataError, match=r"a:4: the word <s> is the language model's own"):
         read_corpus([str(path)], Symbols(), [b"<unk>", b"<s>"])

@@ -86,9 +86,9 @@ def test_the_language_model_may_be_damaged(language_models, tmp_path):
 
 def test_sides_of_different_length():
     source = InputPhrases.of(b"a\nb\n")
-    check_sides(source, 2, "x", "y")
+    check_sides(len(source.sentences), 2, "x", "y")
     with pytest.raises(DataError, match="y: has 3 lines, but x has 2"):
-        check_sides(source, 3, "x", "y")
+        check_sides(len(source.sentences), 3, "x", "y")
 
 
 # The reference run: the first sentences of a test set and of the training set, which force-decoding is tried on.

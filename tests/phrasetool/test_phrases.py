@@ -53,3 +53,11 @@ def test_part(lists, data):
     last = data.draw(st.integers(first, len(lists)))
     assert as_lists(phrases.part(first, last)) == lists[first:last]
     assert phrases.part(first, last).offsets[0] == 0
+
+
+@given(st.lists(LISTS, max_size=4))
+def test_concatenate(parts):
+    phrases = Phrases.concatenate([Phrases.from_lists(part) for part in parts])
+    assert as_lists(phrases) == [phrase for part in parts for phrase in part]
+    assert phrases.words.dtype == np.int32
+    assert phrases.offsets.dtype == np.int64

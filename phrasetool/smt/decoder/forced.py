@@ -24,6 +24,7 @@ from phrasetool.smt.decoder.hypotheses import (
     add,
     cover,
     is_covered,
+    longest_jump,
     make_stacks,
     sorted_stack,
     with_room,
@@ -218,7 +219,7 @@ class ForcedDecoder:
             leave_out(
                 placements, self.table.counts, self.table.scores, lengths.astype(np.int32), *self._phi_weights, 0, 2
             )
-        limit = self.options.distortion_limit if 0 <= self.options.distortion_limit < WINDOW else WINDOW - 1
+        limit = longest_jump(self.options.distortion_limit)
         found = self._find(n, m, placements, limit)
         if found is not None:
             return self._derivation(REACHED, placements, *found)

@@ -41,6 +41,11 @@ _ONE = np.uint64(1)
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
+def longest_jump(distortion_limit: int) -> int:
+    """The words a jump may span under a distortion limit; negative is none, but the window is one."""
+    return distortion_limit if 0 <= distortion_limit < WINDOW else WINDOW - 1
+
+
 class Stacks(NamedTuple):
     """One stack for every number of covered words, 0..n; each a hash table of hypotheses, so that equals recombine.
 

@@ -61,6 +61,19 @@ def find_phrase(index: PhraseIndex, words: Int32Array, start: int, end: int) -> 
 
 
 @exact_kernel
+def _find_all(index: PhraseIndex, offsets: Int64Array, words: Int32Array, found: Int64Array) -> None:
+    for i in range(len(found)):
+        found[i] = find_phrase(index, words, offsets[i], offsets[i + 1])
+
+
+def find_phrases(index: PhraseIndex, phrases: Phrases) -> Int64Array:
+    """int64, shape (N,): the number of each of N phrases in an index; negative where it is not there."""
+    found = np.empty(len(phrases), np.int64)
+    _find_all(index, phrases.offsets, phrases.words, found)
+    return found
+
+
+@exact_kernel
 def _enter_all(index: PhraseIndex) -> None:
     for phrase in range(len(index.offsets) - 1):
         place = -find_phrase(index, index.words, index.offsets[phrase], index.offsets[phrase + 1]) - 1

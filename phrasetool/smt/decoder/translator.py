@@ -12,7 +12,7 @@ from phrasetool.pipeline import run
 from phrasetool.smt.decoder.cube_search import cube_search
 from phrasetool.smt.decoder.derivations import Steps, best_steps, derivation_features, n_best_steps
 from phrasetool.smt.decoder.features import FeatureSet, Vector
-from phrasetool.smt.decoder.hypotheses import WINDOW, make_stacks
+from phrasetool.smt.decoder.hypotheses import longest_jump, make_stacks
 from phrasetool.smt.decoder.options import DoubleArray, Options, WordScores, prepare_options, score_targets
 from phrasetool.smt.decoder.stack_search import Search, stack_search
 from phrasetool.smt.decoder.table import TranslationTable
@@ -52,7 +52,7 @@ class SearchOptions:
     @property
     def longest_jump(self) -> int:
         """The distortion limit the search uses."""
-        return self.distortion_limit if 0 <= self.distortion_limit < WINDOW else WINDOW - 1
+        return longest_jump(self.distortion_limit)
 
     @property
     def beam(self) -> float:

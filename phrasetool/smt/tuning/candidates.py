@@ -174,6 +174,18 @@ def normalised(weights: npt.ArrayLike) -> Weights:
     return values / size
 
 
+def normalised_start(pool: CandidatePool, weights: npt.ArrayLike) -> Weights:
+    """The weights an optimiser starts from, normalised.
+
+    Raises:
+        ValueError: they are all 0, have NaN or infinity, or are not as many as the pool has features.
+    """
+    start = normalised(weights)
+    if start.shape != (pool.features.shape[1],):
+        raise ValueError(f"expected {pool.features.shape[1]} weights, got {start.shape}")
+    return start
+
+
 def normalised_as(weights: Weights, start: Weights, pool: CandidatePool) -> Weights:
     """The weights with a sum of absolute values of 1, in which features that never vary keep the share they had.
 

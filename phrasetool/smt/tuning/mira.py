@@ -12,7 +12,7 @@ import numpy.typing as npt
 from phrasetool.jit import kernel
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array
 from phrasetool.smt.bleu import COLUMNS, LENGTH, ORDER, REFERENCE_LENGTH
-from phrasetool.smt.tuning.candidates import CandidatePool, Weights, model_score, normalised, normalised_as
+from phrasetool.smt.tuning.candidates import CandidatePool, Weights, model_score, normalised_as, normalised_start
 
 
 @kernel
@@ -107,9 +107,7 @@ def optimise(
     Raises:
         ValueError: the start is all 0, has NaN or infinity, or is of another length.
     """
-    start = normalised(start_weights)
-    if start.shape != (pool.features.shape[1],):
-        raise ValueError(f"expected {pool.features.shape[1]} weights, got {start.shape}")
+    start = normalised_start(pool, start_weights)
     rng = np.random.default_rng(seed)
     weights, total = start.copy(), np.zeros_like(start)
     background = np.ones(COLUMNS)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.smt.bleu import sentence_bleu_plus_one
-from phrasetool.smt.tuning.candidates import CandidatePool, Weights, normalised, normalised_as
+from phrasetool.smt.tuning.candidates import CandidatePool, Weights, normalised_as, normalised_start
 
 # Newton's method takes few steps however the features are scaled, but its matrix has the square of their number.
 _MOST_FOR_NEWTON = 300
@@ -48,9 +48,7 @@ def optimise(
     Raises:
         ValueError: the start is all 0, has NaN or infinity, or is of another length.
     """
-    start = normalised(start_weights)
-    if start.shape != (pool.features.shape[1],):
-        raise ValueError(f"expected {pool.features.shape[1]} weights, got {start.shape}")
+    start = normalised_start(pool, start_weights)
     better, worse = sample_pairs(pool, np.random.default_rng(seed), pairs, kept, minimum_difference)
     differences = pool.features[better].astype(np.float64) - pool.features[worse]
     learnt = _separate(differences, strength)
