@@ -101,6 +101,8 @@ def test_interrupted_training_resumes_to_the_same_model(pairs, tmp_path):
     assert not (tmp_path / "part" / "config.json").exists()
     assert run_outside(*options, "--resume", "-o", tmp_path / "part", "-q").code == 0
     assert run_outside(*options, "-o", tmp_path / "whole", "-q").code == 0
+    histories = [(tmp_path / name / "training.jsonl").read_text().splitlines() for name in ("part", "whole")]
+    assert histories[0] == histories[1]
     assert load_model(tmp_path / "part").identity == load_model(tmp_path / "whole").identity
 
 
