@@ -133,6 +133,20 @@ class Trainer:
         self.finished = settings.iterations == 0 and not settings.pretrain_iterations
         self._last_error = np.inf
         self._best: list[dict[str, Tensor]] | None = None
+        self._warm_up()
+
+    def _warm_up(self) -> None:
+        """Call, on one thread, what the two threads will call, and forget the result.
+
+        MKL settles on its kernels at the first call.  Two threads that race there can get different ones, and other
+        last bits, in their first batch: seen once in some twenty runs whose libraries were not in memory yet.
+        """
+        size = min(self.settings.batch_size, len(self.pairs))
+        for side in self._sides:
+            vectors, errors = side.module(side.phrases.part(0, size))
+            transformed = side.module.transformed(vectors)
+            (cosines(transformed, vectors).mean() + errors.mean()).backward()
+            side.optimizer.zero_grad()
 
     def _side(self, phrases: Phrases, counts: Int64Array, parameters: RaeParameters) -> _Side:
         module = RecursiveAutoencoder(parameters).to(self.device)
