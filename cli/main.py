@@ -20,6 +20,7 @@ COMMANDS = {
     "train": ("phrasetool_cli.train", "Train a model on phrase pairs."),
     "evaluate-model": ("phrasetool_cli.evaluate_model", "Measure a model on held-out phrase pairs."),
     "prune": ("phrasetool_cli.prune", "Remove the entries of a phrase table that are no translations."),
+    "remove-orphans": ("phrasetool_cli.remove_orphans", "Remove from a reordering table the pairs that a table lacks."),
     "annotate": ("phrasetool_cli.annotate", "Add similarity columns to a phrase table."),
     "inspect": ("phrasetool_cli.inspect", "Say what a table or a model is."),
     "align": ("phrasetool_cli.align", "Align the words of a bitext."),

@@ -14,8 +14,12 @@ import click
 from phrasetool_cli.options import check_outputs, default_model, model_option, table_options, without_scipy
 
 if TYPE_CHECKING:
+    from moses_compat.orphans import OrphanCounts
+    from moses_compat.pair_set import HashArray
     from moses_compat.prune import Similarities, TableScan
+    from moses_compat.streams import Input, Output
     from phrasetool.pruning.selection import KeepBest
+    from phrasetool.pruning.statistics import PruneStatistics
 
 
 class Sweep(click.ParamType[Any]):
@@ -64,6 +68,8 @@ class Request:
     rejected: str | None
     stats: str | None
     scores: str | None
+    reordering_table: str | None
+    reordering_out: str | None
     quiet: bool
 
 
@@ -71,6 +77,7 @@ _EXAMPLE = """\b
 Example:
   phrasetool prune --threshold 0.7 < phrase-table > small
   phrasetool prune phrase-table.gz --protect words --target-size 0.3 -o small.gz
+  phrasetool prune table.gz -t 0.7 -o small.gz --reordering-table reordering.gz --reordering-out small.reordering.gz
   phrasetool prune demo-output/engine/phrase-table.gz -m demo-output/model --sweep 0.0:0.8:0.2
 """
 
@@ -88,6 +95,9 @@ Example:
 @click.option("--protect", type=click.Choice(["all", "words", "none"]), default="all", show_default=True,
               help="Whose best K stay: all sources, one-word sources (no word becomes unknown), none.")  # fmt: skip
 @click.option("-o", "--output", default="-", metavar="FILE", help="Where to write.  [default: standard output]")
+@click.option("--reordering-table", metavar="FILE",
+              help="Prune this reordering table too: keep the lines of the pairs that stay, in any order.")  # fmt: skip
+@click.option("--reordering-out", metavar="FILE", help="Where to write the pruned reordering table.")
 @click.option("--rejected", metavar="FILE", help="Write the pruned lines here.")
 @click.option("--stats", metavar="FILE", help="Write counts and the signature line here, as JSON.")
 @click.option("--scores", metavar="FILE",
@@ -107,6 +117,8 @@ def command(
     keep_top: int,
     protect: str,
     output: str,
+    reordering_table: str | None,
+    reordering_out: str | None,
     rejected: str | None,
     stats: str | None,
     scores: str | None,
@@ -134,13 +146,21 @@ def command(
         raise click.UsageError("--scores and --columns are two sources of similarities; give one")
     if table == "-" and target_size is not None:
         raise click.UsageError("--target-size reads the table twice, so it cannot come from standard input")
-    if sweep is not None and (rejected or stats or output != "-"):
-        raise click.UsageError("--sweep writes no table; leave out --output, --rejected and --stats")
-    request = Request(table, output, threshold, sweep, target_size, rejected, stats, scores, quiet)
+    if sweep is not None and (rejected or stats or reordering_out or reordering_table or output != "-"):
+        raise click.UsageError(
+            "--sweep writes no table; leave out --output, --rejected, --stats and the options of the reordering table"
+        )
+    if (reordering_table is None) != (reordering_out is None):
+        raise click.UsageError("--reordering-table and --reordering-out go together; give both or none")
+    if reordering_table == table == "-":
+        raise click.UsageError("the phrase table and the reordering table cannot both come from standard input")
+    request = Request(
+        table, output, threshold, sweep, target_size, rejected, stats, scores, reordering_table, reordering_out, quiet
+    )
     saved = scores is not None and os.path.exists(scores)
     check_outputs(
-        [table] + ([scores] if scores and saved else []),
-        [output if sweep is None else None, rejected, stats, None if saved else scores],
+        [table] + ([scores] if scores and saved else []) + ([reordering_table] if reordering_table else []),
+        [output if sweep is None else None, reordering_out, rejected, stats, None if saved else scores],
     )
     scan = TableScan(on_error, threads, block_bytes)
     _run(request, _similarities(request, model_folder, columns, scale), KeepBest(keep_top, protect), scan)
@@ -232,41 +252,76 @@ def _score_writer(path: str | None, similarities: Similarities) -> Any:
 def _prune(
     request: Request, similarities: Similarities, best: KeepBest, scan: TableScan, threshold: float, keep: str | None
 ) -> None:
-    """Write the table, and what else was asked for."""
+    """Write the tables, and what else was asked for."""
     from dataclasses import replace
 
     from moses_compat.prune import prune_table
     from moses_compat.streams import Input, Output
     from phrasetool import __version__
     from phrasetool.pruning.semantic import BelowThreshold
-    from phrasetool_cli.progress import TableProgress, say
+    from phrasetool_cli.progress import TableProgress
 
+    signature = f"{similarities.signature}|rule:t{threshold:g}+k{best.k}+{best.protect}|version:{__version__}"
+    reordering: Input | None = None
+    orphans: OrphanCounts | None = None
     with contextlib.ExitStack() as stack:
         source = stack.enter_context(Input(request.table))
+        if request.reordering_table:
+            reordering = stack.enter_context(Input(request.reordering_table))
         # The last one opened is the first one renamed: the table itself must be the last to appear.
         destination = stack.enter_context(Output(request.output))
+        in_step = stack.enter_context(Output(request.reordering_out)) if request.reordering_out else None
         rejected = stack.enter_context(Output(request.rejected)) if request.rejected else None
         report = stack.enter_context(Output(request.stats)) if request.stats else None
         save = stack.enter_context(_score_writer(keep, similarities))
-        progress = stack.enter_context(TableProgress("prune", source.size(), request.quiet))
-        counts = prune_table(
-            source, destination, similarities, BelowThreshold(threshold), best, replace(scan, progress=progress),
-            rejected, save,
-        )  # fmt: skip
-        signature = f"{similarities.signature}|rule:t{threshold:g}+k{best.k}+{best.protect}|version:{__version__}"
+        surviving: list[HashArray] | None = [] if reordering else None
+        with TableProgress("prune", source.size(), request.quiet) as progress:
+            counts = prune_table(
+                source, destination, similarities, BelowThreshold(threshold), best, replace(scan, progress=progress),
+                rejected, save, surviving,
+            )  # fmt: skip
+        if reordering and in_step and surviving is not None:
+            orphans = _in_step(reordering, in_step, surviving, scan, request.quiet)
         if report:
-            text = json.dumps(counts.as_dict(signature), indent=2) + "\n"
-            report.write(text.encode())
+            figures = counts.as_dict(signature)
+            if orphans:
+                figures["reordering"] = orphans.as_dict()
+            report.write((json.dumps(figures, indent=2) + "\n").encode())
     if not request.quiet:
-        share = counts.kept / counts.entries if counts.entries else 1.0
-        say(f"kept {counts.kept:,} of {counts.entries:,} entries ({share:.1%}) of {counts.sources:,} sources")
-        notes = [
-            (counts.protected, "below the threshold stayed as one of the best of their source"),
-            (counts.without_opinion, "stayed because a side has only unknown words"),
-            (counts.faulty_kept, "faulty lines were passed through"),
-            (counts.faulty_skipped, "faulty lines were left out"),
-        ]
-        for count, meaning in notes:
-            if count:
-                say(f"  {count:,} {meaning}")
-        say(f"signature {signature}")
+        _tell(counts, orphans, signature)
+
+
+def _in_step(source: Input, output: Output, surviving: list[HashArray], scan: TableScan, quiet: bool) -> OrphanCounts:
+    """Write the reordering table of the surviving pairs."""
+    from moses_compat.orphans import remove_orphans
+    from moses_compat.pair_set import PairSet
+    from phrasetool_cli.progress import TableProgress
+
+    pairs = PairSet(surviving)
+    surviving.clear()
+    with TableProgress("reordering table", source.size(), quiet) as progress:
+        return remove_orphans(
+            source, output, pairs,
+            on_error=scan.on_error, threads=scan.threads, block_bytes=scan.block_bytes, progress=progress,
+        )  # fmt: skip
+
+
+def _tell(counts: PruneStatistics, orphans: OrphanCounts | None, signature: str) -> None:
+    """The summary."""
+    from phrasetool_cli.progress import say
+    from phrasetool_cli.remove_orphans import tell_orphans
+
+    share = counts.kept / counts.entries if counts.entries else 1.0
+    say(f"kept {counts.kept:,} of {counts.entries:,} entries ({share:.1%}) of {counts.sources:,} sources")
+    notes = [
+        (counts.protected, "below the threshold stayed as one of the best of their source"),
+        (counts.without_opinion, "stayed because a side has only unknown words"),
+        (counts.faulty_kept, "faulty lines were passed through"),
+        (counts.faulty_skipped, "faulty lines were left out"),
+    ]
+    for count, meaning in notes:
+        if count:
+            say(f"  {count:,} {meaning}")
+    if orphans:
+        tell_orphans(orphans)
+    say(f"signature {signature}")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from moses_compat.pair_set import HashArray, hash_pairs
 from moses_compat.saved_scores import SavedScores, ScoreWriter
 from moses_compat.score_columns import selected_lines, unscale_scores
 from moses_compat.streams import STANDARD, Input, Output, compress
@@ -162,6 +163,7 @@ def prune_table(
     scan: TableScan,
     rejected: Output | None = None,
     save: ScoreWriter | None = None,
+    surviving: list[HashArray] | None = None,
 ) -> PruneStatistics:
     """Write the entries that pass the criterion or are protected; see `BelowThreshold` and `KeepBest`.
 
@@ -170,6 +172,7 @@ def prune_table(
     Args:
         rejected: receives the lines that are pruned.
         save: receives the similarities.
+        surviving: receives the hashes of the pairs of the lines written, an array a block; see `PairSet`.
 
     Raises:
         DataError: the table is damaged, has a faulty line, or does not fit the saved similarities.
@@ -178,7 +181,7 @@ def prune_table(
 
     def work(
         item: tuple[RawBlock, tuple[npt.NDArray[np.uint32], Scores] | None],
-    ) -> tuple[_Scored, bytes, bytes, PruneStatistics]:
+    ) -> tuple[_Scored, bytes, bytes, HashArray | None, PruneStatistics]:
         scored = scorer(item)
         block = scored.block
         fails = criterion.fails(scored.scores)
@@ -198,15 +201,18 @@ def prune_table(
         statistics.count_lengths(np.repeat(block.source_lengths, np.diff(block.group_offsets)), keep)
         kept = _encode(output, selected_lines(block, keep))
         gone = _encode(rejected, selected_lines(block, pruned)) if rejected else b""
-        return scored, kept, gone, statistics
+        hashes = hash_pairs(block.text, block.line_offsets, keep)[keep] if surviving is not None else None
+        return scored, kept, gone, hashes, statistics
 
     total = PruneStatistics()
-    for scored, kept, gone, statistics in run(scorer.inputs(), work, scan.threads):
+    for scored, kept, gone, hashes, statistics in run(scorer.inputs(), work, scan.threads):
         output.write(kept)
         if rejected:
             rejected.write(gone)
         if save:
             save.write(scored.block.pair_hashes, scored.scores)
+        if surviving is not None and hashes is not None:
+            surviving.append(hashes)
         total += statistics
         scan.progress(scored.raw.position, total.entries)
     if scorer.saved:

@@ -1,0 +1,166 @@
+"""The phrase pairs of a table as a set of hashes: which lines of another file belong to a pair of the table?
+
+A pair is its source and target tokens; the blanks around and between them do not count, as they do not for Moses.  It
+is kept as 63 bits of its hash, so a set takes 12 bytes a pair (20 for a moment while it is built), whatever the length
+of the phrases.  Two pairs with one hash (of a billion pairs some 0.05 expected) can only make the set hold a pair too
+many: a pair that was added is always found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.fields import LF, PIPE, SPACE, is_blank
+from phrasetool.jit import exact_kernel
+from phrasetool.phrases import ByteArray, Int64Array
+
+HashArray = npt.NDArray[np.uint64]
+
+# FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/
+_BASIS = np.uint64(14695981039346656037)
+_PRIME = np.uint64(1099511628211)
+# The lowest bit of a slot says whether its pair has been found.
+_FOUND = np.uint64(1)
+_HASH = np.uint64(2**64 - 2)
+_NO_PAIR = np.uint64(0)
+_SMALLEST = np.uint64(2)
+# Slots looked at together when the set is counted.
+_AT_ONCE = 1 << 16
+
+
+@exact_kernel
+def _hash(text: ByteArray, line_offsets: Int64Array, wanted: npt.NDArray[np.bool_], hashes: HashArray) -> None:
+    """FNV-1a of the source tokens, a line feed, the target tokens; tokens are separated by one space."""
+    for line in range(len(wanted)):
+        hashes[line] = _NO_PAIR
+        if not wanted[line]:
+            continue
+        i = line_offsets[line]
+        end = line_offsets[line + 1]
+        h = _BASIS
+        separators = 0
+        # Whether a token stands before, in this field, and whether blanks follow it.
+        token, gap = False, False
+        while i < end:
+            c = text[i]
+            if c == PIPE and i + 2 < end and text[i + 1] == PIPE and text[i + 2] == PIPE:
+                separators += 1
+                if separators == 2:
+                    break
+                h = (h ^ np.uint64(LF)) * _PRIME
+                token, gap = False, False
+                i += 3
+                continue
+            if is_blank(c):
+                gap = token
+            else:
+                if gap:
+                    h = (h ^ np.uint64(SPACE)) * _PRIME
+                    gap = False
+                h = (h ^ np.uint64(c)) * _PRIME
+                token = True
+            i += 1
+        if separators == 2:
+            hashes[line] = max(h & _HASH, _SMALLEST)
+
+
+@exact_kernel
+def _insert(hashes: HashArray, slots: HashArray) -> int:
+    """Put hashes into a set with room for them; return how many were new."""
+    size = np.uint64(len(slots))
+    new = 0
+    for h in hashes:
+        if h == _NO_PAIR:
+            continue
+        slot = np.int64((h >> np.uint64(1)) % size)
+        while slots[slot] != _NO_PAIR and slots[slot] != h:
+            slot += 1
+            if slot == len(slots):
+                slot = 0
+        if slots[slot] == _NO_PAIR:
+            slots[slot] = h
+            new += 1
+    return new
+
+
+@exact_kernel
+def _find(hashes: HashArray, slots: HashArray, found: npt.NDArray[np.bool_]) -> None:
+    """Look hashes up, and mark the slots of those that are there.
+
+    Threads may do so at once: the only thing any of them ever writes to a slot is its own value with the mark.
+    """
+    size = np.uint64(len(slots))
+    for k in range(len(hashes)):
+        h = hashes[k]
+        found[k] = False
+        if h == _NO_PAIR:
+            continue
+        slot = np.int64((h >> np.uint64(1)) % size)
+        while slots[slot] != _NO_PAIR:
+            if slots[slot] & _HASH == h:
+                found[k] = True
+                if slots[slot] & _FOUND == _NO_PAIR:
+                    slots[slot] = h | _FOUND
+                break
+            slot += 1
+            if slot == len(slots):
+                slot = 0
+
+
+def hash_pairs(text: ByteArray, line_offsets: Int64Array, wanted: npt.NDArray[np.bool_]) -> HashArray:
+    """A hash of the source and target tokens of each line.
+
+    Args:
+        text: uint8, shape (B,), lines of `source ||| target ||| ...`.
+        line_offsets: int64, shape (N + 1,), where each line begins, and the end of the last.
+        wanted: bool, shape (N,), the lines to hash.
+
+    Returns:
+        uint64, shape (N,); 0 for a line that is not wanted, or that has fewer than three fields and so no pair.
+    """
+    if text.dtype != np.uint8 or line_offsets.dtype != np.int64 or wanted.dtype != np.bool_:
+        raise ValueError("expected uint8 text, int64 offsets and a mask")
+    if len(line_offsets) != len(wanted) + 1 or line_offsets[-1] > len(text):
+        raise ValueError(f"{len(line_offsets)} offsets do not fit {len(wanted)} lines in {len(text)} bytes")
+    hashes = np.empty(len(wanted), np.uint64)
+    _hash(np.ascontiguousarray(text), np.ascontiguousarray(line_offsets), np.ascontiguousarray(wanted), hashes)
+    return hashes
+
+
+class PairSet:
+    """A set of pairs that remembers which of them were found.
+
+    Args:
+        parts: uint64 arrays as `hash_pairs` returns them; a pair may come several times, 0 is no pair.
+    """
+
+    def __init__(self, parts: Sequence[HashArray]) -> None:
+        count = sum(len(part) for part in parts)
+        self._slots = np.zeros(count + count // 2 + 1, np.uint64)
+        self._pairs = sum(int(_insert(part, self._slots)) for part in parts)
+
+    def __len__(self) -> int:
+        """How many different pairs there are."""
+        return self._pairs
+
+    def find(self, hashes: HashArray) -> npt.NDArray[np.bool_]:
+        """Whether each of N pairs is in the set; may be called by several threads at once.
+
+        Args:
+            hashes: uint64, shape (N,), from `hash_pairs`; 0 is never in the set.
+        """
+        if hashes.dtype != np.uint64 or hashes.ndim != 1:
+            raise ValueError("expected hashes from hash_pairs")
+        found = np.empty(len(hashes), np.bool_)
+        _find(np.ascontiguousarray(hashes), self._slots, found)
+        return found
+
+    def never_found(self) -> int:
+        """How many different pairs `find` has not been asked for."""
+        found = 0
+        for start in range(0, len(self._slots), _AT_ONCE):
+            found += int((self._slots[start : start + _AT_ONCE] & _FOUND).sum())
+        return self._pairs - found
