@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from isal import igzip, isal_zlib
 
+from moses_compat import table_kind
 from moses_compat.fields import last_group_start
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import ByteArray
@@ -83,6 +84,8 @@ class Input:
         try:
             self._raw: Any = sys.stdin.buffer if path == STANDARD else open(path, "rb")  # noqa: SIM115
             head = self._raw.read(len(GZIP_MAGIC))
+        except (IsADirectoryError, FileNotFoundError) as error:
+            raise DataError(self.name, table_kind.why_not_a_file(path)) from error
         except OSError as error:
             raise DataError(self.name, error.strerror or str(error)) from error
         if not head and is_gzip_name(path):
@@ -90,6 +93,16 @@ class Input:
             raise DataError(self.name, "the file has 0 bytes; expected gzip data")
         whole = io.BufferedReader(_Headed(head, self._raw), 1 << 17)
         self._stream: Any = igzip.GzipFile(fileobj=whole) if head == GZIP_MAGIC else whole
+        self._peeked = b""
+
+    def peek(self, size: int) -> bytes:
+        """The next bytes, up to `size`, which stay to be read.
+
+        Raises:
+            DataError: as `read`.
+        """
+        self._peeked = self.read(size)
+        return self._peeked
 
     def read(self, size: int) -> bytes:
         """Read up to `size` bytes; fewer only at the end.
@@ -98,6 +111,10 @@ class Input:
             DataError: truncated or corrupt gzip, or a read error.
         """
         pieces = []
+        if self._peeked:
+            pieces.append(self._peeked[:size])
+            self._peeked = self._peeked[size:]
+            size -= len(pieces[0])
         try:
             while size > 0 and (piece := self._stream.read(size)):
                 pieces.append(piece)
@@ -160,7 +177,11 @@ def blocks(source: Input, size: int) -> Iterator[ByteArray]:
     """Cut a table into blocks of about `size` bytes at source-group borders.
 
     A group longer than that makes its block longer.  The concatenation of the blocks is the input.
+
+    Raises:
+        DataError: the file is damaged, or is certainly no table in text form (see `table_kind`).
     """
+    table_kind.refuse(source.name, source.peek(table_kind.HEAD_BYTES))
     pending = b""
     wanted = size
     while True:

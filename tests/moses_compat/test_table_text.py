@@ -227,6 +227,9 @@ class _Pieces:
         self._at += len(piece)
         return piece
 
+    def peek(self, size):
+        return self._data[self._at : self._at + size]
+
     def position(self):
         return self._at
 

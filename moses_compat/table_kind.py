@@ -1,0 +1,187 @@
+"""What a file is that was given as a table: Moses' binary tables, half tables, other formats, told from their content.
+
+A binary table cannot be read back into text, and half of a table has its fields in another order; both are refused
+with a word about what to do.  What tells them apart: the files of a folder (CreateProbingPT, CreateOnDiskPt), the
+endings Moses' binarisers write, the first bytes, and the first lines.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from phrasetool.errors import DataError
+
+# What is looked at.
+HEAD_BYTES = 1 << 14
+_HEAD_LINES = 20
+_USE_TEXT = "a binary table cannot be read; use the text table it was made from"
+
+
+@dataclass(frozen=True)
+class FileKind:
+    """A kind of file that is no phrase table in text form.
+
+    Attributes:
+        name: such as `a binary phrase table (ProbingPT folder)`.
+        advice: what to do about it.
+    """
+
+    name: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.name}; {self.advice}"
+
+
+_COMPACT = FileKind("a binary phrase table (PhraseDictionaryCompact, .minphr)", _USE_TEXT)
+_LEXICAL = "a binary reordering table"
+_SUFFIX_ARRAY = FileKind("part of a suffix array (SALM)", "expected a phrase table in text form")
+_BINARY = FileKind("binary data", "expected a phrase table in text form")
+HALF = FileKind(
+    "half of a phrase table, alignment before scores (output of Moses' `score`)",
+    "use the whole table that Moses' `consolidate` makes of both halves",
+)
+MEMSCORE = FileKind(
+    "a table with alignments before the scores (memscore, or a very old Moses)",
+    "Moses cannot load it either; the third field must hold the scores",
+)
+_ENDINGS = (
+    (re.compile(r"\.minphr$"), _COMPACT),
+    (re.compile(r"\.minlexr$"), FileKind(f"{_LEXICAL} (.minlexr)", _USE_TEXT)),
+    (re.compile(r"\.binphr\.[a-z.]+$"), FileKind("part of a binary phrase table (PhraseDictionaryBinary)", _USE_TEXT)),
+    (re.compile(r"\.binlexr\.[a-z.]+$"), FileKind(f"part of {_LEXICAL} (.binlexr)", _USE_TEXT)),
+    (re.compile(r"\.(sa_corpus|sa_suffix|sa_offset|id_voc)$"), _SUFFIX_ARRAY),
+)
+PARQUET = FileKind("a Parquet file", "make it text with `phrasetool convert`")
+_BZIP2 = FileKind("compressed with bzip2", "unpack it, or pipe it: bzip2 -dc FILE | phrasetool ... -")
+_FIRST_BYTES = (
+    (b"PAR1", PARQUET),
+    (b"\x1f\x8b", FileKind("gzip inside gzip", "unpack it once")),
+    (b"\xfd7zXZ\0", FileKind("compressed with xz", "unpack it, or pipe it: xz -dc FILE | phrasetool ... -")),
+    *((b"BZh%d1AY&SY" % level, _BZIP2) for level in range(1, 10)),
+    (b"\x28\xb5\x2f\xfd", FileKind("compressed with zstd", "unpack it, or pipe it: zstd -dc FILE | phrasetool ... -")),
+    (b"PK\x03\x04", FileKind("a zip archive", "unpack it")),
+    (b"mmap lm http", FileKind("a binary language model (KenLM)", "expected a phrase table in text form")),
+)
+_FOLDERS = (
+    ("probing_hash.dat", "a binary phrase table (ProbingPT folder)", "config", r"num_scores\s+(\d+)"),
+    ("TargetColl.dat", "a binary phrase table (OnDisk folder)", "Misc.dat", r"NumScores\s+(\d+)"),
+)
+# Beside a name that does not exist, what Moses would have taken instead.
+_BESIDE = (".gz", ".minphr", ".binphr.idx", ".minlexr", ".binlexr.idx")
+
+_POINT = re.compile(rb"\d+-\d+")
+_MEMSCORE_POINT = re.compile(rb"\([\d,]*\)")
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def folder_kind(path: str) -> FileKind | None:
+    """What binary table a folder holds, or None if it holds none."""
+    for mark, name, description, pattern in _FOLDERS:
+        if os.path.isfile(os.path.join(path, mark)):
+            scores = _score_count(os.path.join(path, description), pattern)
+            return FileKind(name + (f" with {scores} scores an entry" if scores else ""), _USE_TEXT)
+    if os.path.isfile(os.path.join(path, "weights.safetensors")):
+        return FileKind("the folder of a model of phrasetool", "expected a phrase table; give the model with -m")
+    return None
+
+
+def _score_count(path: str, pattern: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            found = re.search(pattern, file.read(1 << 16))
+    except OSError:
+        return ""
+    return found[1] if found else ""
+
+
+def name_kind(path: str) -> FileKind | None:
+    """What the ending of a file's name says, or None if it says nothing."""
+    return next((kind for ending, kind in _ENDINGS if ending.search(path)), None)
+
+
+def why_not_a_file(path: str) -> str:
+    """Why this path cannot be opened as a table: a folder, or a name Moses would have completed."""
+    if os.path.isdir(path):
+        return f"is a directory: {folder_kind(path) or 'expected a file'}"
+    for ending in _BESIDE:
+        if os.path.exists(path + ending):
+            kind = name_kind(path + ending)
+            return f"No such file, but there is {path + ending}" + (f": {kind}" if kind else "")
+    return "No such file or directory"
+
+
+def content_kind(head: bytes) -> FileKind | None:
+    """What the first bytes of a file say, or None if they may be those of a table in text form.
+
+    Args:
+        head: up to `HEAD_BYTES` bytes, unpacked.
+    """
+    first_line = head.split(b"\n", 1)[0]
+    binary = b"\0" in first_line and b"|||" not in first_line
+    for mark, kind in _FIRST_BYTES:
+        # A line of text may begin with `PAR1`, but it holds no zeros.
+        if head.startswith(mark) and (mark != b"PAR1" or b"\0" in head[:64]):
+            return kind
+    if binary:
+        return _BINARY
+    lines = head.split(b"\n")
+    # The last line of the head may be cut.
+    rows = [line.split(b"|||") for line in (lines[:-1] or lines)[:_HEAD_LINES]]
+    rows = [row for row in rows if len(row) > 3]
+    if rows and all(map(_is_half_line, rows)):
+        return HALF
+    if rows and all(_is_memscore_line(row) for row in rows):
+        return MEMSCORE
+    return None
+
+
+def _is_half_line(fields: list[bytes]) -> bool:
+    """`source ||| target ||| alignment ||| scores ||| counts`: scores where the alignment of a table stands."""
+    alignment, scores = fields[2].split(), fields[3].split()
+    return bool(scores) and all(map(_POINT.fullmatch, alignment)) and all(map(_NUMBER.fullmatch, scores))
+
+
+def _is_memscore_line(fields: list[bytes]) -> bool:
+    """`source ||| target ||| (0) (1,2) ||| (0) (1) ||| scores`."""
+    points = [token for field in fields[2:4] for token in field.split()]
+    return len(fields) > 4 and bool(points) and all(map(_MEMSCORE_POINT.fullmatch, points))
+
+
+def refuse(name: str, head: bytes) -> None:
+    """Refuse what is no table in text form.
+
+    Args:
+        name: the file, as messages call it.
+        head: its first bytes, unpacked.
+
+    Raises:
+        DataError: its name or its first bytes say that it is something else.
+    """
+    # The name tells more about binary data than its bytes do; but what reads as a table is one, whatever its name.
+    kind = (name_kind(name) if b"|||" not in head else None) or content_kind(head)
+    if kind is not None:
+        raise DataError(name, f"is {kind}")
+
+
+def guess(head: bytes) -> FileKind | None:
+    """What text may be that has not one entry of a phrase table in its first lines, or None."""
+    lines = [line.strip() for line in head.split(b"\n")[:_HEAD_LINES] if line.strip()]
+    rows = [[field.split() for field in line.split(b"|||")] for line in lines]
+    if not lines:
+        return None
+    if all(len(row) in (3, 4) and row[2] and all(map(_POINT.fullmatch, row[2])) for row in rows):
+        return FileKind("extracted phrase pairs (output of Moses' `extract`)", "score them first")
+    if all(len(row) >= 4 and row[0] and row[0][0].isdigit() and b"=" in b" ".join(row[2]) for row in rows):
+        return FileKind("an n-best list", "expected a phrase table")
+    if all(len(row) == 1 and len(row[0]) == 3 and _NUMBER.fullmatch(row[0][2]) for row in rows):
+        return FileKind("a lexical translation table (lex.f2e or lex.e2f)", "expected a phrase table")
+    if b"\\data\\" in lines[:2]:
+        return FileKind("a language model in ARPA form", "expected a phrase table")
+    if any(line in (b"[feature]", b"[mapping]", b"[input-factors]", b"[ttable-file]") for line in lines):
+        return FileKind("a moses.ini", "expected a phrase table")
+    if all(len(row) == 2 or (len(row) == 3 and len(row[2]) == 1) for row in rows):
+        return FileKind("phrase pairs", "`phrasetool train` takes them")
+    return None
