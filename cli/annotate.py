@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-import click
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import click
+from click.core import ParameterSource
+
+from phrasetool_cli.moses_ini import edited, weight_option
 from phrasetool_cli.options import check_outputs, default_model, table_options, without_scipy
+
+if TYPE_CHECKING:
+    from moses_compat.annotate import AnnotateCounts
+    from moses_compat.ini_lines import FeatureLine
+    from moses_compat.moses_ini import MosesIni
+    from moses_compat.streams import Output
 
 _EXAMPLE = """\b
 Example:
   phrasetool annotate phrase-table.gz -m phrasetool-model -o phrase-table.annotated.gz
+  phrasetool annotate phrase-table.gz --moses-ini moses.ini --moses-ini-out annotated.ini
   phrasetool annotate demo-output/engine/phrase-table.gz -m demo-output/model -o - | head -3
 """
 
@@ -22,6 +36,10 @@ Example:
 @click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp", show_default=True,
               help="How a similarity s is written: exp(s - 1), (1 + s)/2, or s.  Moses takes the logarithm of every "
                    "score, so only the first two are for Moses.")  # fmt: skip
+@click.option("--moses-ini", "ini", metavar="INI", help="A moses.ini that names TABLE; see --moses-ini-out.")
+@click.option("--moses-ini-out", "ini_output", metavar="FILE",
+              help="Write INI here with the annotated table in place of TABLE; all else in it stays.")  # fmt: skip
+@weight_option
 @table_options
 @without_scipy()
 def command(
@@ -29,6 +47,9 @@ def command(
     model_folders: tuple[str, ...],
     output: str | None,
     scale: str,
+    ini: str | None,
+    ini_output: str | None,
+    weight: float,
     threads: int,
     block_bytes: int,
     on_error: str,
@@ -46,32 +67,118 @@ def command(
 
     output = output or _default_output(table)
     check_outputs([table], [output])
+    edit = _ini_edit(table, output, ini, ini_output, weight)
     models = [load_model(folder) for folder in model_folders or (default_model(),)]
-    with (
-        Input(table) as source,
-        Output(output) as destination,
-        TableProgress("annotate", source.size(), quiet) as progress,
-    ):
-        counts = annotate_table(
-            source,
-            destination,
-            models,
-            scale=scale,
-            on_error=on_error,
-            threads=threads,
-            block_bytes=block_bytes,
-            progress=progress,
-        )
-    if not quiet:
-        columns = 2 * len(models)
-        silent = f"; {counts.without_opinion:,} have only unknown words on a side" if counts.without_opinion else ""
-        faulty = f"; {counts.faulty:,} faulty lines" if counts.faulty else ""
-        say(f"annotated {counts.entries:,} entries{silent}{faulty}")
-        if counts.scores >= 0:
-            say(
-                f"entries now have {counts.scores + columns} scores instead of {counts.scores}: set "
-                f"num-features={counts.scores + columns} in moses.ini and give the weight line {columns} more numbers"
+    columns = 2 * len(models)
+    # The ini is the last to be renamed: its name appears only beside its table's.
+    with contextlib.ExitStack() as outputs:
+        if edit:
+            edit.write_to(outputs.enter_context(Output(edit.output)), columns)
+        with (
+            Input(table) as source,
+            Output(output) as destination,
+            TableProgress("annotate", source.size(), quiet) as progress,
+        ):
+            counts = annotate_table(
+                source,
+                destination,
+                models,
+                scale=scale,
+                on_error=on_error,
+                threads=threads,
+                block_bytes=block_bytes,
+                progress=progress,
             )
+            if edit:
+                edit.check(counts.scores)
+    if not quiet:
+        for line in _summary(counts, columns, edit):
+            say(line)
+
+
+def _summary(counts: AnnotateCounts, columns: int, edit: _IniEdit | None) -> Iterator[str]:
+    silent = f"; {counts.without_opinion:,} have only unknown words on a side" if counts.without_opinion else ""
+    faulty = f"; {counts.faulty:,} faulty lines" if counts.faulty else ""
+    yield f"annotated {counts.entries:,} entries{silent}{faulty}"
+    if edit:
+        yield (
+            f"{edit.output} names {edit.table} as {edit.feature.name}, with {edit.scores + columns} scores instead of "
+            f"{edit.scores}; the new weights are {edit.weight:g}"
+        )
+    elif counts.scores >= 0:
+        yield (
+            f"entries now have {counts.scores + columns} scores instead of {counts.scores}: set "
+            f"num-features={counts.scores + columns} in moses.ini and give the weight line {columns} more numbers"
+        )
+
+
+@dataclass(frozen=True)
+class _IniEdit:
+    """What happens to a moses.ini.
+
+    Attributes:
+        ini: as it is.
+        feature: the table that is annotated.
+        table: what is to come into its place.
+        output: the ini to write.
+        weight: of each new column.
+    """
+
+    ini: MosesIni
+    feature: FeatureLine
+    table: str
+    output: str
+    weight: float
+
+    @property
+    def scores(self) -> int:
+        """How many scores the ini says the table has."""
+        return int(self.feature.arguments.get("num-features", "1"))
+
+    def check(self, scores: int) -> None:
+        """Refuse a table with other than these scores; -1 stands for a table without entries."""
+        if scores not in (-1, self.scores):
+            raise self.ini.error(
+                f"{self.feature.name} has num-features={self.scores}, but the entries of the table have {scores} "
+                "scores; Moses stops at that",
+                self.feature.line,
+            )
+
+    def write_to(self, out: Output, columns: int) -> None:
+        """Write the ini for so many new columns."""
+        from moses_compat.moses_ini import ENCODING
+
+        text = edited(self.ini, self.feature, self.table, self.scores + columns, self.weight, self.output)
+        out.write_text(text.encode(*ENCODING))
+
+
+def _ini_edit(table: str, output: str, ini: str | None, ini_output: str | None, weight: float) -> _IniEdit | None:
+    """Check all that can be wrong with an ini, before any work starts."""
+    if ini is None and ini_output is None:
+        if click.get_current_context().get_parameter_source("weight") is ParameterSource.COMMANDLINE:
+            raise click.UsageError("--weight is for the ini that --moses-ini-out writes")
+        return None
+    if ini is None or ini_output is None:
+        raise click.UsageError("--moses-ini and --moses-ini-out need each other")
+    for option, path in (("TABLE", table), ("--output", output), ("--moses-ini-out", ini_output)):
+        if path == "-":
+            raise click.UsageError(f"with --moses-ini, {option} must be a file")
+
+    from moses_compat.ini_tables import check_table, find_table
+    from moses_compat.moses_ini import read_moses_ini
+    from moses_compat.streams import Input
+    from moses_compat.table_blocks import raw_blocks
+
+    # A table that is not there has no place in an ini either.
+    Input(table).close()
+    there = read_moses_ini(ini)
+    check_outputs([table, ini, *there.paths], [output, ini_output])
+    feature = find_table(there, table)
+    check_table(there, feature)
+    edit = _IniEdit(there, feature, output, ini_output, weight)
+    with Input(table) as source:
+        edit.check(next((block.scores for block in raw_blocks(source, 1 << 16)), -1))
+    return edit
 
 
 def _default_output(table: str) -> str:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from moses_compat.arpa import load_language_model
 from moses_compat.decoder_tables import InputPhrases, load_entries, load_reordering
-from moses_compat.moses_ini import FeatureLine, MosesIni, read_moses_ini
+from moses_compat.ini_lines import FeatureLine
+from moses_compat.moses_ini import MosesIni, read_moses_ini
 from phrasetool.errors import DataError
 from phrasetool.phrases import ByteArray
 from phrasetool.smt.decoder.features import FeatureSet, Vector

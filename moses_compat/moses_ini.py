@@ -1,44 +1,26 @@
-"""moses.ini, version 2: read, and written back with nothing changed but what was asked for.
+"""moses.ini as it is read; changes to it are in `moses_compat.ini_editing`, version 1 in `moses_compat.ini_version_1`.
 
 Facts from moses/Parameter.cpp, FF/FeatureFunction.cpp and StaticData.cpp: `#` begins a comment anywhere; a section
 holds one value per line; a feature line is a class name and `key=value` words; a weight line is a feature's name with
-`=` at its end, and numbers.
+`=` at its end, and numbers.  Words are parted by spaces and tabs, by no other character.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from moses_compat import ini_editing, ini_version_1
+from moses_compat.ini_lines import BLANK, WORD, FeatureLine, bare
 from moses_compat.streams import Input
 from phrasetool.errors import DataError
 from phrasetool.smt.decoder.features import FeatureSet
 from phrasetool.smt.decoder.orientation import ReorderingModel
 
-# How text of an ini becomes bytes and the other way round.
+# How text of an ini becomes bytes and the other way round: bytes that are no UTF-8 come back as they were.
 ENCODING = ("utf-8", "surrogateescape")
-
-_SECTION = re.compile(r"\[\s*([^\]]*?)\s*\]\s*$")
-
-
-@dataclass(frozen=True)
-class FeatureLine:
-    """A line of the `[feature]` section.
-
-    Attributes:
-        kind: the class, e.g. `PhraseDictionaryMemory`.
-        name: its name, e.g. `TranslationModel0`; by default the class and its number.
-        arguments: its other `key=value` words.
-        line: 1-based line number.
-    """
-
-    kind: str
-    name: str
-    arguments: Mapping[str, str]
-    line: int
 
 
 @dataclass
@@ -47,19 +29,30 @@ class MosesIni:
 
     Attributes:
         path: the file.
-        lines: its lines, without line ends.
+        lines: its text, cut at every LF: the last one is empty if the file ends as it should.
+        version: 1 or 2.
         sections: section name -> its values, comments and blank lines left out.
+        section_lines: section name -> the 1-based line numbers of its values.
         features: the feature functions, in order.
         weights: feature name -> numbers.
-        weight_lines: feature name -> 1-based number of the line its weights stand in.
+        weight_lines: feature name -> 1-based number of the line its weights stand in, or begin in.
+        number_lines: version 1 only: feature name -> the line of each of its weights.
     """
 
     path: str
     lines: list[str]
+    version: int = 2
     sections: dict[str, list[str]] = field(default_factory=dict)
+    section_lines: dict[str, list[int]] = field(default_factory=dict)
     features: list[FeatureLine] = field(default_factory=list)
     weights: dict[str, list[float]] = field(default_factory=dict)
     weight_lines: dict[str, int] = field(default_factory=dict)
+    number_lines: dict[str, list[int]] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The ini as it is, byte for byte once written with `ENCODING`."""
+        return "\n".join(self.lines)
 
     def error(self, message: str, line: int | None = None) -> DataError:
         """An error that names the file, and the line if there is one."""
@@ -70,6 +63,15 @@ class MosesIni:
         if os.path.isabs(path) or os.path.exists(path):
             return path
         return os.path.normpath(os.path.join(os.path.dirname(self.path), path))
+
+    @property
+    def paths(self) -> list[str]:
+        """The files its features name, resolved; some may not exist."""
+        return [self.resolve(path) for feature in self.features if (path := feature.arguments.get("path"))]
+
+    def values(self, section: str) -> list[tuple[str, int]]:
+        """The values of a section and their 1-based line numbers."""
+        return list(zip(self.sections.get(section, []), self.section_lines.get(section, []), strict=True))
 
     def number(self, section: str, default: int) -> int:
         """The integer a section holds."""
@@ -95,83 +97,12 @@ class MosesIni:
                 raise self.error(f"there is no feature {name} for these weights", line)
 
     def with_weights(self, weights: Mapping[str, Sequence[float]], comment: str = "") -> str:
-        """The text of the ini with these weights in it; every other line stays as it is.
-
-        Args:
-            weights: feature name -> numbers; a feature without a weight line gets one.
-            comment: lines to put at the top, without `#`.
-        """
-        lines = list(self.lines)
-        missing = []
-        for name, values in weights.items():
-            text = f"{name}= {' '.join(format(float(v), '.9g') for v in values)}"
-            if name in self.weight_lines:
-                lines[self.weight_lines[name] - 1] = text
-            else:
-                missing.append(text)
-        if missing:
-            places = [i for i, line in enumerate(lines) if (m := _SECTION.match(_bare(line))) and m[1] == "weight"]
-            if places:
-                lines[places[-1] + 1 : places[-1] + 1] = missing
-            else:
-                lines += ["", "[weight]", *missing]
-        return "".join(f"{line}\n" for line in [*(f"# {c}" for c in comment.splitlines()), *lines])
+        """The text of the ini with these weights in it; see `ini_editing.with_weights`."""
+        return ini_editing.with_weights(self, weights, comment)
 
     def moved_to(self, folder: str) -> MosesIni:
-        """The ini as it must read in another folder: paths relative to its own folder become absolute."""
-        if os.path.abspath(folder) == os.path.abspath(os.path.dirname(self.path)):
-            return self
-        lines = list(self.lines)
-        for feature in self.features:
-            path = feature.arguments.get("path", "")
-            if path and not os.path.isabs(path) and not os.path.exists(path):
-                absolute = os.path.abspath(self.resolve(path))
-                lines[feature.line - 1] = _with_arguments(lines[feature.line - 1], {"path": absolute})
-        return replace(self, lines=lines)
-
-    def with_table(self, path: str, columns: int, weight: float = 0.0) -> str:
-        """The text of the ini for another phrase table; every other line stays as it is.
-
-        New columns are expected behind the old ones.  A weight of 0 for them leaves every model score as it was.
-
-        Args:
-            path: the table.
-            columns: its scores per entry.
-            weight: of each new column.
-
-        Raises:
-            DataError: the ini has not exactly one PhraseDictionaryMemory, or its columns are more than the table's.
-        """
-        tables = [line for line in self.features if line.kind == "PhraseDictionaryMemory"]
-        if len(tables) != 1:
-            raise self.error(f"expected one PhraseDictionaryMemory, found {len(tables)}")
-        table = tables[0]
-        before = int(table.arguments.get("num-features", "0"))
-        if columns < before:
-            raise self.error(f"{table.name} has {before} columns, but {path} only {columns}", table.line)
-        changed = {"num-features": str(columns), "path": path}
-        if "tuneable-components" in table.arguments:
-            flags = table.arguments["tuneable-components"].split(",") + ["true"] * (columns - before)
-            changed["tuneable-components"] = ",".join(flags)
-        lines = list(self.lines)
-        lines[table.line - 1] = _with_arguments(lines[table.line - 1], changed)
-        edited = replace(self, lines=lines)
-        old = self.weights.get(table.name, [])
-        if columns == before:
-            return edited.with_weights({})
-        return edited.with_weights({table.name: [*old, *[weight] * (columns - len(old))]})
-
-
-def _with_arguments(line: str, changed: Mapping[str, str]) -> str:
-    """A feature line with some of its `key=value` words changed, spaces and comment as they were."""
-    text, hash_, comment = line.partition("#")
-    for key, value in changed.items():
-        found = re.search(rf"(?<=\s){re.escape(key)}=\S*", text)
-        if found:
-            text = f"{text[: found.start()]}{key}={value}{text[found.end() :]}"
-        else:
-            text = f"{text.rstrip()} {key}={value}{' ' if hash_ else ''}"
-    return text + hash_ + comment
+        """The ini as it must read in another folder; see `ini_editing.moved_to`."""
+        return ini_editing.moved_to(self, folder)
 
 
 def new_moses_ini(
@@ -188,7 +119,12 @@ def new_moses_ini(
         reordering: path of a reordering table.
         reordering_type: its type.
         distortion_limit: words a jump may span.
+
+    Raises:
+        PhraseToolError: a path has a character that no path in an ini can have.
     """
+    for path in (table, language_model, reordering or ""):
+        ini_editing.writable_path(path)
     features = FeatureSet(columns, ReorderingModel.parse(reordering_type) if reordering else None)
     weights, slices = features.default_weights(), features.slices
     factors = "input-factor=0 output-factor=0"
@@ -209,68 +145,75 @@ def new_moses_ini(
     return "".join(f"{line}\n" for line in lines)
 
 
-def _bare(line: str) -> str:
-    return line.split("#", 1)[0].strip()
-
-
 def read_moses_ini(path: str) -> MosesIni:
-    """Read a moses.ini.
+    """Read a moses.ini of version 1 or 2.
 
     Raises:
-        DataError: the file cannot be read, is of version 1, or a line is not what its section holds.
+        DataError: the file cannot be read, mixes both versions, or a line is not what its section holds.
     """
     with Input(path) as source:
         data = source.read_all()
-    # Bytes that are no UTF-8 come back as they were when the text is written with `ENCODING`.
-    text = data.decode(*ENCODING)
     # Not `splitlines`, which knows more line ends than Moses; a CR stays where it is.
-    ini = MosesIni(path, text.removesuffix("\n").split("\n"))
+    ini = MosesIni(path, data.decode(*ENCODING).split("\n"))
     section = ""
-    counts: dict[str, int] = {}
     for number, line in enumerate(ini.lines, 1):
-        bare = _bare(line)
-        if not bare:
+        value = bare(line)
+        if not value:
             continue
-        if match := _SECTION.match(bare):
-            section = match[1]
-            ini.sections.setdefault(section, [])
+        if value[0] == "[":
+            # What follows the bracket is ignored, and so is the line if there is none.
+            if "]" in value:
+                section = value[1 : value.index("]")].strip(BLANK)
+                ini.sections.setdefault(section, [])
+                ini.section_lines.setdefault(section, [])
             continue
-        ini.sections.setdefault(section, []).append(bare)
-        if section == "feature":
-            ini.features.append(_feature(ini, bare, number, counts))
-        elif section == "weight":
-            _weight(ini, bare, number)
-    if "ttable-file" in ini.sections and not ini.features:
-        raise ini.error(
-            "this is a moses.ini of version 1 ([ttable-file]); convert it with Moses' convert-moses-ini-to-v2.perl"
-        )
-    if not ini.features:
-        raise ini.error("there is no [feature] section; expected a moses.ini")
+        ini.sections.setdefault(section, []).append(value)
+        ini.section_lines.setdefault(section, []).append(number)
+    _interpret(ini)
     return ini
 
 
-def _feature(ini: MosesIni, bare: str, number: int, counts: dict[str, int]) -> FeatureLine:
-    kind, *words = bare.split()
+def _interpret(ini: MosesIni) -> None:
+    old = ini_version_1.sections_of(ini)
+    if old and not ini.sections.keys() & {"feature", "weight"}:
+        ini.version = 1
+        ini_version_1.convert(ini)
+        return
+    unnamed: dict[str, int] = {}
+    for value, number in ini.values("feature"):
+        ini.features.append(_feature(ini, value, number, unnamed))
+    for value, number in ini.values("weight"):
+        _weight(ini, value, number)
+    if not ini.features:
+        raise ini.error("there is no [feature] section; expected a moses.ini")
+    if old:
+        raise ini.error(f"[{old[0]}] is of version 1, [feature] of version 2; Moses refuses to mix them")
+
+
+def _feature(ini: MosesIni, value: str, number: int, unnamed: dict[str, int]) -> FeatureLine:
+    kind, *words = WORD.findall(value)
     arguments: dict[str, str] = {}
     for word in words:
-        key, equals, value = word.partition("=")
+        key, equals, argument = word.partition("=")
         if not equals:
             raise ini.error(f"{kind}: expected key=value, found {word!r}", number)
         if key in arguments:
             raise ini.error(f"{kind}: the key {key} stands twice", number)
-        arguments[key] = value
-    index = counts.get(kind, 0)
-    counts[kind] = index + 1
-    name = arguments.pop("name", f"{kind}{index}")
+        arguments[key] = argument
+    name = arguments.pop("name", "")
+    if not name:
+        # Moses counts those without a name only.
+        name = f"{kind}{unnamed.get(kind, 0)}"
+        unnamed[kind] = unnamed.get(kind, 0) + 1
     if any(feature.name == name for feature in ini.features):
         raise ini.error(f"a second feature with the name {name}", number)
     return FeatureLine(kind, name, arguments, number)
 
 
-def _weight(ini: MosesIni, bare: str, number: int) -> None:
-    name, *words = bare.split()
+def _weight(ini: MosesIni, value: str, number: int) -> None:
+    name, *words = WORD.findall(value)
     if not name.endswith("="):
-        raise ini.error(f"expected a feature name with = at its end and numbers, found {bare!r}", number)
+        raise ini.error(f"expected a feature name with = at its end and numbers, found {value!r}", number)
     name = name[:-1]
     if name in ini.weights:
         raise ini.error(f"the weights of {name} stand twice", number)
