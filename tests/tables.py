@@ -179,12 +179,14 @@ FAULTY_LINES = [2, 3, 4, 5, 6, 7, 8]
 
 # What is given as a table now and then and is none.
 OTHER_FILES = {
-    "half table": b"das ||| the ||| 0-0  ||| 0.5 0.25 ||| 4 2 |||\ndas haus ||| the house ||| 0-0 1-1  ||| 0.5 1 ||| 2 1 |||\n",
+    "half table": b"das ||| the ||| 0-0  ||| 0.5 0.25 ||| 4 2 |||\n"
+    b"das haus ||| the house ||| 0-0 1-1  ||| 0.5 1 ||| 2 1 |||\n",
     "half table, indirect": b"das ||| a |||  ||| 0.25 ||| 4 1 |||\ndas ||| the |||  ||| 0.75 ||| 4 3 |||\n",
     "memscore": b"das ||| the ||| (0) ||| (0) ||| 0.5 0.25\ndas haus ||| house ||| () (0) ||| (1) ||| 0.5 1\n",
     "extract": b"das ||| the ||| 0-0\ndas haus ||| the house ||| 0-0 1-1\n",
     "lexical": b"the das 0.5000000\nNULL haus 0.2500000\n",
-    "n-best": b"0 ||| the house  ||| LM0= -5.1 WordPenalty0= -2 ||| -1.5\n0 ||| a house  ||| LM0= -6 WordPenalty0= -2 ||| -2\n",
+    "n-best": b"0 ||| the house  ||| LM0= -5.1 WordPenalty0= -2 ||| -1.5\n"
+    b"0 ||| a house  ||| LM0= -6 WordPenalty0= -2 ||| -2\n",
     "arpa": b"\n\\data\\\nngram 1=2\n\n\\1-grams:\n-1\ta\n",
     "ini": b"# a model\n[input-factors]\n0\n[feature]\nWordPenalty\n",
     "pairs": b"das ||| the ||| 3\ndas haus ||| the house ||| 1\n",
