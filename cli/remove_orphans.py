@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _EXAMPLE = """\b
 Example:
   phrasetool remove-orphans small.gz < reordering-table > small.reordering
-  phrasetool remove-orphans small.gz --reordering-table demo-output/engine/reordering.gz -o small.reordering.gz
+  phrasetool remove-orphans demo-output/small.gz --reordering-table demo-output/engine/reordering.gz -o small.r.gz
 """
 
 
