@@ -157,30 +157,28 @@ def _reordering(ini: MosesIni) -> None:
 
 def _tables(ini: MosesIni) -> None:
     numbers = _numbers(ini, "weight-t")
-    tables = ini.values("ttable-file")
+    tables = [
+        (_words(ini, "ttable-file", value, line, 5, "type input-factors output-factors scores path"), line)
+        for value, line in ini.values("ttable-file")
+    ]
     limits = [value for value, _ in ini.values("ttable-limit")]
     if len(limits) == 1:
         limits *= len(tables)
     if limits and len(limits) < len(tables):
-        raise ini.error(f"there are {len(tables)} tables but {len(limits)} numbers in [ttable-limit]")
+        raise ini.error(f"there are {len(tables)} tables but {len(limits)} numbers in [ttable-limit]", tables[-1][1])
+    sizes = [_whole(ini, "ttable-file", words[3], line) for words, line in tables]
     counts: dict[str, int] = {}
-    total = used = len(numbers)
-    for index, (value, line) in enumerate(tables):
-        words = _words(ini, "ttable-file", value, line, 5, "type input-factors output-factors scores path")
-        implementation = _whole(ini, "ttable-file", words[0], line)
-        kind = _TABLES.get(implementation, f"[ttable-file] {implementation}")
-        size = _whole(ini, "ttable-file", words[3], line)
-        if len(numbers) < size:
-            raise ini.error(f"the table has {size} scores, but [weight-t] only {len(numbers)} numbers for them", line)
+    used = 0
+    for index, ((words, line), size) in enumerate(zip(tables, sizes, strict=True)):
+        last = index == len(tables) - 1
+        if used + size > len(numbers) or (last and used + size < len(numbers)):
+            raise ini.error(f"the tables have {sum(sizes)} scores, but [weight-t] {len(numbers)} numbers", line)
+        kind = _TABLES.get(_whole(ini, "ttable-file", words[0], line), f"[ttable-file] {words[0]}")
         arguments = {"input-factor": words[1], "output-factor": words[2], "num-features": words[3], "path": words[4]}
         if limits:
             arguments["table-limit"] = limits[index]
         name = f"{kind}{counts.get(kind, 0)}"
         counts[kind] = counts.get(kind, 0) + 1
         _add(ini, kind, name, arguments, line, "ttable-file")
-        _weigh(ini, name, numbers[:size])
-        del numbers[:size]
-    used -= len(numbers)
-    if numbers:
-        line = tables[-1][1] if tables else numbers[0][1]
-        raise ini.error(f"the tables have {used} scores, but [weight-t] {total} numbers", line)
+        _weigh(ini, name, numbers[used : used + size])
+        used += size
