@@ -1,0 +1,294 @@
+"""`phrasetool annotate --moses-ini` and `phrasetool moses-ini INI`: a table and the ini that names it."""
+
+import gzip
+import random
+
+import numpy as np
+import pytest
+
+from moses_compat.decoder_tables import InputPhrases
+from moses_compat.decoding import MosesModel
+from moses_compat.moses_ini import read_moses_ini
+from moses_compat.n_best import read_n_best
+from phrasetool.models.brae import Brae
+from phrasetool.models.storage import save_model
+from phrasetool.smt.decoder.translator import Translator
+from phrasetool.vocabulary import Vocabulary
+from tests import naive
+from tests.commands import read, run_inside, write
+from tests.conftest import random_parameters
+from tests.moses_compat.ini_examples import VERSION_1, VERSION_2
+from tests.tables import FAULTY, TABLES
+
+INIS = {"1": VERSION_1, "2": VERSION_2}
+TABLE = TABLES["lattice"]  # two scores
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A table and inis of both versions that name it."""
+    write(tmp_path / "small.gz", TABLE)
+    for version, text in INIS.items():
+        write(tmp_path / f"{version}.ini", text.encode())
+    return tmp_path
+
+
+def annotate(folder, model_folder, version, *options):
+    return run_inside(
+        "annotate", folder / "small.gz", "-m", model_folder, "-o", folder / "more.gz",
+        "--moses-ini", folder / f"{version}.ini", "--moses-ini-out", folder / "more.ini", *options,
+    )  # fmt: skip
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+BEFORE = ["1.ini", "2.ini", "small.gz"]
+
+
+@pytest.mark.parametrize("weight", ["0", "-0.125"])
+def test_version_2(folder, model_folder, weight):
+    done = annotate(folder, model_folder, "2", "--weight", weight)
+    assert done.code == 0
+    assert f"names {folder / 'more.gz'} as TranslationModel0, with 4 scores instead of 2" in done.err
+    assert "num-features=4 in moses.ini" not in done.err
+    assert naive.cut_columns(read(folder / "more.gz"), 2) == TABLE
+    assert read(folder / "more.ini").decode() == VERSION_2.replace(
+        "num-features=2 path=small.gz", f"num-features=4 path={folder / 'more.gz'}"
+    ).replace("0.0639497231451392\t+1e-1", f"0.0639497231451392\t+1e-1 {weight} {weight}")
+    assert names(folder) == sorted([*BEFORE, "more.gz", "more.ini"])
+
+
+def test_version_1_and_several_models(folder, model_folder):
+    assert annotate(folder, model_folder, "1", "-m", model_folder, "-q").err == ""
+    assert naive.cut_columns(read(folder / "more.gz"), 4) == TABLE
+    assert read(folder / "more.ini").decode() == VERSION_1.replace(
+        "0 0 0 2  small.gz", f"0 0 0 6  {folder / 'more.gz'}"
+    ).replace("# backward\n", "# backward\n0\n0\n0\n0\n")
+
+
+def test_another_folder_and_the_default_output(folder, model_folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "new").mkdir()
+    done = run_inside("annotate", "small.gz", "-m", model_folder, "--moses-ini", "2.ini", "--moses-ini-out", "new/i")
+    assert done.code == 0
+    assert read_moses_ini("new/i").features[3].arguments["path"] == str(folder / "small.annotated.gz")
+    # What exists in the working directory is found there by Moses, so it stays.
+    assert "path=fixed\n" not in (folder / "new/i").read_text()
+
+
+def test_a_table_without_entries(folder, model_folder):
+    write(folder / "small.gz", b"")
+    assert annotate(folder, model_folder, "2").code == 0
+    assert read_moses_ini(str(folder / "more.ini")).weights["TranslationModel0"][2:] == [0, 0]
+
+
+def test_both_or_neither(folder, model_folder):
+    """A fault far down in the table leaves no ini either, and old files stay."""
+    write(folder / "small.gz", TABLE + b"das ||| the ||| 1 nan\n")
+    failed = annotate(folder, model_folder, "2", "--block-bytes", "1")
+    assert failed.code == 1
+    assert failed.message.startswith(f"phrasetool: {folder / 'small.gz'}:4: ")
+    assert names(folder) == BEFORE
+    write(folder / "more.ini", b"old")
+    write(folder / "more.gz", b"old")
+    assert annotate(folder, model_folder, "2").code == 1
+    assert (read(folder / "more.ini"), read(folder / "more.gz")) == (b"old", b"old")
+    assert names(folder) == sorted([*BEFORE, "more.gz", "more.ini"])
+
+
+BAD = [
+    # The file that is wrong, what it holds, and the message.
+    ("2.ini", VERSION_2.replace("path=small.gz", "path=big.gz"), "none of its phrase tables is"),
+    ("2.ini", VERSION_2.replace("path=fixed", "path=small.gz"), "several of its phrase tables are"),
+    ("2.ini", VERSION_2.replace("Memory name=Tr", "Compact name=Tr"), r"2.ini:16: TranslationModel0 is a CompactPT"),
+    ("2.ini", VERSION_2.replace("num-features=2", "num-features=3"), "2.ini:16: TranslationModel0 has num-features=3"),
+    ("2.ini", VERSION_2.replace(" TranslationModel0=", "#"), "2.ini:16: [weight] has no line TranslationModel0="),
+    ("2.ini", VERSION_2.replace("LM0", "L_M"), "L_M: tuning takes a name with an underscore"),
+    ("2.ini", VERSION_2.replace("name=Fixed", "name=LM0"), "a second feature with the name LM0"),
+    ("2.ini", "das ||| the ||| 1", "there is no [feature] section"),
+    ("small.gz", "das ||| the ||| 1\n", "2.ini:16: TranslationModel0 has num-features=2, but the entries of the table "
+     "have 1 scores"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("file", "text", "message"), BAD, ids=range(len(BAD)))
+def test_checks_come_before_any_work(folder, model_folder, file, text, message):
+    # Nobody looks at the model, and a table that has faults further down is not read so far.
+    write(folder / "small.gz", FAULTY)
+    write(folder / file, text.encode())
+    failed = annotate(folder, folder / "no-model", "2")
+    assert failed.code == 1
+    assert message in failed.message
+    assert names(folder) == BEFORE
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--moses-ini", "2.ini"], 2, "need each other"),
+        (["--moses-ini-out", "x.ini"], 2, "need each other"),
+        (["--weight", "0.5"], 2, "--weight is for the ini"),
+        (["--moses-ini", "2.ini", "--moses-ini-out", "x.ini", "--weight", "nan"], 2, "'nan' is not a finite number"),
+        (["--moses-ini", "2.ini", "--moses-ini-out", "-"], 2, "--moses-ini-out must be a file"),
+        (["--moses-ini", "2.ini", "--moses-ini-out", "x.ini", "-o", "-"], 2, "--output must be a file"),
+        (["--moses-ini", "2.ini", "--moses-ini-out", "2.ini"], 1, "2.ini: the output is the input 2.ini"),
+        (["--moses-ini", "2.ini", "--moses-ini-out", "small.gz"], 1, "the output is the input small.gz"),
+        (["--moses-ini", "2.ini", "--moses-ini-out", "x", "-o", "x"], 1, "two outputs go to one file"),
+        (["--moses-ini", "2.ini", "--moses-ini-out", "fixed"], 1, "fixed: the output is the input"),
+        (["--moses-ini", "none.ini", "--moses-ini-out", "x.ini"], 1, "none.ini: No such file"),
+        (["--moses-ini", "2.ini", "--moses-ini-out", "no/folder/x.ini"], 1, "no/folder/x.ini: cannot write"),
+    ],
+)
+def test_bad_usage(folder, model_folder, monkeypatch, options, code, message):
+    monkeypatch.chdir(folder)
+    failed = run_inside("annotate", "small.gz", "-m", model_folder, *options)
+    assert failed.code == code
+    assert message in failed.err
+    assert names(folder) == BEFORE
+
+
+def test_standard_input_has_no_place_in_an_ini(folder, model_folder):
+    failed = run_inside("annotate", "-", "-m", model_folder, "-o", folder / "o", "--moses-ini", folder / "2.ini",
+                        "--moses-ini-out", folder / "x", stdin=TABLE)  # fmt: skip
+    assert failed.code == 2
+    assert "TABLE must be a file" in failed.err
+    assert names(folder) == BEFORE
+
+
+@pytest.mark.parametrize("version", INIS)
+def test_moses_ini_with_the_same_table_is_the_same_file(folder, version):
+    done = run_inside("moses-ini", folder / f"{version}.ini", "--table", folder / "small.gz", "-o", folder / "x.ini")
+    assert done.code == 0
+    assert read(folder / "x.ini") == read(folder / f"{version}.ini")
+
+
+@pytest.mark.parametrize(("version", "name"), [("1", "PhraseDictionaryMemory1"), ("2", "Fixed")])
+def test_moses_ini_puts_a_table_into_the_place_that_is_named(folder, version, name):
+    table = write(folder / "rich", b"das ||| the ||| 1 0.5 0.25\n")
+    command = ["moses-ini", folder / f"{version}.ini", "--table", table, "-o", folder / "x.ini"]
+    failed = run_inside(*command)
+    assert failed.code == 1
+    assert "several phrase tables could be meant: " in failed.message
+    assert failed.message.endswith("choose one with --name")
+    assert "there is no phrase table x" in run_inside(*command, "--name", "x").message
+    assert names(folder) == sorted([*BEFORE, "rich"])
+    assert run_inside(*command, "--name", name, "--weight", "0.5").code == 0
+    after = read_moses_ini(str(folder / "x.ini"))
+    assert after.weights[name] == [1, 0.5, 0.5]
+    changed = next(feature for feature in after.features if feature.name == name)
+    assert changed.arguments["path"] == str(table)
+    assert changed.arguments["num-features"] == "3"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["2.ini", "--table", "poor", "--name", "TranslationModel0"], 1, "2.ini:16: TranslationModel0 has 2 scores"),
+        (["2.ini", "--table", "small.gz", "--weight", "inf"], 2, "'inf' is not a finite number"),
+        (["2.ini", "--table", "small.gz", "-o", "2.ini"], 1, "the output is the input 2.ini"),
+        (["--table", "small.gz", "--lm", "x", "--name", "A"], 2, "--name picks one of the phrase tables of INI"),
+        (["2.ini", "--table", "with blank", "--name", "Fixed"], 1, "with blank: a path in a moses.ini can"),
+    ],
+)
+def test_moses_ini_refuses(folder, monkeypatch, arguments, code, message):
+    monkeypatch.chdir(folder)
+    write(folder / "poor", b"das ||| the ||| 1\n")
+    write(folder / "with blank", b"das ||| the ||| 1 1\n")
+    failed = run_inside("moses-ini", *arguments, *(["-o", "x.ini"] if "-o" not in arguments else []))
+    assert failed.code == code
+    assert message in failed.err
+    assert names(folder) == sorted([*BEFORE, "poor", "with blank"])
+
+
+# The reference run: its table with two more scores, and the n-best lists of Moses scored with and without them.
+SENTENCES = 200
+
+
+@pytest.fixture(scope="module")
+def annotated_run(reference, tmp_path_factory):
+    """The reference model, the same with annotated entries at weight 0 and at 0.5; sentences; Moses' n-best lists."""
+    folder = tmp_path_factory.mktemp("annotated-run")
+    text = b"".join((reference.parent / "test_2016_flickr.de").read_bytes().splitlines(True)[:SENTENCES])
+    # The entries these sentences can use, as they stand in the table.
+    wanted = set()
+    for line in text.split(b"\n"):
+        words = line.split()
+        wanted |= {b" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, min(i + 7, len(words)) + 1)}
+    with gzip.open(reference / "phrase-table.gz") as lines:
+        write(folder / "table.gz", b"".join(line for line in lines if line.split(b" |||", 1)[0] in wanted))
+    words = [b"<unk>", *sorted(set(text.split()))]
+    rng = random.Random(1)
+    targets = [b"<unk>", *sorted({word for line in rng.sample(read(folder / "table.gz").split(b"\n")[:-1], 3000)
+                                  for word in line.split(b" ||| ")[1].split()})]  # fmt: skip
+    vocabularies = Vocabulary(words, range(len(words))), Vocabulary(targets, range(len(targets)))
+    parameters = random_parameters(len(words), 10, 1), random_parameters(len(targets), 10, 2)
+    save_model(Brae(*vocabularies, *parameters, {"loss": "none"}), folder / "model")
+    ini = (reference / "moses.ini").read_bytes().replace(b"path=./phrase-table.gz", b"path=table.gz")
+    write(folder / "moses.ini", ini.replace(b"path=./", f"path={reference}/".encode()))
+    models = [MosesModel.read(str(folder / "moses.ini"))]
+    for weight in ("0", "0.5"):
+        made = folder / f"{weight}.ini"
+        done = run_inside("annotate", folder / "table.gz", "-m", folder / "model", "-o", folder / f"{weight}.gz", "-q",
+                          "--moses-ini", folder / "moses.ini", "--moses-ini-out", made, "--weight", weight)  # fmt: skip
+        assert (done.code, done.err) == (0, "")
+        models.append(MosesModel.read(str(made)))
+    translators = [model.load(text)[0] for model in models[:2]]
+    # The annotated tables are the same file but for its name.
+    assert read(folder / "0.gz") == read(folder / "0.5.gz")
+    zero, half = translators[1], models[2]
+    translators.append(
+        Translator(zero.table, zero.language_model, half.features, half.weights, half.search.table_limit)
+    )
+    path = reference / "test_2016_flickr.first300.nbest50.gz"
+    candidates = [candidate for candidate in read_n_best(str(path)) if candidate.sentence < SENTENCES]
+    return translators, InputPhrases.of(text).sentences, candidates, models[0].search
+
+
+def scores_of(translator, sentences, candidates):
+    """Features and model scores of Moses' derivations."""
+    table, entries = translator.table, {}
+    for entry, number in enumerate(table.entry_sources.tolist()):
+        first, last = table.index.offsets[number : number + 2]
+        words = table.source_symbols.join(table.index.words[first:last])
+        entries[words, tuple(table.targets[entry].tolist())] = entry
+    steps, offsets = [], [0]
+    for candidate in candidates:
+        sentence = sentences[candidate.sentence]
+        for first, last, begin, end in candidate.spans:
+            words = table.source_symbols.join(sentence[first : last + 1])
+            target = tuple(map(table.target_symbols.id, candidate.words[begin : end + 1]))
+            steps.append((entries[words, target], first, last))
+        offsets.append(len(steps))
+    rows = np.array(steps, np.int32).T
+    values = translator.score_steps(np.array(offsets), rows)
+    copies = np.add.reduceat(table.copies[rows[0]], offsets[:-1], dtype=int)
+    return values, values @ translator.weights - 100 * copies
+
+
+@pytest.mark.requires_reference
+def test_weight_0_changes_no_score_of_the_reference_n_best_lists(annotated_run):
+    (before, zero, half), sentences, candidates, _ = annotated_run
+    assert len(candidates) > 7000
+    assert [len(translator.weights) for translator in (before, zero, half)] == [14, 16, 16]
+    values, totals = scores_of(before, sentences, candidates)
+    assert np.abs(totals - [candidate.total for candidate in candidates]).max() < 1e-3
+    more, same = scores_of(zero, sentences, candidates)
+    # What was there is equal to the last bit; the new scores are there, and count for nothing.
+    assert (more[:, :-2] == values).all()
+    assert (more[:, -2:] < 0).all()
+    np.testing.assert_allclose(same, totals, rtol=0, atol=1e-12)
+    expected = totals + 0.5 * more[:, -2:].sum(axis=1)
+    np.testing.assert_allclose(scores_of(half, sentences, candidates)[1], expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.requires_reference
+def test_weight_0_changes_no_translation(annotated_run):
+    translators, sentences, _, options = annotated_run
+    found = []
+    for translator in translators:
+        results = list(translator.translate_all(sentences.select(np.arange(40)), options))
+        found.append([(translator.text(result), float(result.steps.scores[0])) for result in results])
+    assert found[0] == found[1]
+    assert found[0] != found[2]
