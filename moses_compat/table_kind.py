@@ -150,19 +150,24 @@ def _is_memscore_line(fields: list[bytes]) -> bool:
     return len(fields) > 4 and bool(points) and all(map(_MEMSCORE_POINT.fullmatch, points))
 
 
-def refuse(name: str, head: bytes) -> None:
-    """Refuse what is no table in text form.
+def kind_of(name: str, head: bytes) -> FileKind | None:
+    """What a file is by its name and its first bytes, or None if it may be a table in text form.
 
     Args:
         name: the file, as messages call it.
         head: its first bytes, unpacked.
+    """
+    # The name tells more about binary data than its bytes do; but what reads as a table is one, whatever its name.
+    return (name_kind(name) if b"|||" not in head else None) or content_kind(head)
+
+
+def refuse(name: str, head: bytes) -> None:
+    """Refuse what is no table in text form; see `kind_of`.
 
     Raises:
         DataError: its name or its first bytes say that it is something else.
     """
-    # The name tells more about binary data than its bytes do; but what reads as a table is one, whatever its name.
-    kind = (name_kind(name) if b"|||" not in head else None) or content_kind(head)
-    if kind is not None:
+    if (kind := kind_of(name, head)) is not None:
         raise DataError(name, f"is {kind}")
 
 
