@@ -67,7 +67,7 @@ def command(
 
     output = output or _default_output(table)
     check_outputs([table], [output])
-    edit = _ini_edit(table, output, ini, ini_output, weight)
+    edit = _ini_edit(table, output, ini, ini_output, weight, scale)
     models = [load_model(folder) for folder in model_folders or (default_model(),)]
     columns = 2 * len(models)
     # The ini is the last to be renamed: its name appears only beside its table's.
@@ -152,7 +152,9 @@ class _IniEdit:
         out.write_text(text.encode(*ENCODING))
 
 
-def _ini_edit(table: str, output: str, ini: str | None, ini_output: str | None, weight: float) -> _IniEdit | None:
+def _ini_edit(
+    table: str, output: str, ini: str | None, ini_output: str | None, weight: float, scale: str
+) -> _IniEdit | None:
     """Check all that can be wrong with an ini, before any work starts."""
     if ini is None and ini_output is None:
         if click.get_current_context().get_parameter_source("weight") is ParameterSource.COMMANDLINE:
@@ -160,6 +162,10 @@ def _ini_edit(table: str, output: str, ini: str | None, ini_output: str | None, 
         return None
     if ini is None or ini_output is None:
         raise click.UsageError("--moses-ini and --moses-ini-out need each other")
+    if scale == "raw":
+        raise click.UsageError(
+            "--scale raw is not for Moses: the logarithm of a negative score is no number, even at weight 0"
+        )
     for option, path in (("TABLE", table), ("--output", output), ("--moses-ini-out", ini_output)):
         if path == "-":
             raise click.UsageError(f"with --moses-ini, {option} must be a file")

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from moses_compat.arpa import load_language_model
 from moses_compat.decoder_tables import InputPhrases, load_entries, load_reordering
 from moses_compat.ini_lines import FeatureLine
+from moses_compat.ini_tables import BINARY
 from moses_compat.moses_ini import MosesIni, read_moses_ini
 from phrasetool.errors import DataError
 from phrasetool.phrases import ByteArray
@@ -25,12 +26,6 @@ from phrasetool.smt.symbols import Symbols
 LoadProgress = Callable[[str, int, int], None]
 
 _SINGLE = ("Distortion", "WordPenalty", "PhrasePenalty")
-_BINARY = {
-    "PhraseDictionaryCompact": "CompactPT",
-    "PhraseDictionaryOnDisk": "OnDisk",
-    "PhraseDictionaryBinary": "binary",
-    "ProbingPT": "ProbingPT",
-}
 _LANGUAGE_MODELS = ("KENLM", "SRILM", "IRSTLM", "LM")
 # Sections that change what is translated, and values that leave them off.
 _UNSUPPORTED = ("weight-file", "xml-input", "drop-unknown", "input-type", "lmodel-oov-feature", "phrase-drop-allowed")
@@ -155,10 +150,10 @@ def _lines_by_feature(ini: MosesIni) -> dict[str, FeatureLine]:
     """The ini's feature lines by what they are to the decoder."""
     found: dict[str, FeatureLine] = {}
     for line in ini.features:
-        if line.kind in _BINARY:
+        if line.kind in BINARY:
             path = line.arguments.get("path", "")
             raise ini.error(
-                f"{line.name} is a {_BINARY[line.kind]} table ({path}), which only Moses reads; "
+                f"{line.name} is a {BINARY[line.kind]} table ({path}), which only Moses reads; "
                 "name the text table it was made from as PhraseDictionaryMemory",
                 line.line,
             )

@@ -67,15 +67,16 @@ def choose_table(ini: MosesIni, table: str, name: str | None = None) -> FeatureL
     Args:
         ini: the ini.
         table: the file to come; if the ini names it already, that is the place.
-        name: of the feature; without it, the ini must have one text table only, or name `table`.
+        name: of the feature, in version 1 also the name that convert-moses-ini-to-v2.perl gives it; without it, the ini
+            must have one text table only, or name `table`.
 
     Raises:
         DataError: there is no such table, or several could be meant.
     """
     tables = phrase_tables(ini)
     if name is not None:
-        for feature in tables:
-            if feature.name == name:
+        for index, feature in enumerate(tables):
+            if feature.name == name or (ini.version == 1 and name == f"TranslationModel{index}"):
                 return feature
         raise ini.error(f"there is no phrase table {name}: {_listed(tables)}")
     found = _matching(ini, tables, table)

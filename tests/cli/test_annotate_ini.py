@@ -129,6 +129,7 @@ def test_checks_come_before_any_work(folder, model_folder, file, text, message):
     [
         (["--moses-ini", "2.ini"], 2, "need each other"),
         (["--moses-ini-out", "x.ini"], 2, "need each other"),
+        (["--moses-ini", "2.ini", "--moses-ini-out", "x.ini", "--scale", "raw"], 2, "--scale raw is not for Moses"),
         (["--weight", "0.5"], 2, "--weight is for the ini"),
         (["--moses-ini", "2.ini", "--moses-ini-out", "x.ini", "--weight", "nan"], 2, "'nan' is not a finite number"),
         (["--moses-ini", "2.ini", "--moses-ini-out", "-"], 2, "--moses-ini-out must be a file"),
@@ -164,7 +165,7 @@ def test_moses_ini_with_the_same_table_is_the_same_file(folder, version):
     assert read(folder / "x.ini") == read(folder / f"{version}.ini")
 
 
-@pytest.mark.parametrize(("version", "name"), [("1", "PhraseDictionaryMemory1"), ("2", "Fixed")])
+@pytest.mark.parametrize(("version", "name"), [("1", "TranslationModel1"), ("2", "Fixed")])
 def test_moses_ini_puts_a_table_into_the_place_that_is_named(folder, version, name):
     table = write(folder / "rich", b"das ||| the ||| 1 0.5 0.25\n")
     command = ["moses-ini", folder / f"{version}.ini", "--table", table, "-o", folder / "x.ini"]
@@ -176,6 +177,7 @@ def test_moses_ini_puts_a_table_into_the_place_that_is_named(folder, version, na
     assert names(folder) == sorted([*BEFORE, "rich"])
     assert run_inside(*command, "--name", name, "--weight", "0.5").code == 0
     after = read_moses_ini(str(folder / "x.ini"))
+    name = name.replace("TranslationModel", "PhraseDictionaryMemory")
     assert after.weights[name] == [1, 0.5, 0.5]
     changed = next(feature for feature in after.features if feature.name == name)
     assert changed.arguments["path"] == str(table)

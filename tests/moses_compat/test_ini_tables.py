@@ -79,7 +79,8 @@ def test_tables_of_version_1(files):
     ini = read_text(files, VERSION_1.replace("small.gz", "b.gz"))
     assert [table.name for table in phrase_tables(ini)] == ["PhraseDictionaryMemory0", "PhraseDictionaryMemory1"]
     assert find_table(ini, "../b.gz").arguments["path"] == "b.gz"
-    assert choose_table(ini, "../c", "PhraseDictionaryMemory1").arguments["path"] == "/tables/glue"
+    for name in ("PhraseDictionaryMemory1", "TranslationModel1"):
+        assert choose_table(ini, "../c", name).arguments["path"] == "/tables/glue"
 
 
 BINARY = [
