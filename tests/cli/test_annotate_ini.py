@@ -1,6 +1,7 @@
 """`phrasetool annotate --moses-ini` and `phrasetool moses-ini INI`: a table and the ini that names it."""
 
 import gzip
+import os
 import random
 
 import numpy as np
@@ -96,6 +97,26 @@ def test_both_or_neither(folder, model_folder):
     assert annotate(folder, model_folder, "2").code == 1
     assert (read(folder / "more.ini"), read(folder / "more.gz")) == (b"old", b"old")
     assert names(folder) == sorted([*BEFORE, "more.gz", "more.ini"])
+
+
+def test_the_ini_is_renamed_last(folder, model_folder, monkeypatch):
+    made = []
+
+    def replace(source, target, real=os.replace):
+        made.append(os.path.basename(target))
+        if target.endswith(failing):
+            raise OSError(28, "No space left on device")
+        real(source, target)
+
+    monkeypatch.setattr("moses_compat.streams.os.replace", replace)
+    failing = "more.gz"
+    failed = annotate(folder, model_folder, "2")
+    assert failed.code == 1
+    assert "the disk is full" in failed.message
+    assert (made, names(folder)) == (["more.gz"], BEFORE)
+    failing = "nothing"
+    assert annotate(folder, model_folder, "2").code == 0
+    assert made[1:] == ["more.gz", "more.ini"]
 
 
 BAD = [

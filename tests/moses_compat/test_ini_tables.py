@@ -3,10 +3,13 @@
 import os
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from moses_compat.ini_editing import with_table
 from moses_compat.ini_tables import check_table, choose_table, find_table, phrase_tables
 from moses_compat.moses_ini import read_moses_ini
-from phrasetool.errors import DataError
+from phrasetool.errors import DataError, PhraseToolError
 from tests.moses_compat.ini_examples import VERSION_1, VERSION_2
 
 
@@ -172,3 +175,43 @@ def test_tables_that_are_no_text(tmp_path):
     ini = read_text(tmp_path, "[feature]\nPhraseDictionaryTransliteration path=t num-features=1\n")
     with pytest.raises(DataError, match=r"moses.ini:2: .*a PhraseDictionaryTransliteration reads no text table"):
         check_table(ini, choose_table(ini, "t"))
+
+
+@settings(max_examples=300)
+@given(st.sampled_from([VERSION_1, VERSION_2]), st.data())
+def test_a_damaged_ini_is_edited_or_refused_in_one_line(workspace, text, data):
+    """Some lines lost, doubled, moved or changed: nothing but an error meant for users comes of it."""
+    lines = text.split("\n")
+    for _ in range(data.draw(st.integers(1, 4))):
+        at, to = (data.draw(st.integers(0, len(lines) - 1)) for _ in range(2))
+        words = lines[at].split(" ")
+        word = data.draw(st.integers(0, len(words) - 1))
+        change = data.draw(st.sampled_from(["lose", "double", "move", "lose a word", "change a word", "cut"]))
+        if change == "lose" and len(lines) > 1:
+            lines.pop(at)
+        elif change == "double":
+            lines.insert(to, lines[at])
+        elif change == "move":
+            lines[at], lines[to] = lines[to], lines[at]
+        elif change == "lose a word":
+            lines[at] = " ".join(words[:word] + words[word + 1 :])
+        elif change == "change a word":
+            words[word] = data.draw(st.sampled_from(["", "0", "-1", "1", "x", "=", "a=", "=b", "[", "]", "²", "1e999"]))
+            lines[at] = " ".join(words)
+        else:
+            lines[at] = lines[at][: data.draw(st.integers(0, len(lines[at])))]
+    path = workspace / "damaged.ini"
+    path.write_text("\n".join(lines))
+    message = str(path)
+    try:
+        ini = read_moses_ini(str(path))
+        for table in phrase_tables(ini):
+            check_table(ini, table)
+            columns = int(table.arguments.get("num-features", "1"))
+            path.write_text(with_table(ini, table, "t", columns + 1))
+            again = read_moses_ini(str(path))
+            assert len(again.weights[table.name]) == columns + 1
+    except PhraseToolError as error:
+        message = str(error)
+    assert "\n" not in message
+    assert message.startswith(str(path))

@@ -188,3 +188,19 @@ def test_what_the_decoder_lacks_is_refused(write_ini, section, message):
         MosesModel.read(write_ini(section + ONE_TABLE))
     with pytest.raises(DataError, match="PhraseDictionaryMemory0 is there already; this decoder takes one"):
         MosesModel.read(write_ini(VERSION_1))
+
+
+def test_annotated_with_weight_0_it_has_the_same_score(write_ini, tmp_path, model_folder):
+    write(tmp_path / "table", b"documentaci\xc3\xb3n ||| documentation ||| 0.886364 0.97619 0.951219 0.97619 2.718\n")
+    write(tmp_path / "reordering", b"documentaci\xc3\xb3n ||| documentation ||| 0.679012 0.2 0.1 0.5 0.3 0.2\n")
+    write(tmp_path / "lm.arpa", ARPA)
+    ini, found = write_ini(MOSES_INI), tmp_path / "found.ini"
+    done = run_inside("annotate", tmp_path / "table", "-m", model_folder, "-q", "--moses-ini", ini,
+                      "--moses-ini-out", found)  # fmt: skip
+    assert done.code == 0
+    run_inside("decode", "--moses-ini", found, "-q", "--n-best-list", tmp_path / "list", "1",
+               stdin=b"documentaci\xc3\xb3n\n")  # fmt: skip
+    features, total = (tmp_path / "list").read_text().split(" ||| ")[2:4]
+    assert float(total) == pytest.approx(MOSES_TOTAL, abs=2e-6)
+    # Five scores and two more, which are the last feature's.
+    assert len(features.split("PhraseDictionaryMemory0= ")[1].split()) == 7
