@@ -156,9 +156,10 @@ def _check_kind(ini: MosesIni, table: FeatureLine) -> None:
     if table.kind in BINARY:
         beside = _text_beside(ini.resolve(path)) if path else None
         named = f" ({beside} lies beside it)" if beside else ""
+        memory = "PhraseDictionaryMemory" if ini.version == 2 else "type 0"
         raise ini.error(
             f"{table.name} is a {BINARY[table.kind]} table ({path}), which cannot be annotated: annotate the text "
-            f"table it was made from{named}, then binarise the result",
+            f"table it was made from{named} and binarise the result, or name that table here as {memory}",
             table.line,
         )
     if table.kind not in TEXT:
