@@ -12,11 +12,7 @@ from phrasetool.errors import DataError
 from phrasetool_cli.prune import command as prune
 
 _EXAMPLE = """\b
-Example, in the [TRAINING] section of an EMS configuration:
-  custom-phrase-table-pruning = "phrasetool ems-prune -m /models/brae --target-size 0.9 --protect words"
-
-\b
-What EMS runs then, and what can be run by hand:
+Example:
   phrasetool ems-prune -t 0.7 -m demo-output/model demo-output/engine/phrase-table small-phrase-table
 """
 _FACTORS = re.compile(r"\.\d+(,\d+)*-\d+(,\d+)*$")
@@ -34,6 +30,10 @@ def command(arguments: tuple[str, ...]) -> None:
 
     EMS appends the names of two tables without their ending.  A factored table that was given a suffix, such as
     IN.0-0,1.gz, is found too, and written with the same suffix.  All options are those of `phrasetool prune`.
+
+    \b
+    In the [TRAINING] section of an EMS configuration:
+      custom-phrase-table-pruning = "phrasetool ems-prune -m /models/brae --target-size 0.9 --protect words"
     """
     if len(arguments) < 2 or any(name.startswith("-") for name in arguments[-2:]):
         raise click.UsageError("expected the options of prune, then IN and OUT")
@@ -43,7 +43,7 @@ def command(arguments: tuple[str, ...]) -> None:
     table, suffix = _find(stem)
     prune.main(
         [table, *options, "-o", f"{output.removesuffix('.gz')}{suffix}.gz"],
-        prog_name="phrasetool ems-prune", standalone_mode=False,
+        prog_name="phrasetool ems-prune", standalone_mode=False, help_option_names=["-h", "--help"],
     )  # fmt: skip
 
 

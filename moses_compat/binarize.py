@@ -201,7 +201,7 @@ def check_replaceable(kind: str, path: str) -> None:
 
 
 def _is_table(kind: str, path: str) -> bool:
-    return folder_kind(path) is not None and all(os.path.exists(os.path.join(path, name)) for name in _FILES[kind])
+    return folder_kind(path) is not None and set(os.listdir(path)) <= {*_FILES[kind], "Alignments.dat", "cache"}
 
 
 def binarize(
@@ -253,6 +253,10 @@ def _phrase_table(
     form = examine(table, progress)
     if options.kind == COMPACT and form.rules:
         raise DataError(table, "is a rule table; PhraseDictionaryCompact is for phrase-based models only")
+    if options.kind == PROBING and form.other_reordering_line:
+        raise DataError(
+            table, "the number of scores in {{LexRO ..}} differs from the first line's", form.other_reordering_line
+        )
     form, text = _ready_text(place, form, "table", options.threads, tell, progress)
     source_factors, target_factors = options.factors or (form.source_factors, form.target_factors)
     if options.kind == COMPACT:

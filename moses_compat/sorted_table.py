@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -132,6 +132,7 @@ class TableForm:
         source_factors, target_factors: parts of a token, as the first lines have them.
         rules: whether it is a rule table (hierarchical, syntax), by its first lines.
         reordering_scores: scores in the `{{LexRO ..}}` property of the first line; 0 without one.
+        other_reordering_line: first line that has another number of them; 0 if all agree.
     """
 
     path: str
@@ -147,6 +148,7 @@ class TableForm:
     target_factors: int = 1
     rules: bool = False
     reordering_scores: int = 0
+    other_reordering_line: int = 0
 
     @property
     def ready(self) -> bool:
@@ -179,6 +181,7 @@ def examine(path: str, progress: Progress = _no_progress) -> TableForm:
             found = np.where(found >= 0, found, np.where(here >= 0, here + shift, -1))
             if found[_NO_SOURCE] >= 0:
                 raise DataError(path, "the source is empty, which Moses cannot look up", int(found[_NO_SOURCE]) + 1)
+            _look_at_properties(form, raw.text, raw.first_entry)
             form.entries = raw.first_entry + raw.lines
             form.sources += len(scan.group_offsets) - 1 - _continues(scan, previous)
             previous = text[scan.line_offsets[-2] :].copy()
@@ -223,9 +226,26 @@ def _look_at_head(form: TableForm, text: ByteArray) -> None:
     form.source_factors = _factors(row[0] for row in rows)
     form.target_factors = _factors(row[1] for row in rows)
     form.rules = bool(rows) and all(_LABEL.fullmatch(row[0].split()[-1]) for row in rows if row[0].split())
-    if rows and len(rows[0]) >= _FIELDS and _REORDERING_PROPERTY in rows[0][6]:
-        numbers = rows[0][6].partition(_REORDERING_PROPERTY)[2].partition(b"}}")[0]
-        form.reordering_scores = len(numbers.split())
+    form.reordering_scores = _reordering_scores(lines[0]) if lines else 0
+
+
+def _reordering_scores(line: bytes) -> int:
+    """How many scores the `{{LexRO ..}}` property of a line holds."""
+    fields = line.split(b"|||", _FIELDS)
+    if len(fields) < _FIELDS:
+        return 0
+    return len(fields[_FIELDS - 1].partition(_REORDERING_PROPERTY)[2].partition(b"}}")[0].split())
+
+
+def _look_at_properties(form: TableForm, text: ByteArray, first_entry: int) -> None:
+    """CreateProbingPT appends what it finds to the scores, so all lines must have the same number of them."""
+    data = text.tobytes()
+    if form.other_reordering_line or not (form.reordering_scores or _REORDERING_PROPERTY in data):
+        return
+    for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), first_entry + 1):
+        if _reordering_scores(line) != form.reordering_scores:
+            form.other_reordering_line = number
+            return
 
 
 def _factors(fields: Iterable[bytes]) -> int:
@@ -339,6 +359,8 @@ def _sort_by(program: str, pieces: Iterable[bytes], folder: str, threads: int) -
             process.kill()
             process.wait()
             process.stdout.close()
+            with suppress(BrokenPipeError):
+                process.stdin.close()
 
 
 def _sort_here(pieces: Iterable[bytes], folder: str) -> Iterator[bytes]:

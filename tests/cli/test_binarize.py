@@ -1,0 +1,84 @@
+"""`phrasetool binarize`, with stand-ins for Moses' programs."""
+
+import os
+
+import pytest
+
+from tests.commands import run_inside, run_outside, write
+from tests.fake_moses import install
+
+TABLE = b"das ||| that ||| 0.5 0.25 ||| 0-0\ndas ||| the ||| 0.5 0.25 ||| 0-0\n"
+REORDERING = b"das ||| that ||| 0.2 0.2 0.6 0.2 0.2 0.6\ndas ||| the ||| 0.2 0.2 0.6 0.2 0.2 0.6\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a table, on whose PATH the programs are."""
+    programs = install(tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    write(tmp_path / "table.gz", TABLE)
+    write(tmp_path / "reordering.gz", REORDERING)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("kind", "made", "feature"),
+    [
+        ("compact", "small.minphr", "PhraseDictionaryCompact"),
+        ("probing", "small", "ProbingPT"),
+        ("ondisk", "small", "PhraseDictionaryOnDisk"),
+    ],
+)
+def test_it_prints_the_lines_of_the_ini(folder, kind, made, feature):
+    done = run_inside("binarize", "table.gz", "--to", kind, "-o", "small", "--reordering-table", "reordering.gz")
+    assert done.code == 0
+    assert done.out.decode().splitlines() == [
+        f"{feature} name=TranslationModel0 num-features=2 path={folder / made} input-factor=0 output-factor=0",
+        "LexicalReordering name=LexicalReordering0 num-features=6 type=wbe-msd-bidirectional-fe-allff input-factor=0 "
+        f"output-factor=0 path={folder / 'reordering'}",
+    ]
+    assert done.err.count("phrasetool: running in ") == 2
+    assert sorted(os.listdir(folder)) == sorted(["bin", "reordering.gz", "reordering.minlexr", made, "table.gz"])
+
+
+def test_quiet(folder):
+    options = ("-q", "--name", "Other", "--factors", "1,2")
+    done = run_inside("binarize", "table.gz", "--to", "ondisk", "-o", "small", *options)
+    assert done.err == ""
+    assert b"name=Other " in done.out
+    assert done.out.endswith(b"output-factor=0,1\n")
+
+
+def test_a_program_that_fails(folder, monkeypatch):
+    monkeypatch.setenv("FAKE_FAILURE", "CreateProbingPT")
+    done = run_outside("binarize", "table.gz", "--to", "probing", "-o", "small")
+    assert (done.code, done.out) == (1, b"")
+    assert done.err.splitlines()[1:] == [
+        "phrasetool: CreateProbingPT: Starting...",
+        "phrasetool: CreateProbingPT: cmph: no memory",
+        "phrasetool: CreateProbingPT ended with code 3; nothing was written",
+    ]
+    assert sorted(os.listdir(folder)) == ["bin", "reordering.gz", "table.gz"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["nothing", "--to", "compact", "-o", "x"], 1, "nothing: No such file"),
+        (["table.gz", "--to", "compact", "-o", "x", "--moses-bin", "elsewhere"], 1, "processPhraseTableMin of Moses"),
+        (["table.gz", "--to", "probing", "-o", "table.gz"], 1, "the output is the input"),
+        (["table.gz", "--to", "probing", "-o", "no/such/folder"], 1, "no/such/folder: cannot write"),
+        (["-", "--to", "probing", "-o", "x"], 2, "files only"),
+        (["table.gz", "--to", "elsewhere", "-o", "x"], 2, "'elsewhere' is not one of"),
+        (["table.gz", "--to", "ondisk", "-o", "x", "--factors", "1"], 2, "not two counts"),
+        (["table.gz", "--to", "ondisk", "-o", "x", "--extra", "'"], 2, "--extra: No closing quotation"),
+        (["table.gz", "--to", "compact", "-o", "x", "--reordering-table", "bin"], 1, "bin: is a directory"),
+    ],
+)
+def test_bad_input(folder, arguments, code, message):
+    done = run_inside("binarize", *arguments)
+    assert done.code == code
+    assert message in done.err
+    assert done.out == b""
+    assert sorted(os.listdir(folder)) == ["bin", "reordering.gz", "table.gz"]
