@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.fields import line_offsets_of
-from moses_compat.pair_set import HashArray, PairSet, hash_pairs
+from moses_compat.pair_set import HashArray, PairSet, hash_pairs, read_pairs
 from moses_compat.score_columns import selected_lines
 from moses_compat.streams import Input, Output, compress
 from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, RawBlock, raw_blocks
-from moses_compat.table_text import Fault, TableParser
+from moses_compat.table_text import TableParser
 from phrasetool.errors import DataError
-from phrasetool.phrases import ByteArray, EntryBlock
+from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Phrases
 from phrasetool.pipeline import run
 
 Progress = Callable[[int, int], None]
@@ -129,9 +129,8 @@ def remove_orphans(
     policy = FaultPolicy(source.name, on_error)
 
     def work(raw: RawBlock) -> tuple[RawBlock, bytes, OrphanCounts]:
-        block, faults = TableParser(scores=raw.scores)(raw.index, raw.first_entry, raw.text)
-        passes = _passing(policy, block, faults)
-        keep = pairs.find(hash_pairs(block.text, block.line_offsets, passes))
+        block, passes, hashes = _read(raw, policy)
+        keep = pairs.find(hashes)
         keep |= passes & block.faulty
         counts = OrphanCounts(
             lines=len(block),
@@ -156,14 +155,29 @@ def remove_orphans(
     return total
 
 
-def _passing(policy: FaultPolicy, block: EntryBlock, faults: list[Fault]) -> npt.NDArray[np.bool_]:
-    """The lines that fault handling lets through."""
-    if faults and policy.action == "fail" and faults[0].entry == 0:
+def _read(raw: RawBlock, policy: FaultPolicy) -> tuple[EntryBlock, npt.NDArray[np.bool_], HashArray]:
+    """The lines of a block, which of them fault handling lets through, and the hashes of their pairs."""
+    read = read_pairs(raw.text, raw.lines, raw.scores)
+    if read:
+        return _good_lines(raw, read[0]), np.ones(raw.lines, np.bool_), read[1]
+    block, faults = TableParser(scores=raw.scores)(raw.index, raw.first_entry, raw.text)
+    if policy.action == "fail" and faults[0].entry == 0:
         first = block.text[: block.line_offsets[1]].tobytes()
         if first.count(b"|||") == 1:
             message = "expected source ||| target ||| probabilities, found 2 fields; a table conditioned on the source"
             raise DataError(policy.name, f"{message} alone (-f) names no pairs, Moses can use it as it is", 1)
-    return policy.keep_mask(block, faults)
+    passes = policy.keep_mask(block, faults)
+    return block, passes, hash_pairs(block.text, block.line_offsets, passes)
+
+
+def _good_lines(raw: RawBlock, line_offsets: Int64Array) -> EntryBlock:
+    """A block of which only the lines matter: it has no phrases and no groups."""
+    nothing = np.zeros(0, np.int64)
+    phrases = Phrases.from_lists([])
+    faulty = np.zeros(raw.lines, np.bool_)
+    return EntryBlock(
+        raw.index, raw.first_entry, raw.text, line_offsets, line_offsets[1:], nothing, nothing, phrases, phrases, faulty
+    )
 
 
 def _encode(output: Output, text: ByteArray) -> bytes:

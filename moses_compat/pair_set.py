@@ -13,7 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.fields import LF, PIPE, SPACE, is_blank
+from moses_compat.fields import CR, LF, PIPE, SPACE, is_blank
+from moses_compat.score_field import OK, scan_scores
 from phrasetool.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int64Array
 
@@ -32,39 +33,67 @@ _AT_ONCE = 1 << 16
 
 
 @exact_kernel
+def _hash_pair(text: ByteArray, start: int, end: int) -> tuple[np.uint64, int]:
+    """FNV-1a of the source tokens, a line feed, the target tokens, and where the third field begins.
+
+    Tokens are separated by one space.  A line text[start:end] of fewer than three fields has the hash 0.
+    """
+    h = _BASIS
+    separators = 0
+    # Whether a token stands before, in this field, and whether blanks follow it.
+    token, gap = False, False
+    i = start
+    while i < end:
+        c = text[i]
+        if c == PIPE and i + 2 < end and text[i + 1] == PIPE and text[i + 2] == PIPE:
+            i += 3
+            separators += 1
+            if separators == 2:
+                return max(h & _HASH, _SMALLEST), i
+            h = (h ^ np.uint64(LF)) * _PRIME
+            token, gap = False, False
+            continue
+        if c == LF:
+            break
+        if is_blank(c):
+            gap = token
+        else:
+            if gap:
+                h = (h ^ np.uint64(SPACE)) * _PRIME
+                gap = False
+            h = (h ^ np.uint64(c)) * _PRIME
+            token = True
+        i += 1
+    return _NO_PAIR, i
+
+
+@exact_kernel
 def _hash(text: ByteArray, line_offsets: Int64Array, wanted: npt.NDArray[np.bool_], hashes: HashArray) -> None:
-    """FNV-1a of the source tokens, a line feed, the target tokens; tokens are separated by one space."""
     for line in range(len(wanted)):
         hashes[line] = _NO_PAIR
-        if not wanted[line]:
-            continue
-        i = line_offsets[line]
-        end = line_offsets[line + 1]
-        h = _BASIS
-        separators = 0
-        # Whether a token stands before, in this field, and whether blanks follow it.
-        token, gap = False, False
-        while i < end:
-            c = text[i]
-            if c == PIPE and i + 2 < end and text[i + 1] == PIPE and text[i + 2] == PIPE:
-                separators += 1
-                if separators == 2:
-                    break
-                h = (h ^ np.uint64(LF)) * _PRIME
-                token, gap = False, False
-                i += 3
-                continue
-            if is_blank(c):
-                gap = token
-            else:
-                if gap:
-                    h = (h ^ np.uint64(SPACE)) * _PRIME
-                    gap = False
-                h = (h ^ np.uint64(c)) * _PRIME
-                token = True
-            i += 1
-        if separators == 2:
-            hashes[line] = max(h & _HASH, _SMALLEST)
+        if wanted[line]:
+            hashes[line] = _hash_pair(text, line_offsets[line], line_offsets[line + 1])[0]
+
+
+@exact_kernel
+def _read(text: ByteArray, scores: int, line_offsets: Int64Array, hashes: HashArray) -> bool:
+    """Find every line and hash its pair; False as soon as a line cannot be read."""
+    result = np.zeros(3, np.int64)
+    line_offsets[0] = 0
+    for line in range(len(hashes)):
+        hashes[line], start = _hash_pair(text, line_offsets[line], len(text))
+        end = start
+        while end < len(text) and text[end] != LF:
+            end += 1
+        line_offsets[line + 1] = min(end + 1, len(text))
+        if end > start and text[end - 1] == CR:
+            end -= 1
+        if hashes[line] == _NO_PAIR:
+            return False
+        scan_scores(text, start, end, scores, result)
+        if result[0] != OK:
+            return False
+    return True
 
 
 @exact_kernel
@@ -128,6 +157,24 @@ def hash_pairs(text: ByteArray, line_offsets: Int64Array, wanted: npt.NDArray[np
     hashes = np.empty(len(wanted), np.uint64)
     _hash(np.ascontiguousarray(text), np.ascontiguousarray(line_offsets), np.ascontiguousarray(wanted), hashes)
     return hashes
+
+
+def read_pairs(text: ByteArray, lines: int, scores: int) -> tuple[Int64Array, HashArray] | None:
+    """Where the lines of a text begin and the hashes of their pairs, in one go.
+
+    Args:
+        text: uint8, shape (B,), `lines` whole lines; the last may lack its line feed.
+        scores: how many scores a line must have; -1 for any number.
+
+    Returns:
+        line_offsets, int64, shape (N + 1,), and hashes as `hash_pairs` gives them, or None if a line cannot be read
+        (`TableParser` says which and why).
+    """
+    if text.dtype != np.uint8 or text.ndim != 1:
+        raise ValueError("expected uint8 text")
+    offsets, hashes = np.empty(lines + 1, np.int64), np.empty(lines, np.uint64)
+    good = _read(np.ascontiguousarray(text), scores, offsets, hashes)
+    return (offsets, hashes) if good else None
 
 
 class PairSet:

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moses_compat.fields import line_offsets_of
-from moses_compat.pair_set import PairSet, hash_pairs
+from moses_compat.pair_set import PairSet, hash_pairs, read_pairs
 from tests import naive
 from tests.naive_reordering import pair
 
@@ -27,6 +27,8 @@ PIECES = [
     b"a|b",
 ]
 line = st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join)
+SCORES = [b" 1 0.5", b"1\t1e-3 ", b" .5 inf", b" 1 0.5", b" 1", b" 1 x", b" nan 1", b""]
+TAILS = [b"", b"\r", b" ||| 0-0 ||| 1 1 1", b"|||", b"  \t"]
 DIFFERENT = [
     b"a b ||| c ||| 1",
     b"a ||| b c ||| 1",
@@ -85,6 +87,21 @@ def test_a_million_numbers_have_a_million_hashes():
     assert len(np.unique(hashes_of(text))) == 200_000
 
 
+entry = st.tuples(line, line, st.sampled_from(SCORES), st.sampled_from(TAILS)).map(b"%b|||%b|||%b%b".__mod__)
+
+
+@settings(max_examples=200)
+@given(st.lists(entry, max_size=8), st.sampled_from([-1, 1, 2]), st.booleans())
+def test_reading_lines_at_once(lines, scores, newline):
+    text = b"\n".join(lines) + b"\n" * (newline and bool(lines))
+    parsed = naive.parse_table(text, scores)[0]
+    read = read_pairs(np.frombuffer(text, np.uint8), len(parsed), scores)
+    assert (read is None) == any(found.fault != "ok" for found in parsed)
+    if read is not None:
+        assert read[0].tolist() == [0, *(found.end for found in parsed)]
+        assert read[1].tolist() == hashes_of(text).tolist()
+
+
 @pytest.mark.parametrize(
     ("text", "offsets", "wanted"),
     [
@@ -134,6 +151,8 @@ def test_an_empty_set():
     assert pairs.find(np.array([0, 2, 2**64 - 2], np.uint64)).tolist() == [False] * 3
 
 
-def test_what_is_no_hash():
+def test_what_is_no_hash_and_no_text():
     with pytest.raises(ValueError):
         PairSet([]).find(np.zeros(3, np.int64))
+    with pytest.raises(ValueError):
+        read_pairs(np.zeros(3, np.int64), 1, -1)
