@@ -36,7 +36,8 @@ Example:
 @click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp", show_default=True,
               help="How a similarity s is written: exp(s - 1), (1 + s)/2, or s.  Moses takes the logarithm of every "
                    "score, so only the first two are for Moses.")  # fmt: skip
-@click.option("--moses-ini", "ini", metavar="INI", help="A moses.ini that names TABLE; see --moses-ini-out.")
+@click.option("--moses-ini", "ini", metavar="INI",
+              help="The moses.ini of TABLE, or of the table that it was pruned from.")  # fmt: skip
 @click.option("--moses-ini-out", "ini_output", metavar="FILE",
               help="Write INI here with the annotated table in place of TABLE; all else in it stays.")  # fmt: skip
 @weight_option
@@ -150,6 +151,7 @@ class _IniEdit:
 
         text = edited(self.ini, self.feature, self.table, self.scores + columns, self.weight, self.output)
         out.write_text(text.encode(*ENCODING))
+        out.flush()
 
 
 def _ini_edit(

@@ -38,20 +38,20 @@ def phrase_tables(ini: MosesIni) -> list[FeatureLine]:
 
 
 def find_table(ini: MosesIni, table: str) -> FeatureLine:
-    """The phrase table of an ini that is this file.
+    """The phrase table of an ini that is this file, or the only one it has (of which this file may be a part).
 
     A path is taken as relative to the working directory, as Moses does, or to the ini's folder; `.gz` may be missing
     on either side, if no table has the very name.
 
     Raises:
-        DataError: no table is, or several are.
+        DataError: it has several tables and none is this file, or several are.
     """
     tables = phrase_tables(ini)
     found = _matching(ini, tables, table)
     if len(found) == 1:
         return found[0]
-    if not found and len(tables) == 1 and tables[0].kind in BINARY:
-        # Whose refusal says more.
+    if not found and len(tables) == 1:
+        # Annotating follows pruning, and a pruned table has another name.
         return tables[0]
     if found:
         raise ini.error(f"several of its phrase tables are {table}: {_listed(found)}; expected one")

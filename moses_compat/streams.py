@@ -247,6 +247,13 @@ class Output:
         """Write text, compressed first if the name ends in `.gz`."""
         self.write(compress(text) if self.gzip else text)
 
+    def flush(self) -> None:
+        """Bring what was written to the disk, where there may be no room for it."""
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise self._failure(error) from error
+
     def _failure(self, error: OSError) -> PhraseToolError:
         reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
         return PhraseToolError(f"{self.path}: cannot write: {reason}; nothing was changed")
