@@ -117,6 +117,12 @@ def _show_model(path: str) -> None:
 def _show_table(name: str, summary: TableSummary) -> None:
     from moses_compat.inspect_table import GROUP_SIZES
 
+    if summary.entries == summary.faults:
+        # Nothing here is an entry, so there is little to say about entries.
+        click.echo(f"{name}: {summary.kind}, {summary.entries:,} lines, {summary.bytes:,} bytes of text")
+        for fault in summary.first_faults[:1]:
+            click.echo(f"  as an entry of a phrase table, line {fault.entry + 1}: {fault.message}")
+        return
     click.echo(f"{name}: {summary.kind}, {summary.entries:,} entries, {summary.sources:,} sources, "
                f"{summary.bytes:,} bytes of text")  # fmt: skip
     fields = ", ".join(f"{count:,} with {number}" for number, count in sorted(summary.fields.items()))

@@ -260,14 +260,14 @@ def _look_at_block(item: _Item) -> _Found:
     faults = TableParser(scores=raw.scores).faults(scan, raw.first_entry)
     sizes = np.diff(scan.group_offsets)
     part = TableSummary(
-        entries=raw.lines, sources=len(sizes), bytes=len(raw.text), fields=Counter(look.fields.tolist()),
+        entries=int(raw.lines), sources=len(sizes), bytes=len(raw.text), fields=Counter(look.fields.tolist()),
         scores=raw.scores, faults=len(faults), first_faults=faults[:_SHOWN_FAULTS],
     )  # fmt: skip
     good = scan.faults == 0
     part.columns = [ColumnSummary.of(column) for column in scan.columns[good].T]
     part.group_sizes = np.bincount(np.searchsorted([1, 5, 10, 20, 100], sizes), minlength=len(GROUP_SIZES))
     part.rules = int(((look.flags & odd.RULE) > 0).sum())
-    first = raw.first_entry + 1
+    first = int(raw.first_entry) + 1
     for flag, name in _FLAGS.items():
         _note_lines(part, name, (look.flags & flag) > 0, first)
     for fault, name in _FAULTS.items():
@@ -297,7 +297,7 @@ def _note_scores(part: TableSummary, scan: LineScan, good: npt.NDArray[np.bool_]
 
 
 def _note_order(part: TableSummary, item: _Item, line_offsets: Int64Array) -> None:
-    text, first = item.raw.text, item.raw.first_entry
+    text, first = item.raw.text, int(item.raw.first_entry)
     count, line = odd.lines_out_of_order(text, line_offsets)
     part.note("out of order", count, first + line + 1)
     if len(item.before):
@@ -391,7 +391,7 @@ def _kind(total: TableSummary, head: bytes) -> str:
             return guessed.name
         if not good:
             return "no phrase table"
-    if 2 * total.rules >= good:
+    if 2 * total.rules > good:
         return "rule table (SCFG)"
     if total.fields[3] == total.entries and _looks_like_orientations(total):
         return "phrase table, or a reordering table"

@@ -43,6 +43,7 @@ HALF = FileKind(
     "half of a phrase table, alignment before scores (output of Moses' `score`)",
     "use the whole table that Moses' `consolidate` makes of both halves",
 )
+EXTRACTED = FileKind("extracted phrase pairs (output of Moses' `extract`)", "score them first")
 MEMSCORE = FileKind(
     "a table with alignments before the scores (memscore, or a very old Moses)",
     "Moses cannot load it either; the third field must hold the scores",
@@ -132,14 +133,17 @@ def content_kind(head: bytes) -> FileKind | None:
     rows = [line.split(b"|||") for line in (lines[:-1] or lines)[:_HEAD_LINES]]
     rows = [row for row in rows if len(row) > 3]
     if rows and all(map(_is_half_line, rows)):
-        return HALF
+        return HALF if len(rows[0]) > 4 else EXTRACTED
     if rows and all(_is_memscore_line(row) for row in rows):
         return MEMSCORE
     return None
 
 
 def _is_half_line(fields: list[bytes]) -> bool:
-    """`source ||| target ||| alignment ||| scores ||| counts`: scores where the alignment of a table stands."""
+    """`source ||| target ||| alignment ||| scores ||| counts`: scores where the alignment of a table stands.
+
+    Without the counts, it is a pair that was extracted with a weight.
+    """
     alignment, scores = fields[2].split(), fields[3].split()
     return bool(scores) and all(map(_POINT.fullmatch, alignment)) and all(map(_NUMBER.fullmatch, scores))
 
@@ -178,7 +182,7 @@ def guess(head: bytes) -> FileKind | None:
     if not lines:
         return None
     if all(len(row) in (3, 4) and row[2] and all(map(_POINT.fullmatch, row[2])) for row in rows):
-        return FileKind("extracted phrase pairs (output of Moses' `extract`)", "score them first")
+        return EXTRACTED
     if all(len(row) >= 4 and row[0] and row[0][0].isdigit() and b"=" in b" ".join(row[2]) for row in rows):
         return FileKind("an n-best list", "expected a phrase table")
     if all(len(row) == 1 and len(row[0]) == 3 and _NUMBER.fullmatch(row[0][2]) for row in rows):

@@ -33,7 +33,7 @@ def _table(name, line, sources=SOURCES, targets=TARGETS, most=9, big=0):
         if i == 0:
             chosen += [b"the house %d" % k for k in range(big)]
         lines += [line(rng, source, target) for target in sorted(chosen)]
-    return b"".join(line + b"\n" for line in lines)
+    return b"".join(line + b"\n" for line in sorted(lines))
 
 
 def _alignment(source, target):
@@ -59,6 +59,57 @@ ESCAPED_SOURCES = [b"&amp;", b"&#124;", b"&apos;s", b"&quot; das &quot;", b"&#91
 ESCAPED_TARGETS = [b"&amp;", b"&bar;", b"&apos;s", b"the &quot;", b"&bra; house &ket;", b"&amp;lt;", b"is"]
 
 
+def _factored(words, tag):
+    return b" ".join(b"%s|%s" % (word, tag) for word in words.split())
+
+
+def _factored_table(name, source, target):
+    """Factors on the sides asked for."""
+    return _table(
+        name,
+        lambda rng, s, t: (
+            b"%s ||| %s ||| %s ||| %s ||| 9 4 2 ||| |||"
+            % (_factored(s, b"NN|x") if source else s, _factored(t, b"V") if target else t, _scores(rng, 4),
+               _alignment(s, t))
+        ),
+    )  # fmt: skip
+
+
+def _more_oddities():
+    """What no table of Moses' tests has, and forms of those that it does have."""
+    return {
+        "factored source": _factored_table("factored source", True, False),
+        "factored both": _factored_table("factored both", True, True),
+        "hierarchical": b"[X][X] das [X] ||| the [X][X] [X] ||| 0.5 0.25 ||| 0-1 1-0 ||| 2 1 1 ||| |||\n"
+        b"[X][X] ist [X][X] [X] ||| [X][X] is [X][X] [X] ||| 0.5 0.25 ||| 0-0 1-1 2-2 ||| 2 1 1 ||| |||\n"
+        b"[X][X] nicht [X][X] [X] ||| [X][X] not [X][X] [X] ||| 0.5 1 ||| 0-2 1-1 2-0 ||| 2 1 1 ||| |||\n"
+        b"haus [X] ||| house [X] ||| 0.5 0.25 ||| 0-0 ||| 2 1 1 ||| |||\n",
+        "non-terminals differ": b"[X][X] das [X] ||| the [X] ||| 0.5 0.25 ||| 1-0 ||| 2 1 1\n"
+        b"[X][X] ist [X] ||| [X][X] is [X] ||| 0.5 0.25 ||| 1-1 ||| 2 1 1\n"
+        b"[X][X] nicht [X] ||| [X][X] not [X] ||| 0.5 0.25 ||| 0-1 1-0 ||| 2 1 1\n"
+        b"[X][X] und [X][X] [X] ||| [X][X] and [X][X] [X] ||| 0.5 0.25 ||| 0-0 2-0 ||| 2 1 1\n"
+        b"haus [X][X] [X] ||| house [X][X] [X] ||| 0.5 0.25\n",
+        "bracket tokens": b"das [ ||| the [ ||| 0.5 1 ||| 0-0 ||| 1 1 1\n"
+        b"das [haus] ||| the [house] ||| 0.5 1 ||| 0-0 ||| 1 1 1\n"
+        b"das [haus] ist ||| the [house] is ||| 0.5 1 ||| 0-0 ||| 1 1 1\n[] ||| [] ||| 0.5 1 ||| 0-0 ||| 1 1 1\n",
+        "unknown properties": b"das ||| a ||| 0.5 1 ||| 0-0 ||| 3 2 1 ||| ||| {{LexRO 0.2 0.3 0.5}}\n"
+        b"das ||| the ||| 0.5 1 ||| 0-0 ||| 3 2 1 ||| ||| {{Counts 3 2 1}} {{Sim 0.5}}\n",
+        "broken fields": b"das ||| a ||| 0.5 1 ||| 0:0 ||| 3 x 1 ||| name ||| text\n"
+        b"das ||| the ||| 0.5 1 ||| 7-0 ||| 3 2 1 ||| a b ||| {{Counts}}\n",
+        "empty source": b" ||| the ||| 0.5 1\ndas ||| the ||| 0.5 1\n",
+        "stray pipes": b"a|b ||| the ||| 0.5\ndas ||| the|DT house ||| 0.5\nhaus ||| house ||| 0.5\n"
+        b"ist ||| is ||| 0.5\n| ||| a|b|c|d|e ||| 0.5\n",
+        "duplicate pairs": b"das ||| the ||| 0.5\ndas ||| the ||| 0.5\nhaus ||| house ||| 1\n",
+        "groups that come back": b"das ||| the ||| 0.5\nhaus ||| house ||| 1\ndas  ||| a ||| 0.5\nhaus ||| a ||| 1\n",
+        "numbers in other forms": b"das ||| a ||| 0.50 +1 1E-3 .5 5. 1e-44\n"
+        b"das ||| the ||| 0.1234567 100000000 1e300 0.00001 00.5 -0\n",
+        "weighted counts": b"das ||| a ||| 0.5 1 ||| 0-0 ||| 1.6 0.7 0.35 ||| |||\n"
+        b"das ||| the ||| 0.5 1 ||| 0-0 ||| 1.60 2e+06 0.1234567 ||| |||\n",
+        "table with reordering scores": b"das ||| the ||| 0.5 1 ||| 0-0 ||| 3 2 1 ||| ||| {{LexRO 0.2 0.8}} \n",
+        "one group": b"".join(b"das ||| the house %04d ||| 0.5 1 ||| 0-0 ||| 3 2 1 ||| |||\n" % k for k in range(300)),
+    }
+
+
 def build():
     tables = {
         "latin-1": three_fields("latin-1", 5, b"2.718", big=150, targets=[*TARGETS, b"caf\xe9 house", b"\xff\xfe"]),
@@ -77,6 +128,12 @@ def build():
             "model 1",
             lambda rng, s, t: b"%s ||| %s ||| %s ||| %s ||| 10 4 3" % (s, t, _scores(rng, 4), _alignment(s, t)),
             big=60,
+        ),
+        "model both": _table(
+            "model both",
+            lambda rng, s, t: (
+                b"%s ||| %s ||| %s ||| %s ||| 10 4 3" % (s, t, _scores(rng, 5, b"2.718"), _alignment(s, t))
+            ),
         ),
         "count table": _table(
             "count table",
@@ -154,6 +211,7 @@ def build():
         "one line": b"das ||| the ||| 0.5\n",
         "control characters": b"das\x01 ||| the\x00\x0b\x0c\x85 ||| 0.5\n\xc2\xa0 ||| \xe3\x80\x80 ||| 0.5\n",
     }
+    tables |= _more_oddities()
     tables["crlf"] = tables["seven fields"].replace(b"\n", b"\r\n")
     tables["crlf three fields"] = tables["lexicalised"].replace(b"\n", b"\r\n")
     tables["no last newline"] = tables["seven fields"][:-1]
@@ -183,6 +241,7 @@ OTHER_FILES = {
     b"das haus ||| the house ||| 0-0 1-1  ||| 0.5 1 ||| 2 1 |||\n",
     "half table, indirect": b"das ||| a |||  ||| 0.25 ||| 4 1 |||\ndas ||| the |||  ||| 0.75 ||| 4 3 |||\n",
     "memscore": b"das ||| the ||| (0) ||| (0) ||| 0.5 0.25\ndas haus ||| house ||| () (0) ||| (1) ||| 0.5 1\n",
+    "extract with weights": b"das ||| the ||| 0-0 ||| 0.3\ndas haus ||| the house ||| 0-0 1-1 ||| 1\n",
     "extract": b"das ||| the ||| 0-0\ndas haus ||| the house ||| 0-0 1-1\n",
     "lexical": b"the das 0.5000000\nNULL haus 0.2500000\n",
     "n-best": b"0 ||| the house  ||| LM0= -5.1 WordPenalty0= -2 ||| -1.5\n"
@@ -190,4 +249,38 @@ OTHER_FILES = {
     "arpa": b"\n\\data\\\nngram 1=2\n\n\\1-grams:\n-1\ta\n",
     "ini": b"# a model\n[input-factors]\n0\n[feature]\nWordPenalty\n",
     "pairs": b"das ||| the ||| 3\ndas haus ||| the house ||| 1\n",
+}
+
+# The tables of Moses' regression tests (moses-regression-tests 36ca9c2b) and what stands for each here.
+STANDS_FOR = {
+    "models/basic-surface-only/phrase-table.gz": "latin-1",
+    "models/lexicalized-reordering/phrase-table.0-0.gz": "lexicalised",
+    "models/lexicalized-reordering/reordering-table.msd-bidirectional-fe.0.5.0-0.gz": "reordering",
+    "models/multi-factor/phrase-table.0-0.gz": "multi-factor",
+    "models/multi-factor/phrase-table.1-1.gz": "tags",
+    "models/multi-factor-drop/phrase-table.0-0.gz": "empty targets",
+    "models/multimodel/model1/phrase-table.gz": "model 1",
+    "models/multimodel/model1/count-table.gz": "count table",
+    "models/multimodel/model1/count-table-target.gz": "count table target",
+    "models/multimodel/model_both/phrase-table.gz": "model both",
+    "models/multimodel/model_both/reordering-table.gz": "reordering trailing space",
+    "models/ptable-with-alignment/phrase-table.gz": "two counts",
+    "models/ptable-filtering/phrase-table.gz": "filtering",
+    "models/sparse-phrase-table/phrase-table.gz": "sparse",
+    "models/hierarchical/phrase-table.0-0.2": "glue",
+    "models/target-syntax/phrase-table.0-0.2": "target syntax",
+    "tests/chart.suffix-array/glue-grammar.1": "glue one count",
+    "tests/extract-rules.hierarchical/truth/glue-grammar.3": "glue seven fields",
+    "tests/misc.binarize-compress-pt/phrase-table.0-0.1.1.gz": "model both",
+    "tests/phrase.2fac/phrase-table.0-0.1.1.gz": "scientific counts",
+    "tests/misc.consolidate/truth": "seven fields",
+    "tests/phrase.multi-lm/phrase-table.0-0,1.1.1.gz": "factored target",
+    "tests/phrase.sparse-features/phrase-table.0-0,1.1.1.gz": "twelve columns",
+    "tests/phrase.TargetNGramFeature/phrase-table.0-0.1.1": "twelve columns",
+    "tests/phrase.placeholder/phrase-table": "placeholder",
+    "tests/phrase.xml-markup/phrase-table": "xml markup",
+    "tests/phrase.lattice-distortion/phrase-table": "lattice",
+    "tests/misc.consolidate/phrase-table.1.half.f2e": "half table",
+    "tests/score.phrase-based/truth": "half table",
+    "tests/extract.phrase-based-weighted/truth/extract": "extract with weights",
 }

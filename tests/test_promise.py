@@ -84,6 +84,23 @@ def test_keeping_everything_gives_the_same_bytes(table, model_folder, tmp_path, 
     assert out.read_bytes() == table
 
 
+@pytest.mark.parametrize(("name", "threads"), [("t", 1), ("t.gz", 2)])
+def test_parquet_and_back(table, tmp_path, name, threads):
+    source, packed, back = write(tmp_path / name, table), tmp_path / "t.parquet", tmp_path / "back.gz"
+    assert run_inside("convert", source, "-o", packed, "-q", "--threads", threads).code == 0
+    assert run_inside("convert", packed, "-o", back, "-q", "--threads", threads).code == 0
+    assert read(back) == table
+
+
+def test_annotated_and_pruned_tables_go_to_parquet_and_back(table, model_folder, tmp_path):
+    source, packed = write(tmp_path / "t", table), tmp_path / "t.parquet"
+    for command in (("annotate",), ("prune", "-t", "0.3", "--keep-top", "1")):
+        done = run_inside(*command, source, "-m", model_folder, "-q", "-o", tmp_path / "u")
+        assert done.code == 0
+        assert run_inside("convert", tmp_path / "u", "-o", packed, "-q").code == 0
+        assert run_inside("convert", packed, "-o", "-", "-q").out == (tmp_path / "u").read_bytes()
+
+
 def test_removing_something(model_folder, tmp_path):
     # The tests above would pass if nothing were ever removed.
     kept = prune(write(tmp_path / "t", TABLES["seven fields"]), model_folder, "-t", "0.3", "--keep-top", "1").out

@@ -10,7 +10,7 @@ from moses_compat.table_blocks import raw_blocks
 from moses_compat.table_kind import content_kind, folder_kind, guess, why_not_a_file
 from phrasetool.errors import DataError
 from tests.commands import run_inside, write
-from tests.tables import OTHER_FILES, TABLES
+from tests.tables import OTHER_FILES, STANDS_FOR, TABLES
 
 
 def refusal(path):
@@ -28,6 +28,14 @@ def test_tables_with_their_fields_in_another_order(tmp_path, name):
 @pytest.mark.parametrize("name", sorted(TABLES))
 def test_no_table_is_refused(name):
     assert content_kind(TABLES[name]) is None
+
+
+def test_pairs_with_weights(tmp_path):
+    assert "extracted phrase pairs" in refusal(write(tmp_path / "t", OTHER_FILES["extract with weights"]))
+
+
+def test_every_table_of_moses_has_one_that_stands_for_it():
+    assert set(STANDS_FOR.values()) <= TABLES.keys() | OTHER_FILES.keys()
 
 
 def test_binary_files(tmp_path):

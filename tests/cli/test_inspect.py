@@ -1,0 +1,75 @@
+import gzip
+import json
+
+import pytest
+
+from tests.commands import run_inside, write
+from tests.tables import OTHER_FILES, TABLES
+
+
+def inspect(*arguments, **options):
+    return run_inside("inspect", *arguments, "-q", **options)
+
+
+def test_what_it_says(tmp_path):
+    table = TABLES["seven fields"] + b"zzz ||| a ||| 1 1 1 -1 ||| 0-0\n"
+    text = inspect(write(tmp_path / "t.gz", table)).out.decode()
+    number = table.count(b"\n")
+    for expected in (
+        f"{tmp_path / 't.gz'}: phrase table, {number} entries, 17 sources",
+        "programs of Moses that take it",
+        f"moses                  no        line {number}: a score is negative",
+        "pairs come twice, from line",
+    ):
+        assert expected in text, text
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_every_table_is_described(name):
+    piped = inspect("-", stdin=gzip.compress(TABLES[name]))
+    assert (piped.code, piped.err) == (0, "")
+    assert piped.out.startswith(b"standard input: ")
+
+
+def test_json(tmp_path):
+    path, found = write(tmp_path / "t", TABLES["zero and negative"]), tmp_path / "found.json"
+    text = inspect(path, "--json", found).out
+    assert text == inspect(path).out
+    document = json.loads(found.read_text())
+    assert document == json.loads(inspect(path, "--json", "-").out)
+    assert document["schema_version"] == 1
+    assert (document["file"], document["kind"], document["entries"]) == (str(path), "phrase table", 3)
+    assert document["oddities"]["negative score"] == {"lines": 2, "first": 1}
+    assert document["columns"][0]["largest"] is None
+    assert len(document["columns"][1]["histogram"]) == 20
+    assert document["loaders"]["moses"]["answer"] == "no"
+    assert document["loaders"]["moses"]["objections"][0]["first"] == 1
+    assert "the output is the input" in inspect(path, "--json", path).message
+
+
+def test_files_that_are_no_tables(tmp_path):
+    for name, word in (
+        ("half table", "half of a phrase table"),
+        ("memscore", "memscore"),
+        ("extract with weights", "extracted phrase pairs"),
+        ("extract", "extracted phrase pairs"),
+        ("lexical", "lexical translation table"),
+        ("arpa", "ARPA"),
+    ):
+        done = inspect(write(tmp_path / "t", OTHER_FILES[name]))
+        assert done.code == 0
+        assert word in done.out.decode().splitlines()[0]
+        assert b"programs of Moses" not in done.out
+    (tmp_path / "x.minphr").write_bytes(bytes(100))
+    assert "PhraseDictionaryCompact" in inspect(tmp_path / "x.minphr").out.decode()
+    folder = tmp_path / "probing"
+    folder.mkdir()
+    (folder / "probing_hash.dat").write_bytes(b"")
+    (folder / "config").write_text("num_scores\t6\n")
+    assert "ProbingPT folder) with 6 scores" in inspect(folder).out.decode()
+    assert "no such model" in inspect(tmp_path / "none").message or "No such file" in inspect(tmp_path / "none").message
+
+
+def test_threads_change_nothing(tmp_path):
+    path = write(tmp_path / "t", TABLES["seven fields"] * 300)
+    assert inspect(path, "--threads", 1).out == inspect(path, "--threads", 2).out
