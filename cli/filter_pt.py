@@ -143,7 +143,7 @@ def _prepare(request: Request, threads: int, quiet: bool) -> Significance:
     from moses_compat.corpus_index import CorpusIndex, kept_index, read_index
     from moses_compat.filter_table import Significance, significance_threshold
     from phrasetool.pipeline import run
-    from phrasetool.pruning.significance import FisherExactTest
+    from phrasetool.pruning.significance import alpha_of
     from phrasetool_cli.progress import say
 
     def load(side: tuple[str, str]) -> CorpusIndex:
@@ -155,7 +155,7 @@ def _prepare(request: Request, threads: int, quiet: bool) -> Significance:
     source, target = run(sides, load, min(threads, 2))
     check_line_counts(source.name, source.sentences.sentences, target.name, target.sentences.sentences)
     sentences = source.sentences.sentences
-    alpha = FisherExactTest(sentences).alpha
+    alpha = alpha_of(sentences)
     threshold = significance_threshold(request.threshold, alpha)
     if not quiet:
         for corpus in (source, target):

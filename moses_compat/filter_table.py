@@ -53,7 +53,8 @@ def significance_threshold(text: str, alpha: float) -> float:
         ValueError: it is none of these, or negative.
     """
     if text in ("a+e", "a-e"):
-        return alpha + (EPSILON if text == "a+e" else -EPSILON)
+        # One sentence pair has alpha 0.
+        return max(alpha + (EPSILON if text == "a+e" else -EPSILON), 0.0)
     threshold = float(text)
     return Insignificant(threshold).threshold
 

@@ -75,6 +75,11 @@ def _negative_log_p(
         values[i] = max(0.0, -(log_top + np.log(total)))
 
 
+def alpha_of(sentences: int) -> float:
+    """-ln p of a pair that occurs once, together, in so many sentence pairs: ln N."""
+    return math.log(sentences)
+
+
 class FisherExactTest:
     """Fisher's exact test, one-sided, for counts of one corpus.
 
@@ -97,8 +102,8 @@ class FisherExactTest:
 
     @property
     def alpha(self) -> float:
-        """-ln p of a pair that occurs once, together: ln N."""
-        return math.log(self.sentences)
+        """See `alpha_of`."""
+        return alpha_of(self.sentences)
 
     def negative_log_p(
         self,

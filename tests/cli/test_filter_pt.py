@@ -99,6 +99,14 @@ def test_corpora_with_different_numbers_of_lines(files):
     assert done.message == f"phrasetool: {files}/f.gz:5: the file ends after 4 lines, but {files}/e has 5"
 
 
+@pytest.mark.parametrize(("threshold", "kept"), [("a+e", b""), ("a-e", LINES[4])])
+def test_one_sentence_pair(files, threshold, kept):
+    """Whatever occurs in the only sentence pair is certain, alpha is 0."""
+    write(files / "f.gz", b"kurz\n")
+    write(files / "e", b"short\n")
+    assert run_inside("filter-pt", *corpora(files), "-l", threshold, stdin=LINES[4]).out == kept
+
+
 def test_keeps_its_index(files):
     options = ["filter-pt", *corpora(files), "-l", "a-e", "--index", files / "index", files / "table.gz"]
     first, second = run_inside(*options), run_inside(*options)
