@@ -393,6 +393,9 @@ def _kind(total: TableSummary, head: bytes) -> str:
             return "no phrase table"
     if 2 * total.rules > good:
         return "rule table (SCFG)"
+    if total.fields[3] == total.entries and total.scores == 1 and total.columns[0].largest > np.e:
+        # A score is a probability, or the 2.718 of a phrase that is there.
+        return "phrase pairs with counts"
     if total.fields[3] == total.entries and _looks_like_orientations(total):
         return "phrase table, or a reordering table"
     return "phrase table"

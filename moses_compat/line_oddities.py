@@ -223,6 +223,55 @@ def _has_gap(text: ByteArray, start: int, end: int) -> bool:
 
 
 @exact_kernel
+def _find_bars(text: ByteArray, start: int, end: int, bars: Int64Array) -> tuple[int, int]:
+    """Put where the first `|||` are into `bars`, then the end; return how many there are, and TIGHT or 0."""
+    flags = 0
+    count = 0
+    i = find_separator(text, start, end)
+    while i >= 0:
+        if count < len(bars):
+            bars[count] = i
+        count += 1
+        if (i > start and text[i - 1] != SPACE) or (i + 3 < end and text[i + 3] != SPACE):
+            flags = TIGHT
+        i = find_separator(text, i + 3, end)
+    if count < len(bars):
+        bars[count] = end
+    return count, flags
+
+
+@exact_kernel
+def _look_behind_scores(
+    text: ByteArray, bars: Int64Array, count: int, source_words: int, target_words: int, source_mask: int,
+    target_mask: int,
+) -> int:
+    """Flags of the fields from the alignment on; `bars` holds where the first `|||` are, then the end."""
+    if count < 3:
+        return NO_ALIGNMENT | (NON_TERMINALS if source_mask or target_mask else 0)
+    flags = _look_at_alignment(text, bars[2] + 3, bars[3], source_words, target_words, source_mask, target_mask)
+    if count >= 4:
+        flags |= _look_at_counts_or_sparse(text, bars[3] + 3, bars[4], False)
+    if count >= 5:
+        flags |= _look_at_counts_or_sparse(text, bars[4] + 3, bars[5], True)
+    if count >= 6:
+        flags |= _look_at_properties(text, bars[5] + 3, bars[6])
+    if count >= 7:
+        flags |= EXTRA_FIELDS
+    return flags
+
+
+@exact_kernel
+def _look_at_return(text: ByteArray, count: int, end: int) -> int:
+    """Flags of a carriage return at `end` of a line with so many `|||`."""
+    flags = CR_AFTER_SEPARATOR if text[end - 1] == PIPE else 0
+    if count == 2:
+        flags |= CR_AFTER_SCORES
+    elif count == 3:
+        flags |= CR_AFTER_ALIGNMENT
+    return flags
+
+
+@exact_kernel
 def _look(
     text: ByteArray, line_offsets: Int64Array, flags: Int64Array, fields: Int64Array, source_hashes: Int64Array,
     pair_hashes: Int64Array, tokens_by_factors: Int64Array, first_lines: Int64Array,
@@ -231,74 +280,44 @@ def _look(
     bars = np.empty(8, np.int64)
     for line in range(len(flags)):
         start, end = line_offsets[line], line_offsets[line + 1]
-        found = 0
         source_hashes[line] = pair_hashes[line] = 0
         if end > start and text[end - 1] == LF:
             end -= 1
         returned = end > start and text[end - 1] == CR
         if returned:
             end -= 1
-            found |= CARRIAGE_RETURN
-        count = 0
-        i = find_separator(text, start, end)
-        while i >= 0:
-            if count < 8:
-                bars[count] = i
-            count += 1
-            if (i > start and text[i - 1] != SPACE) or (i + 3 < end and text[i + 3] != SPACE):
-                found |= TIGHT
-            i = find_separator(text, i + 3, end)
+        count, found = _find_bars(text, start, end, bars)
         fields[line] = count + 1
         found |= _look_at_spacing(text, start, end)
+        if returned:
+            found |= CARRIAGE_RETURN
         if _skip_blanks(text, start, end) == end:
             found |= BLANK
-        if count >= 2:
-            if count < 8:
-                bars[count] = end
-            source_flags, source_words, source_mask, source_rules, h = _look_at_phrase(
-                text, start, bars[0], line, _FNV_START, tokens_by_factors[0], first_lines[0]
-            )
-            target_flags, target_words, target_mask, target_rules, both = _look_at_phrase(
-                text, bars[0] + 3, bars[1], line, (h ^ np.uint64(PIPE)) * _FNV_PRIME, tokens_by_factors[1],
-                first_lines[1],
-            )
-            source_hashes[line], pair_hashes[line] = np.int64(h), np.int64(both)
-            found |= source_flags | target_flags
-            if source_flags & target_flags & LABEL_AT_END:
-                found |= RULE
-            if _skip_blanks(text, start, bars[0]) == bars[0]:
-                found |= EMPTY_SOURCE
-            if _skip_blanks(text, bars[0] + 3, bars[1]) == bars[1]:
-                found |= EMPTY_TARGET
-            for field in range(min(count + 1, 4)):
-                first = bars[field - 1] + 3 if field else start
-                if _has_gap(text, first, bars[field]):
-                    found |= GAP
-            if count >= 3:
-                found |= _look_at_alignment(
-                    text, bars[2] + 3, bars[3], source_words, target_words, source_mask, target_mask
-                )
-            else:
-                found |= NO_ALIGNMENT
-                if source_rules or target_rules:
-                    found |= NON_TERMINALS
-            if source_rules != target_rules:
-                found |= NON_TERMINALS
-            if count >= 4:
-                found |= _look_at_counts_or_sparse(text, bars[3] + 3, bars[4], False)
-            if count >= 5:
-                found |= _look_at_counts_or_sparse(text, bars[4] + 3, bars[5], True)
-            if count >= 6:
-                found |= _look_at_properties(text, bars[5] + 3, bars[6])
-            if count >= 7:
-                found |= EXTRA_FIELDS
-            if returned:
-                if count == 2:
-                    found |= CR_AFTER_SCORES
-                elif count == 3:
-                    found |= CR_AFTER_ALIGNMENT
-                if text[end - 1] == PIPE:
-                    found |= CR_AFTER_SEPARATOR
+        if count < 2:
+            flags[line] = found
+            continue
+        source_flags, source_words, source_mask, source_rules, h = _look_at_phrase(
+            text, start, bars[0], line, _FNV_START, tokens_by_factors[0], first_lines[0]
+        )
+        target_flags, target_words, target_mask, target_rules, both = _look_at_phrase(
+            text, bars[0] + 3, bars[1], line, (h ^ np.uint64(PIPE)) * _FNV_PRIME, tokens_by_factors[1], first_lines[1]
+        )
+        source_hashes[line], pair_hashes[line] = np.int64(h), np.int64(both)
+        found |= source_flags | target_flags
+        if source_flags & target_flags & LABEL_AT_END:
+            found |= RULE
+        if _skip_blanks(text, start, bars[0]) == bars[0]:
+            found |= EMPTY_SOURCE
+        if _skip_blanks(text, bars[0] + 3, bars[1]) == bars[1]:
+            found |= EMPTY_TARGET
+        for field in range(min(count + 1, 4)):
+            if _has_gap(text, bars[field - 1] + 3 if field else start, bars[field]):
+                found |= GAP
+        if source_rules != target_rules:
+            found |= NON_TERMINALS
+        found |= _look_behind_scores(text, bars, count, source_words, target_words, source_mask, target_mask)
+        if returned:
+            found |= _look_at_return(text, count, end)
         flags[line] = found
 
 

@@ -168,7 +168,7 @@ _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 
 def verdicts(summary: TableSummary) -> list[Verdict]:
     """What each program of Moses makes of a table that `inspect_table` read; none for a file that is no table."""
-    if summary.entries - summary.faults <= 0:
+    if summary.entries - summary.faults <= 0 or "table" not in summary.kind:
         return []
     rules = summary.kind.startswith("rule table")
     scores = summary.scores

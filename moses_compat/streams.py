@@ -90,7 +90,7 @@ class Input:
             raise DataError(self.name, error.strerror or str(error)) from error
         if not head and is_gzip_name(path):
             self.close()
-            raise DataError(self.name, "the file has 0 bytes; expected gzip data")
+            raise DataError(self.name, table_kind.why_no_bytes(path))
         whole = io.BufferedReader(_Headed(head, self._raw), 1 << 17)
         self._stream: Any = igzip.GzipFile(fileobj=whole) if head == GZIP_MAGIC else whole
         self._peeked = b""

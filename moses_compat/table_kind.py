@@ -114,6 +114,16 @@ def why_not_a_file(path: str) -> str:
     return "No such file or directory"
 
 
+def why_no_bytes(path: str) -> str:
+    """Why a file named as gzip may have no byte at all: Moses' test models keep such beside binary tables."""
+    reason = "the file has 0 bytes; expected gzip data"
+    for stem in (path, path.removesuffix(".gz")):
+        for ending in _BESIDE[1:]:
+            if os.path.exists(stem + ending):
+                return f"{reason} (it may only hold a place for {stem + ending}, which is binary)"
+    return reason
+
+
 def content_kind(head: bytes) -> FileKind | None:
     """What the first bytes of a file say, or None if they may be those of a table in text form.
 
@@ -185,6 +195,8 @@ def guess(head: bytes) -> FileKind | None:
         return EXTRACTED
     if all(len(row) >= 4 and row[0] and row[0][0].isdigit() and b"=" in b" ".join(row[2]) for row in rows):
         return FileKind("an n-best list", "expected a phrase table")
+    if all(len(row) >= 4 and row[0] == [b"[X]"] and b"=" in b" ".join(row[3]) for row in rows):
+        return FileKind("rules in the format of Hiero", "expected Moses' own format")
     if all(len(row) == 1 and len(row[0]) == 3 and _NUMBER.fullmatch(row[0][2]) for row in rows):
         return FileKind("a lexical translation table (lex.f2e or lex.e2f)", "expected a phrase table")
     if b"\\data\\" in lines[:2]:

@@ -244,6 +244,7 @@ OTHER_FILES = {
     "extract with weights": b"das ||| the ||| 0-0 ||| 0.3\ndas haus ||| the house ||| 0-0 1-1 ||| 1\n",
     "extract": b"das ||| the ||| 0-0\ndas haus ||| the house ||| 0-0 1-1\n",
     "lexical": b"the das 0.5000000\nNULL haus 0.2500000\n",
+    "hiero": b"[X] ||| das [X,1] ||| the [X,1] ||| p=0.5 q=1\n[X] ||| haus ||| house ||| p=0.5 q=1\n",
     "n-best": b"0 ||| the house  ||| LM0= -5.1 WordPenalty0= -2 ||| -1.5\n"
     b"0 ||| a house  ||| LM0= -6 WordPenalty0= -2 ||| -2\n",
     "arpa": b"\n\\data\\\nngram 1=2\n\n\\1-grams:\n-1\ta\n",

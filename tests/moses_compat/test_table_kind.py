@@ -5,6 +5,7 @@ import zipfile
 
 import pytest
 
+from moses_compat.pairs import read_pairs
 from moses_compat.streams import Input
 from moses_compat.table_blocks import raw_blocks
 from moses_compat.table_kind import content_kind, folder_kind, guess, why_not_a_file
@@ -95,17 +96,24 @@ def test_names_moses_completes(tmp_path):
     assert "PhraseDictionaryCompact" in refusal(tmp_path / "t")
     assert refusal(tmp_path / "u").endswith("u.gz")
     assert refusal(tmp_path / "v").endswith(": No such file or directory")
-    assert "0 bytes" in refusal(tmp_path / "u.gz")
+    assert refusal(tmp_path / "u.gz").endswith("0 bytes; expected gzip data")
+    (tmp_path / "u.gz.binphr.idx").write_bytes(b"")
+    assert f"hold a place for {tmp_path / 'u.gz.binphr.idx'}" in refusal(tmp_path / "u.gz")
 
 
-@pytest.mark.parametrize("command", ["annotate", "prune", "convert", "train"])
+def test_pairs_are_refused_too(tmp_path):
+    path = write(tmp_path / "half.gz", OTHER_FILES["half table"])
+    with pytest.raises(DataError, match="half of a phrase table"), Input(str(path)) as source:
+        read_pairs(source)
+
+
+@pytest.mark.parametrize("command", ["annotate", "prune", "convert"])
 def test_every_command_refuses(model_folder, tmp_path, command):
     table = write(tmp_path / "half.gz", OTHER_FILES["half table"])
     options = {
         "annotate": ("-m", model_folder),
         "prune": ("-m", model_folder, "-t", "0.5", "-o", tmp_path / "out"),
         "convert": ("-o", tmp_path / "out.parquet"),
-        "train": ("-o", tmp_path / "model"),
     }[command]
     done = run_inside(command, table, "-q", *options)
     assert (done.code, done.out) == (1, b"")
@@ -113,12 +121,12 @@ def test_every_command_refuses(model_folder, tmp_path, command):
     assert [path.name for path in tmp_path.iterdir()] == ["half.gz"]
 
 
-@pytest.mark.parametrize("name", ["extract", "lexical", "n-best", "arpa", "ini", "pairs"])
+@pytest.mark.parametrize("name", ["extract", "lexical", "n-best", "arpa", "ini", "pairs", "hiero"])
 def test_guesses(name):
     assert guess(OTHER_FILES[name]).name.split()[-1]
     assert guess(TABLES["seven fields"]) is None
     words = {
         "extract": "extract", "lexical": "lexical", "n-best": "n-best", "arpa": "ARPA", "ini": "moses.ini",
-        "pairs": "pairs",
+        "pairs": "pairs", "hiero": "Hiero",
     }  # fmt: skip
     assert words[name] in guess(OTHER_FILES[name]).name
