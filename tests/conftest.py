@@ -1,4 +1,5 @@
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -82,3 +83,17 @@ def reference():
     if not (folder / "phrase-table.gz").exists():
         pytest.skip(f"no reference run in {folder}; name one with PHRASETOOL_REFERENCE")
     return folder
+
+
+@pytest.fixture(scope="session")
+def moses():
+    """The program `moses`; `moses("CreateProbingPT")` is that of another program.  Skips where one is not there."""
+
+    def find(program="moses"):
+        found = shutil.which(program)
+        if found is None:
+            pytest.skip(f"no real Moses: the program {program} is not on the PATH")
+        return found
+
+    find()
+    return find

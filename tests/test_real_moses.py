@@ -1,0 +1,144 @@
+"""A real Moses loads what was annotated, pruned and binarised here, and finds what our decoder finds.
+
+Skipped where Moses' programs are not on the PATH.
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from moses_compat.n_best import read_n_best
+from tests.commands import run_inside, write
+
+pytestmark = pytest.mark.requires_moses
+
+GOLDEN = Path(__file__).parent / "moses_compat/golden/extraction"
+SENTENCES = 20
+NBEST = 20
+# Moses prints six digits, of sums in single precision.
+TOLERANCE = 2e-3
+BINARY = {
+    "compact": ["processPhraseTableMin", "processLexicalTableMin"],
+    "probing": ["CreateProbingPT", "processLexicalTableMin"],
+    "ondisk": ["CreateOnDiskPt", "processLexicalTableMin"],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(moses, tmp_path_factory):
+    """A small model, as it is, pruned, and annotated with weights of 0 and of 0.2."""
+    folder = tmp_path_factory.mktemp("real-moses")
+    shutil.copy(GOLDEN / "table.7.gz", folder / "table.gz")
+    shutil.copy(GOLDEN / "reordering.gz", folder / "reordering.gz")
+    target = (GOLDEN / "bitext.target").read_bytes()
+    write(folder / "target", target)
+    text = (GOLDEN / "bitext.source").read_bytes().split(b"\n")[:SENTENCES]
+    write(folder / "text", b"\n".join(text) + b"\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        ours("train", "table.gz", "-o", "brae", "--iterations", "2", "-q")
+        ours("lm", "target", "--order", "2", "-o", "lm.arpa")
+        tables = ["--table", "table.gz", "--reordering-table", "reordering.gz"]
+        ours("moses-ini", *tables, "--lm", "lm.arpa", "-o", "full.ini")
+        ours("prune", "table.gz", "-m", "brae", "--target-size", "0.7", "--protect", "words", "-o", "small.gz",
+             "--reordering-table", "reordering.gz", "--reordering-out", "small.reordering.gz")  # fmt: skip
+        tables = ["--table", "small.gz", "--reordering-table", "small.reordering.gz"]
+        ours("moses-ini", *tables, "--lm", "lm.arpa", "-o", "pruned.ini")
+        for name, weight in (("annotated", "0"), ("weighted", "0.2")):
+            ours("annotate", "small.gz", "-m", "brae", "-o", f"{name}.gz", "--moses-ini", "pruned.ini",
+                 "--moses-ini-out", f"{name}.ini", "--weight", weight)  # fmt: skip
+        yield folder
+
+
+def ours(*arguments):
+    """Run a command of ours; return its standard output."""
+    done = run_inside(*arguments)
+    assert done.code == 0, done.err
+    return done.out
+
+
+def moses_output(program, ini, name):
+    """What a real Moses makes of the text: its translations, and its n-best list."""
+    arguments = ["-n-best-list", f"{name}.moses.nbest", str(NBEST), "distinct"]
+    more = ["-include-segmentation-in-n-best", "true"]
+    with open("text", "rb") as text:
+        done = subprocess.run(
+            [program, "-f", ini, *arguments, *more], stdin=text, capture_output=True, timeout=300, check=False
+        )
+    assert done.returncode == 0, done.stderr.decode(errors="replace")[-2000:]
+    lines = [line.split() for line in done.stdout.splitlines()]
+    return lines, list(read_n_best(f"{name}.moses.nbest"))
+
+
+def our_output(ini, name):
+    arguments = ["--n-best-list", f"{name}.nbest", str(NBEST), "--segmentation", "-q"]
+    lines = ours("decode", "--moses-ini", ini, "text", *arguments).splitlines()
+    return [line.split() for line in lines], list(read_n_best(f"{name}.nbest"))
+
+
+def best_of(candidates):
+    """Sentence -> the total of its best derivation."""
+    best = {}
+    for candidate in candidates:
+        best[candidate.sentence] = max(candidate.total, best.get(candidate.sentence, candidate.total))
+    return best
+
+
+def derivations(candidates):
+    """(sentence, words, spans) -> the candidate."""
+    return {(c.sentence, tuple(c.words), tuple(c.spans)): c for c in candidates}
+
+
+def compare(theirs, found):
+    """The same best translations, and the same features of every derivation that is in both n-best lists."""
+    (their_lines, their_list), (our_lines, our_list) = theirs, found
+    their_best, our_best = best_of(their_list), best_of(our_list)
+    assert their_best.keys() == our_best.keys() == set(range(SENTENCES))
+    for number, total in their_best.items():
+        assert our_best[number] == pytest.approx(total, abs=TOLERANCE)
+    # Where two translations are equally good, either may win.
+    runners_up = {
+        number: [c.total for c in their_list if c.sentence == number and c.words != their_lines[number]]
+        for number in range(SENTENCES)
+    }
+    for number, (line, other) in enumerate(zip(their_lines, our_lines, strict=True)):
+        tied = any(total > their_best[number] - TOLERANCE for total in runners_up[number])
+        assert line == other or tied, number
+    their_derivations, our_derivations = derivations(their_list), derivations(our_list)
+    both = their_derivations.keys() & our_derivations.keys()
+    assert len(both) > 0.5 * len(their_derivations)
+    for key in both:
+        mine, other = our_derivations[key].features, their_derivations[key].features
+        assert mine.keys() == other.keys()
+        for name, values in other.items():
+            assert mine[name] == pytest.approx(values, abs=TOLERANCE), (key, name)
+
+
+@pytest.mark.parametrize("name", ["full", "pruned", "annotated", "weighted"])
+def test_text_tables(folder, moses, name):
+    compare(moses_output(moses(), f"{name}.ini", name), our_output(f"{name}.ini", name))
+
+
+def test_weights_of_zero_change_nothing(folder, moses):
+    plain, plain_list = moses_output(moses(), "pruned.ini", "plain")
+    annotated, annotated_list = moses_output(moses(), "annotated.ini", "zero")
+    assert annotated == plain
+    assert [c.words for c in annotated_list] == [c.words for c in plain_list]
+    assert [c.total for c in annotated_list] == [c.total for c in plain_list]
+
+
+@pytest.mark.parametrize("kind", BINARY)
+def test_binary_tables(folder, moses, kind):
+    for program in BINARY[kind]:
+        moses(program)
+    # Each kind in a folder of its own, as the reordering table has one name.
+    Path(kind).mkdir()
+    output = ["-o", f"{kind}/table", "--reordering-table", "small.reordering.gz"]
+    lines = ours("binarize", "weighted.gz", "--to", kind, *output, "-q")
+    table, reordering = lines.decode().splitlines()
+    new = {"PhraseDictionaryMemory": table, "LexicalReordering": reordering}
+    text = Path("weighted.ini").read_text().splitlines()
+    Path(f"{kind}.ini").write_text("".join(new.get(line.split(" ")[0], line) + "\n" for line in text))
+    compare(moses_output(moses(), f"{kind}.ini", kind), our_output("weighted.ini", f"weighted.{kind}"))
