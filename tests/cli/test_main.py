@@ -43,7 +43,7 @@ BAD_TABLES = {
     ),
     "fewer-scores": (b"\n".join([*LINES, b"haus ||| house ||| 1 ||| 0-0"]), ":3: expected 2 scores"),
     "no-scores": (b"das ||| the ||| ||| 0-0\n", ":1: expected 1 scores"),
-    "half-table": (b"das ||| the ||| 0-0 ||| 0.5 0.25 ||| 10 4 |||\n", ":1: a score is not a number"),
+    "half-table": (b"das ||| the ||| 0-0 ||| 0.5 0.25 ||| 10 4 |||\n", ": is half of a phrase table"),
 }
 
 
