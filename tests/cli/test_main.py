@@ -209,7 +209,7 @@ def test_full_disk_behind_standard_output(model_folder, tmp_path, arguments, siz
 def test_reader_that_goes_away(model_folder, tmp_path, size):
     table = write(tmp_path / "t", TEXT * size)
     process = unending_reader("annotate", table, "-m", model_folder, "-o", "-", "-q", "--block-bytes", 3000)
-    assert process.stdout.readline().startswith(b"&")
+    assert process.stdout.readline().startswith(TEXT[:1])
     process.stdout.close()
     process.stdin.close()
     err = process.stderr.read().decode()

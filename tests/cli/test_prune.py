@@ -160,7 +160,7 @@ def scores(model_folder, tmp_path):
 def test_saved_scores_of_another_table(model_folder, tmp_path, scores, change, block):
     lines = naive.split_lines(TABLES["seven fields"])
     changed, wrong = {
-        "other": (naive.split_lines(TABLES["lexicalised"]), 1),
+        "other": (naive.split_lines(TABLES["tags"]), 1),
         "fewer rows": ([*lines, lines[-1]], len(lines) + 1),
         "more rows": (lines[:-1], None),
         "one word": ([*lines[:50], lines[50].replace(b" ||| ", b"s ||| ", 1), *lines[51:]], 51),
