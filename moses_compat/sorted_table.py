@@ -182,8 +182,9 @@ def examine(path: str, progress: Progress = _no_progress) -> TableForm:
             if found[_NO_SOURCE] >= 0:
                 raise DataError(path, "the source is empty, which Moses cannot look up", int(found[_NO_SOURCE]) + 1)
             _look_at_properties(form, raw.text, raw.first_entry)
-            form.entries = raw.first_entry + raw.lines
-            form.sources += len(scan.group_offsets) - 1 - _continues(scan, previous)
+            form.entries = int(raw.first_entry + raw.lines)
+            # Blocks end at source groups, so the line that came along is a group of its own, counted before.
+            form.sources += len(scan.group_offsets) - 1 - (1 if len(previous) else 0)
             previous = text[scan.line_offsets[-2] :].copy()
             if previous[-1] != LF:
                 previous = np.append(previous, LF)
@@ -193,11 +194,6 @@ def examine(path: str, progress: Progress = _no_progress) -> TableForm:
     lines = (found + 1).tolist()
     form.odd_line, form.unsorted_line, form.duplicate_line, form.unaligned_line = lines[:4]
     return form
-
-
-def _continues(scan: LineScan, previous: ByteArray) -> int:
-    """How many groups of a block were counted with the block before: that of the line that came along."""
-    return 1 if len(previous) else 0
 
 
 def _scan(form: TableForm, text: ByteArray, shift: int) -> LineScan:

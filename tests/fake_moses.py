@@ -8,7 +8,7 @@ import sys
 PROGRAMS = ("processPhraseTableMin", "processLexicalTableMin", "CreateProbingPT", "CreateOnDiskPt")
 
 _SOURCE = '''#!{python} -ES
-import gzip, json, os, sys
+import gzip, json, os, sys, time
 
 NAME = os.path.basename(sys.argv[0])
 ARGUMENTS = sys.argv[1:]
@@ -177,6 +177,9 @@ print("Starting...", file=sys.stderr)
 if os.environ.get("FAKE_FAILURE") == NAME:
     print("cmph: no memory", file=sys.stderr)
     sys.exit(3)
+if os.environ.get("FAKE_SLEEP") == NAME:
+    open("half", "w").close()
+    time.sleep(60)
 if os.environ.get("FAKE_NOTHING") != NAME:
     {{
         "processPhraseTableMin": phrase_table_min, "processLexicalTableMin": lexical_table_min,

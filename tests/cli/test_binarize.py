@@ -1,10 +1,13 @@
 """`phrasetool binarize`, with stand-ins for Moses' programs."""
 
 import os
+import signal
+import subprocess
+import time
 
 import pytest
 
-from tests.commands import run_inside, run_outside, write
+from tests.commands import COMMAND, clean_environment, run_inside, run_outside, write
 from tests.fake_moses import install
 
 TABLE = b"das ||| that ||| 0.5 0.25 ||| 0-0\ndas ||| the ||| 0.5 0.25 ||| 0-0\n"
@@ -59,6 +62,21 @@ def test_a_program_that_fails(folder, monkeypatch):
         "phrasetool: CreateProbingPT: cmph: no memory",
         "phrasetool: CreateProbingPT ended with code 3; nothing was written",
     ]
+    assert sorted(os.listdir(folder)) == ["bin", "reordering.gz", "table.gz"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_leaves_nothing_behind(folder, number):
+    environment = clean_environment(FAKE_SLEEP="CreateOnDiskPt")
+    command = [*COMMAND, "binarize", "table.gz", "--to", "ondisk", "-o", "small", "-q"]
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while not list(folder.glob(".small.*/half")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode in (130, 128 + number)
+    assert b"Traceback" not in said
     assert sorted(os.listdir(folder)) == ["bin", "reordering.gz", "table.gz"]
 
 
