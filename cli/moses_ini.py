@@ -41,6 +41,7 @@ _EXAMPLE = """\b
 Example:
   phrasetool moses-ini --table table.gz --reordering-table reordering.gz --lm lm.arpa.gz -o moses.ini
   phrasetool moses-ini moses.ini --table table.annotated.gz -o annotated.ini
+  phrasetool moses-ini moses.ini --table small.gz --reordering-table small.reordering.gz -o small.ini
 """
 
 
@@ -48,9 +49,9 @@ Example:
 @click.argument("ini", required=False)
 @click.option("--table", required=True, metavar="FILE", help="The phrase table.")
 @click.option("--lm", "language_model", metavar="FILE", help="The language model, ARPA text.  Needed for a new ini.")
-@click.option("--reordering-table", metavar="FILE", help="A reordering table, for a new ini.")
+@click.option("--reordering-table", metavar="FILE", help="A reordering table.")
 @click.option("--reordering-type", default="wbe-msd-bidirectional-fe-allff", show_default=True, metavar="TYPE",
-              help="What the reordering table holds.")  # fmt: skip
+              help="What the reordering table holds, for a new ini.")  # fmt: skip
 @click.option("--distortion-limit", type=int, default=6, show_default=True, metavar="N", help="For a new ini.")
 @click.option("--name", metavar="NAME",
               help="Which phrase table of INI to replace, if it has several.")  # fmt: skip
@@ -60,11 +61,12 @@ def command(
     ini: str | None, table: str, language_model: str | None, reordering_table: str | None, reordering_type: str,
     distortion_limit: int, name: str | None, weight: float, output: str,
 ) -> None:  # fmt: skip
-    """Write a moses.ini with default weights for a table; or, given INI, name another table in it.
+    """Write a moses.ini with default weights for these tables; or, given INI, name other tables in it.
 
     The number of scores is read from the table.  Nothing else of INI changes: comments, order, unknown sections.  INI
     may be of version 1 or 2.
     """
+    from moses_compat.ini_editing import with_reordering_table
     from moses_compat.ini_tables import check_table, choose_table
     from moses_compat.moses_ini import ENCODING, new_moses_ini, read_moses_ini
     from moses_compat.streams import Output
@@ -81,9 +83,11 @@ def command(
         )  # fmt: skip
     else:
         there = read_moses_ini(ini)
-        check_outputs([table, ini, *there.paths], [output])
+        check_outputs([table, ini, *([reordering_table] if reordering_table else []), *there.paths], [output])
         chosen = choose_table(there, table, name)
         check_table(there, chosen)
+        if reordering_table:
+            there = with_reordering_table(there, os.path.abspath(reordering_table))
         text = edited(there, chosen, table, _columns(table), weight, output)
     with Output(output) as out:
         out.write_text(text.encode(*ENCODING))

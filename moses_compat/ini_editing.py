@@ -98,6 +98,23 @@ def _with_arguments(line: str, feature: FeatureLine, changed: Mapping[str, str])
     return with_words(line, {PLACES[feature.section][key]: value for key, value in changed.items()})
 
 
+def with_reordering_table(ini: MosesIni, path: str) -> MosesIni:
+    """An ini for another reordering table of the same type; its text is `.text`.
+
+    Raises:
+        DataError: it has no reordering table, or several.
+        PhraseToolError: the path cannot be written.
+    """
+    tables = [feature for feature in ini.features if feature.kind == "LexicalReordering"]
+    if len(tables) != 1:
+        raise ini.error(f"expected one reordering table, found {len(tables)}: edit the ini by hand")
+    old, changed = tables[0], {"path": writable_path(path)}
+    new = replace(old, arguments={**old.arguments, **changed})
+    lines = list(ini.lines)
+    lines[old.line - 1] = _with_arguments(lines[old.line - 1], old, changed)
+    return replace(ini, lines=lines, features=[new if feature is old else feature for feature in ini.features])
+
+
 def with_table(ini: MosesIni, table: FeatureLine, path: str | None, columns: int, weight: float = 0.0) -> str:
     """The text of an ini for another phrase table.
 

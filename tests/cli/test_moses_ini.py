@@ -4,6 +4,7 @@ import pytest
 
 from moses_compat.decoding import MosesModel
 from tests.commands import read, run_inside, write
+from tests.moses_compat.ini_examples import VERSION_1
 
 ARPA = b"""\\data\\
 ngram 1=4
@@ -60,6 +61,39 @@ def test_a_table_with_more_columns(model, weight):
     before, after = MosesModel.read(str(model / "moses.ini")), MosesModel.read(str(model / "richer.ini"))
     assert after.table == str(model / "richer")
     assert after.weights.tolist() == [*before.weights.tolist(), weight, weight]
+
+
+def test_another_reordering_table(model):
+    """Its path is as given, though the old one is not there and the ini moves to another folder."""
+    new_ini(model, "--reordering-table", model / "reordering")
+    text = read(model / "moses.ini").replace(f"path={model}/reordering".encode(), b"path=gone  # old")
+    write(model / "moses.ini", text)
+    (model / "new").mkdir()
+    write(model / "small", read(model / "reordering"))
+    done = run_inside(
+        "moses-ini", model / "moses.ini", "--table", model / "table.gz", "--reordering-table", model / "small",
+        "-o", model / "new" / "moses.ini",
+    )  # fmt: skip
+    assert done.code == 0
+    assert read(model / "new" / "moses.ini") == text.replace(b"path=gone", f"path={model}/small".encode())
+
+
+def test_another_reordering_table_of_version_1(model):
+    write(model / "1.ini", VERSION_1.replace("small.gz", "table.gz").encode())
+    done = run_inside("moses-ini", model / "1.ini", "--table", model / "table.gz", "--reordering-table",
+                      model / "reordering")  # fmt: skip
+    assert done.code == 0
+    assert done.out.decode() == VERSION_1.replace("small.gz", f"{model}/table.gz").replace(
+        "reordering.gz", f"{model}/reordering"
+    )
+
+
+def test_a_reordering_table_needs_a_place(model):
+    new_ini(model)
+    done = run_inside("moses-ini", model / "moses.ini", "--table", model / "table.gz", "--reordering-table",
+                      model / "reordering")  # fmt: skip
+    assert done.code == 1
+    assert "expected one reordering table, found 0" in done.message
 
 
 def test_it_can_be_read_from_standard_output(model):
