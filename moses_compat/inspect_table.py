@@ -207,7 +207,7 @@ def inspect_table(
     source: Input, progress: Callable[[int, int], None] = lambda position, entries: None, threads: int = 1,
     block_bytes: int = BLOCK_BYTES,
 ) -> TableSummary:
-    """Read a table once and summarise it; takes 9 bytes of memory per source group.
+    """Read a table once and summarise it; takes 9 bytes of memory per source group, and twice that at the end.
 
     Raises:
         DataError: the file cannot be read, or is certainly no table in text form.
