@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from moses_compat import line_oddities as odd
 from moses_compat.score_field import FEW_FIELDS, IS_NAN, NOT_A_NUMBER, WRONG_COUNT
+from moses_compat.source_groups import SourceGroups
 from moses_compat.streams import Input
 from moses_compat.table_blocks import BLOCK_BYTES, RawBlock, raw_blocks
 from moses_compat.table_kind import HEAD_BYTES, guess
@@ -22,7 +23,6 @@ from phrasetool.pipeline import run
 _BINS = 20
 _SHOWN_FAULTS = 5
 GROUP_SIZES = ("1", "2-5", "6-10", "11-20", "21-100", "more")
-_LARGEST = 255
 # Moses floors logarithms at -100: such a score is as good as zero.
 _AS_ZERO = 3.7e-44
 
@@ -214,7 +214,7 @@ def inspect_table(
     """
     head = source.peek(HEAD_BYTES)
     total = TableSummary()
-    groups = _Groups()
+    groups = SourceGroups()
     tokens, first_lines = np.zeros((2, odd.MOST_FACTORS + 1), np.int64), np.zeros((2, odd.MOST_FACTORS + 1), np.int64)
     for found in run(_items(source, block_bytes), _look_at_block, threads):
         part = found.summary
@@ -318,42 +318,6 @@ def _note_duplicates(part: TableSummary, hashes: Int64Array, sizes: Int64Array, 
     again = order[1:][(ordered[1:] == ordered[:-1]) & (group[1:] == group[:-1]) & (ordered[1:] != 0)]
     if len(again):
         part.note("pair comes twice", len(again), first + int(again.min()))
-
-
-class _Groups:
-    """All source groups: a hash and, in a byte, the size of each."""
-
-    def __init__(self) -> None:
-        self._hashes: list[Int64Array] = []
-        self._sizes: list[npt.NDArray[np.uint8]] = []
-        self._large: dict[int, int] = {}
-        self._count = 0
-
-    def add(self, hashes: Int64Array, sizes: Int64Array) -> None:
-        """Add the groups of a block, shape (G,) each."""
-        self._hashes.append(hashes.copy())
-        self._sizes.append(np.minimum(sizes, _LARGEST).astype(np.uint8))
-        for group in np.flatnonzero(sizes > _LARGEST).tolist():
-            self._large[self._count + group] = int(sizes[group]) - _LARGEST
-        self._count += len(hashes)
-
-    def returning(self) -> tuple[int, int]:
-        """How many groups have a source that had a group before; the first line of the first of them, from 1."""
-        if not self._count:
-            return 0, 0
-        hashes = np.concatenate(self._hashes)
-        self._hashes.clear()
-        ordered = np.sort(hashes)
-        repeated = np.unique(ordered[1:][(ordered[1:] == ordered[:-1]) & (ordered[1:] != 0)])
-        if not len(repeated):
-            return 0, 0
-        places = np.flatnonzero(np.isin(hashes, repeated))
-        _, first = np.unique(hashes[places], return_index=True)
-        again = np.delete(places, first)
-        group = int(again[0])
-        before = sum(int(size) for size in np.concatenate(self._sizes)[:group].astype(np.int64).tolist())
-        before += sum(more for large, more in self._large.items() if large < group)
-        return len(again), before + 1
 
 
 def _note_factors(total: TableSummary, tokens: Int64Array, first_lines: Int64Array) -> None:
