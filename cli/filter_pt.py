@@ -16,8 +16,8 @@ _EXAMPLE = """\b
 Example:
   phrasetool filter-pt -f train.de -e train.en -l a+e -n 30 < phrase-table > small
   gzip -dc phrase-table.gz | phrasetool filter-pt -n 100 | gzip > small.gz
-  phrasetool filter-pt -f examples/demo/corpus.zh -e examples/demo/corpus.en -l a-e -c -p \\
-      demo-output/engine/phrase-table.gz -o significant.gz
+  phrasetool filter-pt -f train.de -e train.en -l a-e -c -p phrase-table.gz -o counted.gz
+  phrasetool filter-pt -n 5 demo-output/engine/phrase-table.gz | head -3
 """
 
 

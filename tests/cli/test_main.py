@@ -264,7 +264,8 @@ def test_help_of_a_command(name):
     done = run_inside(name, "--help")
     text = done.out.decode()
     assert (done.code, done.err) == (0, "")
-    assert text == run_inside(name, "-h").out.decode()
+    if name != "filter-pt":  # where -h means what it means to Moses' filter-pt
+        assert text == run_inside(name, "-h").out.decode()
     assert text.startswith(f"Usage: phrasetool {name}")
     _, example, tail = text.partition("Example:\n")
     assert example
