@@ -201,3 +201,26 @@ def split_lines(data):
 def is_ordered_subset(part, whole):
     rest = iter(whole)
     return all(line in rest for line in part)
+
+
+def composition_losses(entries, jump):
+    """Loss of every (source, target, score), sources and targets being tuples of words."""
+    table = {}
+    for source, target, score in entries:
+        table[source, target] = max(score, table.get((source, target), -math.inf))
+
+    def composed(source, target):
+        found = [-math.inf]
+        for i in range(1, len(source)):
+            for k in range(1, len(target)):
+                first, second = target[:k], target[k:]
+                found.append(best(source[:i], first) + best(source[i:], second))
+                found.append(best(source[:i], second) + best(source[i:], first) - 2 * jump * len(source))
+        return max(found)
+
+    def best(source, target):
+        if (source, target) not in table:
+            return -math.inf
+        return max(table[source, target], composed(source, target))
+
+    return [score - composed(source, target) for source, target, score in entries]
