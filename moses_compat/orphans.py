@@ -15,9 +15,10 @@ import numpy.typing as npt
 from moses_compat.fields import line_offsets_of
 from moses_compat.pair_set import HashArray, PairSet, hash_pairs, read_pairs
 from moses_compat.score_columns import selected_lines
-from moses_compat.streams import Input, Output, compress
+from moses_compat.streams import Input, Output
 from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, RawBlock, raw_blocks
 from moses_compat.table_text import TableParser
+from moses_compat.table_writer import encode
 from phrasetool.errors import DataError
 from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Phrases
 from phrasetool.pipeline import run
@@ -143,7 +144,7 @@ def remove_orphans(
         if len(text) and text[-1] != _LF:
             counts.newline_added = True
             text = np.append(text, np.uint8(_LF))
-        return raw, _encode(output, text), counts
+        return raw, encode(output, text), counts
 
     total = OrphanCounts()
     for raw, data, counts in run(raw_blocks(source, block_bytes), work, threads):
@@ -178,9 +179,3 @@ def _good_lines(raw: RawBlock, line_offsets: Int64Array) -> EntryBlock:
     return EntryBlock(
         raw.index, raw.first_entry, raw.text, line_offsets, line_offsets[1:], nothing, nothing, phrases, phrases, faulty
     )
-
-
-def _encode(output: Output, text: ByteArray) -> bytes:
-    if not len(text):
-        return b""
-    return compress(text) if output.gzip else text.tobytes()

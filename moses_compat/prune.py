@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.pair_set import HashArray, hash_pairs
+from moses_compat.pair_set import HashArray
 from moses_compat.saved_scores import SavedScores, ScoreWriter
-from moses_compat.score_columns import selected_lines, unscale_scores
-from moses_compat.streams import STANDARD, Input, Output, compress
+from moses_compat.score_columns import unscale_scores
+from moses_compat.streams import STANDARD, Input, Output
 from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, RawBlock, raw_blocks
 from moses_compat.table_text import TableParser
+from moses_compat.table_writer import PrunedBlock, TableWriter, Verdict
 from phrasetool.errors import DataError
 from phrasetool.models.brae import Brae
 from phrasetool.phrases import EntryBlock
@@ -178,42 +179,22 @@ def prune_table(
         DataError: the table is damaged, has a faulty line, or does not fit the saved similarities.
     """
     scorer = _BlockScorer(source, similarities, scan, hashes=save is not None)
+    writer = TableWriter(output, criterion.name, rejected, surviving)
 
-    def work(
-        item: tuple[RawBlock, tuple[npt.NDArray[np.uint32], Scores] | None],
-    ) -> tuple[_Scored, bytes, bytes, HashArray | None, PruneStatistics]:
+    def work(item: tuple[RawBlock, tuple[npt.NDArray[np.uint32], Scores] | None]) -> tuple[_Scored, PrunedBlock]:
         scored = scorer(item)
-        block = scored.block
-        fails = criterion.fails(scored.scores)
-        marks = best.marks(block, scored.scores)
-        pruned = fails & ~marks
-        keep = scored.keep & ~pruned
-        statistics = PruneStatistics(
-            entries=len(block),
-            sources=len(block.source_lengths),
-            kept=int(keep.sum()),
-            removed={criterion.name: int(pruned.sum())},
-            protected=int((fails & marks).sum()),
-            without_opinion=int((~scored.scores.opinion & ~block.faulty).sum()),
-            faulty_kept=int((block.faulty & keep).sum()),
-            faulty_skipped=int((block.faulty & ~keep).sum()),
+        scores = scored.scores
+        marks = best.marks(scored.block, scores)
+        return scored, writer.prepare(
+            scored.block, Verdict(scored.keep, criterion.fails(scores), marks, ~scores.opinion)
         )
-        statistics.count_lengths(np.repeat(block.source_lengths, np.diff(block.group_offsets)), keep)
-        kept = _encode(output, selected_lines(block, keep))
-        gone = _encode(rejected, selected_lines(block, pruned)) if rejected else b""
-        hashes = hash_pairs(block.text, block.line_offsets, keep)[keep] if surviving is not None else None
-        return scored, kept, gone, hashes, statistics
 
     total = PruneStatistics()
-    for scored, kept, gone, hashes, statistics in run(scorer.inputs(), work, scan.threads):
-        output.write(kept)
-        if rejected:
-            rejected.write(gone)
+    for scored, part in run(scorer.inputs(), work, scan.threads):
+        writer.write(part)
         if save:
             save.write(scored.block.pair_hashes, scored.scores)
-        if surviving is not None and hashes is not None:
-            surviving.append(hashes)
-        total += statistics
+        total += part.statistics
         scan.progress(scored.raw.position, total.entries)
     if scorer.saved:
         scorer.saved.finish(source.name, total.entries)
@@ -267,9 +248,3 @@ def scratch_scores(beside: str) -> Iterator[str]:
     folder = None if special else os.path.dirname(os.path.abspath(beside))
     with tempfile.TemporaryDirectory(prefix=".phrasetool-", dir=folder) as scratch:
         yield os.path.join(scratch, "scores.parquet")
-
-
-def _encode(output: Output, text: npt.NDArray[np.uint8]) -> bytes:
-    if not len(text):
-        return b""
-    return compress(text) if output.gzip else text.tobytes()

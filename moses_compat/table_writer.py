@@ -1,0 +1,103 @@
+"""The end of the way of a pruned table: lines that stay, lines that go, and what is counted of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.pair_set import HashArray, hash_pairs
+from moses_compat.score_columns import selected_lines
+from moses_compat.streams import Output, compress
+from phrasetool.phrases import EntryBlock
+from phrasetool.pruning.statistics import PruneStatistics
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was decided about the N entries of a block; bool, shape (N,).
+
+    Attributes:
+        passes: what fault handling lets through.
+        fails: what the criterion would remove.
+        protected: what stays whatever the criterion says.
+        silent: the criterion has no opinion of these.
+    """
+
+    passes: Mask
+    fails: Mask
+    protected: Mask
+    silent: Mask
+
+
+@dataclass(frozen=True)
+class PrunedBlock:
+    """A block ready to be written.
+
+    Attributes:
+        kept, rejected: bytes in the form of their files.
+        hashes: of the pairs that stay, if they were wanted.
+        statistics: of this block.
+    """
+
+    kept: bytes
+    rejected: bytes
+    hashes: HashArray | None
+    statistics: PruneStatistics
+
+
+@dataclass(frozen=True)
+class TableWriter:
+    """Writes pruned blocks.
+
+    Attributes:
+        output: receives the lines that stay, byte-identical and in their order.
+        criterion: its name in the statistics.
+        rejected: receives the lines that are pruned.
+        surviving: receives the hashes of the pairs of the lines written, an array a block; see `PairSet`.
+    """
+
+    output: Output
+    criterion: str
+    rejected: Output | None = None
+    surviving: list[HashArray] | None = None
+
+    def prepare(self, block: EntryBlock, verdict: Verdict) -> PrunedBlock:
+        """Select, compress and count; may be called by several threads."""
+        pruned = verdict.fails & ~verdict.protected
+        keep = verdict.passes & ~pruned
+        statistics = PruneStatistics(
+            entries=len(block),
+            sources=len(block.source_lengths),
+            kept=int(keep.sum()),
+            removed={self.criterion: int(pruned.sum())},
+            protected=int((verdict.fails & verdict.protected).sum()),
+            without_opinion=int((verdict.silent & ~block.faulty).sum()),
+            faulty_kept=int((block.faulty & keep).sum()),
+            faulty_skipped=int((block.faulty & ~keep).sum()),
+        )
+        statistics.count_lengths(np.repeat(block.source_lengths, np.diff(block.group_offsets)), keep)
+        return PrunedBlock(
+            encode(self.output, selected_lines(block, keep)),
+            encode(self.rejected, selected_lines(block, pruned)) if self.rejected else b"",
+            hash_pairs(block.text, block.line_offsets, keep)[keep] if self.surviving is not None else None,
+            statistics,
+        )
+
+    def write(self, part: PrunedBlock) -> None:
+        """Write a block; blocks must come in order."""
+        self.output.write(part.kept)
+        if self.rejected:
+            self.rejected.write(part.rejected)
+        if self.surviving is not None and part.hashes is not None:
+            self.surviving.append(part.hashes)
+
+
+def encode(output: Output, text: npt.NDArray[np.uint8]) -> bytes:
+    """Text in the form of a file, compressed if its name says so; nothing stays nothing."""
+    if not len(text):
+        return b""
+    return compress(text) if output.gzip else text.tobytes()
