@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from phrasetool_cli.options import check_outputs, default_model, model_option, table_options, without_scipy
+from phrasetool_cli.prune_outputs import Request, write_tables
 
 if TYPE_CHECKING:
-    from moses_compat.orphans import OrphanCounts
-    from moses_compat.pair_set import HashArray
     from moses_compat.prune import Similarities, TableScan
-    from moses_compat.streams import Input, Output
+    from moses_compat.saved_scores import ScoreWriter
+    from moses_compat.streams import Input
+    from moses_compat.table_writer import TableWriter
     from phrasetool.pruning.selection import KeepBest
     from phrasetool.pruning.statistics import PruneStatistics
 
@@ -54,23 +54,6 @@ class Columns(click.ParamType[Any]):
         if len(parts) != 2 or not all(part.isascii() and part.isdecimal() and int(part) > 0 for part in parts):
             self.fail(f"{value!r} is not two column numbers from 1, as in 5,6", param, context)
         return int(parts[0]) - 1, int(parts[1]) - 1
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the user asked for."""
-
-    table: str
-    output: str
-    threshold: float | None
-    sweep: list[float] | None
-    target_size: float | None
-    rejected: str | None
-    stats: str | None
-    scores: str | None
-    reordering_table: str | None
-    reordering_out: str | None
-    quiet: bool
 
 
 _EXAMPLE = """\b
@@ -233,95 +216,34 @@ def _measure(request: Request, similarities: Similarities, best: KeepBest, scan:
     from moses_compat.streams import Input
     from phrasetool_cli.progress import TableProgress
 
-    with (
-        Input(request.table) as source,
-        TableProgress("measure", source.size(), request.quiet) as progress,
-        _score_writer(keep, similarities) as save,
-    ):
+    with contextlib.ExitStack() as stack:
+        source = stack.enter_context(Input(request.table))
+        progress = stack.enter_context(TableProgress("measure", source.size(), request.quiet))
+        opened = _score_writer(keep, similarities)
+        save = stack.enter_context(opened()) if opened else None
         return measure_sizes(source, similarities, best, replace(scan, progress=progress), request.sweep or (), save)
 
 
-def _score_writer(path: str | None, similarities: Similarities) -> Any:
+def _score_writer(path: str | None, similarities: Similarities) -> Callable[[], ScoreWriter] | None:
+    """What opens the file that keeps the similarities."""
     if path is None:
-        return contextlib.nullcontext()
+        return None
     from moses_compat.saved_scores import ScoreWriter
 
-    return ScoreWriter(path, similarities.signature)
+    return lambda: ScoreWriter(path, similarities.signature)
 
 
 def _prune(
     request: Request, similarities: Similarities, best: KeepBest, scan: TableScan, threshold: float, keep: str | None
 ) -> None:
-    """Write the tables, and what else was asked for."""
-    from dataclasses import replace
-
     from moses_compat.prune import prune_table
-    from moses_compat.streams import Input, Output
     from phrasetool import __version__
     from phrasetool.pruning.semantic import BelowThreshold
-    from phrasetool_cli.progress import TableProgress
 
+    criterion = BelowThreshold(threshold)
     signature = f"{similarities.signature}|rule:t{threshold:g}+k{best.k}+{best.protect}|version:{__version__}"
-    reordering: Input | None = None
-    orphans: OrphanCounts | None = None
-    with contextlib.ExitStack() as stack:
-        source = stack.enter_context(Input(request.table))
-        if request.reordering_table:
-            reordering = stack.enter_context(Input(request.reordering_table))
-        # The last one opened is the first one renamed: the table itself must be the last to appear.
-        destination = stack.enter_context(Output(request.output))
-        in_step = stack.enter_context(Output(request.reordering_out)) if request.reordering_out else None
-        rejected = stack.enter_context(Output(request.rejected)) if request.rejected else None
-        report = stack.enter_context(Output(request.stats)) if request.stats else None
-        save = stack.enter_context(_score_writer(keep, similarities))
-        surviving: list[HashArray] | None = [] if reordering else None
-        with TableProgress("prune", source.size(), request.quiet) as progress:
-            counts = prune_table(
-                source, destination, similarities, BelowThreshold(threshold), best, replace(scan, progress=progress),
-                rejected, save, surviving,
-            )  # fmt: skip
-        if reordering and in_step and surviving is not None:
-            orphans = _in_step(reordering, in_step, surviving, scan, request.quiet)
-        if report:
-            figures = counts.as_dict(signature)
-            if orphans:
-                figures["reordering"] = orphans.as_dict()
-            report.write((json.dumps(figures, indent=2) + "\n").encode())
-    if not request.quiet:
-        _tell(counts, orphans, signature)
 
+    def prune(source: Input, writer: TableWriter, watched: TableScan, save: ScoreWriter | None) -> PruneStatistics:
+        return prune_table(source, writer, similarities, criterion, best, watched, save)
 
-def _in_step(source: Input, output: Output, surviving: list[HashArray], scan: TableScan, quiet: bool) -> OrphanCounts:
-    """Write the reordering table of the surviving pairs."""
-    from moses_compat.orphans import remove_orphans
-    from moses_compat.pair_set import PairSet
-    from phrasetool_cli.progress import TableProgress
-
-    pairs = PairSet(surviving)
-    surviving.clear()
-    with TableProgress("reordering table", source.size(), quiet) as progress:
-        return remove_orphans(
-            source, output, pairs,
-            on_error=scan.on_error, threads=scan.threads, block_bytes=scan.block_bytes, progress=progress,
-        )  # fmt: skip
-
-
-def _tell(counts: PruneStatistics, orphans: OrphanCounts | None, signature: str) -> None:
-    """The summary."""
-    from phrasetool_cli.progress import say
-    from phrasetool_cli.remove_orphans import tell_orphans
-
-    share = counts.kept / counts.entries if counts.entries else 1.0
-    say(f"kept {counts.kept:,} of {counts.entries:,} entries ({share:.1%}) of {counts.sources:,} sources")
-    notes = [
-        (counts.protected, "below the threshold stayed as one of the best of their source"),
-        (counts.without_opinion, "stayed because a side has only unknown words"),
-        (counts.faulty_kept, "faulty lines were passed through"),
-        (counts.faulty_skipped, "faulty lines were left out"),
-    ]
-    for count, meaning in notes:
-        if count:
-            say(f"  {count:,} {meaning}")
-    if orphans:
-        tell_orphans(orphans)
-    say(f"signature {signature}")
+    write_tables(request, scan, criterion.name, signature, prune, _score_writer(keep, similarities))

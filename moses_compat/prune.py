@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.pair_set import HashArray
 from moses_compat.saved_scores import SavedScores, ScoreWriter
 from moses_compat.score_columns import unscale_scores
-from moses_compat.streams import STANDARD, Input, Output
+from moses_compat.streams import STANDARD, Input
 from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, RawBlock, raw_blocks
 from moses_compat.table_text import TableParser
 from moses_compat.table_writer import PrunedBlock, TableWriter, Verdict
@@ -96,8 +95,15 @@ class TableScan:
 
 
 @dataclass(frozen=True)
-class _Scored:
-    """A block on its way: `keep` holds the lines that fault handling lets through."""
+class ScoredBlock:
+    """A block on its way.
+
+    Attributes:
+        raw: what was read.
+        block: its entries, with the score columns that were asked for besides those of the similarities.
+        scores: the similarities.
+        keep: bool, shape (N,), the lines that fault handling lets through.
+    """
 
     raw: RawBlock
     block: EntryBlock
@@ -105,13 +111,34 @@ class _Scored:
     keep: npt.NDArray[np.bool_]
 
 
-class _BlockScorer:
-    """Parses and scores raw blocks; may be called by several threads."""
+def no_columns(scores: int) -> Sequence[int]:
+    """Ask for no score columns."""
+    return ()
 
-    def __init__(self, source: Input, similarities: Similarities, scan: TableScan, hashes: bool) -> None:
+
+class BlockScorer:
+    """Parses and scores raw blocks; may be called by several threads.
+
+    Args:
+        source: the table.
+        similarities: where they come from.
+        scan: how it is read.
+        hashes: whether to fingerprint every pair.
+        columns: which score columns to read besides, from 0, given how many an entry has.
+    """
+
+    def __init__(
+        self,
+        source: Input,
+        similarities: Similarities,
+        scan: TableScan,
+        hashes: bool = False,
+        columns: Callable[[int], Sequence[int]] = no_columns,
+    ) -> None:
         self._policy = FaultPolicy(source.name, scan.on_error)
         self._similarities = similarities
         self._hashes = hashes
+        self._columns = columns
         self._source = source
         self._scan = scan
         self._scorer = similarities.model.scorer() if isinstance(similarities, ModelScores) else None
@@ -122,7 +149,7 @@ class _BlockScorer:
         for raw in raw_blocks(self._source, self._scan.block_bytes):
             yield raw, self.saved.take(raw.lines) if self.saved else None
 
-    def __call__(self, item: tuple[RawBlock, tuple[npt.NDArray[np.uint32], Scores] | None]) -> _Scored:
+    def __call__(self, item: tuple[RawBlock, tuple[npt.NDArray[np.uint32], Scores] | None]) -> ScoredBlock:
         raw, rows = item
         similarities = self._similarities
         model = similarities.model if isinstance(similarities, ModelScores) else None
@@ -139,10 +166,11 @@ class _BlockScorer:
             model.source_vocabulary if model else None,
             model.target_vocabulary if model else None,
             raw.scores,
-            columns,
+            (*columns, *self._columns(raw.scores)),
             self._hashes or rows is not None,
         )
         block, faults = parser(raw.index, raw.first_entry, raw.text)
+        values, block.columns = block.columns[:, : len(columns)], block.columns[:, len(columns) :]
         keep = self._policy.keep_mask(block, faults)
         if self._scorer is not None:
             scores = self._scorer.score(block)
@@ -151,37 +179,32 @@ class _BlockScorer:
             scores = Scores(rows[1].similarities, rows[1].opinion & ~block.faulty)
         else:
             assert isinstance(similarities, ColumnScores)
-            scores = Scores(unscale_scores(block.columns, similarities.scale), ~block.faulty)
-        return _Scored(raw, block, scores, keep)
+            scores = Scores(unscale_scores(values, similarities.scale), ~block.faulty)
+        return ScoredBlock(raw, block, scores, keep)
 
 
 def prune_table(
     source: Input,
-    output: Output,
+    writer: TableWriter,
     similarities: Similarities,
     criterion: BelowThreshold,
     best: KeepBest,
     scan: TableScan,
-    rejected: Output | None = None,
     save: ScoreWriter | None = None,
-    surviving: list[HashArray] | None = None,
 ) -> PruneStatistics:
     """Write the entries that pass the criterion or are protected; see `BelowThreshold` and `KeepBest`.
 
     Lines that stay are byte-identical to the input and in its order.
 
     Args:
-        rejected: receives the lines that are pruned.
         save: receives the similarities.
-        surviving: receives the hashes of the pairs of the lines written, an array a block; see `PairSet`.
 
     Raises:
         DataError: the table is damaged, has a faulty line, or does not fit the saved similarities.
     """
-    scorer = _BlockScorer(source, similarities, scan, hashes=save is not None)
-    writer = TableWriter(output, criterion.name, rejected, surviving)
+    scorer = BlockScorer(source, similarities, scan, hashes=save is not None)
 
-    def work(item: tuple[RawBlock, tuple[npt.NDArray[np.uint32], Scores] | None]) -> tuple[_Scored, PrunedBlock]:
+    def work(item: tuple[RawBlock, tuple[npt.NDArray[np.uint32], Scores] | None]) -> tuple[ScoredBlock, PrunedBlock]:
         scored = scorer(item)
         scores = scored.scores
         marks = best.marks(scored.block, scores)
@@ -218,11 +241,11 @@ def measure_sizes(
     Raises:
         DataError: as `prune_table`.
     """
-    scorer = _BlockScorer(source, similarities, scan, hashes=save is not None)
+    scorer = BlockScorer(source, similarities, scan, hashes=save is not None)
 
     def work(
         item: tuple[RawBlock, tuple[npt.NDArray[np.uint32], Scores] | None],
-    ) -> tuple[_Scored, npt.NDArray[np.float64]]:
+    ) -> tuple[ScoredBlock, npt.NDArray[np.float64]]:
         scored = scorer(item)
         strengths = strength(scored.scores)
         strengths[best.marks(scored.block, scored.scores)] = np.inf
