@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.alignment_text import read_position
+from moses_compat.count_field import read_count_field
 from moses_compat.fields import CR, LF, find_separator, is_blank
-from moses_compat.score_field import OK, check_number, read_number
 from moses_compat.streams import Input
 from moses_compat.table_blocks import RawBlock, raw_blocks
 from moses_compat.table_text import Fault, LineScan, TableParser, scan_lines
@@ -57,20 +57,7 @@ def _read_alignments(
                 points[used] = 256 * source + target
                 used += 1
             if after >= 0:
-                i = after + 3
-                after = find_separator(text, i, end)
-                stop = after if after >= 0 else end
-                column = 0
-                while i < stop and column < 3:
-                    if is_blank(text[i]) or text[i] == LF or text[i] == CR:
-                        i += 1
-                        continue
-                    first = i
-                    while i < stop and not (is_blank(text[i]) or text[i] == LF or text[i] == CR):
-                        i += 1
-                    if check_number(text, first, i) == OK:
-                        counts[line, column] = read_number(text, first, i)
-                    column += 1
+                read_count_field(text, after + 3, end, counts, line)
         offsets[line + 1] = used
     return -1
 
@@ -108,8 +95,26 @@ class _Lines:
     scores: FloatArray
 
 
-def _log(values: npt.NDArray[np.float64]) -> FloatArray:
-    """Moses' TransformScore and FloorScore, float32."""
+def log_scores(name: str, values: npt.NDArray[np.float64], entries: Int64Array) -> FloatArray:
+    """The scores of N entries as a model sees them, by Moses' TransformScore and FloorScore.
+
+    Args:
+        name: the table, as messages call it.
+        values: float64, shape (N, C), as written.
+        entries: int64, shape (N,), 0-based numbers of the entries in the table.
+
+    Returns:
+        float32, shape (N, C), natural logarithms, at least -100.
+
+    Raises:
+        DataError: a score is negative or infinite.
+    """
+    for wrong, message in (
+        (values < 0, "a score is negative; Moses takes its logarithm"),
+        (values > np.finfo(np.float32).max, "a score is infinite"),
+    ):
+        if wrong.any():
+            raise DataError(name, message, int(entries[np.flatnonzero(wrong.any(axis=1))[0]]) + 1)
     with np.errstate(divide="ignore"):
         return np.maximum(np.log(values.astype(np.float32)), np.float32(LOWEST_SCORE))
 
@@ -134,17 +139,9 @@ class _Selector:
         wanted = find_phrases(self.source.index, groups) >= 0
         sizes = np.diff(scan.group_offsets)
         lines = np.flatnonzero(np.repeat(wanted, sizes))
-        values = scan.columns[lines]
-        for wrong, message in (
-            (values < 0, "a score is negative; Moses takes its logarithm"),
-            (values > np.finfo(np.float32).max, "a score is infinite"),
-        ):
-            if wrong.any():
-                line = int(lines[np.flatnonzero(wrong.any(axis=1))[0]])
-                raise DataError(self.name, message, block.first_entry + line + 1)
-        return _Lines(
-            block.text, scan, lines, groups.select(np.repeat(np.arange(len(groups)), sizes)[lines]), _log(values)
-        )
+        scores = log_scores(self.name, scan.columns[lines], block.first_entry + lines)
+        sources = groups.select(np.repeat(np.arange(len(groups)), sizes)[lines])
+        return _Lines(block.text, scan, lines, sources, scores)
 
 
 Progress = Callable[[int, int], None]

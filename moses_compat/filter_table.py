@@ -130,8 +130,15 @@ class FilterCounts:
 
 
 @dataclass(frozen=True)
-class _Tested:
-    """What the test says of M entries: counts (M, 3), values (M,), and masks (M,)."""
+class Tested:
+    """What the test says of M entries.
+
+    Attributes:
+        counts: int64, shape (M, 3): sentence pairs with both, sentences with the source, with the target.
+        values: float64, shape (M,): -ln p.
+        wordless: bool, shape (M,): a side has no word, so that there is nothing to test.
+        absent_sources, absent_targets: bool, shape (M,): that side does not occur in its corpus.
+    """
 
     counts: Int64Array
     values: npt.NDArray[np.float64]
@@ -167,7 +174,7 @@ def filter_table(
         CorpusMismatchError: more than half of the first entries do not occur in the corpora.
     """
     work = _BlockFilter(source, output, top, column, significance, FaultPolicy(source.name, on_error))
-    trial = _Trial(source.name, significance) if significance and not significance.force else None
+    trial = Trial(source.name, significance) if significance and not significance.force else None
     total = FilterCounts()
     held: list[bytes] = []
     for raw, data, counts, tested in run(raw_blocks(source, block_bytes), work, threads):
@@ -200,10 +207,10 @@ class _BlockFilter:
         self._significance = significance
         self._policy = policy
         if significance:
-            self._test = FisherExactTest(significance.source.sentences.sentences)
+            self._test = PairTest(significance)
             self._criterion = Insignificant(significance.threshold)
 
-    def __call__(self, raw: RawBlock) -> tuple[RawBlock, bytes, FilterCounts, _Tested | None]:
+    def __call__(self, raw: RawBlock) -> tuple[RawBlock, bytes, FilterCounts, Tested | None]:
         if self._top and 0 <= raw.scores <= self._column:
             message = f"column {self._column} (from 0) was asked for, but entries have {raw.scores} scores"
             raise DataError(self._name, message, raw.first_entry + 1)
@@ -214,7 +221,10 @@ class _BlockFilter:
         if self._top:
             best = best_of_groups(block.group_offsets, block.columns[:, 0], self._top, best)
         rows = np.flatnonzero(best)
-        tested = self._examine(raw.text, scan, rows) if self._significance else None
+        tested = None
+        if self._significance:
+            starts, middles = scan.line_offsets[:-1][rows], scan.source_ends[rows]
+            tested = self._test(raw.text, starts, middles, scan.target_ends[rows])
         fails = np.zeros(len(block), np.bool_)
         if tested:
             fails[rows] = self._criterion.fails(tested.values) & ~tested.wordless
@@ -235,7 +245,7 @@ class _BlockFilter:
             counts.wordless = int(tested.wordless.sum())
         return raw, self._encode(block, keep, rows, tested), counts, tested
 
-    def _encode(self, block: EntryBlock, keep: Mask, rows: Int64Array, tested: _Tested | None) -> bytes:
+    def _encode(self, block: EntryBlock, keep: Mask, rows: Int64Array, tested: Tested | None) -> bytes:
         significance = self._significance
         if tested and significance and significance.appends:
             counts = np.zeros((len(block), 3 * significance.append_counts), np.int64)
@@ -251,23 +261,39 @@ class _BlockFilter:
             return b""
         return compress(text) if self._gzip else text.tobytes()
 
-    def _examine(self, text: ByteArray, scan: LineScan, rows: Int64Array) -> _Tested:
-        """Test the entries `rows`."""
+
+class PairTest:
+    """Tests pairs of phrases; may be called by several threads."""
+
+    def __init__(self, significance: Significance) -> None:
+        self._significance = significance
+        self._test = FisherExactTest(significance.source.sentences.sentences)
+
+    @property
+    def alpha(self) -> float:
+        """-ln p of a pair that occurs once, together."""
+        return self._test.alpha
+
+    def __call__(self, text: ByteArray, starts: Int64Array, source_ends: Int64Array, target_ends: Int64Array) -> Tested:
+        """Test the pairs of M entries of a text.
+
+        Args:
+            text: uint8.
+            starts, source_ends, target_ends: int64, shape (M,), where the lines begin, and their first two `|||`.
+        """
         significance = self._significance
-        assert significance
-        middles = scan.source_ends[rows]
         sides = [
-            (significance.source, scan.line_offsets[:-1][rows], middles),
-            (significance.target, middles + 3, scan.target_ends[rows]),
+            (significance.source, starts, source_ends),
+            (significance.target, source_ends + 3, target_ends),
         ]
         phrases: list[Phrases] = []
         parts: list[Int64Array | None] = []
-        wordless = np.zeros(len(rows), np.bool_)
-        for corpus, starts, ends in sides:
+        wordless = np.zeros(len(starts), np.bool_)
+        for corpus, firsts, ends in sides:
             borders = None
             if significance.hierarchical:
-                starts, ends, borders = _terminal_runs(text, starts, ends)
-            found = corpus.symbols.read_fields(text, starts, ends, add=False)
+                firsts, ends, borders = _terminal_runs(text, firsts, ends)
+            found = corpus.symbols.read_fields(text, firsts, ends, add=False)
             phrases.append(found)
             parts.append(borders)
             wordless |= np.diff(borders) == 0 if borders is not None else found.lengths == 0
@@ -275,10 +301,10 @@ class _BlockFilter:
         pairs = count_pairs(*indexes, phrases[0], phrases[1], parts[0], parts[1])
         values = self._test.negative_log_p(pairs.joint, pairs.source, pairs.target)
         counts = np.column_stack([pairs.joint, pairs.source, pairs.target])
-        return _Tested(counts, values, wordless, (pairs.source == 0) & ~wordless, (pairs.target == 0) & ~wordless)
+        return Tested(counts, values, wordless, (pairs.source == 0) & ~wordless, (pairs.target == 0) & ~wordless)
 
 
-class _Trial:
+class Trial:
     """Watches whether the first entries of a table occur in the corpora at all."""
 
     def __init__(self, table: str, significance: Significance) -> None:
@@ -287,7 +313,7 @@ class _Trial:
         self._absent = np.zeros((0, 2), np.bool_)
         self.passed = False
 
-    def add(self, tested: _Tested) -> None:
+    def add(self, tested: Tested) -> None:
         """Look at the next entries.
 
         Raises:

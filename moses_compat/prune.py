@@ -150,6 +150,7 @@ class BlockScorer:
             yield raw, self.saved.take(raw.lines) if self.saved else None
 
     def __call__(self, item: tuple[RawBlock, tuple[npt.NDArray[np.uint32], Scores] | None]) -> ScoredBlock:
+        """Work on one of the `inputs`."""
         raw, rows = item
         similarities = self._similarities
         model = similarities.model if isinstance(similarities, ModelScores) else None
