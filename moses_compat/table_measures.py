@@ -71,7 +71,7 @@ def measure_table(source: Input, request: MeasureRequest) -> Measures:
     compositions.  An entry with a side without words has infinite significance, for there is nothing to test.  A
     count that is missing, negative or no finite number is 1.  Neither threads nor the size of blocks change anything.
 
-    Takes some 30 bytes an entry in the end; 100 in between, if losses are asked for.
+    Takes some 40 bytes an entry in the end; 300 in between, if losses are asked for.
 
     Raises:
         DataError: the table is damaged or has a faulty line (see `scan.on_error`); it does not fit the weights or the

@@ -170,6 +170,12 @@ def test_counts(rest, counts):
     np.testing.assert_array_equal(read_counts(text, np.array([0]), np.array([len(text)])), [counts])
 
 
+def test_counts_that_are_none_are_one(tmp_path):
+    wrong = [b"-2", b"inf", b"-inf", b"1e300", b"x", b""]
+    data = b"".join(b"a ||| b ||| 1 ||| 0-0 ||| 1 1 %s\n" % count for count in (b"2.5", b"0", *wrong))
+    assert measure(tmp_path, data).counts.tolist() == [2.5, 0.0] + [1.0] * len(wrong)
+
+
 def test_losses_need_weights():
     with pytest.raises(ValueError, match="without the weights"):
         MeasureRequest(losses=True)
