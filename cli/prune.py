@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool_cli.options import check_outputs, default_model, model_option, table_options, without_scipy
+from phrasetool_cli.prune_method import DEFAULT, SEMANTIC, MethodRequest, chosen_method, run_method
 from phrasetool_cli.prune_outputs import Request, write_tables
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Columns(click.ParamType[Any]):
 _EXAMPLE = """\b
 Example:
   phrasetool prune --threshold 0.7 < phrase-table > small
-  phrasetool prune phrase-table.gz --protect words --target-size 0.3 -o small.gz
+  phrasetool prune phrase-table.gz --moses-ini moses.ini --protect words --target-size 0.1 -o small.gz
   phrasetool prune table.gz -t 0.7 -o small.gz --reordering-table reordering.gz --reordering-out small.reordering.gz
   phrasetool prune demo-output/engine/phrase-table.gz -m demo-output/model --sweep 0.0:0.8:0.2
 """
@@ -73,8 +74,18 @@ Example:
 @click.option("--target-size", type=click.FloatRange(0, 1, min_open=True), metavar="SHARE",
               help="Find the threshold that leaves at most this share of the entries (0.3 = 30 %).")  # fmt: skip
 @click.option("--sweep", type=Sweep(), help="Only print the size of the table at each of these thresholds.")
+@click.option("--method", metavar="NAMES",
+              help="semantic, significance, composition, probability, count, top, random, or several with + between "
+                   "them.  [default: semantic; with --moses-ini, composition+semantic]")  # fmt: skip
+@click.option("--combine", type=click.Choice(["product", "rank"]), default="product", show_default=True,
+              help="How several criteria become one number.")  # fmt: skip
+@click.option("--moses-ini", "ini", metavar="INI",
+              help="The model of TABLE: its weights say what is lost without an entry (composition, top).")  # fmt: skip
+@click.option("--corpus", "corpora", nargs=2, metavar="SOURCE TARGET",
+              help="The bitext TABLE was made from (significance).")  # fmt: skip
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the method `random`.")
 @click.option("--keep-top", type=click.IntRange(0), default=10, show_default=True, metavar="K",
-              help="Always keep the K best entries of a protected source, by mean similarity.")  # fmt: skip
+              help="Always keep the K best entries of a protected source.")  # fmt: skip
 @click.option("--protect", type=click.Choice(["all", "words", "none"]), default="all", show_default=True,
               help="Whose best K stay: all sources, one-word sources (no word becomes unknown), none.")  # fmt: skip
 @click.option("-o", "--output", default="-", metavar="FILE", help="Where to write.  [default: standard output]")
@@ -97,6 +108,11 @@ def command(
     threshold: float | None,
     target_size: float | None,
     sweep: list[float] | None,
+    method: str | None,
+    combine: str,
+    ini: str | None,
+    corpora: tuple[str, str] | None,
+    seed: int,
     keep_top: int,
     protect: str,
     output: str,
@@ -112,11 +128,13 @@ def command(
     on_error: str,
     quiet: bool,
 ) -> None:
-    """Remove the entries of TABLE whose two sides do not mean the same.
+    """Remove the entries of TABLE that are no translations, or that can be missed.
 
     An entry goes when its similarity is below the threshold in BOTH directions, unless it is among the best K of its
-    source.  Lines that stay are byte-identical and in their order.  TABLE is a Moses phrase table in text form, gzip
-    or not; standard input by default.
+    source.  With --moses-ini, it goes when shorter entries make it up at little loss, or when its sides do not mean
+    the same; the more often it was seen, the more speaks for it.  --method chooses another criterion; it reads TABLE
+    twice and keeps some 100 bytes an entry in memory.  Lines that stay are byte-identical and in their order.  TABLE
+    is a Moses phrase table in text form, gzip or not; standard input by default.
     """
     from moses_compat.prune import TableScan
     from phrasetool.pruning.selection import KeepBest
@@ -146,7 +164,18 @@ def command(
         [output if sweep is None else None, reordering_out, rejected, stats, None if saved else scores],
     )
     scan = TableScan(on_error, threads, block_bytes)
-    _run(request, _similarities(request, model_folder, columns, scale), KeepBest(keep_top, protect), scan)
+    best = KeepBest(keep_top, protect)
+    method = method or (DEFAULT if ini else SEMANTIC)
+    if method == SEMANTIC:
+        _run(request, _similarities(request, model_folder, columns, scale), best, scan)
+        return
+    wanted = MethodRequest(method, combine, ini, corpora or None, seed)
+    chosen = chosen_method(wanted)
+    if table == "-":
+        raise click.UsageError(f"--method {method} reads the table twice, so it cannot come from standard input")
+    if scores and not saved:
+        raise click.UsageError(f"{scores}: no such file; --method {method} uses similarities that are there")
+    run_method(request, wanted, chosen, lambda: _similarities(request, model_folder, columns, scale), best, scan)
 
 
 def _similarities(

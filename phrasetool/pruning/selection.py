@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.jit import exact_kernel
-from phrasetool.phrases import EntryBlock, Int64Array
+from phrasetool.phrases import EntryBlock, FloatArray, Int64Array
+from phrasetool.pruning.measures import Measures
+from phrasetool.pruning.sizes import TooSmallError, allowed_entries
 from phrasetool.scoring.scorer import Scores
 
 PROTECTIONS = ("all", "words", "none")
@@ -66,14 +68,88 @@ class KeepBest:
 
     def marks(self, block: EntryBlock, scores: Scores) -> npt.NDArray[np.bool_]:
         """bool, shape (N,): the entries that stay whatever a criterion says."""
-        if self.protect == "none":
-            protected = np.zeros(len(block.source_lengths), np.bool_)
-        elif self.protect == "words":
-            protected = block.source_lengths == 1
-        else:
-            protected = np.ones(len(block.source_lengths), np.bool_)
         similarities = scores.similarities.astype(np.float64)
-        marked = np.zeros(len(block), np.bool_)
         keys = (similarities[:, 0] + similarities[:, 1]) / 2
-        _mark_best(block.group_offsets, protected, block.faulty, keys, self.k, marked)
+        return self.best_by(block.group_offsets, block.source_lengths, block.faulty, keys)
+
+    def best_by(
+        self,
+        group_offsets: Int64Array,
+        source_lengths: Int64Array,
+        faulty: npt.NDArray[np.bool_],
+        keys: npt.NDArray[np.float64],
+    ) -> npt.NDArray[np.bool_]:
+        """The entries that stay if those with the largest keys are the best.
+
+        Args:
+            group_offsets: int64, shape (G + 1,), the first entry of each source.
+            source_lengths: int64, shape (G,), words of each source.
+            faulty: bool, shape (N,), lines that take no place among the best.
+            keys: float64, shape (N,), not NaN.
+
+        Returns:
+            bool, shape (N,).
+        """
+        if self.protect == "none":
+            protected = np.zeros(len(source_lengths), np.bool_)
+        elif self.protect == "words":
+            protected = source_lengths == 1
+        else:
+            protected = np.ones(len(source_lengths), np.bool_)
+        marked = np.zeros(len(faulty), np.bool_)
+        _mark_best(group_offsets, protected, faulty, keys, self.k, marked)
         return marked
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What was decided about the N entries of a table; bool, shape (N,).
+
+    Attributes:
+        keep: they stay.
+        fails: by worth alone they would not.
+        protected: they stay whatever their worth.
+    """
+
+    keep: npt.NDArray[np.bool_]
+    fails: npt.NDArray[np.bool_]
+    protected: npt.NDArray[np.bool_]
+
+
+def select_entries(
+    measures: Measures, worth: FloatArray, best: KeepBest, *, threshold: float | None = None, size: float | None = None
+) -> Selection:
+    """Decide about all entries of a table: by a threshold, or by how many may stay.
+
+    Args:
+        measures: of the table.
+        worth: float32, shape (N,), not NaN; the larger, the more an entry deserves to stay.
+        best: protects the k best of a source by worth, ties by table order.  Faulty lines are protected too.
+        threshold: what is worth less goes.
+        size: share of the entries that may stay; the protected ones, then the best of the others, ties by table order.
+
+    Raises:
+        ValueError: not exactly one of threshold and size was given.
+        TooSmallError: the protected entries alone are more than the size allows.
+    """
+    if (threshold is None) == (size is None):
+        raise ValueError("expected a threshold or a size")
+    protected = best.best_by(
+        measures.group_offsets, measures.source_lengths, measures.faulty, worth.astype(np.float64)
+    )
+    protected |= measures.faulty
+    if threshold is not None:
+        fails = worth < np.float32(threshold)
+    else:
+        assert size is not None
+        count = int(protected.sum())
+        allowed = allowed_entries(size, len(measures))
+        if count > allowed:
+            raise TooSmallError.of(count, len(measures), size)
+        rest = np.flatnonzero(~protected)
+        fails = np.ones(len(measures), np.bool_)
+        fails[rest[np.argsort(-worth[rest], kind="stable")[: allowed - count]]] = False
+        # By worth alone, a protected entry fails if it is worth less than the last one that came in.
+        entered = ~fails & ~protected
+        fails &= ~(protected & (worth >= worth[entered].min(initial=np.inf)))
+    return Selection(~fails | protected, fails, protected)

@@ -13,6 +13,20 @@ _BINS = 1 << 21
 class TooSmallError(ValueError):
     """The rule protects more entries than the wanted size allows."""
 
+    @classmethod
+    def of(cls, protected: int, entries: int, fraction: float) -> TooSmallError:
+        """So many of the entries are protected, but only this share may stay."""
+        return cls(
+            f"{protected:,} of {entries:,} entries ({protected / max(entries, 1):.1%}) are kept at any threshold, more "
+            f"than the wanted {fraction:.1%}"
+        )
+
+
+def allowed_entries(fraction: float, entries: int) -> int:
+    """How many entries a share of them is, rounded down."""
+    # 0.29 of 100 is 29, although 0.29 * 100 is a little less in binary.
+    return int(np.floor(fraction * entries * (1 + 1e-12)))
+
 
 class SizeCurve:
     """Counts entries by the largest threshold they survive, in bounded memory.
@@ -48,13 +62,9 @@ class SizeCurve:
         Raises:
             TooSmallError: even the highest threshold leaves more.
         """
-        # 0.29 of 100 is 29, although 0.29 * 100 is a little less in binary.
-        allowed = int(np.floor(fraction * self.entries * (1 + 1e-12)))
+        allowed = allowed_entries(fraction, self.entries)
         if self.immortal > allowed:
-            raise TooSmallError(
-                f"{self.immortal:,} of {self.entries:,} entries ({self.immortal / max(self.entries, 1):.1%}) are kept "
-                f"at any threshold, more than the wanted {fraction:.1%}"
-            )
+            raise TooSmallError.of(self.immortal, self.entries, fraction)
         # survivors_from[b]: entries that survive the threshold at the lower edge of bin b.
         survivors_from = self.immortal + np.cumsum(self._bins[::-1])[::-1]
         enough = np.flatnonzero(survivors_from <= allowed)
