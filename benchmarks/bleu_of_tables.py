@@ -1,4 +1,4 @@
-"""What pruning and annotating do to BLEU: the reference table full, pruned by meaning, and annotated and tuned again.
+"""What pruning and annotating do to BLEU: the reference table full, pruned by several methods, and annotated and tuned.
 
 All four test sets, translated with the reference's weights (the annotated table, and the full one beside it, with
 weights that `phrasetool tune` finds), cube pruning with a pop limit and stacks of 400.  ALL is the four sets as one;
@@ -28,13 +28,25 @@ def main() -> None:
     table, scores = str(moses / "phrase-table.gz"), str(folder / "scores.parquet")
     run([COMMAND, "prune", table, "-m", model(), "--scores", scores, "--sweep", "0.7:0.7:0.1", "-q"])
     tables = {"full": table}
+    weights = ["--moses-ini", str(moses / "moses.ini")]
+    corpus = ["--corpus", str(moses.parent / "train.de.gz"), str(moses.parent / "train.en.gz")]
     kept: dict[str, int] = {}
     for name, rule in (
         ("threshold 0.7, 10 best of every source", ["--threshold", "0.7"]),
         ("90 %, 10 best of every word", ["--target-size", "0.9", "--protect", "words"]),
         ("50 %, 10 best of every word", ["--target-size", "0.5", "--protect", "words"]),
         ("28 %, 10 best of every word", ["--target-size", "0.28", "--protect", "words"]),
-    ):
+        ("28 %, random", ["--target-size", "0.28", "--protect", "words", "--method", "random"]),
+        ("28 %, significance", ["--target-size", "0.28", "--protect", "words", "--method", "significance", *corpus]),
+        ("10 %, significance", ["--target-size", "0.1", "--protect", "words", "--method", "significance", *corpus]),
+        ("10 %, composition", ["--target-size", "0.1", "--protect", "words", "--method", "composition", *weights]),
+        ("10 %, composition+significance",
+         ["--target-size", "0.1", "--protect", "words", "--method", "composition+significance", *weights, *corpus]),
+        ("28 %, composition+semantic", ["--target-size", "0.28", "--protect", "words", *weights]),
+        ("10 %, composition+semantic", ["--target-size", "0.1", "--protect", "words", *weights]),
+        ("5 %, composition+semantic, 3 best of every word",
+         ["--target-size", "0.05", "--protect", "words", "--keep-top", "3", *weights]),
+    ):  # fmt: skip
         tables[name] = str(folder / f"{len(tables)}.gz")
         run([COMMAND, "prune", table, "--scores", scores, *rule, "-o", tables[name], "-q"])
         kept[name] = lines_of(tables[name])
@@ -45,12 +57,12 @@ def main() -> None:
     run([COMMAND, "moses-ini", str(moses / "moses.ini"), "--table", annotated, "-o", ini])
     for name, start in (("full, tuned here", str(moses / "moses.ini")), ("annotated, tuned here", ini)):
         tuned = str(folder / f"{len(outputs)}.tuned.ini")
-        weights = ["--table", annotated] if "annotated" in name else ["--table", table]
+        which = ["--table", annotated] if "annotated" in name else ["--table", table]
         run([
-            COMMAND, "tune", "--moses-ini", start, *weights, "--source", str(moses.parent / "dev.de"), "--reference",
+            COMMAND, "tune", "--moses-ini", start, *which, "--source", str(moses.parent / "dev.de"), "--reference",
             str(moses.parent / "dev.en"), "--seed", str(options.seed), *SEARCH, "-o", tuned,
         ])  # fmt: skip
-        outputs[name] = translate(folder, f"t{len(outputs)}", ["--moses-ini", tuned, *weights])
+        outputs[name] = translate(folder, f"t{len(outputs)}", ["--moses-ini", tuned, *which])
     references = {test: (moses.parent / f"{test}.en").read_text().splitlines() for test in TESTS}
     together = [line for test in TESTS for line in references[test]]
     names = list(outputs)

@@ -133,7 +133,7 @@ def command(
     An entry goes when its similarity is below the threshold in BOTH directions, unless it is among the best K of its
     source.  With --moses-ini, it goes when shorter entries make it up at little loss, or when its sides do not mean
     the same; the more often it was seen, the more speaks for it.  --method chooses another criterion; it reads TABLE
-    twice and keeps some 100 bytes an entry in memory.  Lines that stay are byte-identical and in their order.  TABLE
+    twice and takes up to 300 bytes an entry of memory.  Lines that stay are byte-identical and in their order.  TABLE
     is a Moses phrase table in text form, gzip or not; standard input by default.
     """
     from moses_compat.prune import TableScan
