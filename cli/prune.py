@@ -70,7 +70,8 @@ Example:
 @click.argument("table", default="-")
 @model_option
 @click.option("-t", "--threshold", type=float, metavar="S",
-              help="Prune entries whose similarities are BOTH below this (-1 to 1).")  # fmt: skip
+              help="Prune entries whose similarities are BOTH below this (-1 to 1); with another --method, "
+                   "entries whose worth is.")  # fmt: skip
 @click.option("--target-size", type=click.FloatRange(0, 1, min_open=True), metavar="SHARE",
               help="Find the threshold that leaves at most this share of the entries (0.3 = 30 %).")  # fmt: skip
 @click.option("--sweep", type=Sweep(), help="Only print the size of the table at each of these thresholds.")
