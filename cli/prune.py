@@ -140,30 +140,10 @@ def command(
     from moses_compat.prune import TableScan
     from phrasetool.pruning.selection import KeepBest
 
-    if sum(option is not None for option in (threshold, target_size, sweep)) != 1:
-        raise click.UsageError("give one of --threshold, --target-size and --sweep")
-    if any(option is not None and math.isnan(option) for option in (threshold, target_size)):
-        raise click.UsageError("a threshold or size must be a number, not NaN")
-    if scores and columns:
-        raise click.UsageError("--scores and --columns are two sources of similarities; give one")
-    if table == "-" and target_size is not None:
-        raise click.UsageError("--target-size reads the table twice, so it cannot come from standard input")
-    if sweep is not None and (rejected or stats or reordering_out or reordering_table or output != "-"):
-        raise click.UsageError(
-            "--sweep writes no table; leave out --output, --rejected, --stats and the options of the reordering table"
-        )
-    if (reordering_table is None) != (reordering_out is None):
-        raise click.UsageError("--reordering-table and --reordering-out go together; give both or none")
-    if reordering_table == table == "-":
-        raise click.UsageError("the phrase table and the reordering table cannot both come from standard input")
     request = Request(
         table, output, threshold, sweep, target_size, rejected, stats, scores, reordering_table, reordering_out, quiet
     )
-    saved = scores is not None and os.path.exists(scores)
-    check_outputs(
-        [table] + ([scores] if scores and saved else []) + ([reordering_table] if reordering_table else []),
-        [output if sweep is None else None, reordering_out, rejected, stats, None if saved else scores],
-    )
+    _check(request, columns, [*([ini] if ini else []), *(corpora or ())])
     scan = TableScan(on_error, threads, block_bytes)
     best = KeepBest(keep_top, protect)
     method = method or (DEFAULT if ini else SEMANTIC)
@@ -174,9 +154,39 @@ def command(
     chosen = chosen_method(wanted)
     if table == "-":
         raise click.UsageError(f"--method {method} reads the table twice, so it cannot come from standard input")
-    if scores and not saved:
+    if scores and not os.path.exists(scores):
         raise click.UsageError(f"{scores}: no such file; --method {method} uses similarities that are there")
     run_method(request, wanted, chosen, lambda: _similarities(request, model_folder, columns, scale), best, scan)
+
+
+def _check(request: Request, columns: tuple[int, int] | None, more_inputs: list[str]) -> None:
+    """Refuse what cannot be meant, before any work starts."""
+    if sum(option is not None for option in (request.threshold, request.target_size, request.sweep)) != 1:
+        raise click.UsageError("give one of --threshold, --target-size and --sweep")
+    if any(option is not None and math.isnan(option) for option in (request.threshold, request.target_size)):
+        raise click.UsageError("a threshold or size must be a number, not NaN")
+    if request.scores and columns:
+        raise click.UsageError("--scores and --columns are two sources of similarities; give one")
+    if request.table == "-" and request.target_size is not None:
+        raise click.UsageError("--target-size reads the table twice, so it cannot come from standard input")
+    tables = (request.rejected, request.stats, request.reordering_out, request.reordering_table)
+    if request.sweep is not None and (any(tables) or request.output != "-"):
+        raise click.UsageError(
+            "--sweep writes no table; leave out --output, --rejected, --stats and the options of the reordering table"
+        )
+    if (request.reordering_table is None) != (request.reordering_out is None):
+        raise click.UsageError("--reordering-table and --reordering-out go together; give both or none")
+    if request.reordering_table == request.table == "-":
+        raise click.UsageError("the phrase table and the reordering table cannot both come from standard input")
+    saved = request.scores is not None and os.path.exists(request.scores)
+    inputs = [request.table, *([request.scores] if request.scores and saved else []), *more_inputs]
+    check_outputs(
+        [*inputs, *([request.reordering_table] if request.reordering_table else [])],
+        [
+            request.output if request.sweep is None else None, request.reordering_out, request.rejected, request.stats,
+            None if saved else request.scores,
+        ],
+    )  # fmt: skip
 
 
 def _similarities(

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from moses_compat.score_columns import annotated_lines, scale_similarities
-from moses_compat.streams import Input, Output, compress
-from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, RawBlock, raw_blocks
+from moses_compat.streams import Input, Output
+from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, Progress, RawBlock, raw_blocks
 from moses_compat.table_text import TableParser
 from phrasetool.models.brae import Brae
 from phrasetool.pipeline import run
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass
@@ -71,7 +69,7 @@ def annotate_table(
                 silent = int((~scores.opinion & ~block.faulty).sum())
         text = annotated_lines(block, np.hstack(columns), keep)
         counts = AnnotateCounts(len(block), silent, len(faults), raw.scores)
-        return raw, compress(text) if output.gzip else text.tobytes(), counts
+        return raw, output.encode(text), counts
 
     total = AnnotateCounts()
     for raw, data, counts in run(raw_blocks(source, block_bytes), work, threads):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from moses_compat.alignment_text import write_position
 from moses_compat.fields import CR, LF, PIPE, SPACE
 from phrasetool.jit import exact_kernel
 from phrasetool.phrases import ByteArray, EntryBlock, Int64Array
@@ -16,18 +17,6 @@ _MILLION = 10**_DECIMALS
 # ` |||`, and a space, 19 digits and a point for each number.
 _SEPARATOR_WIDTH = 4
 _NUMBER_WIDTH = 21
-
-
-@exact_kernel
-def _write_integer(out: ByteArray, place: int, value: int) -> int:
-    power = np.int64(1)
-    while value // power >= 10:
-        power *= 10
-    while power > 0:
-        out[place] = _ZERO + np.uint8(value // power % 10)
-        power //= 10
-        place += 1
-    return place
 
 
 @exact_kernel
@@ -66,11 +55,11 @@ def _append(
                 place = _write_separator(out, place)
                 for c in range(counts.shape[1]):
                     out[place] = SPACE
-                    place = _write_integer(out, place + 1, counts[line, c])
+                    place = write_position(out, place + 1, counts[line, c])
             for c in range(millionths.shape[1]):
                 place = _write_separator(out, place)
                 out[place] = SPACE
-                place = _write_integer(out, place + 1, millionths[line, c] // _MILLION)
+                place = write_position(out, place + 1, millionths[line, c] // _MILLION)
                 rest = millionths[line, c] % _MILLION
                 power = _MILLION // 10
                 if rest > 0:

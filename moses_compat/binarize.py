@@ -23,7 +23,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from moses_compat.sorted_table import Progress, TableForm, examine, write_copy
+from moses_compat.sorted_table import TableForm, examine, write_copy
+from moses_compat.table_blocks import Progress
 from moses_compat.table_kind import folder_kind
 from phrasetool.errors import DataError, PhraseToolError
 

@@ -12,7 +12,7 @@ from moses_compat.alignment_text import read_position
 from moses_compat.count_field import read_count_field
 from moses_compat.fields import CR, LF, find_separator, is_blank
 from moses_compat.streams import Input
-from moses_compat.table_blocks import RawBlock, raw_blocks
+from moses_compat.table_blocks import Progress, RawBlock, raw_blocks
 from moses_compat.table_text import Fault, LineScan, TableParser, scan_lines
 from phrasetool.errors import DataError
 from phrasetool.jit import exact_kernel
@@ -144,7 +144,6 @@ class _Selector:
         return _Lines(block.text, scan, lines, sources, scores)
 
 
-Progress = Callable[[int, int], None]
 
 
 def _selected(

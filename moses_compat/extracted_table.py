@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from moses_compat.alignment_text import write_position
 from moses_compat.number_text import MAX_WIDTH, write_number
-from moses_compat.streams import Output, compress
+from moses_compat.streams import Output
 from phrasetool import pipeline
 from phrasetool.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int32Array, Int64Array
@@ -214,12 +214,12 @@ def write_tables(
     words = WordText.of(source), WordText.of(target)
     outputs = [phrase_table] + ([reordering] if reordering else [])
 
-    def work(block: PairBlock) -> tuple[int, list[bytes | ByteArray]]:
+    def work(block: PairBlock) -> tuple[int, list[bytes]]:
         entries = table.entries(block)
         texts = [format_phrase_table(entries, words)]
         if reordering:
             texts.append(format_reordering_table(entries, words, reordering_smoothing))
-        return len(block), [compress(t) if o.gzip else t for t, o in zip(texts, outputs, strict=True)]
+        return len(block), [o.encode(t) for t, o in zip(texts, outputs, strict=True)]
 
     written = 0
     for pairs, texts in pipeline.run(table.blocks(), work, threads):

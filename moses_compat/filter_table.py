@@ -6,7 +6,6 @@ cut at the border of a block, and no line is lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -17,8 +16,8 @@ from moses_compat.corpus_index import CorpusIndex
 from moses_compat.fields import is_blank
 from moses_compat.score_columns import selected_lines
 from moses_compat.score_field import OK
-from moses_compat.streams import Input, Output, compress
-from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, RawBlock, raw_blocks
+from moses_compat.streams import Input, Output
+from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, Progress, RawBlock, raw_blocks
 from moses_compat.table_text import LineScan, TableParser, scan_lines
 from phrasetool.errors import DataError
 from phrasetool.jit import exact_kernel
@@ -28,7 +27,6 @@ from phrasetool.pruning.best_entries import best_of_groups
 from phrasetool.pruning.significance import EPSILON, FisherExactTest, Insignificant, count_pairs
 from phrasetool.vocabulary import is_label
 
-Progress = Callable[[int, int], None]
 Mask = npt.NDArray[np.bool_]
 
 # p(e|f) in the tables of Moses' training, from 0.
@@ -202,7 +200,7 @@ class _BlockFilter:
         self, source: Input, output: Output, top: int, column: int, significance: Significance | None,
         policy: FaultPolicy,
     ) -> None:  # fmt: skip
-        self._name, self._gzip = source.name, output.gzip
+        self._name, self._output = source.name, output
         self._top, self._column = top, column
         self._significance = significance
         self._policy = policy
@@ -257,9 +255,7 @@ class _BlockFilter:
             text = lines_with_fields(block, keep, counts, values)
         else:
             text = selected_lines(block, keep)
-        if not len(text):
-            return b""
-        return compress(text) if self._gzip else text.tobytes()
+        return self._output.encode(text)
 
 
 class PairTest:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from moses_compat import line_oddities as odd
 from moses_compat.score_field import FEW_FIELDS, IS_NAN, NOT_A_NUMBER, WRONG_COUNT
 from moses_compat.source_groups import SourceGroups
 from moses_compat.streams import Input
-from moses_compat.table_blocks import BLOCK_BYTES, RawBlock, raw_blocks
+from moses_compat.table_blocks import BLOCK_BYTES, Progress, RawBlock, raw_blocks
 from moses_compat.table_kind import HEAD_BYTES, guess
 from moses_compat.table_text import Fault, LineScan, TableParser, scan_lines
 from phrasetool.phrases import ByteArray, Int64Array
@@ -204,7 +204,7 @@ class _Found:
 
 
 def inspect_table(
-    source: Input, progress: Callable[[int, int], None] = lambda position, entries: None, threads: int = 1,
+    source: Input, progress: Progress = lambda position, entries: None, threads: int = 1,
     block_bytes: int = BLOCK_BYTES,
 ) -> TableSummary:
     """Read a table once and summarise it; takes 9 bytes of memory per source group, and twice that at the end.

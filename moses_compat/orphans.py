@@ -6,7 +6,6 @@ every orientation: it is rewarded.  So no line of a pair that stays may be lost,
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,14 +15,12 @@ from moses_compat.fields import line_offsets_of
 from moses_compat.pair_set import HashArray, PairSet, hash_pairs, read_pairs
 from moses_compat.score_columns import selected_lines
 from moses_compat.streams import Input, Output
-from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, RawBlock, raw_blocks
+from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, Progress, RawBlock, raw_blocks
 from moses_compat.table_text import TableParser
-from moses_compat.table_writer import encode
 from phrasetool.errors import DataError
 from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Phrases
 from phrasetool.pipeline import run
 
-Progress = Callable[[int, int], None]
 _LF = 10
 
 
@@ -144,7 +141,7 @@ def remove_orphans(
         if len(text) and text[-1] != _LF:
             counts.newline_added = True
             text = np.append(text, np.uint8(_LF))
-        return raw, encode(output, text), counts
+        return raw, output.encode(text), counts
 
     total = OrphanCounts()
     for raw, data, counts in run(raw_blocks(source, block_bytes), work, threads):

@@ -16,7 +16,7 @@ or given more score columns with any program; the file still becomes a table.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -26,8 +26,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from moses_compat.streams import STANDARD, Input, Output, compress
-from moses_compat.table_blocks import RawBlock, raw_blocks
+from moses_compat.streams import STANDARD, Input, Output
+from moses_compat.table_blocks import Progress, RawBlock, raw_blocks
 from moses_compat.table_columns import RAW, TEXTS, Rows, gather, read_rows, write_rows
 from phrasetool import __version__
 from phrasetool.errors import DataError
@@ -51,7 +51,6 @@ _SCORE = re.compile(r"score_([1-9]\d{0,5})")
 # What pandas adds when rows were removed.
 _INDEX = re.compile(r"__index_level_\d+__")
 
-Progress = Callable[[int, int], None]
 
 
 @dataclass
@@ -306,7 +305,7 @@ def parquet_to_table(
         if wrong < 0 and (wrong := _broken_row(rows)) >= 0:
             fault = "has a text with a line feed"
         done = ConvertCounts(wrong if fault else len(rows), int((rows.starts[:, RAW] >= 0).sum()))
-        return compress(text) if output.gzip else text.tobytes(), done, fault
+        return output.encode(text), done, fault
 
     for data, done, fault in run(reader.batches(), work, threads):
         counts.entries += done.entries

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from moses_compat.saved_scores import SavedScores, ScoreWriter
 from moses_compat.score_columns import unscale_scores
 from moses_compat.streams import STANDARD, Input
-from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, RawBlock, raw_blocks
+from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, Progress, RawBlock, raw_blocks
 from moses_compat.table_text import TableParser
 from moses_compat.table_writer import PrunedBlock, TableWriter, Verdict
 from phrasetool.errors import DataError
@@ -26,8 +26,6 @@ from phrasetool.pruning.semantic import BelowThreshold, strength
 from phrasetool.pruning.sizes import SizeCurve
 from phrasetool.pruning.statistics import PruneStatistics
 from phrasetool.scoring.scorer import Scores
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

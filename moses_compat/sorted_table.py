@@ -15,7 +15,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -24,7 +24,7 @@ import numpy as np
 
 from moses_compat.fields import CR, LF, PIPE, SPACE, find_separator, is_blank
 from moses_compat.streams import GZIP_MAGIC, Input, compress
-from moses_compat.table_blocks import raw_blocks
+from moses_compat.table_blocks import Progress, raw_blocks
 from moses_compat.table_text import LineScan, TableParser, scan_lines
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.jit import exact_kernel
@@ -41,7 +41,6 @@ _SYSTEM_SORT_MEMORY = "512M"
 _LABEL = re.compile(rb"\[[^][]+\]")
 _REORDERING_PROPERTY = b"{{LexRO "
 
-Progress = Callable[[int, int], None]
 
 
 def _no_progress(position: int, entries: int) -> None:

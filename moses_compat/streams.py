@@ -243,9 +243,18 @@ class Output:
         except OSError as error:
             raise self._failure(error) from error
 
+    def encode(self, text: bytes | ByteArray) -> bytes:
+        """Text in the file's form, compressed if its name ends in `.gz`; may be called by several threads.
+
+        Nothing stays nothing.
+        """
+        if not len(text):
+            return b""
+        return compress(text) if self.gzip else bytes(text)
+
     def write_text(self, text: bytes) -> None:
         """Write text, compressed first if the name ends in `.gz`."""
-        self.write(compress(text) if self.gzip else text)
+        self.write(self.encode(text))
 
     def flush(self) -> None:
         """Bring what was written to the disk, where there may be no room for it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,8 @@ from phrasetool.errors import DataError
 from phrasetool.phrases import ByteArray, EntryBlock
 
 BLOCK_BYTES = 1 << 21
+# Called with the bytes of the file consumed and the lines done so far.
+Progress = Callable[[int, int], None]
 ON_ERROR = ("fail", "skip", "keep")
 _LF = 10
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from moses_compat.pair_set import HashArray, hash_pairs
 from moses_compat.score_columns import selected_lines
-from moses_compat.streams import Output, compress
+from moses_compat.streams import Output
 from phrasetool.phrases import EntryBlock
 from phrasetool.pruning.statistics import PruneStatistics
 
@@ -81,8 +81,8 @@ class TableWriter:
         )
         statistics.count_lengths(np.repeat(block.source_lengths, np.diff(block.group_offsets)), keep)
         return PrunedBlock(
-            encode(self.output, selected_lines(block, keep)),
-            encode(self.rejected, selected_lines(block, pruned)) if self.rejected else b"",
+            self.output.encode(selected_lines(block, keep)),
+            self.rejected.encode(selected_lines(block, pruned)) if self.rejected else b"",
             hash_pairs(block.text, block.line_offsets, keep)[keep] if self.surviving is not None else None,
             statistics,
         )
@@ -94,10 +94,3 @@ class TableWriter:
             self.rejected.write(part.rejected)
         if self.surviving is not None and part.hashes is not None:
             self.surviving.append(part.hashes)
-
-
-def encode(output: Output, text: npt.NDArray[np.uint8]) -> bytes:
-    """Text in the form of a file, compressed if its name says so; nothing stays nothing."""
-    if not len(text):
-        return b""
-    return compress(text) if output.gzip else text.tobytes()

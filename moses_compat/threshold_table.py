@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from moses_compat.score_columns import selected_lines
-from moses_compat.streams import Input, Output, compress
-from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, RawBlock, raw_blocks
+from moses_compat.streams import Input, Output
+from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, Progress, RawBlock, raw_blocks
 from moses_compat.table_text import TableParser
 from phrasetool.errors import DataError
 from phrasetool.phrases import EntryBlock
 from phrasetool.pipeline import run
 from phrasetool.pruning.best_entries import best_of_groups
-
-Progress = Callable[[int, int], None]
 
 # p(f|e) and p(e|f): the columns of a bare threshold.
 _BOTH_DIRECTIONS = (0, 2)
@@ -100,8 +98,7 @@ def threshold_table(
             passes |= saved
         keep &= passes | block.faulty
         text = selected_lines(block, keep)
-        data = b"" if not len(text) else compress(text) if output.gzip else text.tobytes()
-        return raw, data, ThresholdCounts(len(block), int(keep.sum()), protected)
+        return raw, output.encode(text), ThresholdCounts(len(block), int(keep.sum()), protected)
 
     total = ThresholdCounts()
     for raw, data, counts in run(raw_blocks(source, block_bytes), work, threads):

@@ -5,7 +5,32 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.jit import exact_kernel
 from phrasetool.phrases import Int64Array
+
+
+@exact_kernel
+def _mark_best(
+    group_offsets: Int64Array,
+    keys: npt.NDArray[np.float64],
+    count: int,
+    eligible: npt.NDArray[np.bool_],
+    best: npt.NDArray[np.bool_],
+) -> None:
+    if count == 0:
+        return
+    for group in range(len(group_offsets) - 1):
+        first, last = group_offsets[group], group_offsets[group + 1]
+        if last - first <= count:
+            best[first:last] = eligible[first:last]
+            continue
+        # A stable sort keeps equal keys in table order.
+        order = np.argsort(-keys[first:last], kind="mergesort")
+        left = count
+        for i in order:
+            if left > 0 and eligible[first + i]:
+                best[first + i] = True
+                left -= 1
 
 
 def best_of_groups(
@@ -22,10 +47,6 @@ def best_of_groups(
     Returns:
         bool, shape (N,).
     """
-    groups = np.repeat(np.arange(len(group_offsets) - 1), np.diff(group_offsets))
-    # Sorted by group, the ineligible last, then by key; the sort is stable.
-    order = np.lexsort((-keys, ~eligible, groups))
-    ranks = np.empty(len(keys), np.int64)
-    ranks[order] = np.arange(len(keys)) - group_offsets[:-1][groups]
-    best: npt.NDArray[np.bool_] = eligible & (ranks < count)
+    best = np.zeros(len(keys), np.bool_)
+    _mark_best(group_offsets, np.ascontiguousarray(keys, np.float64), count, eligible, best)
     return best

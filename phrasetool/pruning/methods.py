@@ -170,16 +170,16 @@ class Random:
     factor = worth
 
 
-NAMES = ("semantic", "significance", "composition", "probability", "count", "top", "random")
+CRITERIA: tuple[Criterion, ...] = (
+    Semantic(), Significant(), Composition(), Probability(), Count(), Top(), Random(),
+)  # fmt: skip
+NAMES = tuple(criterion.name for criterion in CRITERIA)
 
 
 def _criterion(name: str, seed: int) -> Criterion:
-    made: tuple[Criterion, ...] = (
-        Semantic(), Significant(), Composition(), Probability(), Count(), Top(), Random(seed),
-    )  # fmt: skip
-    for criterion in made:
+    for criterion in CRITERIA:
         if criterion.name == name:
-            return criterion
+            return Random(seed) if isinstance(criterion, Random) else criterion
     nearest = difflib.get_close_matches(name, NAMES, 1)
     meant = f"; did you mean {nearest[0]}?" if nearest else ""
     raise ValueError(f"unknown criterion {name!r}{meant} (there are {', '.join(NAMES)})")

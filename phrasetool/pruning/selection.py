@@ -10,38 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.jit import exact_kernel
 from phrasetool.phrases import EntryBlock, FloatArray, Int64Array
+from phrasetool.pruning.best_entries import best_of_groups
 from phrasetool.pruning.measures import Measures
 from phrasetool.pruning.sizes import TooSmallError, allowed_entries
 from phrasetool.scoring.scorer import Scores
 
 PROTECTIONS = ("all", "words", "none")
-
-
-@exact_kernel
-def _mark_best(
-    group_offsets: Int64Array,
-    protected: npt.NDArray[np.bool_],
-    faulty: npt.NDArray[np.bool_],
-    keys: npt.NDArray[np.float64],
-    k: int,
-    marked: npt.NDArray[np.bool_],
-) -> None:
-    for group in range(len(protected)):
-        first, last = group_offsets[group], group_offsets[group + 1]
-        if not protected[group] or k == 0:
-            continue
-        if last - first <= k:
-            marked[first:last] = True
-            continue
-        # A stable sort keeps equal keys in table order.
-        order = np.argsort(-keys[first:last], kind="mergesort")
-        left = k
-        for i in order:
-            if left > 0 and not faulty[first + i]:
-                marked[first + i] = True
-                left -= 1
 
 
 @dataclass(frozen=True)
@@ -91,14 +66,11 @@ class KeepBest:
             bool, shape (N,).
         """
         if self.protect == "none":
-            protected = np.zeros(len(source_lengths), np.bool_)
-        elif self.protect == "words":
-            protected = source_lengths == 1
-        else:
-            protected = np.ones(len(source_lengths), np.bool_)
-        marked = np.zeros(len(faulty), np.bool_)
-        _mark_best(group_offsets, protected, faulty, keys, self.k, marked)
-        return marked
+            return np.zeros(len(faulty), np.bool_)
+        eligible = ~faulty
+        if self.protect == "words":
+            eligible &= np.repeat(source_lengths == 1, np.diff(group_offsets))
+        return best_of_groups(group_offsets, keys, self.k, eligible)
 
 
 @dataclass(frozen=True)

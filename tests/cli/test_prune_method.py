@@ -142,6 +142,18 @@ def test_standard_input_cannot_be_read_twice(folder):
     assert "reads the table twice" in done.err
 
 
+@pytest.mark.parametrize("name", ["moses.ini", "de", "en", "table.gz"])
+def test_inputs_are_not_written_over(folder, name):
+    before = read(folder / name)
+    done = run_inside(
+        "prune", folder / "table.gz", "--method", "composition+significance", "--moses-ini", folder / "moses.ini",
+        "--corpus", folder / "de", folder / "en", "-t", "1", "-o", folder / name,
+    )  # fmt: skip
+    assert done.code == 1
+    assert "the output is the input" in done.message
+    assert read(folder / name) == before
+
+
 def test_an_ini_for_another_table(folder):
     write(folder / "other.ini", INI.replace("num-features=4", "num-features=2").replace("= 1 0 1 0", "= 1 0").encode())
     done = prune(folder, "--method", "top", "-t", "0", "--moses-ini", folder / "other.ini")
