@@ -80,7 +80,11 @@ class InputPhrases:
     def of(cls, text: bytes | ByteArray) -> InputPhrases:
         """Take a text of one tokenised sentence a line."""
         symbols = Symbols()
-        sentences = symbols.read_lines(text)
+        return cls.of_sentences(symbols, symbols.read_lines(text))
+
+    @classmethod
+    def of_sentences(cls, symbols: Symbols, sentences: Phrases) -> InputPhrases:
+        """Take sentences whose words are the first of `symbols`."""
         return cls(symbols, sentences, index_phrases(spans_of(sentences, MAX_PHRASE_LENGTH))[0])
 
 
@@ -91,6 +95,7 @@ class _Lines:
     text: ByteArray
     scan: LineScan
     lines: Int64Array
+    numbers: Int64Array
     sources: Phrases
     scores: FloatArray
 
@@ -141,7 +146,7 @@ class _Selector:
         lines = np.flatnonzero(np.repeat(wanted, sizes))
         scores = log_scores(self.name, scan.columns[lines], block.first_entry + lines)
         sources = groups.select(np.repeat(np.arange(len(groups)), sizes)[lines])
-        return _Lines(block.text, scan, lines, sources, scores)
+        return _Lines(block.text, scan, lines, block.first_entry + lines, sources, scores)
 
 
 
@@ -189,8 +194,7 @@ def load_entries(
     Raises:
         DataError: a line is not an entry, has another number of scores, a negative score or a bad alignment.
     """
-    sources, target_phrases, scores, alignments, counts = [], [], [], [], []
-    first_entry = 0
+    sources, target_phrases, scores, alignments, counts, numbers = [], [], [], [], [], []
     for part in _selected(path, source, columns, threads, progress):
         starts, ends = _target_fields(part)
         sources.append(part.sources)
@@ -204,10 +208,10 @@ def load_entries(
         bad = _read_alignments(part.text, after, line_ends, offsets, points, found)
         if bad >= 0:
             message = "the alignment is not a list of source-target points such as 0-0 1-2"
-            raise DataError(path, message, first_entry + int(part.lines[bad]) + 1)
+            raise DataError(path, message, int(part.numbers[bad]) + 1)
         alignments.append(Phrases(offsets, points[: offsets[-1]].copy()))
         counts.append(found)
-        first_entry += len(part.scan.faults)
+        numbers.append(part.numbers)
     return Entries(
         Phrases.concatenate(sources),
         Phrases.concatenate(target_phrases),
@@ -215,6 +219,7 @@ def load_entries(
         np.zeros((sum(map(len, scores)), 0), np.float32),
         Phrases.concatenate(alignments),
         np.concatenate([np.zeros((0, 3), np.float32), *counts]),
+        np.concatenate([np.zeros(0, np.int64), *numbers]),
     )
 
 

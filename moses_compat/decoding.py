@@ -18,7 +18,7 @@ from phrasetool.errors import DataError
 from phrasetool.phrases import ByteArray
 from phrasetool.smt.decoder.features import FeatureSet, Vector
 from phrasetool.smt.decoder.orientation import ReorderingModel
-from phrasetool.smt.decoder.table import TranslationTable, build_table
+from phrasetool.smt.decoder.table import Entries, TranslationTable, build_table
 from phrasetool.smt.decoder.translator import SearchOptions, Translator
 from phrasetool.smt.symbols import Symbols
 
@@ -124,6 +124,13 @@ class MosesModel:
         self, source: InputPhrases, targets: Symbols, threads: int = 1, progress: LoadProgress | None = None
     ) -> TranslationTable:
         """Read the phrase and reordering table entries that a text can use; see `load`."""
+        entries = self.load_entries(source, targets, threads, progress)
+        return build_table(entries, source.symbols, targets, np.unique(source.sentences.words).astype(np.int32))
+
+    def load_entries(
+        self, source: InputPhrases, targets: Symbols, threads: int = 1, progress: LoadProgress | None = None
+    ) -> Entries:
+        """The same, as they stand in the table."""
         columns = self.features.table_scores
         entries = load_entries(self.table, source, targets, columns, threads, _part(progress, "phrase table"))
         if self.reordering is not None and self.features.reordering is not None:
@@ -132,7 +139,7 @@ class MosesModel:
                 self.features.reordering.source_only, threads, _part(progress, "reordering table"),
             )  # fmt: skip
             entries = replace(entries, reordering=scores)
-        return build_table(entries, source.symbols, targets, np.unique(source.sentences.words).astype(np.int32))
+        return entries
 
     def named_weights(self, weights: Vector) -> dict[str, list[float]]:
         """Weights by the ini's feature names, for `MosesIni.with_weights`."""

@@ -143,6 +143,7 @@ def table_of(model, sentences):
         np.array(reordering, np.float32).reshape(len(model.entries), orientations),
         Phrases.from_lists([[]] * len(model.entries)),
         np.array([entry.counts for entry in model.entries], np.float32).reshape(-1, 3),
+        np.arange(len(model.entries)),
     )
     return build_table(entries, source, target, np.unique(texts.words).astype(np.int32)), texts
 

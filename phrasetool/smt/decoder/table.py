@@ -127,7 +127,8 @@ class TranslationTable:
         reordering: float32, shape (N, R), natural logarithms; 0 where the reordering table has no line.
         alignments: N ragged lists of 256 * source position + target position; all empty if the table has none.
         counts: float32, shape (N, 3), c(t) c(s) c(s,t); NaN where the table does not say.
-        copies: bool, shape (N,): not of the table, but made to copy a word that no entry translates alone.
+        numbers: int64, shape (N,): where each stands in the table, from 0; -1 for one that is not of the table, but was
+            made to copy a word that no entry translates alone.
     """
 
     source_symbols: Symbols
@@ -139,10 +140,16 @@ class TranslationTable:
     reordering: FloatArray
     alignments: Phrases
     counts: FloatArray
-    copies: npt.NDArray[np.bool_]
+    numbers: Int64Array
 
     def __len__(self) -> int:
         return len(self.targets)
+
+    @property
+    def copies(self) -> npt.NDArray[np.bool_]:
+        """bool, shape (N,): not of the table."""
+        copies: npt.NDArray[np.bool_] = self.numbers < 0
+        return copies
 
     @property
     def entry_sources(self) -> Int32Array:
@@ -164,6 +171,14 @@ class Entries:
     reordering: FloatArray
     alignments: Phrases
     counts: FloatArray
+    numbers: Int64Array
+
+    def select(self, keep: npt.NDArray[np.bool_]) -> Entries:
+        """Some of the N entries, bool, shape (N,)."""
+        return Entries(
+            self.sources.select(keep), self.targets.select(keep), self.scores[keep], self.reordering[keep],
+            self.alignments.select(keep), self.counts[keep], self.numbers[keep],
+        )  # fmt: skip
 
 
 def build_table(
@@ -203,7 +218,7 @@ def build_table(
         np.concatenate([entries.reordering, np.repeat(zeros, orientations, axis=1)])[order],
         alignments.select(order),
         np.concatenate([entries.counts, np.repeat(zeros + np.float32(np.nan), 3, axis=1)])[order],
-        order >= len(entries.sources),
+        np.concatenate([entries.numbers, np.full(added, -1, np.int64)])[order],
     )
 
 

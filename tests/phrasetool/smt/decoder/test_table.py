@@ -50,6 +50,7 @@ def entries(pairs, source, target):
         np.zeros((len(pairs), 3), np.float32),
         Phrases.from_lists([[0, 257]] * len(pairs)),
         np.ones((len(pairs), 3), np.float32),
+        np.arange(len(pairs)),
     )
 
 
@@ -90,7 +91,7 @@ def test_a_table_without_entries_is_all_copies():
     text = source.read_lines(b"a b\n")
     found = Entries(
         Phrases.from_lists([]), Phrases.from_lists([]), np.zeros((0, 2), np.float32), np.zeros((0, 0), np.float32),
-        Phrases.from_lists([]), np.zeros((0, 3), np.float32),
+        Phrases.from_lists([]), np.zeros((0, 3), np.float32), np.zeros(0, np.int64),
     )  # fmt: skip
     table = build_table(found, source, target, np.unique(text.words).astype(np.int32))
     assert table.copies.tolist() == [True, True]
