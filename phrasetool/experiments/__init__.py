@@ -1,0 +1,1 @@
+"""Experiments: what was asked for, what was found, and the report about it."""

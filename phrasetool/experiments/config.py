@@ -1,0 +1,429 @@
+"""The configuration of an experiment: a TOML file, read with care, into dataclasses.
+
+Everything that can be told to be wrong without doing any work is refused here, in one line that names the file and the
+key.  Paths in the file are relative to it.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from phrasetool.errors import DataError
+from phrasetool.experiments.config_table import ConfigTable
+from phrasetool.experiments.systems import KEEP_TOP, PruningGrid
+from phrasetool.pruning.methods import parse_method
+from phrasetool.pruning.selection import PROTECTIONS
+from phrasetool.training.settings import LOSSES, TrainingSettings
+
+DEV, ALL = "dev", "ALL"
+COLUMNS = ("semantic", "composition", "significance")
+_ALGORITHMS = ("cube", "stack")
+# What `quick` leaves of an experiment.
+_QUICK_SENTENCES, _QUICK_METHODS, _QUICK_SIZES, _QUICK_ITERATIONS, _QUICK_TUNING = 200, 4, 2, 3, 6
+
+
+@dataclass(frozen=True)
+class TextPair:
+    """Two files with a tokenised sentence a line, a line for a line."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class FinishedModel:
+    """What `[moses]` names: a model that is there.
+
+    Attributes:
+        ini: a moses.ini of version 2 with its weights.
+        table, reordering_table: used instead of those it names.
+        pairs: phrase pairs to train similarities on; the table itself if there are none and no bitext.
+    """
+
+    ini: str
+    table: str | None = None
+    reordering_table: str | None = None
+    pairs: str | None = None
+
+
+@dataclass(frozen=True)
+class BuildSettings:
+    """What `[build]` says of making a model from the bitext.
+
+    Attributes:
+        lm_order: of the language model.
+        lm_text: more text for it.
+        max_phrase_length: words a phrase may have.
+        leave_one_out: score entries in forced decoding as if the sentence at hand had not been extracted from.
+    """
+
+    lm_order: int = 5
+    lm_text: tuple[str, ...] = ()
+    max_phrase_length: int = 7
+    leave_one_out: bool = False
+
+
+@dataclass(frozen=True)
+class EncoderSettings:
+    """What `[model]` says of the similarities.
+
+    Attributes:
+        folder: a model that is there; else one is trained.
+        dimension: n.
+        loss: `in-batch` or `max-margin`.
+        iterations, pretrain_iterations: passes over the pairs; what `phrasetool train` takes if None.
+        min_pair_count: pairs seen less often are left out.
+        source_text, target_text: monolingual text for word vectors.
+        options: more hyper-parameters of training, see `TrainingSettings`.
+    """
+
+    folder: str | None = None
+    dimension: int = 50
+    loss: str = "in-batch"
+    iterations: int | None = None
+    pretrain_iterations: int | None = None
+    min_pair_count: float = 0.0
+    source_text: tuple[str, ...] = ()
+    target_text: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AnnotationSettings:
+    """What `[annotate]` asks for.
+
+    Attributes:
+        dimensions: of the models whose similarities are appended, each on its own.
+        columns: what is appended: `semantic` (two), `composition`, `significance`.
+        tuning_seeds: tune with each of them.
+        iterations: runs of the decoder in a tuning.
+        size: annotate a table pruned to this share; the full one if None.
+        method: which method prunes it.
+    """
+
+    dimensions: tuple[int, ...] = (50,)
+    columns: tuple[str, ...] = ("semantic",)
+    tuning_seeds: tuple[int, ...] = (1, 2, 3)
+    iterations: int = 25
+    size: float | None = None
+    method: str = "composition+semantic"
+
+
+@dataclass(frozen=True)
+class NeighbourSettings:
+    """What `[neighbours]` asks for.
+
+    Attributes:
+        phrases: of either language; frequent ones are chosen if there are none.
+        count: neighbours of each.
+        pretrain_iterations: of the unsupervised model beside BRAE.
+    """
+
+    phrases: tuple[str, ...] = ()
+    count: int = 5
+    pretrain_iterations: int = 5
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """What `[search]` says of decoding; None is as in the ini."""
+
+    algorithm: str = "cube"
+    stack: int | None = 400
+    pop_limit: int | None = 400
+    table_limit: int | None = None
+
+
+@dataclass(frozen=True)
+class ExperimentConfig:
+    """An experiment.
+
+    Attributes:
+        path: the file it was read from.
+        name: for the report.
+        output: folder.
+        seed: of the aligner, of training and of tuning.
+        samples: of the bootstrap.
+        sentences: of each text at most; None for all.
+        bitext: what the table was or will be made from, if that is known.
+        dev: the development set.
+        tests: the test sets, by their names.
+        moses, build, model, prune, annotate, neighbours, search: the sections; None for one that is not there.
+    """
+
+    path: str
+    name: str
+    output: str
+    seed: int
+    samples: int
+    bitext: TextPair | None
+    dev: TextPair
+    tests: Mapping[str, TextPair]
+    moses: FinishedModel | None
+    build: BuildSettings
+    model: EncoderSettings
+    prune: PruningGrid | None
+    annotate: AnnotationSettings | None
+    neighbours: NeighbourSettings | None
+    search: SearchSettings
+    sentences: int | None = None
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What must be measured of the table."""
+        found: set[str] = set()
+        for method in (*self.prune.methods, *self.prune.thresholds) if self.prune else ():
+            found |= parse_method(method).needs
+        if self.annotate:
+            names = {"semantic": "similarities"}
+            found |= {names.get(column, column) for column in self.annotate.columns}
+            found |= parse_method(self.annotate.method).needs if self.annotate.size is not None else set()
+        return frozenset(found)
+
+    @property
+    def encodes(self) -> bool:
+        """Whether a trained model is needed."""
+        return "similarities" in self.needs or self.neighbours is not None
+
+    def quick(self) -> ExperimentConfig:
+        """The same with fewer of everything: some minutes, to see whether all is well."""
+        prune, annotate = self.prune, self.annotate
+        if prune:
+            sizes = sorted(prune.sizes, reverse=True)
+            few = sizes if len(sizes) <= _QUICK_SIZES else [sizes[len(sizes) // 2], sizes[-1]]
+            prune = replace(
+                prune, methods=prune.methods[:_QUICK_METHODS], sizes=tuple(few), combine=prune.combine[:1],
+                protect=prune.protect[:1], seeds=prune.seeds[:1],
+                thresholds={method: values[:1] for method, values in prune.thresholds.items()},
+            )  # fmt: skip
+        if annotate:
+            annotate = replace(
+                annotate, dimensions=annotate.dimensions[:1], tuning_seeds=annotate.tuning_seeds[:1],
+                iterations=min(annotate.iterations, _QUICK_TUNING),
+            )  # fmt: skip
+        iterations = self.model.iterations
+        fewer = _QUICK_ITERATIONS if iterations is None else min(iterations, _QUICK_ITERATIONS)
+        neighbours = self.neighbours and replace(self.neighbours, pretrain_iterations=1)
+        return replace(
+            self, output=os.path.join(self.output, "quick"), sentences=_QUICK_SENTENCES, prune=prune,
+            annotate=annotate, neighbours=neighbours, model=replace(self.model, iterations=fewer),
+        )  # fmt: skip
+
+
+_KNOWN = (
+    "name", "output", "seed", "samples", "data", "moses", "build", "model", "prune", "annotate", "neighbours", "search",
+)  # fmt: skip
+
+
+def read_config(path: str, output: str | None = None) -> ExperimentConfig:
+    """Read a configuration and check it.
+
+    Args:
+        path: the file.
+        output: the folder to write to, instead of the file's.
+
+    Raises:
+        DataError: the file cannot be read or is no TOML; a key is unknown (the nearest one is named) or missing, a
+            value is of the wrong type or out of range, a grid is empty, a file is missing, a method is unknown or needs
+            what is not there.
+    """
+    try:
+        with open(path, "rb") as file:
+            values = tomllib.load(file)
+    except OSError as error:
+        raise DataError(path, error.strerror or str(error)) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(path, f"not TOML ({error})") from error
+    return parse_config(values, path, output)
+
+
+def parse_config(values: Mapping[str, Any], path: str, output: str | None = None) -> ExperimentConfig:
+    """The same from what the file holds; see `read_config`."""
+    top = ConfigTable(path, "", values, _KNOWN)
+    data = top.table("data", ("bitext", "dev", "tests"))
+    bitext = _pair(data, "bitext") if "bitext" in data else None
+    dev = _pair(data, "dev")
+    tests = _tests(data)
+    moses = _moses(top) if "moses" in top else None
+    if moses is None and bitext is None:
+        raise DataError(path, "give [moses] with a finished model, or [data.bitext] to make one from")
+    prune = _prune(top) if "prune" in top else None
+    model = _model(top)
+    config = ExperimentConfig(
+        path,
+        top.text("name", os.path.splitext(os.path.basename(path))[0]),
+        output or top.output("output", "experiment"),
+        top.integer("seed", 1, least=1),
+        top.integer("samples", 1000, least=2),
+        bitext,
+        dev,
+        tests,
+        moses,
+        _build(top),
+        model,
+        prune,
+        _annotate(top, model) if "annotate" in top else None,
+        _neighbours(top) if "neighbours" in top else None,
+        _search(top),
+    )
+    if not (config.prune or config.annotate or config.neighbours):
+        raise DataError(path, "nothing to do: give at least one of [prune], [annotate] and [neighbours]")
+    if "significance" in config.needs and bitext is None:
+        raise DataError(path, "significance is tested on the bitext that the table was made from: give [data.bitext]")
+    return config
+
+
+def _pair(table: ConfigTable, key: str) -> TextPair:
+    inner = table.table(key, ("source", "target"))
+    return TextPair(inner.file("source"), inner.file("target"))
+
+
+def _tests(data: ConfigTable) -> dict[str, TextPair]:
+    tests = data.table("tests", None)
+    found = {name: _pair(tests, name) for name in tests}
+    for name in found:
+        if name in (DEV, ALL):
+            raise tests.error(name, "is the name of another text; choose a different one")
+    if not found:
+        raise data.error("tests", "is empty; give at least one [data.tests.NAME]")
+    return found
+
+
+def _moses(top: ConfigTable) -> FinishedModel:
+    table = top.table("moses", ("ini", "table", "reordering_table", "pairs"))
+    more = {key: table.file(key) for key in ("table", "reordering_table", "pairs") if key in table}
+    return FinishedModel(table.file("ini"), **more)
+
+
+def _build(top: ConfigTable) -> BuildSettings:
+    table = top.table("build", ("lm_order", "lm_text", "max_phrase_length", "leave_one_out"))
+    return BuildSettings(
+        table.integer("lm_order", 5, least=1),
+        table.files("lm_text"),
+        table.integer("max_phrase_length", 7, least=1),
+        table.boolean("leave_one_out", False),
+    )
+
+
+def _model(top: ConfigTable) -> EncoderSettings:
+    own = ("dimension", "loss", "iterations", "pretrain_iterations")
+    table = top.table("model", (*own, "folder", "min_pair_count", "source_text", "target_text", "options"))
+    others = [field.name for field in fields(TrainingSettings) if field.name not in (*own, "seed")]
+    options = table.table("options", others)
+    return EncoderSettings(
+        table.folder("folder") if "folder" in table else None,
+        table.integer("dimension", 50, least=1),
+        table.choice("loss", LOSSES[0], LOSSES),
+        table.integer("iterations", 0, least=0) if "iterations" in table else None,
+        table.integer("pretrain_iterations", 0, least=0) if "pretrain_iterations" in table else None,
+        table.number("min_pair_count", 0.0),
+        table.files("source_text"),
+        table.files("target_text"),
+        dict(options.values),
+    )
+
+
+def _prune(top: ConfigTable) -> PruningGrid:
+    table = top.table("prune", ("methods", "combine", "sizes", "thresholds", "protect", "keep_top", "seeds"))
+    combine = table.texts("combine", ("product",))
+    methods = table.texts("methods")
+    sizes = table.numbers("sizes")
+    for size in sizes:
+        if not 0 < size <= 1:
+            raise table.error("sizes", f"holds {size:g}; a size is a share of the entries, above 0 and at most 1")
+    inner = table.table("thresholds", None) if "thresholds" in table else None
+    thresholds = {method: inner.numbers(method) for method in inner} if inner else {}
+    for method in (*methods, *thresholds):
+        for way in combine:
+            _check_method(table, "methods" if method in methods else "thresholds", method, way)
+    if not sizes and any(method not in thresholds for method in methods):
+        raise table.error("sizes", "is empty; give shares of the entries to keep, as in sizes = [0.28, 0.1]")
+    if not methods and not thresholds:
+        raise table.error("methods", 'is empty; give methods, as in methods = ["composition+semantic"]')
+    protect = table.texts("protect", ("all",))
+    for name in protect:
+        if name not in PROTECTIONS:
+            raise table.error("protect", f"holds {name!r}; expected {', '.join(PROTECTIONS)}")
+    for key, values in (("combine", combine), ("protect", protect)):
+        if not values:
+            raise table.error(key, "is empty")
+    seeds = table.integers("seeds", (1,))
+    if not seeds:
+        raise table.error("seeds", "is empty")
+    return PruningGrid(
+        methods if sizes else (), combine, tuple(sorted(set(sizes), reverse=True)), thresholds,
+        tuple(dict.fromkeys(protect)), _keep_top(table), tuple(dict.fromkeys(seeds)),
+    )  # fmt: skip
+
+
+def _check_method(table: ConfigTable, key: str, method: str, combine: str) -> None:
+    try:
+        parse_method(method, combine)
+    except ValueError as error:
+        raise table.error("combine" if "combination" in str(error) else key, f"{error}") from error
+
+
+def _keep_top(table: ConfigTable) -> dict[float, int]:
+    """One number for all sizes, or a table from the largest size that a number is meant for to the number."""
+    if "keep_top" not in table:
+        return {1.0: KEEP_TOP}
+    if not isinstance(table.values["keep_top"], Mapping):
+        return {1.0: table.integer("keep_top", KEEP_TOP, least=0)}
+    inner = table.table("keep_top", None)
+    found = {}
+    for key in inner:
+        try:
+            size = float(key)
+        except ValueError:
+            size = 0.0
+        if not 0 < size <= 1:
+            raise table.error("keep_top", f'has the key {key!r}; expected a size, as in {{"0.07" = 3, "1" = 10}}')
+        found[size] = inner.integer(key, KEEP_TOP, least=0)
+    return found
+
+
+def _annotate(top: ConfigTable, model: EncoderSettings) -> AnnotationSettings:
+    table = top.table("annotate", ("dimensions", "columns", "tuning_seeds", "iterations", "size", "method"))
+    dimensions = table.integers("dimensions", (model.dimension,))
+    columns = table.texts("columns", ("semantic",))
+    seeds = table.integers("tuning_seeds", (1, 2, 3))
+    for key, values in (("dimensions", dimensions), ("columns", columns), ("tuning_seeds", seeds)):
+        if not values:
+            raise table.error(key, "is empty")
+    if min(dimensions) < 1:
+        raise table.error("dimensions", f"holds {min(dimensions)}; expected 1 or more")
+    for column in columns:
+        if column not in COLUMNS:
+            raise table.error("columns", f"holds {column!r}; expected {', '.join(COLUMNS)}")
+    size = table.number("size", 1.0) if "size" in table else None
+    if size is not None and not 0 < size <= 1:
+        raise table.error("size", f"is {size:g}; expected a share of the entries, above 0 and at most 1")
+    settings = AnnotationSettings(
+        tuple(dict.fromkeys(dimensions)), tuple(dict.fromkeys(columns)), tuple(dict.fromkeys(seeds)),
+        table.integer("iterations", 25, least=1), size, table.text("method", AnnotationSettings.method),
+    )  # fmt: skip
+    _check_method(table, "method", settings.method, "product")
+    return settings
+
+
+def _neighbours(top: ConfigTable) -> NeighbourSettings:
+    table = top.table("neighbours", ("phrases", "count", "pretrain_iterations"))
+    return NeighbourSettings(
+        table.texts("phrases"),
+        table.integer("count", 5, least=1),
+        table.integer("pretrain_iterations", 5, least=1),
+    )
+
+
+def _search(top: ConfigTable) -> SearchSettings:
+    table = top.table("search", ("algorithm", "stack", "pop_limit", "table_limit"))
+    return SearchSettings(
+        table.choice("algorithm", "cube", _ALGORITHMS),
+        table.integer("stack", 400, least=1),
+        table.integer("pop_limit", 400, least=1),
+        table.integer("table_limit", 20, least=0) if "table_limit" in table else None,
+    )

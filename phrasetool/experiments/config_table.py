@@ -1,0 +1,139 @@
+"""A table of a TOML file, whose values are asked for by key and type; all complaints name the file and the key."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from phrasetool.errors import DataError
+
+
+class ConfigTable:
+    """Values by key.
+
+    Args:
+        path: the file, for messages; paths in the table are relative to it.
+        name: of the table, empty for the top.
+        values: what it holds.
+        known: keys that it may have; None for any.
+
+    Raises:
+        DataError: it has another key.
+    """
+
+    def __init__(self, path: str, name: str, values: Mapping[str, Any], known: Sequence[str] | None) -> None:
+        self.path, self.name, self.values = path, name, values
+        for key in values:
+            if known is not None and key not in known:
+                near = difflib.get_close_matches(key, known, 1, 0.4)
+                meant = f"; did you mean {near[0]}?" if near else f"; expected {', '.join(known)}"
+                raise DataError(path, f"unknown key {self._full(key)}{meant}")
+
+    def _full(self, key: str) -> str:
+        return f"{self.name}.{key}" if self.name else key
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values)
+
+    def error(self, key: str, message: str) -> DataError:
+        """A complaint about a value."""
+        return DataError(self.path, f"{self._full(key)}: {message}")
+
+    def _typed(self, key: str, kinds: type | tuple[type, ...], expected: str, value: Any) -> Any:
+        # In Python, True is a number.
+        if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
+            raise self.error(key, f"{value!r} is not {expected}")
+        return value
+
+    def table(self, key: str, known: Sequence[str] | None) -> ConfigTable:
+        """A table in this one; empty if it is not there."""
+        value = self._typed(key, Mapping, "a table of keys and values", self.values.get(key, {}))
+        return ConfigTable(self.path, self._full(key), value, known)
+
+    def text(self, key: str, default: str) -> str:
+        """A text that is not empty."""
+        value: str = self._typed(key, str, "text between quotes", self.values.get(key, default))
+        if not value:
+            raise self.error(key, "is empty")
+        return value
+
+    def choice(self, key: str, default: str, choices: Sequence[str]) -> str:
+        """One of these texts."""
+        value = self.text(key, default)
+        if value not in choices:
+            raise self.error(key, f"is {value!r}; expected {', '.join(choices)}")
+        return value
+
+    def boolean(self, key: str, default: bool) -> bool:
+        """True or false."""
+        value: bool = self._typed(key, bool, "true or false", self.values.get(key, default))
+        return value
+
+    def number(self, key: str, default: float) -> float:
+        """A finite number."""
+        return self._finite(key, self.values.get(key, default))
+
+    def _finite(self, key: str, value: Any) -> float:
+        number = float(self._typed(key, (int, float), "a number", value))
+        if not abs(number) < float("inf"):
+            raise self.error(key, f"{value!r} is not a finite number")
+        return number
+
+    def integer(self, key: str, default: int, least: int) -> int:
+        """A whole number, at least `least`."""
+        value: int = self._typed(key, int, "a whole number", self.values.get(key, default))
+        if value < least:
+            raise self.error(key, f"is {value}; expected {least} or more")
+        return value
+
+    def _list(self, key: str, default: Sequence[Any]) -> list[Any]:
+        """The values of a list; a value that is no list is one of one."""
+        value = self.values.get(key, list(default))
+        return value if isinstance(value, list) else [value]
+
+    def texts(self, key: str, default: Sequence[str] = ()) -> tuple[str, ...]:
+        """Texts, or one text."""
+        return tuple(self._typed(key, str, "text between quotes", value) for value in self._list(key, default))
+
+    def numbers(self, key: str, default: Sequence[float] = ()) -> tuple[float, ...]:
+        """Finite numbers, or one number."""
+        return tuple(self._finite(key, value) for value in self._list(key, default))
+
+    def integers(self, key: str, default: Sequence[int] = ()) -> tuple[int, ...]:
+        """Whole numbers from 0, or one of them."""
+        found = tuple(self._typed(key, int, "a whole number", value) for value in self._list(key, default))
+        if any(value < 0 for value in found):
+            raise self.error(key, f"holds {min(found)}; expected 0 or more")
+        return found
+
+    def _path(self, name: str) -> str:
+        return os.path.normpath(os.path.join(os.path.dirname(self.path), os.path.expanduser(name)))
+
+    def output(self, key: str, default: str) -> str:
+        """A path that need not be there."""
+        return self._path(self.text(key, default))
+
+    def file(self, key: str) -> str:
+        """A file that is there."""
+        if key not in self.values:
+            raise DataError(self.path, f"the key {self._full(key)} is missing")
+        return self._existing(key, self.text(key, ""), os.path.isfile, "file")
+
+    def files(self, key: str) -> tuple[str, ...]:
+        """Files that are there."""
+        return tuple(self._existing(key, name, os.path.isfile, "file") for name in self.texts(key))
+
+    def folder(self, key: str) -> str:
+        """A folder that is there."""
+        return self._existing(key, self.text(key, ""), os.path.isdir, "folder")
+
+    def _existing(self, key: str, name: str, exists: Any, what: str) -> str:
+        path = self._path(name)
+        if not exists(path):
+            raise self.error(key, f"there is no {what} {path}")
+        return path

@@ -1,0 +1,110 @@
+"""The tables that an experiment compares: which methods, how small, what is protected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from phrasetool.pruning.methods import Method, parse_method
+
+FULL = "full"
+RANDOM = "random"
+# What a source keeps at least, where nobody says otherwise (Zhang et al. 2014, footnote 3).
+KEEP_TOP = 10
+
+
+@dataclass(frozen=True)
+class PruningSystem:
+    """A table, by how it comes from the full one.
+
+    Attributes:
+        method: names of criteria with `+` between them, or `full`.
+        combine: how several criteria are made one; empty for a single one.
+        rule: `size`, `threshold` or `full`.
+        wanted: the share of the entries that may stay, or the threshold; 1 for the full table.
+        protect, keep_top: see `KeepBest`.
+        seed: of the random criterion; 0 for all others.
+    """
+
+    method: str = FULL
+    combine: str = ""
+    rule: str = FULL
+    wanted: float = 1.0
+    protect: str = "none"
+    keep_top: int = 0
+    seed: int = 0
+
+    def parsed(self) -> Method:
+        """The method; not of the full table."""
+        return parse_method(self.method, self.combine or "product", self.seed)
+
+    @property
+    def semantic(self) -> bool:
+        """Whether a criterion of it looks at meaning."""
+        return self.rule != FULL and "similarities" in self.parsed().needs
+
+    @property
+    def kind(self) -> str:
+        """The method and how its criteria are combined."""
+        return self.method if self.combine in ("", "product") else f"{self.method} ({self.combine})"
+
+
+@dataclass(frozen=True)
+class PruningGrid:
+    """What `[prune]` asks for.
+
+    Attributes:
+        methods: as in `phrasetool prune --method`.
+        combine: ways to make several criteria one; each is tried.
+        sizes: shares of the entries that may stay.
+        thresholds: by method, which thresholds to try besides.
+        protect: which sources keep their best entries; each is tried.
+        keep_top: how many; by the largest size that it is meant for, 1 being all others.
+        seeds: of the random criterion; each is tried.
+    """
+
+    methods: tuple[str, ...] = ()
+    combine: tuple[str, ...] = ("product",)
+    sizes: tuple[float, ...] = ()
+    thresholds: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    protect: tuple[str, ...] = ("all",)
+    keep_top: Mapping[float, int] = field(default_factory=lambda: {1.0: KEEP_TOP})
+    seeds: tuple[int, ...] = (1,)
+
+    def best_of(self, size: float) -> int:
+        """How many entries a protected source keeps in a table of this size."""
+        fitting = [limit for limit in self.keep_top if size <= limit]
+        return self.keep_top[min(fitting)] if fitting else KEEP_TOP
+
+    def systems(self) -> Iterator[PruningSystem]:
+        """All tables, method by method, without the full one."""
+        for method in dict.fromkeys((*self.methods, *self.thresholds)):
+            names = parse_method(method).parts
+            for combine in self.combine if len(names) > 1 else ("",):
+                for seed in self.seeds if any(part.name == RANDOM for part in names) else (0,):
+                    for protect in self.protect:
+                        for size in self.sizes if method in self.methods else ():
+                            keep = self.best_of(size)
+                            yield PruningSystem(method, combine, "size", size, protect, keep, seed)
+                        for threshold in self.thresholds.get(method, ()):
+                            keep = self.best_of(1.0)
+                            yield PruningSystem(method, combine, "threshold", threshold, protect, keep, seed)
+
+
+def labels_of(systems: list[PruningSystem]) -> dict[PruningSystem, str]:
+    """A unique label for each system: what tells it from the others, and no more."""
+    protections = {system.protect for system in systems if system.rule != FULL}
+    seeds = {system.seed for system in systems if system.seed}
+    labels = {}
+    for system in systems:
+        if system.rule == FULL:
+            labels[system] = FULL
+            continue
+        parts = [f"{system.kind} {100 * system.wanted:g} %" if system.rule == "size"
+                 else f"{system.kind} at {system.wanted:g}"]  # fmt: skip
+        if len(protections) > 1:
+            parts.append(f"protect {system.protect}")
+        if system.seed and len(seeds) > 1:
+            parts.append(f"seed {system.seed}")
+        labels[system] = ", ".join(parts)
+    return labels
