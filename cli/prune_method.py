@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from phrasetool.errors import PhraseToolError
-from phrasetool_cli.prune_outputs import Request, write_tables
+from phrasetool_cli.prune_options import Request
+from phrasetool_cli.prune_outputs import write_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,9 +20,10 @@ if TYPE_CHECKING:
     from moses_compat.streams import Input
     from moses_compat.table_weights import TableWeights
     from moses_compat.table_writer import TableWriter
+    from phrasetool.phrases import FloatArray
     from phrasetool.pruning.measures import Measures
     from phrasetool.pruning.methods import Method
-    from phrasetool.pruning.selection import KeepBest
+    from phrasetool.pruning.selection import KeepBest, Selection
     from phrasetool.pruning.statistics import PruneStatistics
 
 # What is best by measurement, where the weights of a model are given; see the README.
@@ -28,31 +31,16 @@ DEFAULT = "composition+semantic"
 SEMANTIC = "semantic"
 
 
-@dataclass(frozen=True)
-class MethodRequest:
-    """What the user asked for, of what these methods need.
+def chosen_method(request: Request, names: str) -> Method:
+    """The method of these names, if all that it needs was given.
 
-    Attributes:
-        method: names of criteria with `+` between them.
-        combine: how several are made one.
-        ini: the moses.ini whose weights make the score of an entry.
-        corpora: both sides of the bitext.
-        seed: of the random criterion.
+    Raises:
+        click.UsageError: it is none, or lacks something.
     """
-
-    method: str
-    combine: str
-    ini: str | None
-    corpora: tuple[str, str] | None
-    seed: int
-
-
-def chosen_method(request: MethodRequest) -> Method:
-    """The method, if all that it needs was given."""
     from phrasetool.pruning.methods import parse_method
 
     try:
-        method = parse_method(request.method, request.combine, request.seed)
+        method = parse_method(names, request.combine, request.seed)
     except ValueError as error:
         raise click.UsageError(f"--method: {error}") from error
     if method.needs & {"model_scores", "composition"} and request.ini is None:
@@ -61,48 +49,62 @@ def chosen_method(request: MethodRequest) -> Method:
         raise click.UsageError(
             f"--method {method.name} needs the bitext that the table was made from: give --corpus SOURCE TARGET"
         )
+    if request.threshold is not None and request.threshold.named and method.names != ("significance",):
+        raise click.UsageError(f"--threshold {request.threshold.text} goes with --method significance alone")
     return method
 
 
-def run_method(
-    request: Request,
-    wanted: MethodRequest,
-    method: Method,
-    similarities: Callable[[], Similarities],
-    best: KeepBest,
-    scan: TableScan,
-) -> None:
+@dataclass(frozen=True)
+class Decision:
+    """What was decided about a table.
+
+    Attributes:
+        selection: of its entries.
+        best: the rule that protected some.
+        rule: for the signature line.
+        figures: for the statistics.
+    """
+
+    selection: Selection
+    best: KeepBest
+    rule: str
+    figures: Mapping[str, Any]
+
+
+def run_method(request: Request, method: Method, similarities: Callable[[], Similarities]) -> None:
     """Measure the table, decide, and prune; or print sizes."""
     import numpy as np
 
     from moses_compat.prune_selected import prune_selected
     from moses_compat.table_writer import Verdict
     from phrasetool import __version__
-    from phrasetool.pruning.selection import select_entries
-    from phrasetool.pruning.sizes import TooSmallError
+    from phrasetool.pruning.reasons import explain
 
+    if request.max_bleu_loss is not None:
+        # What cannot be read is found out before the long work.
+        from phrasetool_cli.prune_budget import DevelopmentSet, search_budget
+
+        development = DevelopmentSet.read(request)
     source_of_similarities = similarities() if "similarities" in method.needs else None
-    measures = _measure(request, wanted, method, source_of_similarities, scan)
+    measures = _measure(request, method, source_of_similarities)
     worth = method.worth(measures)
     if request.sweep is not None:
-        click.echo("threshold\tentries\tshare")
-        for threshold in request.sweep:
-            kept = int(select_entries(measures, worth, best, threshold=threshold, size=None).keep.sum())
-            click.echo(f"{threshold:g}\t{kept}\t{kept / max(len(measures), 1):.4f}")
+        _sweep(request, measures, worth)
         return
-    try:
-        selection = select_entries(measures, worth, best, threshold=request.threshold, size=request.target_size)
-    except TooSmallError as error:
-        raise PhraseToolError(f"{request.table}: {error}; try --protect words or a smaller --keep-top") from error
+    if request.max_bleu_loss is not None:
+        decision = search_budget(request, development, measures, worth)
+    else:
+        decision = _decide(request, method, measures, worth)
+    selection = decision.selection
     nobody = np.zeros(len(measures), np.bool_)
-    verdict = Verdict(selection.keep, selection.fails, selection.protected, nobody)
-    rule = f"size{request.target_size:g}" if request.threshold is None else f"t{request.threshold:g}"
+    reasons = explain(method, measures, selection)
+    verdict = Verdict(selection.keep, selection.fails, selection.protected, nobody, reasons)
     signature = "|".join(
         [
             *([source_of_similarities.signature] if source_of_similarities else []),
             f"method:{method.name}",
-            *([f"seed:{wanted.seed}"] if "random" in method.name else []),
-            f"rule:{rule}+k{best.k}+{best.protect}",
+            *([f"seed:{request.seed}"] if "random" in method.name else []),
+            f"rule:{decision.rule}k{decision.best.k}+{decision.best.protect}",
             f"version:{__version__}",
         ]
     )
@@ -110,12 +112,76 @@ def run_method(
     def prune(source: Input, writer: TableWriter, watched: TableScan, save: ScoreWriter | None) -> PruneStatistics:
         return prune_selected(source, writer, verdict, watched)
 
-    write_tables(request, scan, "below_threshold", signature, prune)
+    write_tables(request, prune, signature=signature, criteria=method.names, figures=decision.figures)
 
 
-def _measure(
-    request: Request, wanted: MethodRequest, method: Method, similarities: Similarities | None, scan: TableScan
-) -> Measures:
+def _sweep(request: Request, measures: Measures, worth: FloatArray) -> None:
+    from phrasetool.pruning.selection import select_entries
+
+    best = _best(request)
+    click.echo("threshold\tentries\tshare")
+    for threshold in request.sweep or ():
+        kept = int(select_entries(measures, worth, best, threshold=threshold).keep.sum())
+        click.echo(f"{threshold:g}\t{kept}\t{kept / max(len(measures), 1):.4f}")
+
+
+def _best(request: Request) -> KeepBest:
+    """The paper's rule, but for what was asked for."""
+    from phrasetool.pruning.selection import KeepBest
+
+    return KeepBest(10 if request.keep_top is None else request.keep_top, request.protect or "all")
+
+
+def rule_for_size(request: Request, measures: Measures, worth: FloatArray) -> Callable[[int], KeepBest]:
+    """What is protected where so many entries stay: as asked for, or what there is room for."""
+    from phrasetool.pruning.selection import AffordableBest, KeepBest
+
+    protect = request.protect or "words"
+    if request.keep_top is not None:
+        wanted = KeepBest(request.keep_top, protect)
+        return lambda entries: wanted
+    return AffordableBest(measures, worth, protect).best
+
+
+def _decide(request: Request, method: Method, measures: Measures, worth: FloatArray) -> Decision:
+    """By a threshold, thresholds or a size."""
+    from phrasetool.pruning.selection import select_entries
+    from phrasetool.pruning.sizes import TooSmallError, allowed_entries
+    from phrasetool_cli.progress import say
+
+    if method.thresholds:
+        best = _best(request)
+        fails = method.fails(method.below(method.worths(measures), measures.alpha))
+        return Decision(select_entries(measures, worth, best, fails=fails), best, "", {})
+    if request.threshold is not None:
+        best = _best(request)
+        threshold = request.threshold.value(measures.alpha)
+        selection = select_entries(measures, worth, best, threshold=threshold)
+        return Decision(selection, best, f"t{request.threshold.text}+", {})
+    size = request.target_size
+    assert size is not None
+    best = rule_for_size(request, measures, worth)(allowed_entries(size, len(measures)))
+    try:
+        selection = select_entries(measures, worth, best, size=size)
+    except TooSmallError as error:
+        raise PhraseToolError(f"{request.table}: {error}; {_advice(best)}") from error
+    if not request.quiet and request.keep_top is None and best.protect != "none":
+        say(f"always kept: {protection(best)}")
+    return Decision(selection, best, f"size{size:g}+", {})
+
+
+def protection(best: KeepBest) -> str:
+    """In words."""
+    return f"the {best.k} best of every {'source' if best.protect == 'all' else 'one-word source'}"
+
+
+def _advice(best: KeepBest) -> str:
+    if best.protect == "all":
+        return "try --protect words or a smaller --keep-top"
+    return "try a smaller --keep-top" if best.k > 1 else "--keep-top 0 lets words become unknown"
+
+
+def _measure(request: Request, method: Method, similarities: Similarities | None) -> Measures:
     from moses_compat.streams import Input
     from moses_compat.table_measures import MeasureRequest, measure_table
     from phrasetool_cli.progress import TableProgress
@@ -125,11 +191,11 @@ def _measure(
         return measure_table(
             source,
             MeasureRequest(
-                weights=_weights(request.table, wanted.ini) if weighted and wanted.ini else None,
+                weights=_weights(request.table, request.ini) if weighted and request.ini else None,
                 similarities=similarities,
-                corpora=wanted.corpora if "significance" in method.needs else None,
+                corpora=request.corpora if "significance" in method.needs else None,
                 losses="composition" in method.needs,
-                scan=replace(scan, progress=progress),
+                scan=replace(request.scan(), progress=progress),
             ),
         )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from moses_compat.orphans import OrphanCounts
@@ -16,70 +16,66 @@ if TYPE_CHECKING:
     from moses_compat.streams import Input, Output
     from moses_compat.table_writer import TableWriter
     from phrasetool.pruning.statistics import PruneStatistics
+    from phrasetool_cli.prune_options import Request
 
-
-@dataclass(frozen=True)
-class Request:
-    """What the user asked for."""
-
-    table: str
-    output: str
-    threshold: float | None
-    sweep: list[float] | None
-    target_size: float | None
-    rejected: str | None
-    stats: str | None
-    scores: str | None
-    reordering_table: str | None
-    reordering_out: str | None
-    quiet: bool
+# What the statistics call an entry that went.
+_CRITERION = "below_threshold"
 
 
 def write_tables(
     request: Request,
-    scan: TableScan,
-    criterion: str,
-    signature: str,
     prune: Callable[[Input, TableWriter, TableScan, ScoreWriter | None], PruneStatistics],
+    *,
+    signature: str,
+    criteria: tuple[str, ...],
     score_writer: Callable[[], ScoreWriter] | None = None,
+    figures: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the tables, and what else was asked for; all of it appears, or nothing.
 
     Args:
-        criterion: its name in the statistics.
-        signature: the line that says how it was done.
         prune: sends the table through a writer.
+        signature: the line that says how it was done.
+        criteria: their names.
         score_writer: opens a file for similarities, which appears with the tables or not at all.
+        figures: more for the statistics.
     """
+    from moses_compat.reasons_file import ReasonsWriter
     from moses_compat.streams import Input, Output
     from moses_compat.table_writer import TableWriter
     from phrasetool_cli.progress import TableProgress
 
+    scan = request.scan()
     reordering: Input | None = None
     orphans: OrphanCounts | None = None
     with contextlib.ExitStack() as stack:
+
+        def opened(path: str | None) -> Output | None:
+            return stack.enter_context(Output(path)) if path else None
+
         source = stack.enter_context(Input(request.table))
         if request.reordering_table:
             reordering = stack.enter_context(Input(request.reordering_table))
         # The last one opened is the first one renamed: the table itself must be the last to appear.
         destination = stack.enter_context(Output(request.output))
-        in_step = stack.enter_context(Output(request.reordering_out)) if request.reordering_out else None
-        rejected = stack.enter_context(Output(request.rejected)) if request.rejected else None
-        report = stack.enter_context(Output(request.stats)) if request.stats else None
+        in_step, rejected, report, why = map(
+            opened, (request.reordering_out, request.rejected, request.stats, request.reasons)
+        )
+        reasons = stack.enter_context(ReasonsWriter(why, criteria)) if why else None
         save = stack.enter_context(score_writer()) if score_writer else None
         surviving: list[HashArray] | None = [] if reordering else None
         with TableProgress("prune", source.size(), request.quiet) as progress:
-            writer = TableWriter(destination, criterion, rejected, surviving)
+            writer = TableWriter(destination, _CRITERION, rejected, surviving, reasons)
             counts = prune(source, writer, replace(scan, progress=progress), save)
         if reordering and in_step and surviving is not None:
             orphans = _in_step(reordering, in_step, surviving, scan, request.quiet)
         if report:
-            figures = counts.as_dict(signature)
+            done = {**counts.as_dict(signature), **(figures or {})}
             if orphans:
-                figures["reordering"] = orphans.as_dict()
-            report.write((json.dumps(figures, indent=2) + "\n").encode())
+                done["reordering"] = orphans.as_dict()
+            report.write((json.dumps(done, indent=2) + "\n").encode())
     if not request.quiet:
-        _tell(counts, orphans, signature)
+        _tell(counts, orphans, signature, len(criteria))
 
 
 def _in_step(source: Input, output: Output, surviving: list[HashArray], scan: TableScan, quiet: bool) -> OrphanCounts:
@@ -97,13 +93,16 @@ def _in_step(source: Input, output: Output, surviving: list[HashArray], scan: Ta
         )  # fmt: skip
 
 
-def _tell(counts: PruneStatistics, orphans: OrphanCounts | None, signature: str) -> None:
+def _tell(counts: PruneStatistics, orphans: OrphanCounts | None, signature: str, criteria: int) -> None:
     """The summary."""
     from phrasetool_cli.progress import say
     from phrasetool_cli.remove_orphans import tell_orphans
 
     share = counts.kept / counts.entries if counts.entries else 1.0
     say(f"kept {counts.kept:,} of {counts.entries:,} entries ({share:.1%}) of {counts.sources:,} sources")
+    if criteria > 1:
+        for label, count in sorted(counts.removed_by.items()):
+            say(f"  {count:,} removed that {_alone(label)} alone would have removed")
     notes = [
         (counts.protected, "below the threshold stayed as one of the best of their source"),
         (counts.without_opinion, "stayed because a side has only unknown words"),
@@ -116,3 +115,13 @@ def _tell(counts: PruneStatistics, orphans: OrphanCounts | None, signature: str)
     if orphans:
         tell_orphans(orphans)
     say(f"signature {signature}")
+
+
+def _alone(label: str) -> str:
+    """Which criteria a label of `Reasons.labels` names."""
+    from phrasetool.pruning.reasons import TOGETHER
+
+    names = label.split("+")
+    if label == TOGETHER:
+        return "no criterion"
+    return names[0] if len(names) == 1 else f"each of {', '.join(names[:-1])} and {names[-1]}"

@@ -21,6 +21,7 @@ from phrasetool.errors import DataError
 from phrasetool.models.brae import Brae
 from phrasetool.phrases import EntryBlock
 from phrasetool.pipeline import run
+from phrasetool.pruning.reasons import Reasons
 from phrasetool.pruning.selection import KeepBest
 from phrasetool.pruning.semantic import BelowThreshold, strength
 from phrasetool.pruning.sizes import SizeCurve
@@ -207,8 +208,10 @@ def prune_table(
         scored = scorer(item)
         scores = scored.scores
         marks = best.marks(scored.block, scores)
+        fails = criterion.fails(scores)
+        reasons = Reasons(("semantic",), strength(scores).astype(np.float32)[:, None], fails[:, None])
         return scored, writer.prepare(
-            scored.block, Verdict(scored.keep, criterion.fails(scores), marks, ~scores.opinion)
+            scored.block, Verdict(scored.keep, fails, marks, ~scores.opinion, reasons)
         )
 
     total = PruneStatistics()

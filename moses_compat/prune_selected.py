@@ -31,9 +31,7 @@ def prune_selected(source: Input, writer: TableWriter, verdict: Verdict, scan: T
             raise DataError(source.name, f"has more than the {entries:,} lines it had when it was measured", last)
         block, faults = TableParser(scores=raw.scores)(raw.index, raw.first_entry, raw.text)
         part = slice(raw.first_entry, last)
-        here = Verdict(
-            policy.keep_mask(block, faults), verdict.fails[part], verdict.protected[part], verdict.silent[part]
-        )
+        here = verdict.part(part, policy.keep_mask(block, faults))
         return raw, writer.prepare(block, here)
 
     total = PruneStatistics()

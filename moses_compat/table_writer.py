@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.pair_set import HashArray, hash_pairs
+from moses_compat.reasons_file import ReasonsWriter, RecordBatch, reason_rows
 from moses_compat.score_columns import selected_lines
 from moses_compat.streams import Output
 from phrasetool.phrases import EntryBlock
+from phrasetool.pruning.reasons import Reasons
 from phrasetool.pruning.statistics import PruneStatistics
 
 Mask = npt.NDArray[np.bool_]
@@ -25,12 +27,19 @@ class Verdict:
         fails: what the criterion would remove.
         protected: what stays whatever the criterion says.
         silent: the criterion has no opinion of these.
+        reasons: what each criterion says of them, if that is known.
     """
 
     passes: Mask
     fails: Mask
     protected: Mask
     silent: Mask
+    reasons: Reasons | None = None
+
+    def part(self, rows: slice, passes: Mask) -> Verdict:
+        """What was decided about some of the entries."""
+        reasons = self.reasons.part(rows) if self.reasons else None
+        return Verdict(passes, self.fails[rows], self.protected[rows], self.silent[rows], reasons)
 
 
 @dataclass(frozen=True)
@@ -40,12 +49,14 @@ class PrunedBlock:
     Attributes:
         kept, rejected: bytes in the form of their files.
         hashes: of the pairs that stay, if they were wanted.
+        reasons: rows for the file of reasons, if they were wanted.
         statistics: of this block.
     """
 
     kept: bytes
     rejected: bytes
     hashes: HashArray | None
+    reasons: RecordBatch | None
     statistics: PruneStatistics
 
 
@@ -58,12 +69,14 @@ class TableWriter:
         criterion: its name in the statistics.
         rejected: receives the lines that are pruned.
         surviving: receives the hashes of the pairs of the lines written, an array a block; see `PairSet`.
+        reasons: receives what was decided about the entries that failed, where verdicts have reasons.
     """
 
     output: Output
     criterion: str
     rejected: Output | None = None
     surviving: list[HashArray] | None = None
+    reasons: ReasonsWriter | None = None
 
     def prepare(self, block: EntryBlock, verdict: Verdict) -> PrunedBlock:
         """Select, compress and count; may be called by several threads."""
@@ -79,11 +92,14 @@ class TableWriter:
             faulty_kept=int((block.faulty & keep).sum()),
             faulty_skipped=int((block.faulty & ~keep).sum()),
         )
+        if verdict.reasons:
+            statistics.removed_by = verdict.reasons.part(pruned).counts()
         statistics.count_lengths(np.repeat(block.source_lengths, np.diff(block.group_offsets)), keep)
         return PrunedBlock(
             self.output.encode(selected_lines(block, keep)),
             self.rejected.encode(selected_lines(block, pruned)) if self.rejected else b"",
             hash_pairs(block.text, block.line_offsets, keep)[keep] if self.surviving is not None else None,
+            reason_rows(block, verdict.fails, keep, verdict.reasons) if self.reasons and verdict.reasons else None,
             statistics,
         )
 
@@ -94,3 +110,5 @@ class TableWriter:
             self.rejected.write(part.rejected)
         if self.surviving is not None and part.hashes is not None:
             self.surviving.append(part.hashes)
+        if self.reasons and part.reasons is not None:
+            self.reasons.write(part.reasons)

@@ -1,188 +1,33 @@
-"""Criteria that look at a whole table, what they say of an entry, and how several of them become one.
+"""Methods of pruning: one criterion, or several made one.
 
-The larger an entry's worth, the more it deserves to stay.  In a product, a criterion counts by its factor, which is
-bounded where the worth is not: no criterion alone can keep an entry that the others find useless.
+Four ways to make several criteria one: the product of their factors, the mean of their ranks, what all of them would
+keep, what any of them would keep.
 """
 
 from __future__ import annotations
 
 import difflib
+import math
+import re
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from phrasetool.phrases import FloatArray
+from phrasetool.pruning.criteria import CRITERIA, Criterion, Random
 from phrasetool.pruning.measures import Measures
+from phrasetool.pruning.thresholds import Threshold
 
-COMBINATIONS = ("product", "rank")
-# What an entry without a composition loses, where it must be a number: as in the criterion alone, and in a product.
-_NO_COMPOSITION = np.float32(30.0)
-_LOSS_CAP = np.float32(3.0)
-
-
-class Criterion(Protocol):
-    """One measure of what an entry is worth."""
-
-    @property
-    def name(self) -> str:
-        """As in `--method`."""
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """What has to be measured."""
-
-    def worth(self, measures: Measures) -> FloatArray:
-        """float32, shape (N,): the larger, the more an entry deserves to stay; may be infinite, never NaN."""
-
-    def factor(self, measures: Measures) -> FloatArray:
-        """float32, shape (N,): at least 0 and finite, for a product."""
-
-
-def _measured(values: FloatArray | None, what: str) -> FloatArray:
-    if values is None:
-        raise ValueError(f"the table was measured without its {what}")
-    return values
-
-
-@dataclass(frozen=True)
-class Semantic:
-    """Both similarities of Zhang et al. (2014, section 4.3): an entry goes when both are low."""
-
-    name: str = "semantic"
-    needs: frozenset[str] = frozenset({"similarities"})
-
-    def worth(self, measures: Measures) -> FloatArray:
-        """The better similarity; infinite where a side has only unknown words."""
-        best: FloatArray = _measured(measures.similarities, "similarities").max(axis=1)
-        assert measures.opinion is not None
-        best[~measures.opinion] = np.inf
-        return best
-
-    def factor(self, measures: Measures) -> FloatArray:
-        """The square of the mean similarity, at least 0.02 squared; 1 where a side has only unknown words."""
-        mean = _measured(measures.similarities, "similarities").mean(axis=1, dtype=np.float32)
-        assert measures.opinion is not None
-        return np.where(measures.opinion, np.clip(mean, np.float32(0.02), np.float32(1)) ** 2, np.float32(1))
-
-
-@dataclass(frozen=True)
-class Significant:
-    """-ln p of Fisher's exact test (Johnson et al. 2007)."""
-
-    name: str = "significance"
-    needs: frozenset[str] = frozenset({"significance"})
-
-    def worth(self, measures: Measures) -> FloatArray:
-        """-ln p."""
-        return _measured(measures.significance, "significance")
-
-    def factor(self, measures: Measures) -> FloatArray:
-        """A tenth of -ln p, between 0.02 and 2."""
-        tenth: FloatArray = _measured(measures.significance, "significance") / np.float32(10)
-        return tenth.clip(np.float32(0.02), np.float32(2))
-
-
-@dataclass(frozen=True)
-class Composition:
-    """How often the pair was seen, times what the model loses without it (Zens et al. 2012, Ling et al. 2012)."""
-
-    name: str = "composition"
-    needs: frozenset[str] = frozenset({"composition"})
-
-    def worth(self, measures: Measures) -> FloatArray:
-        """Count times loss; without a composition, the loss counts as 30."""
-        losses = _measured(measures.losses, "losses")
-        return measures.counts * np.where(np.isfinite(losses), losses, _NO_COMPOSITION)
-
-    def factor(self, measures: Measures) -> FloatArray:
-        """Count times loss, the loss between 0 and 3."""
-        return measures.counts * np.clip(_measured(measures.losses, "losses"), np.float32(0), _LOSS_CAP)
-
-
-@dataclass(frozen=True)
-class Probability:
-    """p(target | source) of the table."""
-
-    name: str = "probability"
-    needs: frozenset[str] = frozenset()
-
-    def worth(self, measures: Measures) -> FloatArray:
-        """The third score."""
-        return measures.probabilities
-
-    def factor(self, measures: Measures) -> FloatArray:
-        """The third score, at least 0."""
-        return np.maximum(measures.probabilities, np.float32(0))
-
-
-@dataclass(frozen=True)
-class Count:
-    """How often the pair was extracted."""
-
-    name: str = "count"
-    needs: frozenset[str] = frozenset()
-
-    def worth(self, measures: Measures) -> FloatArray:
-        """The joint count."""
-        return measures.counts
-
-    factor = worth
-
-
-@dataclass(frozen=True)
-class Top:
-    """The place of an entry among those of its source by model score, as Moses' prunePhraseTable chooses."""
-
-    name: str = "top"
-    needs: frozenset[str] = frozenset({"model_scores"})
-
-    def worth(self, measures: Measures) -> FloatArray:
-        """0 for the best, -1 for the next, and so on; ties by table order."""
-        scores = _measured(measures.model_scores, "model scores")
-        groups = np.repeat(np.arange(len(measures.source_lengths)), np.diff(measures.group_offsets))
-        order = np.lexsort((-scores, measures.faulty, groups))
-        places = np.empty(len(scores), np.float32)
-        places[order] = measures.group_offsets[groups] - np.arange(len(scores))
-        return places
-
-    def factor(self, measures: Measures) -> FloatArray:
-        """1 for the best, 1/2 for the next, and so on."""
-        return np.float32(1) / (np.float32(1) - self.worth(measures))
-
-
-@dataclass(frozen=True)
-class Random:
-    """No criterion at all: the control of an experiment.
-
-    Args:
-        seed: of the numbers.
-    """
-
-    seed: int = 1
-    name: str = "random"
-    needs: frozenset[str] = frozenset()
-
-    def worth(self, measures: Measures) -> FloatArray:
-        """Uniform in [0, 1), drawn in table order."""
-        return np.random.default_rng(self.seed).random(len(measures), np.float32)
-
-    factor = worth
-
-
-CRITERIA: tuple[Criterion, ...] = (
-    Semantic(), Significant(), Composition(), Probability(), Count(), Top(), Random(),
-)  # fmt: skip
+COMBINATIONS = ("product", "rank", "intersection", "union")
 NAMES = tuple(criterion.name for criterion in CRITERIA)
+# Powers beyond this would leave single precision.
+LARGEST_WEIGHT = 10.0
 
-
-def _criterion(name: str, seed: int) -> Criterion:
-    for criterion in CRITERIA:
-        if criterion.name == name:
-            return Random(seed) if isinstance(criterion, Random) else criterion
-    nearest = difflib.get_close_matches(name, NAMES, 1)
-    meant = f"; did you mean {nearest[0]}?" if nearest else ""
-    raise ValueError(f"unknown criterion {name!r}{meant} (there are {', '.join(NAMES)})")
+# The + of `a+e` and of `1e+5` does not join criteria.
+_JOIN = re.compile(r"(?<!:a)(?<!\de)\+")
+_PART = re.compile(r"\s*(?P<name>[^*:]*?)\s*(?:\*(?P<weight>[^:]*))?(?::(?P<threshold>.*))?")
+_LARGEST = np.log(np.float64(np.finfo(np.float32).max))
 
 
 @dataclass(frozen=True)
@@ -191,35 +36,100 @@ class Method:
 
     Attributes:
         parts: the criteria.
-        combine: `product` of their factors, or the mean `rank` by their worths.
+        combine: `product` of their factors; or the mean `rank` by their worths; or `intersection`, what every
+            criterion would keep, and `union`, what any would.
+        weights: of the criteria, exponents in a product and weights in a mean of ranks; none: all are 1.
+        thresholds: of the criteria, for an intersection, a union or a single one; none: one cut for all.
     """
 
     parts: tuple[Criterion, ...]
     combine: str = "product"
+    weights: tuple[float, ...] = ()
+    thresholds: tuple[Threshold, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the criteria."""
+        return tuple(part.name for part in self.parts)
 
     @property
     def name(self) -> str:
-        """For the signature line."""
-        names = "+".join(part.name for part in self.parts)
-        return names if len(self.parts) == 1 else f"{names}({self.combine})"
+        """For the signature line: what `parse_method` reads, and the combination."""
+        weights = [f"*{weight:g}" if weight != 1 else "" for weight in self._weights]
+        thresholds = [f":{threshold.text}" for threshold in self.thresholds] or [""] * len(self.parts)
+        parts = map("".join, zip(self.names, weights, thresholds, strict=True))
+        return "+".join(parts) + (f"({self.combine})" if len(self.parts) > 1 else "")
 
     @property
     def needs(self) -> frozenset[str]:
         """What has to be measured for it."""
         return frozenset().union(*(part.needs for part in self.parts))
 
+    @property
+    def _weights(self) -> tuple[float, ...]:
+        return self.weights or (1.0,) * len(self.parts)
+
     def worth(self, measures: Measures) -> FloatArray:
-        """float32, shape (N,): the larger, the more an entry deserves to stay; infinite for faulty lines."""
+        """float32, shape (N,): the larger, the more an entry deserves to stay; infinite for faulty lines.
+
+        A rank from 0 for the worst to 1 for the best, unless there is one criterion or a product: the mean of ranks,
+        the least for an intersection, the greatest for a union.  So a cut of an intersection keeps what each criterion
+        would keep at that rank.
+        """
         good = ~measures.faulty
         worth = np.full(len(measures), np.inf, np.float32)
-        if len(self.parts) == 1:
-            worth[good] = self.parts[0].worth(measures)[good]
+        # In one order, whatever that of the names: sums and products round.
+        parts = sorted(zip(self.parts, self._weights, strict=True), key=lambda part: part[0].name)
+        if len(parts) == 1:
+            worth[good] = parts[0][0].worth(measures)[good]
         elif self.combine == "product":
-            worth[good] = np.prod([part.factor(measures)[good] for part in self.parts], axis=0, dtype=np.float32)
+            worth[good] = _product([part.factor(measures)[good] for part, _ in parts], [weight for _, weight in parts])
         else:
-            ranks = [_ranks(part.worth(measures)[good]) for part in self.parts]
-            worth[good] = np.mean(ranks, axis=0, dtype=np.float32)
+            ranks = [_ranks(part.worth(measures)[good]) for part, _ in parts]
+            worth[good] = self._of_ranks(ranks, [weight for _, weight in parts])
         return worth
+
+    def _of_ranks(self, ranks: list[FloatArray], weights: list[float]) -> FloatArray:
+        if self.combine == "rank":
+            even = len(set(weights)) == 1
+            mean = np.mean(ranks, axis=0, dtype=np.float32) if even else np.average(ranks, axis=0, weights=weights)
+            return np.asarray(mean, np.float32)
+        choose = np.minimum if self.combine == "intersection" else np.maximum
+        found: FloatArray = choose.reduce(ranks)
+        return found
+
+    def worths(self, measures: Measures) -> FloatArray:
+        """float32, shape (N, C): what each criterion says of each entry; infinite for faulty lines."""
+        worths = np.stack([part.worth(measures) for part in self.parts], axis=1)
+        worths[measures.faulty] = np.inf
+        return worths
+
+    def below(self, worths: FloatArray, alpha: float) -> npt.NDArray[np.bool_]:
+        """bool, shape (N, C): what is worth less to a criterion than its own threshold.
+
+        Args:
+            worths: of `worths`.
+            alpha: -ln p of a pair that occurs once, together.
+        """
+        return worths < np.array([threshold.value(alpha) for threshold in self.thresholds], np.float32)
+
+    def fails(self, below: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """bool, shape (N,), of `below`: what would go by the criteria's own thresholds, all taken together."""
+        choose = np.logical_and if self.combine == "union" else np.logical_or
+        failed: npt.NDArray[np.bool_] = choose.reduce(below, axis=1)
+        return failed
+
+
+def _product(factors: list[FloatArray], weights: list[float]) -> FloatArray:
+    """The product of factors raised to their weights, float32 and finite."""
+    if all(weight == 1 for weight in weights):
+        product: FloatArray = np.prod(factors, axis=0, dtype=np.float32)
+        return product
+    total = np.zeros(len(factors[0]), np.float64)
+    with np.errstate(divide="ignore"):
+        for factor, weight in zip(factors, weights, strict=True):
+            total += weight * np.log(factor.astype(np.float64))
+    return np.exp(np.minimum(total, _LARGEST)).astype(np.float32)
 
 
 def _ranks(values: FloatArray) -> FloatArray:
@@ -232,21 +142,79 @@ def _ranks(values: FloatArray) -> FloatArray:
     return ranks
 
 
-def parse_method(text: str, combine: str = "product", seed: int = 1) -> Method:
-    """Read `composition+semantic` and the like.
+def parse_method(text: str, combine: str | None = "product", seed: int = 1) -> Method:
+    """Read `composition+semantic`, `composition*2+semantic`, `semantic:0.7+significance:a+e` and the like.
 
     Args:
-        text: names of criteria with `+` between them.
-        combine: one of `COMBINATIONS`.
+        text: names of criteria with `+` between them, each with a weight behind a `*` or a threshold behind a `:`, if
+            it has one.
+        combine: one of `COMBINATIONS`; None: the intersection if there are thresholds, else the product.
         seed: of the random criterion.
 
     Raises:
-        ValueError: a name is unknown or stands twice, or there is no such combination.
+        ValueError: a name is unknown or stands twice, a weight or a threshold is none, or does not fit the
+            combination, or there is no such combination.
     """
+    parts, weights, thresholds = [], [], []
+    for piece in _JOIN.split(text):
+        found = _PART.fullmatch(piece)
+        if found is None:
+            raise ValueError(f"{piece!r} is not NAME, NAME*WEIGHT or NAME:THRESHOLD")
+        part = _criterion(found["name"], seed)
+        if part in parts:
+            raise ValueError(f"{part.name} stands twice in {text!r}")
+        parts.append(part)
+        weights.append(_weight(part.name, found["weight"]))
+        thresholds.append(_threshold(part.name, found["threshold"]))
+    given = tuple(threshold for threshold in thresholds if threshold)
+    if given and len(given) < len(parts):
+        without = next(part.name for part, threshold in zip(parts, thresholds, strict=True) if not threshold)
+        raise ValueError(f"{without} has no threshold, but others have: give one to each, or to none")
+    combine = combine or ("intersection" if given else "product")
+    _check_combination(combine, len(parts), weights, bool(given))
+    return Method(tuple(parts), combine, tuple(weights) if any(weight != 1 for weight in weights) else (), given)
+
+
+def _criterion(name: str, seed: int) -> Criterion:
+    for criterion in CRITERIA:
+        if criterion.name == name:
+            return Random(seed) if isinstance(criterion, Random) else criterion
+    nearest = difflib.get_close_matches(name, NAMES, 1)
+    meant = f"; did you mean {nearest[0]}?" if nearest else ""
+    raise ValueError(f"unknown criterion {name!r}{meant} (there are {', '.join(NAMES)})")
+
+
+def _weight(name: str, text: str | None) -> float:
+    if text is None:
+        return 1.0
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = math.nan
+    if not 0 < weight <= LARGEST_WEIGHT:
+        raise ValueError(f"the weight {text!r} of {name} is not a number above 0, at most {LARGEST_WEIGHT:g}")
+    return weight
+
+
+def _threshold(name: str, text: str | None) -> Threshold | None:
+    if text is None:
+        return None
+    try:
+        threshold = Threshold(text.strip())
+    except ValueError as error:
+        raise ValueError(f"the threshold of {name}: {error}") from None
+    if threshold.named and name != "significance":
+        raise ValueError(f"{threshold.text} is a threshold of significance, not of {name}")
+    return threshold
+
+
+def _check_combination(combine: str, count: int, weights: list[float], own_thresholds: bool) -> None:
     if combine not in COMBINATIONS:
         raise ValueError(f"unknown combination {combine!r}; expected one of {', '.join(COMBINATIONS)}")
-    names = [name.strip() for name in text.split("+")]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"{name} stands twice in {text!r}")
-    return Method(tuple(_criterion(name, seed) for name in names), combine)
+    weighted = any(weight != 1 for weight in weights)
+    if weighted and count == 1:
+        raise ValueError("one criterion needs no weight")
+    if weighted and combine not in ("product", "rank"):
+        raise ValueError(f"weights mean nothing to {'an' if combine == 'intersection' else 'a'} {combine}")
+    if own_thresholds and count > 1 and combine not in ("intersection", "union"):
+        raise ValueError(f"criteria with thresholds of their own are an intersection or a union, not a {combine}")

@@ -89,9 +89,15 @@ class Selection:
 
 
 def select_entries(
-    measures: Measures, worth: FloatArray, best: KeepBest, *, threshold: float | None = None, size: float | None = None
+    measures: Measures,
+    worth: FloatArray,
+    best: KeepBest,
+    *,
+    threshold: float | None = None,
+    size: float | None = None,
+    fails: npt.NDArray[np.bool_] | None = None,
 ) -> Selection:
-    """Decide about all entries of a table: by a threshold, or by how many may stay.
+    """Decide about all entries of a table: by a threshold, by how many may stay, or by what others decided.
 
     Args:
         measures: of the table.
@@ -99,29 +105,82 @@ def select_entries(
         best: protects the k best of a source by worth, ties by table order.  Faulty lines are protected too.
         threshold: what is worth less goes.
         size: share of the entries that may stay; the protected ones, then the best of the others, ties by table order.
+        fails: bool, shape (N,): what goes (see `Method.fails`).
 
     Raises:
-        ValueError: not exactly one of threshold and size was given.
+        ValueError: not exactly one of threshold, size and fails was given.
         TooSmallError: the protected entries alone are more than the size allows.
     """
-    if (threshold is None) == (size is None):
-        raise ValueError("expected a threshold or a size")
-    protected = best.best_by(
-        measures.group_offsets, measures.source_lengths, measures.faulty, worth.astype(np.float64)
-    )
-    protected |= measures.faulty
+    if sum(rule is not None for rule in (threshold, size, fails)) != 1:
+        raise ValueError("expected a threshold or a size, or what fails")
+    protected = _protected(measures, worth, best)
     if threshold is not None:
         fails = worth < np.float32(threshold)
-    else:
-        assert size is not None
+    elif size is not None:
         count = int(protected.sum())
         allowed = allowed_entries(size, len(measures))
         if count > allowed:
             raise TooSmallError.of(count, len(measures), size)
-        rest = np.flatnonzero(~protected)
-        fails = np.ones(len(measures), np.bool_)
-        fails[rest[np.argsort(-worth[rest], kind="stable")[: allowed - count]]] = False
-        # By worth alone, a protected entry fails if it is worth less than the last one that came in.
-        entered = ~fails & ~protected
-        fails &= ~(protected & (worth >= worth[entered].min(initial=np.inf)))
+        fails = fails_by_size(worth, protected, allowed - count)
+    assert fails is not None
     return Selection(~fails | protected, fails, protected)
+
+
+def fails_by_size(worth: FloatArray, protected: npt.NDArray[np.bool_], count: int) -> npt.NDArray[np.bool_]:
+    """What does not belong to the `count` best of the unprotected entries, ties by table order.
+
+    A protected entry fails if it is worth less than the last one of these.
+
+    Args:
+        worth: float32, shape (N,), not NaN.
+        protected: bool, shape (N,).
+
+    Returns:
+        bool, shape (N,).
+    """
+    rest = np.flatnonzero(~protected)
+    fails = np.ones(len(worth), np.bool_)
+    fails[rest[np.argsort(-worth[rest], kind="stable")[:count]]] = False
+    entered = ~fails & ~protected
+    fails &= ~(protected & (worth >= worth[entered].min(initial=np.inf)))
+    return fails
+
+
+def _protected(measures: Measures, worth: FloatArray, best: KeepBest) -> npt.NDArray[np.bool_]:
+    """The k best of every protected source, and faulty lines."""
+    keys = worth.astype(np.float64)
+    protected = best.best_by(measures.group_offsets, measures.source_lengths, measures.faulty, keys)
+    protected |= measures.faulty
+    return protected
+
+
+class AffordableBest:
+    """How many of the best entries of a source may be protected, where only so many entries stay.
+
+    Ten of every source (or word) are most of a small table; what else is worth keeping has no room left.  So of a
+    table's entries, a third at most are there by protection; but each protected source keeps one at least, or the
+    decoder would not know it.
+
+    Args:
+        measures: of the table.
+        worth: as for `select_entries`.
+        protect: as for `KeepBest`.
+    """
+
+    MOST = 10
+    SHARE = 3
+
+    def __init__(self, measures: Measures, worth: FloatArray, protect: str) -> None:
+        self.protect = protect
+        chosen = (_protected(measures, worth, KeepBest(k, protect)) for k in range(1, self.MOST + 1))
+        self._counts = [int(protected.sum()) for protected in chosen]
+
+    @property
+    def smallest(self) -> int:
+        """The entries of the smallest table there can be: one of each protected source."""
+        return self._counts[0]
+
+    def best(self, entries: int) -> KeepBest:
+        """The rule where so many entries may stay: the largest k up to 10 that leaves two thirds of them to others."""
+        affordable = [k for k, count in enumerate(self._counts, 1) if count * self.SHARE <= entries]
+        return KeepBest(max(affordable, default=1), self.protect)

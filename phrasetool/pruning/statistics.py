@@ -25,6 +25,7 @@ class PruneStatistics:
         without_opinion: entries never pruned because a side has no known word.
         faulty_kept, faulty_skipped: lines that could not be read, passed through or left out.
         by_source_length: int64, shape (9, 2), entries and kept entries whose source has 0, 1, .. 7, 8 or more words.
+        removed_by: which criteria alone would have removed them (see `Reasons.labels`) -> entries removed.
     """
 
     entries: int = 0
@@ -36,12 +37,14 @@ class PruneStatistics:
     faulty_kept: int = 0
     faulty_skipped: int = 0
     by_source_length: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((_LONGEST + 1, 2), np.int64))
+    removed_by: dict[str, int] = field(default_factory=dict)
 
     def __iadd__(self, other: PruneStatistics) -> PruneStatistics:
         for name in ("entries", "sources", "kept", "protected", "without_opinion", "faulty_kept", "faulty_skipped"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for criterion, count in other.removed.items():
-            self.removed[criterion] = self.removed.get(criterion, 0) + count
+        for mine, others in ((self.removed, other.removed), (self.removed_by, other.removed_by)):
+            for name, count in others.items():
+                mine[name] = mine.get(name, 0) + count
         self.by_source_length += other.by_source_length
         return self
 
@@ -71,6 +74,7 @@ class PruneStatistics:
             "kept": self.kept,
             "kept_share": round(self.kept / self.entries, 6) if self.entries else 1.0,
             "removed": dict(sorted(self.removed.items())),
+            "removed_by": dict(sorted(self.removed_by.items())),
             "protected_by_best_k": self.protected,
             "without_opinion": self.without_opinion,
             "faulty": {"kept": self.faulty_kept, "skipped": self.faulty_skipped},

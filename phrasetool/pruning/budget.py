@@ -1,0 +1,186 @@
+"""The smallest table that loses no more BLEU than a budget: which sizes to try, and which of them to believe.
+
+BLEU over size does not rise evenly: two tables that differ in a few entries differ in a few sentences, by chance up or
+down.  So the first size that holds, or the smallest of many that were tried, may hold by luck.  The search therefore
+goes in two parts: bisection on the logarithm of the size, which finds the region; and then the sizes beside the answer
+are tried too, until the answer holds both by itself and by the best rising curve through all that was tried.  What is
+said of a size is the point estimate on one development set; its interval belongs to the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.smt.bleu import COLUMNS, LENGTH, MATCHES, REFERENCE_LENGTH, TOTALS, corpus_bleu
+
+# Sizes to each halving: neighbours differ by 9 %.
+_STEPS_PER_HALVING = 8
+# No table is smaller than this share of its entries.
+_SMALLEST_SHARE = 0.001
+SAMPLES = 1000
+
+Statistics = npt.NDArray[np.integer]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """BLEU of a system beside that of a baseline.
+
+    Attributes:
+        bleu: of the system.
+        difference: to the baseline; negative where the system is worse.
+        low, high: the 95 % interval of the difference.
+    """
+
+    bleu: float
+    difference: float
+    low: float
+    high: float
+
+
+class PairedBootstrap:
+    """Compares systems with a baseline on one text (Koehn, EMNLP 2004): percentiles of the differences over samples.
+
+    All systems meet the same samples of sentences, drawn with replacement.
+
+    Args:
+        baseline: int, shape (S, 9), of S sentences; see `bleu_statistics`.
+        seed: of the samples.
+        samples: how many.
+
+    Raises:
+        ValueError: there are no sentences.
+    """
+
+    def __init__(self, baseline: Statistics, seed: int = 1, samples: int = SAMPLES) -> None:
+        sentences = len(baseline)
+        if not sentences:
+            raise ValueError("no sentences to sample from")
+        shares = np.full(sentences, 1 / sentences)
+        self._weights = np.random.default_rng(seed).multinomial(sentences, shares, samples).astype(np.float64)
+        self._bleu = corpus_bleu(baseline)
+        self._sampled = self._sample(baseline)
+
+    def compare(self, system: Statistics) -> Comparison:
+        """A system of the same sentences."""
+        bleu = corpus_bleu(system)
+        low, high = np.percentile(self._sample(system) - self._sampled, [2.5, 97.5])
+        return Comparison(bleu, bleu - self._bleu, float(low), float(high))
+
+    def _sample(self, statistics: Statistics) -> npt.NDArray[np.float64]:
+        """BLEU of each sample; see `corpus_bleu`."""
+        total = self._weights @ statistics.astype(np.float64).reshape(-1, COLUMNS)
+        matches, totals = total[:, MATCHES], total[:, TOTALS]
+        matched = matches.all(axis=1)
+        scores = np.zeros(len(total))
+        precisions = np.log(matches[matched] / totals[matched]).mean(axis=1)
+        ratio = total[matched, REFERENCE_LENGTH] / total[matched, LENGTH]
+        scores[matched] = 100 * np.exp(precisions + np.minimum(0, 1 - ratio))
+        return scores
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A size that was tried.
+
+    Attributes:
+        entries: of the table.
+        result: against the full table.
+    """
+
+    entries: int
+    result: Comparison
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found.
+
+    Attributes:
+        trials: in the order they were made, the full table first.
+        answer: the smallest table to believe in.
+        lucky: smaller ones that held by themselves, but not together with their neighbours; smallest first.
+    """
+
+    trials: Sequence[Trial]
+    answer: Trial
+    lucky: Sequence[Trial]
+
+
+def size_grid(entries: int, smallest: int) -> list[int]:
+    """The sizes that may be tried: all entries, then always 9 % fewer, and last the smallest possible.
+
+    Args:
+        entries: of the full table.
+        smallest: entries that stay in any case; sizes under a thousandth of the table are not tried.
+    """
+    last = min(max(smallest, int(entries * _SMALLEST_SHARE), 1), entries)
+    steps = int(np.log2(max(entries, 1) / max(last, 1)) * _STEPS_PER_HALVING)
+    sizes = [int(entries * 2 ** (-step / _STEPS_PER_HALVING)) for step in range(steps + 1)]
+    return sorted({*(size for size in sizes if size >= last), last}, reverse=True)
+
+
+def search_size(evaluate: Callable[[int], Comparison], sizes: Sequence[int], max_loss: float) -> Found:
+    """Find the smallest size at which no more than `max_loss` BLEU is lost.
+
+    Args:
+        evaluate: a table of so many entries against the full one.
+        sizes: of `size_grid`, descending, the full table first.
+        max_loss: points of BLEU, at least 0.
+
+    Raises:
+        ValueError: there are no sizes, or the budget is negative.
+    """
+    if not sizes or not max_loss >= 0:
+        raise ValueError(f"cannot search {len(sizes)} sizes for a loss of {max_loss}")
+    tried: dict[int, Trial] = {}
+
+    def holds(step: int) -> bool:
+        if step not in tried:
+            tried[step] = Trial(sizes[step], evaluate(sizes[step]))
+        return -tried[step].result.difference <= max_loss
+
+    holds(0)
+    good, bad = 0, len(sizes)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if holds(middle):
+            good = middle
+        else:
+            bad = middle
+    while True:
+        answer = _believed(tried, max_loss)
+        beside = [step for step in (answer + 1, answer - 1, answer - 2) if 0 <= step < len(sizes) and step not in tried]
+        if not beside:
+            break
+        holds(beside[0])
+    lucky = [tried[step] for step in sorted(tried, reverse=True) if step > answer and holds(step)]
+    return Found(list(tried.values()), tried[answer], lucky)
+
+
+def _believed(tried: dict[int, Trial], max_loss: float) -> int:
+    """The last step that holds by itself and by the rising curve."""
+    steps = sorted(tried, reverse=True)
+    differences = [tried[step].result.difference for step in steps]
+    curve = rising_curve(differences)
+    good = [
+        step for step, own, smooth in zip(steps, differences, curve, strict=True)
+        if -own <= max_loss and -smooth <= max_loss
+    ]  # fmt: skip
+    # The full table loses nothing; rounding in the means of the curve must not say otherwise.
+    return max(good, default=0)
+
+
+def rising_curve(values: Sequence[float]) -> list[float]:
+    """The curve that never falls and is nearest to the values, by squares (isotonic regression).
+
+    By its max-min formula (Barlow et al., Statistical Inference under Order Restrictions, 1972); the time
+    is that of some twenty values.
+    """
+    count = len(values)
+    means = {(a, b): float(np.mean(values[a : b + 1])) for a in range(count) for b in range(a, count)}
+    return [max(min(means[a, b] for b in range(i, count)) for a in range(i + 1)) for i in range(count)]

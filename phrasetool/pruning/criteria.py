@@ -1,0 +1,174 @@
+"""The criteria that look at a whole table: what each says of an entry.
+
+The larger an entry's worth, the more it deserves to stay.  In a product, a criterion counts by its factor, which is
+bounded where the worth is not: no criterion alone can keep an entry that the others find useless.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from phrasetool.phrases import FloatArray
+from phrasetool.pruning.measures import Measures
+
+# What an entry without a composition loses, where it must be a number: as in the criterion alone, and in a product.
+_NO_COMPOSITION = np.float32(30.0)
+_LOSS_CAP = np.float32(3.0)
+
+
+class Criterion(Protocol):
+    """One measure of what an entry is worth."""
+
+    @property
+    def name(self) -> str:
+        """As in `--method`."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What has to be measured."""
+
+    def worth(self, measures: Measures) -> FloatArray:
+        """float32, shape (N,): the larger, the more an entry deserves to stay; may be infinite, never NaN."""
+
+    def factor(self, measures: Measures) -> FloatArray:
+        """float32, shape (N,): at least 0 and finite, for a product."""
+
+
+def _measured(values: FloatArray | None, what: str) -> FloatArray:
+    if values is None:
+        raise ValueError(f"the table was measured without its {what}")
+    return values
+
+
+@dataclass(frozen=True)
+class Semantic:
+    """Both similarities of Zhang et al. (2014, section 4.3): an entry goes when both are low."""
+
+    name: str = "semantic"
+    needs: frozenset[str] = frozenset({"similarities"})
+
+    def worth(self, measures: Measures) -> FloatArray:
+        """The better similarity; infinite where a side has only unknown words."""
+        best: FloatArray = _measured(measures.similarities, "similarities").max(axis=1)
+        assert measures.opinion is not None
+        best[~measures.opinion] = np.inf
+        return best
+
+    def factor(self, measures: Measures) -> FloatArray:
+        """The square of the mean similarity, at least 0.02 squared; 1 where a side has only unknown words."""
+        mean = _measured(measures.similarities, "similarities").mean(axis=1, dtype=np.float32)
+        assert measures.opinion is not None
+        return np.where(measures.opinion, np.clip(mean, np.float32(0.02), np.float32(1)) ** 2, np.float32(1))
+
+
+@dataclass(frozen=True)
+class Significant:
+    """-ln p of Fisher's exact test (Johnson et al. 2007)."""
+
+    name: str = "significance"
+    needs: frozenset[str] = frozenset({"significance"})
+
+    def worth(self, measures: Measures) -> FloatArray:
+        """-ln p."""
+        return _measured(measures.significance, "significance")
+
+    def factor(self, measures: Measures) -> FloatArray:
+        """A tenth of -ln p, between 0.02 and 2."""
+        tenth: FloatArray = _measured(measures.significance, "significance") / np.float32(10)
+        return tenth.clip(np.float32(0.02), np.float32(2))
+
+
+@dataclass(frozen=True)
+class Composition:
+    """How often the pair was seen, times what the model loses without it (Zens et al. 2012, Ling et al. 2012)."""
+
+    name: str = "composition"
+    needs: frozenset[str] = frozenset({"composition"})
+
+    def worth(self, measures: Measures) -> FloatArray:
+        """Count times loss; without a composition, the loss counts as 30."""
+        losses = _measured(measures.losses, "losses")
+        return measures.counts * np.where(np.isfinite(losses), losses, _NO_COMPOSITION)
+
+    def factor(self, measures: Measures) -> FloatArray:
+        """Count times loss, the loss between 0 and 3."""
+        return measures.counts * np.clip(_measured(measures.losses, "losses"), np.float32(0), _LOSS_CAP)
+
+
+@dataclass(frozen=True)
+class Probability:
+    """p(target | source) of the table."""
+
+    name: str = "probability"
+    needs: frozenset[str] = frozenset()
+
+    def worth(self, measures: Measures) -> FloatArray:
+        """The third score."""
+        return measures.probabilities
+
+    def factor(self, measures: Measures) -> FloatArray:
+        """The third score, at least 0."""
+        return np.maximum(measures.probabilities, np.float32(0))
+
+
+@dataclass(frozen=True)
+class Count:
+    """How often the pair was extracted."""
+
+    name: str = "count"
+    needs: frozenset[str] = frozenset()
+
+    def worth(self, measures: Measures) -> FloatArray:
+        """The joint count."""
+        return measures.counts
+
+    factor = worth
+
+
+@dataclass(frozen=True)
+class Top:
+    """The place of an entry among those of its source by model score, as Moses' prunePhraseTable chooses."""
+
+    name: str = "top"
+    needs: frozenset[str] = frozenset({"model_scores"})
+
+    def worth(self, measures: Measures) -> FloatArray:
+        """0 for the best, -1 for the next, and so on; ties by table order."""
+        scores = _measured(measures.model_scores, "model scores")
+        groups = np.repeat(np.arange(len(measures.source_lengths)), np.diff(measures.group_offsets))
+        order = np.lexsort((-scores, measures.faulty, groups))
+        places = np.empty(len(scores), np.float32)
+        places[order] = measures.group_offsets[groups] - np.arange(len(scores))
+        return places
+
+    def factor(self, measures: Measures) -> FloatArray:
+        """1 for the best, 1/2 for the next, and so on."""
+        return np.float32(1) / (np.float32(1) - self.worth(measures))
+
+
+@dataclass(frozen=True)
+class Random:
+    """No criterion at all: the control of an experiment.
+
+    Args:
+        seed: of the numbers.
+    """
+
+    seed: int = 1
+    name: str = "random"
+    needs: frozenset[str] = frozenset()
+
+    def worth(self, measures: Measures) -> FloatArray:
+        """Uniform in [0, 1), drawn in table order."""
+        return np.random.default_rng(self.seed).random(len(measures), np.float32)
+
+    factor = worth
+
+
+CRITERIA: tuple[Criterion, ...] = (
+    Semantic(), Significant(), Composition(), Probability(), Count(), Top(), Random(),
+)  # fmt: skip
+NAMES = tuple(criterion.name for criterion in CRITERIA)

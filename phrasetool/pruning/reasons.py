@@ -1,0 +1,79 @@
+"""Why entries go: what each criterion of a method says of them, and which criteria alone would have removed them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.phrases import FloatArray
+from phrasetool.pruning.measures import Measures
+from phrasetool.pruning.methods import Method
+from phrasetool.pruning.selection import Selection, fails_by_size
+
+# The label of what no criterion alone would have removed.
+TOGETHER = "together"
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """What C criteria say of N entries.
+
+    Attributes:
+        names: of the criteria.
+        worths: float32, shape (N, C); the larger, the more an entry deserves to stay.
+        fails: bool, shape (N, C): that criterion alone would remove the entry.
+    """
+
+    names: tuple[str, ...]
+    worths: FloatArray
+    fails: npt.NDArray[np.bool_]
+
+    def part(self, rows: slice | npt.NDArray[Any]) -> Reasons:
+        """Those of some entries."""
+        return Reasons(self.names, self.worths[rows], self.fails[rows])
+
+    @property
+    def labels(self) -> list[str]:
+        """What the `codes` mean: the names of criteria with `+` between them, or `together`."""
+        codes = range(1 << len(self.names))
+        return [
+            "+".join(name for bit, name in enumerate(self.names) if code >> bit & 1) or TOGETHER for code in codes
+        ]
+
+    @property
+    def codes(self) -> npt.NDArray[np.int32]:
+        """int32, shape (N,): which criteria fail each entry, the first one counting 1, the next 2, then 4 and so on."""
+        bits = 1 << np.arange(len(self.names), dtype=np.int32)
+        codes: npt.NDArray[np.int32] = self.fails.astype(np.int32) @ bits
+        return codes
+
+    def counts(self) -> dict[str, int]:
+        """How many entries have each label; labels that none has are left out."""
+        counted = np.bincount(self.codes, minlength=1 << len(self.names))
+        return {label: int(count) for label, count in zip(self.labels, counted, strict=True) if count}
+
+
+def explain(method: Method, measures: Measures, selection: Selection) -> Reasons:
+    """Why the entries of a table that were not kept were not.
+
+    Where criteria have thresholds of their own, these say what each removes.  Else a criterion alone would have removed
+    an entry if it is not among as many of the unprotected entries as stay, the best by this criterion.
+
+    Args:
+        method: decided.
+        measures: of the table.
+        selection: what it decided.
+    """
+    worths = method.worths(measures)
+    if method.thresholds:
+        fails = method.below(worths, measures.alpha)
+    elif len(method.parts) == 1:
+        fails = selection.fails[:, None]
+    else:
+        count = int((selection.keep & ~selection.protected).sum())
+        columns = [fails_by_size(np.ascontiguousarray(column), selection.protected, count) for column in worths.T]
+        fails = np.stack(columns, axis=1)
+    return Reasons(method.names, worths, fails)
