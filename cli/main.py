@@ -36,6 +36,7 @@ COMMANDS = {
     "decode": ("phrasetool_cli.decode", "Translate text with a phrase-based model."),
     "force-decode": ("phrasetool_cli.force_decode", "Find the phrase pairs that translate a bitext."),
     "evaluate": ("phrasetool_cli.evaluate", "Score translations: BLEU, chrF, TER, and whether they differ."),
+    "experiment": ("phrasetool_cli.experiment", "Compare ways to prune and annotate a table, from text to report."),
     "neighbours": ("phrasetool_cli.neighbours", "Show the phrases nearest to a phrase."),
 }
 

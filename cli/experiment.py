@@ -1,0 +1,244 @@
+"""`phrasetool experiment`."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from phrasetool.errors import PhraseToolError
+from phrasetool_cli.experiment_runs import Session, annotation, measured, pruning
+from phrasetool_cli.options import available_processors, chosen_search, quiet_option, threads_option
+from phrasetool_cli.progress import TableProgress, say
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from phrasetool.experiments.config import ExperimentConfig
+    from phrasetool_cli.experiment_build import Built
+
+FRAMES = ("pruning", "contests", "annotation", "neighbours", "histogram", "map", "surprises")
+
+_EXAMPLE = """\b
+CONFIG is TOML; paths in it are relative to it; what has a value here may be left out:
+  output = "experiment"          folder to write       name, seed = 1, samples = 1000
+  [data.bitext]                  source, target: what the table was, or will be, made from
+  [data.dev]                     source, target: tokenised, a sentence a line
+  [data.tests.NAME]              source, target; as many as there are
+  [moses]                        a finished model instead of one made from the bitext:
+                                 ini, and if need be table, reordering_table, pairs
+  [build]                        lm_order = 5, lm_text, max_phrase_length = 7, leave_one_out = false
+  [model]                        folder; or dimension = 50, loss = "in-batch", iterations,
+                                 min_pair_count, source_text, target_text, options.NAME
+  [prune]                        methods, sizes, thresholds.METHOD, combine = "product",
+                                 protect = "all", keep_top = 10 or {"0.07" = 3, "1" = 10}, seeds = 1
+  [annotate]                     dimensions, columns = ["semantic"], tuning_seeds = [1, 2, 3],
+                                 iterations = 25, size and method of a pruned table
+  [neighbours]                   phrases, count = 5, pretrain_iterations = 5
+  [search]                       algorithm = "cube", stack = 400, pop_limit = 400, table_limit
+
+\b
+Example:
+  phrasetool experiment examples/experiments/demo.toml -o demo-experiment
+  phrasetool experiment examples/experiments/demo.toml -o demo-experiment --quick
+"""
+
+
+@click.command(short_help="Compare ways to prune and annotate a table.", epilog=_EXAMPLE)
+@click.argument("config", type=click.Path(dir_okay=False))
+@click.option("-o", "--output", metavar="FOLDER", help="Where to write.  [default: as CONFIG says, else ./experiment "
+              "beside it]")  # fmt: skip
+@click.option("--quick", is_flag=True,
+              help="Fewer methods, sizes, sentences and iterations: some minutes, in FOLDER/quick.")  # fmt: skip
+@threads_option("Worker threads, for everything.")
+@quiet_option
+def command(config: str, output: str | None, quick: bool, threads: int, quiet: bool) -> None:
+    """Make what is missing, prune by many methods to many sizes, translate and score: tables, figures, a report.
+
+    From a bitext or a finished Moses model.  FOLDER gets report.html and report.md, the tables as Parquet, build/ with
+    what was trained and runs/ with the translations.  An experiment that was interrupted goes on where it was: the same
+    command does only what is not done.
+    """
+    from moses_compat.experiment_texts import overlaps, read_texts
+    from phrasetool.experiments.config import read_config
+
+    wanted = read_config(config, output)
+    if quick:
+        wanted = wanted.quick()
+    if wanted.moses:
+        _check_model(wanted)
+    texts = read_texts(wanted)
+    session = Session(wanted, texts, threads, quiet)
+    if wanted.bitext:
+        for name, (shared, of) in overlaps(wanted.bitext, texts).items():
+            text = "the development set" if name == "dev" else f"test set {name}"
+            # Shown even to who wants no progress.
+            say(f"warning: {shared} of {of} sentence pairs of {text} are in the training set")
+    session.part("texts")
+    try:
+        os.makedirs(wanted.output, exist_ok=True)
+    except OSError as error:
+        raise PhraseToolError(f"{wanted.output}: cannot make the folder: {error.strerror}") from error
+    frames = _run(session)
+    _write(session, frames)
+
+
+def _check_model(config: ExperimentConfig) -> None:
+    """Refuse what the decoder would, before anything is done."""
+    from moses_compat.decoding import MosesModel
+    from moses_compat.streams import Input
+
+    assert config.moses
+    model = MosesModel.read(config.moses.ini, config.moses.table, config.moses.reordering_table)
+    for path in model.paths:
+        Input(path).close()
+
+
+def _run(session: Session) -> dict[str, pd.DataFrame]:
+    from moses_compat.decoding import MosesModel
+    from moses_compat.experiment_runs import RunStore, decoder_identity
+    from moses_compat.laboratory import Laboratory
+    from phrasetool_cli.experiment_build import Builder, build
+    from phrasetool_cli.loading import load_progress
+
+    config = session.config
+    builder = Builder(session.path("build"), session.threads, session.quiet)
+    built = build(config, _dev_files(session), builder)
+    session.commands.update(built.commands)
+    session.part("build")
+    session.seconds.update({f"build: {name}": seconds for name, seconds in built.seconds.items()})
+    model = MosesModel.read(built.ini, built.table, built.reordering_table)
+    search = config.search
+    model = replace(model, search=chosen_search(
+        model, search=search.algorithm, stack_size=search.stack, pop_limit=search.pop_limit,
+        table_limit=search.table_limit,
+    ))  # fmt: skip
+    frames: dict[str, pd.DataFrame] = {}
+    if config.prune or config.annotate:
+        measures = measured(session, model, built)
+        session.part("measure")
+        with load_progress(model, session.quiet) as progress:
+            laboratory = Laboratory.load(model, session.texts.sources, session.threads, progress)
+        session.part("load")
+        store = RunStore(session.path("runs"))
+        identity = decoder_identity(model, session.texts.sources)
+        if config.prune:
+            frames.update(pruning(session, model, built, measures, laboratory, store, identity))
+            session.part("pruning")
+        if config.annotate:
+            frames["annotation"] = annotation(session, built, measures, laboratory, store, identity)
+            session.part("annotation")
+    if built.models:
+        frames.update(_phrases(session, built))
+        session.part("phrases")
+    return frames
+
+
+def _dev_files(session: Session) -> tuple[str, str]:
+    """The development set as files: those of the configuration, or some of their lines."""
+    from moses_compat.experiment_texts import write_pair
+
+    config = session.config
+    if config.sentences is None or config.moses:
+        return config.dev.source, config.dev.target
+    os.makedirs(session.path("build"), exist_ok=True)
+    source, target = (session.path("build", f"dev.{side}") for side in ("source", "target"))
+    write_pair(session.texts, "dev", source, target)
+    return source, target
+
+
+def _phrases(session: Session, built: Built) -> dict[str, pd.DataFrame]:
+    """Neighbours, and the map."""
+    from moses_compat.pairs import read_pairs
+    from moses_compat.streams import Input
+    from phrasetool.experiments.phrase_frames import choose_phrases, map_frame, neighbour_frame
+    from phrasetool.models.storage import load_model
+
+    folder = built.models.get(built.dimension)
+    if folder is None:
+        return {}
+    models = {}
+    folders = {"RAE": built.unsupervised, "BRAE": folder} if built.unsupervised else {"BRAE": folder}
+    for name, path in folders.items():
+        model = load_model(path)
+        with Input(built.pairs) as source, TableProgress("read pairs", source.size(), session.quiet) as progress:
+            vocabularies = (model.source_vocabulary, model.target_vocabulary)
+            models[name] = model, read_pairs(source, vocabularies=vocabularies, progress=progress)
+    brae, pairs = models["BRAE"]
+    frames = {"map": map_frame(brae, pairs, seed=session.config.seed)}
+    if session.config.neighbours:
+        asked = session.config.neighbours
+        phrases = asked.phrases or (*choose_phrases(pairs, False), *choose_phrases(pairs, True))
+        frames["neighbours"] = neighbour_frame(models, phrases, asked.count)
+    return frames
+
+
+def _write(session: Session, frames: Mapping[str, pd.DataFrame]) -> None:
+    """The frames, the report, and what there is to say about how they came about."""
+    from moses_compat.streams import Output
+    facts = _facts(session)
+    files = {f"{name}.parquet": _parquet(frame) for name, frame in frames.items()}
+    files.update(_report(session, frames, facts))
+    files["experiment.json"] = json.dumps(facts, indent=1, ensure_ascii=False).encode() + b"\n"
+    for name, data in files.items():
+        with Output(session.path(name)) as out:
+            out.write(data)
+    for name in FRAMES:
+        # Of an earlier experiment in this folder, that asked for more.
+        if name not in frames and os.path.exists(session.path(f"{name}.parquet")):
+            os.remove(session.path(f"{name}.parquet"))
+    session.say(f"report: {session.path('report.html')}")
+
+
+def _report(session: Session, frames: Mapping[str, pd.DataFrame], facts: dict[str, Any]) -> dict[str, bytes]:
+    try:
+        from phrasetool.experiments.report import write_report
+    except ImportError:
+        return {}
+    return dict(write_report(session.config.name, frames, facts))
+
+
+def _parquet(frame: pd.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+def _facts(session: Session) -> dict[str, Any]:
+    """How the figures came about; the same facts go to the report."""
+    import platform
+    from dataclasses import asdict
+    from importlib.metadata import version
+
+    packages = ("numpy", "numba", "pandas", "sacrebleu", "torch", "scikit-learn", "eflomal")
+    with open(session.config.path, encoding="utf-8") as file:
+        text = file.read()
+    return {
+        "name": session.config.name,
+        "config": {**asdict(session.config), "text": text},
+        "machine": _machine(platform.machine(), platform.python_version()),
+        "versions": {"phrasetool": _version(), "python": platform.python_version(),
+                     **{name: version(name) for name in packages}},
+        "commands": session.commands,
+        "seconds": session.seconds,
+    }  # fmt: skip
+
+
+def _version() -> str:
+    from phrasetool import __version__
+
+    return __version__
+
+
+def _machine(kind: str, python: str) -> str:
+    """Processor, processors this process may use, Python."""
+    name = kind
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            name = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), kind)
+    return f"{name}, {available_processors()} cores, Python {python}"

@@ -1,0 +1,241 @@
+"""The runs of `phrasetool experiment`: measured, decoded or read again, and put into frames."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from phrasetool_cli.progress import ItemProgress, TableProgress, say
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from moses_compat.decoding import MosesModel
+    from moses_compat.experiment_runs import PlannedRun, RunStore
+    from moses_compat.experiment_texts import ExperimentTexts
+    from moses_compat.laboratory import Laboratory, Mask
+    from phrasetool.experiments.config import ExperimentConfig
+    from phrasetool.experiments.systems import PruningSystem
+    from phrasetool.pruning.measures import Measures
+    from phrasetool_cli.experiment_build import Built
+
+# Histograms and surprises are of the tables nearest to this size.
+_LOOKED_AT = 0.1
+_WEIGHTED = {"composition", "model_scores"}
+
+
+@dataclass
+class Session:
+    """An experiment on its way.
+
+    Attributes:
+        config: what is wanted.
+        texts: the development set and the test sets.
+        threads: for everything.
+        quiet: say nothing.
+        seconds: how long each part took.
+        commands: how to do parts of it by hand.
+        began: when the current part began.
+    """
+
+    config: ExperimentConfig
+    texts: ExperimentTexts
+    threads: int
+    quiet: bool
+    seconds: dict[str, float] = field(default_factory=dict)
+    commands: dict[str, str] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+
+    def say(self, message: str) -> None:
+        """Tell the user, if they want to hear."""
+        if not self.quiet:
+            say(message)
+
+    def part(self, name: str) -> None:
+        """A part is done."""
+        now = time.monotonic()
+        self.seconds[name] = round(now - self.began, 3)
+        self.began = now
+
+    def path(self, *names: str) -> str:
+        """A file of the experiment's folder."""
+        return os.path.join(self.config.output, *names)
+
+
+def measured(session: Session, model: MosesModel, built: Built) -> Measures:
+    """Read the table once for all that is wanted of it."""
+    from moses_compat.ini_tables import choose_table
+    from moses_compat.prune import FileScores, TableScan
+    from moses_compat.streams import Input
+    from moses_compat.table_measures import MeasureRequest, measure_table
+    from moses_compat.table_weights import weights_of
+
+    needs, bitext = session.config.needs, session.config.bitext
+    scores = built.scores.get(built.dimension)
+    with Input(model.table) as source, TableProgress("measure", source.size(), session.quiet) as progress:
+        return measure_table(
+            source,
+            MeasureRequest(
+                weights=weights_of(model.ini, choose_table(model.ini, model.table)) if needs & _WEIGHTED else None,
+                similarities=FileScores(scores) if "similarities" in needs and scores else None,
+                corpora=(bitext.source, bitext.target) if "significance" in needs and bitext else None,
+                losses="composition" in needs,
+                scan=TableScan(threads=session.threads, progress=progress),
+            ),
+        )
+
+
+def pruning(
+    session: Session, model: MosesModel, built: Built, measures: Measures, laboratory: Laboratory, store: RunStore,
+    identity: str,
+) -> dict[str, pd.DataFrame]:  # fmt: skip
+    """Table 1, who wins, similarity histograms, surprises."""
+    from moses_compat.experiment_runs import decode_run, plan_runs
+    from phrasetool.experiments.results import FinishedRun, Scoreboard, pruning_frames
+    from phrasetool.experiments.systems import PruningSystem, labels_of
+
+    config = session.config
+    assert config.prune is not None
+    labels = labels_of([PruningSystem(), *config.prune.systems()])
+
+    def skipped(label: str, reason: str) -> None:
+        session.say(f"{label} is left out: {reason}")
+
+    planned = list(plan_runs(labels, measures, identity, model.weights, skipped))
+    missing = {run.key for run in planned if store.read(run.key) is None}
+    session.say(f"{len(planned)} tables to compare, {len(missing)} to translate with")
+    finished = []
+    with ItemProgress("translate", len(missing) * session.texts.sentences, "sentence", session.quiet) as progress:
+        for run in planned:
+            record = decode_run(laboratory, run, store, progress.tick)
+            line = _prune_command(session, model, built, run.system)
+            finished.append(
+                FinishedRun(run.system, run.label, run.entries, run.of, record["translations"], line)
+            )
+    board = Scoreboard(session.texts.references, config.samples)
+    table, contests = pruning_frames(finished, board)
+    return {"pruning": table, "contests": contests, **_looked_at(model, measures, planned)}
+
+
+def _prune_command(session: Session, model: MosesModel, built: Built, system: PruningSystem) -> str:
+    """What writes this table."""
+    from phrasetool.experiments.systems import FULL
+
+    if system.rule == FULL:
+        return ""
+    needs = system.parsed().needs
+    options = ["--target-size" if system.rule == "size" else "--threshold", f"{system.wanted:g}"]
+    options += ["--protect", system.protect, "--keep-top", str(system.keep_top), "--method", system.method]
+    if system.combine:
+        options += ["--combine", system.combine]
+    if system.seed:
+        options += ["--seed", str(system.seed)]
+    if "similarities" in needs:
+        options += ["--scores", built.scores[built.dimension]]
+    if needs & _WEIGHTED:
+        options += ["--moses-ini", built.ini]
+    if "significance" in needs and session.config.bitext:
+        options += ["--corpus", session.config.bitext.source, session.config.bitext.target]
+    return shlex.join(["phrasetool", "prune", model.table, *options, "-o", "pruned.gz"])
+
+
+def _looked_at(model: MosesModel, measures: Measures, planned: list[PlannedRun]) -> dict[str, pd.DataFrame]:
+    """Frames about the entries of the tables of about a tenth: one of each method."""
+    import numpy as np
+
+    from moses_compat.experiment_runs import read_entries
+    from phrasetool.experiments.phrase_frames import histogram_frame, surprise_frame, surprising_entries
+
+    chosen: dict[str, PlannedRun] = {}
+    for run in planned:
+        system = run.system
+        if system.rule != "size" or system.method == "random":
+            continue
+        there = chosen.get(system.kind)
+        if there is None or abs(system.wanted - _LOOKED_AT) < abs(there.system.wanted - _LOOKED_AT):
+            chosen[system.kind] = run
+    frames: dict[str, Any] = {}
+    masks = {kind: run.keep for kind, run in chosen.items()}
+    if measures.similarities is not None and chosen:
+        frames["histogram"] = histogram_frame(measures, {chosen[kind].label: mask for kind, mask in masks.items()})
+    groups = np.repeat(np.arange(len(measures.group_offsets) - 1), np.diff(measures.group_offsets))
+    worths = {kind: run.system.parsed().worth(measures) for kind, run in chosen.items()}
+    surprising = surprising_entries(worths, masks, groups)
+    if surprising:
+        frames["surprises"] = surprise_frame(
+            measures, surprising, lambda rows: read_entries(model.table, rows)
+        )
+    return frames
+
+
+def annotation(
+    session: Session, built: Built, measures: Measures, laboratory: Laboratory, store: RunStore, identity: str
+) -> pd.DataFrame:
+    """Table 2."""
+    from moses_compat.experiment_annotation import TuningPlan, annotated, column_values, tuned_run, tuning_key
+    from phrasetool.experiments.results import Scoreboard, TunedRuns, annotation_frame
+
+    config = session.config
+    assert config.annotate is not None
+    asked = config.annotate
+    keep, size = _pruned(session, measures)
+    plan = TuningPlan("dev", session.texts.targets["dev"], asked.iterations)
+    dimensions = asked.dimensions if "semantic" in asked.columns else (0,)
+    with_values = [("baseline" + size, "", 0, column_values(measures, ()))]
+    for dimension in dimensions:
+        values = column_values(_similar(measures, built.scores[dimension]) if dimension else measures, asked.columns)
+        label = f"annotated n={dimension}" if dimension else "annotated"
+        with_values.append((label + size, "+".join(asked.columns), dimension, values))
+    one = asked.iterations * len(laboratory.sentences["dev"]) + session.texts.sentences
+    jobs = []
+    for label, columns, dimension, values in with_values:
+        keys = {seed: tuning_key(identity, laboratory, values, keep, plan, seed) for seed in asked.tuning_seeds}
+        jobs.append((label, columns, dimension, values, keys))
+    missing = sum(store.read(key) is None for *_, keys in jobs for key in keys.values())
+    session.say(f"{len(jobs) * len(asked.tuning_seeds)} tunings, {missing} to do")
+    runs = []
+    with ItemProgress("tune", missing * one, "sentence", session.quiet) as progress:
+        for label, columns, dimension, values, keys in jobs:
+            more = annotated(laboratory, values)
+            facts = {"system": label, "columns": columns, "dimension": dimension}
+            records = [
+                tuned_run(more, keep, plan, seed, store, key, facts, progress.tick) for seed, key in keys.items()
+            ]
+            runs.append(TunedRuns(label, columns, dimension, [record["translations"] for record in records]))
+    return annotation_frame(runs, Scoreboard(session.texts.references, config.samples))
+
+
+def _pruned(session: Session, measures: Measures) -> tuple[Mask | None, str]:
+    """Which entries the tables of Table 2 have, and how their labels end."""
+    from moses_compat.experiment_runs import mask_of
+    from phrasetool.errors import PhraseToolError
+    from phrasetool.experiments.systems import PruningGrid, PruningSystem
+    from phrasetool.pruning.sizes import TooSmallError
+
+    asked = session.config.annotate
+    if asked is None or asked.size is None:
+        return None, ""
+    grid = session.config.prune or PruningGrid(protect=("words",))
+    system = PruningSystem(asked.method, "", "size", asked.size, grid.protect[-1], grid.best_of(asked.size))
+    try:
+        keep = mask_of(system, measures, system.parsed().worth(measures))
+    except TooSmallError as error:
+        raise PhraseToolError(f"{session.config.path}: annotate.size: {error}") from error
+    return keep, f", {100 * asked.size:g} %"
+
+
+def _similar(measures: Measures, scores: str) -> Measures:
+    """The measures with other similarities."""
+    from dataclasses import replace
+
+    from moses_compat.saved_scores import SavedScores
+
+    saved = SavedScores(scores)
+    _, found = saved.take(len(measures))
+    saved.finish("the table", len(measures))
+    return replace(measures, similarities=found.similarities, opinion=found.opinion)
+
+

@@ -1,0 +1,155 @@
+"""Annotated tables of an experiment: columns beside the scores of a table, tuned, and what the decoder makes of them.
+
+The columns are given to entries that are in memory, as the decoder would read them from an annotated table; nothing is
+written but the result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from moses_compat.experiment_runs import RunStore, digest_of
+from moses_compat.laboratory import Laboratory, Mask
+from moses_compat.score_columns import scale_similarities
+from phrasetool.phrases import FloatArray
+from phrasetool.pruning.measures import Measures
+from phrasetool.smt.tuning.loop import TuningRun, tune
+from phrasetool.smt.tuning.n_best import NBestDecoder
+
+_LOSS_CAP = np.float32(3.0)
+_LARGEST_SIGNIFICANCE = np.float32(20.0)
+N_BEST = 100
+
+
+def column_values(measures: Measures, columns: Sequence[str]) -> FloatArray:
+    """What a decoder sees of appended columns: logarithms.
+
+    `semantic` is two columns: each similarity minus 1, as `phrasetool annotate` writes it, six decimals included.
+    `composition` is minus the loss, which is taken between 0 and 3: an entry that can be made of others has about 0.
+    `significance` is a tenth of -ln p, at most 2, minus 2.
+
+    Args:
+        measures: of the N entries, with all that the columns need.
+        columns: which, in this order.
+
+    Returns:
+        float32, shape (N, C).
+    """
+    found: list[FloatArray] = [np.zeros((len(measures), 0), np.float32)]
+    for column in columns:
+        if column == "semantic":
+            assert measures.similarities is not None
+            written = np.floor(scale_similarities(measures.similarities, "exp") * 1e6 + 0.5) / 1e6
+            found.append(np.log(written.astype(np.float32)))
+        elif column == "composition":
+            assert measures.losses is not None
+            found.append((-np.clip(measures.losses, np.float32(0), _LOSS_CAP)[:, None]).astype(np.float32))
+        else:
+            assert measures.significance is not None
+            tenth = np.minimum(measures.significance, _LARGEST_SIGNIFICANCE) / np.float32(10)
+            found.append((tenth[:, None] - np.float32(2)).astype(np.float32))
+    return np.hstack(found, dtype=np.float32)
+
+
+def annotated(laboratory: Laboratory, values: FloatArray) -> Laboratory:
+    """The laboratory with more scores for every entry, whose weights are 0 and tuneable.
+
+    Args:
+        laboratory: of the table of N entries.
+        values: float32, shape (N, C), logarithms.
+    """
+    model, entries = laboratory.model, laboratory.entries
+    added = values.shape[1]
+    features = replace(model.features, table_scores=model.features.table_scores + added)
+    # The scores of the table are the last features of a vector.
+    more = replace(
+        model, features=features, weights=np.append(model.weights, np.zeros(added)),
+        tuneable=np.append(model.tuneable, np.ones(added, np.bool_)),
+    )  # fmt: skip
+    scores = np.hstack([entries.scores, values[entries.numbers]], dtype=np.float32)
+    return replace(laboratory, model=more, entries=replace(entries, scores=scores))
+
+
+@dataclass(frozen=True)
+class TuningPlan:
+    """How a table is tuned.
+
+    Attributes:
+        dev: the development set among the texts of the laboratory.
+        references: its translation, bytes of a text.
+        iterations: runs of the decoder at most.
+    """
+
+    dev: str
+    references: bytes
+    iterations: int = 25
+
+
+def tuning_key(
+    identity: str, laboratory: Laboratory, values: FloatArray, keep: Mask | None, plan: TuningPlan, seed: int
+) -> str:
+    """Of the file of a tuning run: digits that differ when anything differs that its result depends on."""
+    model = laboratory.model
+    mask = b"" if keep is None else np.packbits(keep).tobytes()
+    return digest_of(
+        "tuning", identity, values.tobytes(), repr(values.shape), model.weights.tobytes(), model.tuneable.tobytes(),
+        mask, plan.dev, plan.references, repr((plan.iterations, N_BEST, seed)),
+    )  # fmt: skip
+
+
+def tuned_run(
+    laboratory: Laboratory,
+    keep: Mask | None,
+    plan: TuningPlan,
+    seed: int,
+    store: RunStore,
+    key: str,
+    facts: Mapping[str, Any],
+    tick: Callable[[int], None] = lambda sentences: None,
+) -> dict[str, Any]:
+    """Tune by batch MIRA, translate all texts with the weights found, and keep both; or read what was kept.
+
+    Args:
+        laboratory: with the columns of `annotated`.
+        keep: which entries are there; all if None.
+        plan: how it is tuned.
+        seed: of the tuning.
+        store, key: where the result is kept.
+        facts: more to keep with it.
+        tick: called with the number of sentences translated or, where tuning ends early, not needed.
+    """
+    there = store.read(key)
+    if there is not None:
+        return there
+    began = time.monotonic()
+    translator = laboratory.translator(keep)
+    model, sentences = laboratory.model, laboratory.sentences[plan.dev]
+    decoder = NBestDecoder(
+        translator, sentences, model.search, N_BEST, model.tuneable, laboratory.threads, lambda: tick(1)
+    )
+    truth = [translator.table.target_symbols.read_lines(plan.references, add=False)]
+    runs: list[TuningRun] = []
+    result = tune(
+        decoder, truth, model.weights[model.tuneable], "mira", iterations=plan.iterations, seed=seed,
+        report=runs.append,
+    )  # fmt: skip
+    tick((plan.iterations - len(runs)) * len(sentences))
+    weights = decoder.all_weights(result.weights)
+    translations = laboratory.translate(translator.with_weights(weights), lambda: tick(1))
+    record = {
+        **facts, "seed": seed, "runs": [round(run.bleu, 4) for run in runs],
+        "dev_bleu_in_tuning": round(result.best.bleu, 4),
+        "weights": {name: part.tolist() for name, part in _named(laboratory, weights).items()},
+        "seconds": round(time.monotonic() - began, 3), "translations": translations,
+    }  # fmt: skip
+    store.write(key, record)
+    return store.read(key) or record
+
+
+def _named(laboratory: Laboratory, weights: Any) -> dict[str, Any]:
+    return {name: weights[part] for name, part in laboratory.model.features.slices.items()}
