@@ -50,9 +50,9 @@ def command(**given: Any) -> None:
     is a Moses phrase table in text form, gzip or not; standard input by default.
 
     With --max-bleu-loss, the size is searched for: tables of many sizes translate the development set, none of them
-    written.  BLEU does not rise evenly with the size, so sizes beside the answer are tried as well, and the answer
-    must hold both by itself and by the rising curve through all sizes tried.  Each step is reported with the 95 %
-    interval of its difference to the full table (paired bootstrap); the loss is that of the development set.
+    written; first each half as large as the one before, then those about the answer.  BLEU does not rise evenly with
+    the size, so the answer must hold both by itself and by the rising curve through all sizes tried.  Each step is
+    reported with the 95 % interval of its difference to the full table (paired bootstrap).
     """
     from phrasetool.pruning.selection import KeepBest
 

@@ -172,7 +172,8 @@ def _decide(request: Request, method: Method, measures: Measures, worth: FloatAr
 
 def protection(best: KeepBest) -> str:
     """In words."""
-    return f"the {best.k} best of every {'source' if best.protect == 'all' else 'one-word source'}"
+    best_of = "the best" if best.k == 1 else f"the {best.k} best"
+    return f"{best_of} of every {'source' if best.protect == 'all' else 'one-word source'}"
 
 
 def _advice(best: KeepBest) -> str:

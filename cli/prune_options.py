@@ -138,7 +138,8 @@ class GroupedCommand(click.Command):
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the groups, then the other options."""
-        rest = {parameter.name: parameter for parameter in self.get_params(context)}
+        options = (parameter for parameter in self.get_params(context) if isinstance(parameter, click.Option))
+        rest = {option.name: option for option in options}
         groups = [(title, [rest.pop(name) for name in names]) for title, names in self.groups]
         for title, parameters in [*groups, ("Other options", list(rest.values()))]:
             records = (parameter.get_help_record(context) for parameter in parameters)
@@ -161,9 +162,9 @@ _OPTIONS = (
                       "them.  NAME*2 counts twice (a power in a product); NAME:S is a threshold of its own, as in "
                       "semantic:0.7+significance:a+e.  [default: semantic; with --moses-ini, composition+semantic]"),
     click.option("--combine", type=click.Choice(["product", "rank", "intersection", "union"]),
-                 help="How several criteria decide: by the product, by the mean of ranks, keep what each would keep, "
-                      "keep what any would keep (at one rank for all, or by thresholds of their own).  "
-                      "[default: product; with thresholds of their own, intersection]"),
+                 help="How several criteria become one: the product of what they say; the mean of their ranks; or keep "
+                      "what each of them would keep, or what any of them would, cut at one rank for all or at "
+                      "thresholds of their own.  [default: product; with thresholds of their own, intersection]"),
     click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
                  help="Of the method `random`, and of the samples behind intervals of BLEU."),
     click.option("--keep-top", type=click.IntRange(0), metavar="K",
@@ -190,8 +191,9 @@ _OPTIONS = (
     click.option("--reordering-out", metavar="FILE", help="Where to write the pruned reordering table."),
     click.option("--rejected", metavar="FILE", help="Write the pruned lines here."),
     click.option("--reasons", metavar="FILE",
-                 help="Write a row for each entry that failed, in Parquet: line, source, target, its worth to each "
-                      "criterion, which criteria alone would have removed it, and whether it stayed, protected."),
+                 help="Write a row for each entry that failed (pandas.read_parquet(FILE)): line, source, target, its "
+                      "worth to each criterion, which of them alone would have removed it, and whether it stayed, "
+                      "protected."),
     click.option("--stats", metavar="FILE",
                  help="Write counts here, as JSON: entries that went by which criteria, the steps of --max-bleu-loss, "
                       "the signature line."),

@@ -1,10 +1,12 @@
 """The smallest table that loses no more BLEU than a budget: which sizes to try, and which of them to believe.
 
 BLEU over size does not rise evenly: two tables that differ in a few entries differ in a few sentences, by chance up or
-down.  So the first size that holds, or the smallest of many that were tried, may hold by luck.  The search therefore
-goes in two parts: bisection on the logarithm of the size, which finds the region; and then the sizes beside the answer
-are tried too, until the answer holds both by itself and by the best rising curve through all that was tried.  What is
-said of a size is the point estimate on one development set; its interval belongs to the answer.
+down, and a pruned table may well be better than one twice its size.  So plain bisection ends wherever its first steps
+happen to send it, and the smallest of many sizes that were tried may hold by luck.  The search therefore goes in three
+parts: tables each half as large as the one before; bisection, on the logarithm of the size, between the smallest of
+them that holds and the next; and the sizes just above the answer, until the answer holds both by itself and by the best
+rising curve through all that was tried.  What is said of a size is the point estimate on one development set; its
+interval belongs to the answer.
 """
 
 from __future__ import annotations
@@ -139,27 +141,35 @@ def search_size(evaluate: Callable[[int], Comparison], sizes: Sequence[int], max
         raise ValueError(f"cannot search {len(sizes)} sizes for a loss of {max_loss}")
     tried: dict[int, Trial] = {}
 
-    def holds(step: int) -> bool:
+    def attempt(step: int) -> Comparison:
         if step not in tried:
             tried[step] = Trial(sizes[step], evaluate(sizes[step]))
-        return -tried[step].result.difference <= max_loss
+        return tried[step].result
 
-    holds(0)
-    good, bad = 0, len(sizes)
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        if holds(middle):
-            good = middle
-        else:
-            bad = middle
+    last = len(sizes) - 1
+    hopeless = 0
+    for step in [*range(0, last, _STEPS_PER_HALVING), last]:
+        # When two sizes in a row are surely too small, there is no hope for smaller ones.
+        hopeless = hopeless + 1 if attempt(step).high < -max_loss else 0
+        if hopeless == 2:
+            break
     while True:
         answer = _believed(tried, max_loss)
-        beside = [step for step in (answer + 1, answer - 1, answer - 2) if 0 <= step < len(sizes) and step not in tried]
+        smaller = min((step for step in tried if step > answer), default=answer)
+        if smaller - answer > 1:
+            attempt((answer + smaller) // 2)
+            continue
+        beside = [step for step in (answer - 1, answer - 2) if step > 0 and step not in tried]
         if not beside:
             break
-        holds(beside[0])
-    lucky = [tried[step] for step in sorted(tried, reverse=True) if step > answer and holds(step)]
+        attempt(beside[0])
+    smallest_first = sorted((step for step in tried if step > answer), reverse=True)
+    lucky = [tried[step] for step in smallest_first if _holds(tried[step], max_loss)]
     return Found(list(tried.values()), tried[answer], lucky)
+
+
+def _holds(trial: Trial, max_loss: float) -> bool:
+    return -trial.result.difference <= max_loss
 
 
 def _believed(tried: dict[int, Trial], max_loss: float) -> int:
@@ -168,8 +178,8 @@ def _believed(tried: dict[int, Trial], max_loss: float) -> int:
     differences = [tried[step].result.difference for step in steps]
     curve = rising_curve(differences)
     good = [
-        step for step, own, smooth in zip(steps, differences, curve, strict=True)
-        if -own <= max_loss and -smooth <= max_loss
+        step for step, smooth in zip(steps, curve, strict=True)
+        if _holds(tried[step], max_loss) and -smooth <= max_loss
     ]  # fmt: skip
     # The full table loses nothing; rounding in the means of the curve must not say otherwise.
     return max(good, default=0)
