@@ -1,0 +1,300 @@
+"""The report of an experiment: Markdown, and one HTML page that needs nothing but itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import pandas as pd
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup, escape
+
+from phrasetool.experiments.drawing import GREY, PALETTE, number_text, printable
+from phrasetool.experiments.figures import (
+    BUDGETS,
+    FULL,
+    Curve,
+    curves_of,
+    draw_curve_file,
+    draw_curves,
+    main_text,
+    protections,
+)
+from phrasetool.experiments.phrase_figures import draw_histogram, draw_map
+from phrasetool.experiments.report_answers import answers
+from phrasetool.experiments.report_markdown import code_block, escape_markdown, markdown_section
+from phrasetool.experiments.report_tables import (
+    DEV,
+    annotation_table,
+    contest_table,
+    neighbour_tables,
+    overview_tables,
+    size_tables,
+    surprise_tables,
+    texts_of,
+)
+
+# Shapes of markers in a legend, around (0, 0), and Matplotlib's line styles as dashes.
+_SHAPES = {
+    "o": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
+    "s": "M-3.5-3.5h7v7h-7z",
+    "^": "M0-4.5L4.2 3.5H-4.2z",
+    "v": "M0 4.5L4.2-3.5H-4.2z",
+    "D": "M0-4.8L4.8 0L0 4.8L-4.8 0z",
+    "P": "M-1.5-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
+    "X": "M0-1.8L2.5-4.3L4.3-2.5L1.8 0L4.3 2.5L2.5 4.3L0 1.8L-2.5 4.3L-4.3 2.5L-1.8 0L-4.3-2.5L-2.5-4.3z",
+}
+_DASHES = {"-": "none", "--": "6 2.5", ":": "1.6 2.6"}
+# How many histograms are shown before the others are folded away.
+_HISTOGRAMS = 6
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """A figure of the page: for a wide and for a narrow screen."""
+
+    text: str
+    wide: Markup
+    narrow: Markup
+
+
+def write_report(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str, Any]) -> dict[str, bytes]:
+    """The files of a report, by their names: `report.md`, `report.html` and, where something was pruned, `curves.svg`.
+
+    The same frames and facts give the same bytes.  A frame that is absent or empty leaves its section out.
+
+    Args:
+        title: of the report.
+        frames: `pruning`, `contests`, `annotation`, `neighbours`, `histogram`, `map`, `surprises`, each with the
+            columns that an experiment writes to the Parquet file of that name.
+        facts: where the numbers come from: `name`, `config`, `machine`, `versions`, `commands`, `seconds`.
+    """
+    frames = {name: frame.reset_index(drop=True) for name, frame in frames.items() if len(frame)}
+    written = {
+        "report.md": _markdown(title, frames, facts).encode("utf-8"),
+        "report.html": _html(title, frames, facts).encode("utf-8"),
+    }
+    if _was_pruned(frames):
+        written["curves.svg"] = draw_curve_file(frames["pruning"])
+    return written
+
+
+def _was_pruned(frames: Mapping[str, pd.DataFrame]) -> bool:
+    return "pruning" in frames and bool((frames["pruning"]["method"] != FULL).any())
+
+
+def _series(frames: Mapping[str, pd.DataFrame]) -> list[Curve]:
+    return curves_of(frames["pruning"])[1] if "pruning" in frames else []
+
+
+def _markdown(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str, Any]) -> str:
+    parts = [
+        f"# {escape_markdown(title)}\n",
+        "".join(f"{sentence}\n\n" for sentence in answers(frames)).rstrip("\n") + "\n",
+    ]
+    if _was_pruned(frames):
+        parts.append("![size against BLEU, one curve a method](curves.svg)\n")
+    if "pruning" in frames:
+        parts.append(markdown_section("Which method at which size", [], overview_tables(frames["pruning"])))
+    if "contests" in frames:
+        table = contest_table(frames["contests"])
+        parts.append(markdown_section(table.title, [], [table]))
+    if "annotation" in frames:
+        table = annotation_table(frames["annotation"])
+        parts.append(markdown_section(table.title, [], [table]))
+    if "pruning" in frames:
+        parts.append(markdown_section("Table 1: size against BLEU", [], size_tables(frames["pruning"])))
+    if "neighbours" in frames:
+        parts.append(markdown_section("Table 3: nearest phrases", [], neighbour_tables(frames["neighbours"])))
+    if "surprises" in frames:
+        tables = [table for _, table in surprise_tables(frames["surprises"], {})]
+        parts.append(markdown_section("Surprises: what a method judges unlike all others", [], tables))
+    if {"histogram", "map"} & frames.keys():
+        parts.append("Histograms of similarities and the map of phrases are in `report.html`.\n")
+    parts.append(markdown_section("How to read this", [f"* {mark}" for mark in reading(frames)], []))
+    parts.append("## How the numbers came about\n")
+    for name, rows in fact_tables(facts):
+        parts.append(f"### {name}\n")
+        if name == "commands":
+            parts.append(code_block(value for _, value in rows))
+        else:
+            parts.append("\n".join(f"* {escape_markdown(key)}: {escape_markdown(value)}" for key, value in rows) + "\n")
+    pruned = pruning_commands(frames)
+    if pruned:
+        parts.append("### the table of each system\n")
+        parts.append(code_block(f"{command}  # {system}" for system, command in pruned))
+    return "\n".join(parts)
+
+
+def reading(frames: Mapping[str, pd.DataFrame]) -> list[str]:
+    """What marks, intervals and p values mean, in sentences with names in backticks."""
+    sentences = []
+    if {"pruning", "annotation", "contests"} & frames.keys():
+        sentences += [
+            "BLEU: by sacrebleu on tokenised text as it is, in points of 100; more is better.",
+            "▲ better, ▼ worse at p < 0.05; ▲▲ and ▼▼ at p < 0.01. Without a mark no difference is shown, which does "
+            "not show that there is none. No p value is corrected for the number of comparisons: of twenty tests of "
+            "equals one gets a mark.",
+        ]
+    if "pruning" in frames:
+        sentences += [
+            "p in Table 1 and marks beside BLEU: paired bootstrap over sentences against the full table.",
+            "Intervals and bands: 95 %, by bootstrap over sentences. They say how far BLEU itself may lie off on other "
+            "sentences; two systems on the same sentences differ by much less, which is why p is paired.",
+            f"Bold: the highest of a size. Green: at most {BUDGETS[-1]:g} BLEU below the full table.",
+            "`ALL`: all test sets as one; the development set, `dev`, is not in it.",
+            "Figure 1: solid lines for methods with a semantic criterion, dashed for those without, dotted for random; "
+            "a hollow point is worse than the full table at p < 0.05; a thin line leads to the full table, which every "
+            "method is when it keeps everything.",
+        ]
+        sentences += _seed_sentences(frames["pruning"])
+    if "contests" in frames:
+        sentences.append(
+            "With semantics against without: at each size the better of either kind on the development set, random "
+            "left out, is compared on the test sets; p by paired bootstrap of these two."
+        )
+    if "annotation" in frames:
+        sentences.append(
+            "Table 2: baseline and annotated table tuned the same way, each with several seeds; p by paired bootstrap "
+            "over sentences, BLEU statistics of all tunings summed; ± is the standard deviation over the tunings."
+        )
+    if "surprises" in frames:
+        sentences.append(
+            "Surprises: entries whose rank by the method and whose mean rank by all other methods differ most."
+        )
+    return sentences
+
+
+def _seed_sentences(pruning: pd.DataFrame) -> list[str]:
+    seeds = sorted(set(pruning.loc[pruning["method"] == "random", "seed"]))
+    if len(seeds) > 1:
+        shown = ", ".join(f"{seed:g}" for seed in seeds)
+        return [f"Random is the control: seeds {shown}, each a row of Table 1; figures and overview show their mean."]
+    return [f"Random is the control: seed {seeds[0]:g}."] if seeds else []
+
+
+def fact_tables(facts: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Facts as lists of names and values, nested ones with dotted names; commands as they are, seconds for people."""
+    if facts.get("seconds"):
+        yield "time", [(name, duration(float(value))) for name, value in _flat(facts["seconds"])]
+    for name in ("machine", "versions", "config"):
+        if facts.get(name):
+            yield name, [(key, _shown(value)) for key, value in _flat(facts[name])]
+    commands = facts.get("commands")
+    if commands:
+        yield "commands", [(key, _command(value)) for key, value in _flat(commands)]
+
+
+def _flat(value: Any, name: str = "") -> list[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        return [pair for key, inner in value.items() for pair in _flat(inner, f"{name}.{key}" if name else str(key))]
+    if isinstance(value, list | tuple) and any(isinstance(inner, Mapping | list | tuple) for inner in value):
+        return [pair for inner in value for pair in ([(name, inner)] if _is_words(inner) else _flat(inner, name))]
+    if name == "" and isinstance(value, list | tuple):
+        return [("", inner) for inner in value]
+    return [(name, value)]
+
+
+def _is_words(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(word, str) for word in value)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_shown, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return printable("" if value is None else f"{value:g}" if isinstance(value, float) else value)
+
+
+def _command(value: Any) -> str:
+    return printable(" ".join(value) if _is_words(value) else value)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: `7.2 s`, `10 min 10 s`, `1 h 5 min`."""
+    if seconds < 60:
+        return f"{number_text(seconds, 1)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def pruning_commands(frames: Mapping[str, pd.DataFrame]) -> list[tuple[str, str]]:
+    """Each system and the command that writes its table."""
+    if "pruning" not in frames:
+        return []
+    rows = frames["pruning"].drop_duplicates("system")
+    shown = [
+        (printable(row.system), printable(row.command)) for row in rows.itertuples() if isinstance(row.command, str)
+    ]
+    return [(system, command) for system, command in shown if command.strip()]
+
+
+def prose(sentence: str) -> Markup:
+    """A sentence of ours for a page: escaped, names in backticks as code, double asterisks as strong."""
+    html = str(escape(sentence))
+    html = re.sub(r"`([^`]*)`", r"<code>\1</code>", html)
+    return Markup(re.sub(r"\*\*(.*?)\*\*", r"<strong>\1</strong>", html))
+
+
+def breakable(text: str) -> Markup:
+    """Text of a cell, escaped, that may be broken after each `+`."""
+    return Markup(str(escape(text)).replace("+", "+<wbr>"))
+
+
+def _html(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str, Any]) -> str:
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters.update(prose=prose, breakable=breakable, printable=printable, number=number_text)
+    template = environment.from_string((files("phrasetool.experiments") / "report.html.j2").read_text("utf-8"))
+    pruning = frames.get("pruning")
+    overview = list(overview_tables(pruning)) if pruning is not None else []
+    order = [row.series for table in overview for row in table.rows]
+    curves = sorted(
+        _series(frames), key=lambda c: (order.index(c.number) if c.number in order else len(order), c.number)
+    )
+    series = {curve.method: curve.number for curve in reversed(curves)}
+    sizes = list(size_tables(pruning)) if pruning is not None else []
+    sentences = answers(frames)
+    facts_shown = list(fact_tables(facts))
+    return template.render(
+        title=printable(title), lead=sentences[:1], sentences=sentences[1:], palette=PALETTE, grey=GREY,
+        curves=curves, shapes=_SHAPES, dashes=_DASHES, overview=overview, sizes=sizes,
+        figures=list(_curve_figures(pruning)) if _was_pruned(frames) and pruning is not None else [],
+        texts=_texts(pruning) if pruning is not None else [],
+        main=main_text(pruning) if pruning is not None else "",
+        contests=contest_table(frames["contests"]) if "contests" in frames else None,
+        annotation=annotation_table(frames["annotation"]) if "annotation" in frames else None,
+        neighbours=list(neighbour_tables(frames["neighbours"])) if "neighbours" in frames else [],
+        histograms=list(_histograms(frames["histogram"])) if "histogram" in frames else [], shown=_HISTOGRAMS,
+        map=_map(frames["map"]) if "map" in frames else None,
+        surprises=list(surprise_tables(frames["surprises"], series)) if "surprises" in frames else [],
+        reading=reading(frames), facts=facts_shown, commands=pruning_commands(frames),
+    )  # fmt: skip
+
+
+def _texts(pruning: pd.DataFrame) -> list[str]:
+    main = main_text(pruning)
+    return [main, *(text for text in texts_of(pruning) if text != main)] + [DEV] * (DEV in set(pruning["text"]))
+
+
+def _curve_figures(pruning: pd.DataFrame) -> Iterator[tuple[str, list[_Drawing]]]:
+    for place, protect in enumerate(protections(pruning)):
+        drawings = []
+        for number, text in enumerate(_texts(pruning)):
+            name = f"curves-{place}-{number}"
+            wide = Markup(draw_curves(pruning, protect, text, f"{name}w"))
+            drawings.append(_Drawing(text, wide, Markup(draw_curves(pruning, protect, text, f"{name}n", narrow=True))))
+        yield str(protect), drawings
+
+
+def _histograms(histogram: pd.DataFrame) -> Iterator[tuple[str, Markup]]:
+    for number, (system, rows) in enumerate(histogram.groupby("system", sort=False)):
+        yield printable(system), Markup(draw_histogram(rows, f"histogram-{number}"))
+
+
+def _map(phrases: pd.DataFrame) -> _Drawing:
+    return _Drawing("", Markup(draw_map(phrases, "map-w")), Markup(draw_map(phrases, "map-n", narrow=True)))
