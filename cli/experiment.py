@@ -36,9 +36,11 @@ CONFIG is TOML; paths in it are relative to it; what has a value here may be lef
   [model]                        folder; or dimension = 50, loss = "in-batch", iterations,
                                  min_pair_count, source_text, target_text, options.NAME
   [prune]                        methods, sizes, thresholds.METHOD, combine = "product",
-                                 protect = "all", keep_top = 10 or {"0.07" = 3, "1" = 10}, seeds = 1
+                                 protect = "words", keep_top (10, or {"0.07" = 3} for sizes
+                                 up to 7 %; else as many as fit), seeds = 1
   [annotate]                     dimensions, columns = ["semantic"], tuning_seeds = [1, 2, 3],
-                                 iterations = 25, size and method of a pruned table
+                                 start = "default", iterations = 25, size and method of a
+                                 pruned table
   [neighbours]                   phrases, count = 5, pretrain_iterations = 5
   [search]                       algorithm = "cube", stack = 400, pop_limit = 400, table_limit
 

@@ -126,8 +126,10 @@ def _prune_command(session: Session, model: MosesModel, built: Built, system: Pr
 
     if system.rule == FULL:
         return ""
-    needs = system.parsed().needs
+    method = system.parsed()
+    needs = method.needs
     options = ["--target-size" if system.rule == "size" else "--threshold", f"{system.wanted:g}"]
+    options = [] if method.thresholds else options
     options += ["--protect", system.protect, "--keep-top", str(system.keep_top), "--method", system.method]
     if system.combine:
         options += ["--combine", system.combine]
@@ -175,13 +177,22 @@ def annotation(
     session: Session, built: Built, measures: Measures, laboratory: Laboratory, store: RunStore, identity: str
 ) -> pd.DataFrame:
     """Table 2."""
-    from moses_compat.experiment_annotation import TuningPlan, annotated, column_values, tuned_run, tuning_key
+    from moses_compat.experiment_annotation import (
+        TuningPlan,
+        annotated,
+        column_values,
+        tuned_run,
+        tuning_key,
+        with_default_weights,
+    )
     from phrasetool.experiments.results import Scoreboard, TunedRuns, annotation_frame
 
     config = session.config
     assert config.annotate is not None
     asked = config.annotate
     keep, size = _pruned(session, measures)
+    if asked.start == "default":
+        laboratory = with_default_weights(laboratory)
     plan = TuningPlan("dev", session.texts.targets["dev"], asked.iterations)
     dimensions = asked.dimensions if "semantic" in asked.columns else (0,)
     with_values = [("baseline" + size, "", 0, column_values(measures, ()))]
@@ -210,7 +221,7 @@ def annotation(
 
 def _pruned(session: Session, measures: Measures) -> tuple[Mask | None, str]:
     """Which entries the tables of Table 2 have, and how their labels end."""
-    from moses_compat.experiment_runs import mask_of
+    from moses_compat.experiment_runs import mask_of, settled
     from phrasetool.errors import PhraseToolError
     from phrasetool.experiments.systems import PruningGrid, PruningSystem
     from phrasetool.pruning.sizes import TooSmallError
@@ -218,9 +229,10 @@ def _pruned(session: Session, measures: Measures) -> tuple[Mask | None, str]:
     asked = session.config.annotate
     if asked is None or asked.size is None:
         return None, ""
-    grid = session.config.prune or PruningGrid(protect=("words",))
-    system = PruningSystem(asked.method, "", "size", asked.size, grid.protect[-1], grid.best_of(asked.size))
+    grid = session.config.prune or PruningGrid()
+    wanted = PruningSystem(asked.method, "", "size", asked.size, grid.protect[0], grid.best_of(asked.size))
     try:
+        system = settled(wanted, measures)
         keep = mask_of(system, measures, system.parsed().worth(measures))
     except TooSmallError as error:
         raise PhraseToolError(f"{session.config.path}: annotate.size: {error}") from error

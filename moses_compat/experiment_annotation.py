@@ -75,6 +75,13 @@ def annotated(laboratory: Laboratory, values: FloatArray) -> Laboratory:
     return replace(laboratory, model=more, entries=replace(entries, scores=scores))
 
 
+def with_default_weights(laboratory: Laboratory) -> Laboratory:
+    """The laboratory with the weights that train-model.perl writes, where they may be tuned."""
+    model = laboratory.model
+    weights = np.where(model.tuneable, model.features.default_weights(), model.weights)
+    return replace(laboratory, model=replace(model, weights=weights))
+
+
 @dataclass(frozen=True)
 class TuningPlan:
     """How a table is tuned.
@@ -121,7 +128,7 @@ def tuned_run(
         seed: of the tuning.
         store, key: where the result is kept.
         facts: more to keep with it.
-        tick: called with the number of sentences translated or, where tuning ends early, not needed.
+        tick: called with the number of sentences translated, or not needed where tuning ends early.
     """
     there = store.read(key)
     if there is not None:

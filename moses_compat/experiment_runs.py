@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,16 +22,16 @@ from moses_compat.laboratory import Laboratory, Mask
 from moses_compat.streams import Input, Output
 from moses_compat.table_blocks import raw_blocks
 from phrasetool.errors import PhraseToolError
-from phrasetool.experiments.systems import FULL, PruningSystem
+from phrasetool.experiments.systems import AFFORDABLE, FULL, PruningSystem
 from phrasetool.phrases import ByteArray, FloatArray, Int64Array
 from phrasetool.pruning.measures import Measures
-from phrasetool.pruning.selection import KeepBest, select_entries
+from phrasetool.pruning.selection import AffordableBest, KeepBest, select_entries
 from phrasetool.pruning.semantic import BelowThreshold, strength
-from phrasetool.pruning.sizes import SizeCurve, TooSmallError
+from phrasetool.pruning.sizes import SizeCurve, TooSmallError, allowed_entries
 from phrasetool.scoring.scorer import Scores
 
 _VERSION = "1"
-_SEMANTIC = "semantic"
+_SEMANTIC = ("semantic",)
 
 
 def file_digest(path: str) -> str:
@@ -116,12 +116,27 @@ def mask_of(system: PruningSystem, measures: Measures, worth: FloatArray | None)
     """
     if system.rule == FULL:
         return np.ones(len(measures), np.bool_)
+    method = system.parsed()
     best = KeepBest(system.keep_top, system.protect)
     size, threshold = (system.wanted, None) if system.rule == "size" else (None, system.wanted)
-    if system.method == _SEMANTIC:
-        return _paper_s_rule(measures, best, size, threshold)
+    if method.names == _SEMANTIC:
+        own = [value.value(measures.alpha) for value in method.thresholds]
+        return _paper_s_rule(measures, best, size, own[0] if own else threshold)
     assert worth is not None
+    if method.thresholds:
+        fails = method.fails(method.below(method.worths(measures), measures.alpha))
+        return select_entries(measures, worth, best, fails=fails).keep
     return select_entries(measures, worth, best, threshold=threshold, size=size).keep
+
+
+def settled(system: PruningSystem, measures: Measures) -> PruningSystem:
+    """The system with the number of entries that a protected source keeps, where there is to be room for it."""
+    if system.keep_top != AFFORDABLE:
+        return system
+    # How many are protected does not depend on which.
+    nothing = np.zeros(len(measures), np.float32)
+    best = AffordableBest(measures, nothing, system.protect).best(allowed_entries(system.wanted, len(measures)))
+    return replace(system, keep_top=best.k)
 
 
 def _paper_s_rule(measures: Measures, best: KeepBest, size: float | None, threshold: float | None) -> Mask:
@@ -189,16 +204,17 @@ def plan_runs(
     worth: FloatArray | None = None
     for system, label in labels.items():
         method = (system.method, system.combine, system.seed)
-        if system.rule != FULL and system.method != _SEMANTIC and method != current:
+        if system.rule != FULL and method != current:
             current, worth = method, system.parsed().worth(measures)
         try:
-            keep = mask_of(system, measures, worth)
+            exact = settled(system, measures)
+            keep = mask_of(exact, measures, worth)
         except TooSmallError as error:
             skipped(label, str(error))
             continue
         packed = np.packbits(keep)
         key = digest_of(identity, packed.tobytes(), weights.tobytes())
-        yield PlannedRun(system, label, int(keep.sum()), packed, len(keep), key)
+        yield PlannedRun(exact, label, int(keep.sum()), packed, len(keep), key)
 
 
 def decode_run(

@@ -14,8 +14,8 @@ from typing import Any
 
 from phrasetool.errors import DataError
 from phrasetool.experiments.config_table import ConfigTable
-from phrasetool.experiments.systems import KEEP_TOP, PruningGrid
-from phrasetool.pruning.methods import parse_method
+from phrasetool.experiments.systems import KEEP_TOP, PruningGrid, ways_of
+from phrasetool.pruning.methods import COMBINATIONS, parse_method
 from phrasetool.pruning.selection import PROTECTIONS
 from phrasetool.training.settings import LOSSES, TrainingSettings
 
@@ -100,6 +100,7 @@ class AnnotationSettings:
         dimensions: of the models whose similarities are appended, each on its own.
         columns: what is appended: `semantic` (two), `composition`, `significance`.
         tuning_seeds: tune with each of them.
+        start: tune from `default` weights, or from those of the `ini`; new columns begin at 0.
         iterations: runs of the decoder in a tuning.
         size: annotate a table pruned to this share; the full one if None.
         method: which method prunes it.
@@ -108,6 +109,7 @@ class AnnotationSettings:
     dimensions: tuple[int, ...] = (50,)
     columns: tuple[str, ...] = ("semantic",)
     tuning_seeds: tuple[int, ...] = (1, 2, 3)
+    start: str = "default"
     iterations: int = 25
     size: float | None = None
     method: str = "composition+semantic"
@@ -177,11 +179,11 @@ class ExperimentConfig:
         """What must be measured of the table."""
         found: set[str] = set()
         for method in (*self.prune.methods, *self.prune.thresholds) if self.prune else ():
-            found |= parse_method(method).needs
+            found |= parse_method(method, None).needs
         if self.annotate:
             names = {"semantic": "similarities"}
             found |= {names.get(column, column) for column in self.annotate.columns}
-            found |= parse_method(self.annotate.method).needs if self.annotate.size is not None else set()
+            found |= parse_method(self.annotate.method, None).needs if self.annotate.size is not None else set()
         return frozenset(found)
 
     @property
@@ -337,14 +339,17 @@ def _prune(top: ConfigTable) -> PruningGrid:
             raise table.error("sizes", f"holds {size:g}; a size is a share of the entries, above 0 and at most 1")
     inner = table.table("thresholds", None) if "thresholds" in table else None
     thresholds = {method: inner.numbers(method) for method in inner} if inner else {}
+    for way in combine:
+        if way not in COMBINATIONS:
+            raise table.error("combine", f"holds {way!r}; expected {', '.join(COMBINATIONS)}")
     for method in (*methods, *thresholds):
-        for way in combine:
-            _check_method(table, "methods" if method in methods else "thresholds", method, way)
-    if not sizes and any(method not in thresholds for method in methods):
+        _check_method(table, "methods" if method in methods else "thresholds", method, combine)
+    cut = {method for method in methods if parse_method(method, None).thresholds or method in thresholds}
+    if not sizes and set(methods) - cut:
         raise table.error("sizes", "is empty; give shares of the entries to keep, as in sizes = [0.28, 0.1]")
     if not methods and not thresholds:
         raise table.error("methods", 'is empty; give methods, as in methods = ["composition+semantic"]')
-    protect = table.texts("protect", ("all",))
+    protect = table.texts("protect", ("words",))
     for name in protect:
         if name not in PROTECTIONS:
             raise table.error("protect", f"holds {name!r}; expected {', '.join(PROTECTIONS)}")
@@ -355,22 +360,22 @@ def _prune(top: ConfigTable) -> PruningGrid:
     if not seeds:
         raise table.error("seeds", "is empty")
     return PruningGrid(
-        methods if sizes else (), combine, tuple(sorted(set(sizes), reverse=True)), thresholds,
+        methods, combine, tuple(sorted(set(sizes), reverse=True)), thresholds,
         tuple(dict.fromkeys(protect)), _keep_top(table), tuple(dict.fromkeys(seeds)),
     )  # fmt: skip
 
 
-def _check_method(table: ConfigTable, key: str, method: str, combine: str) -> None:
+def _check_method(table: ConfigTable, key: str, method: str, combine: tuple[str, ...]) -> None:
     try:
-        parse_method(method, combine)
+        ways_of(method, combine)
     except ValueError as error:
-        raise table.error("combine" if "combination" in str(error) else key, f"{error}") from error
+        raise table.error(key, f"{error}") from error
 
 
 def _keep_top(table: ConfigTable) -> dict[float, int]:
     """One number for all sizes, or a table from the largest size that a number is meant for to the number."""
     if "keep_top" not in table:
-        return {1.0: KEEP_TOP}
+        return {}
     if not isinstance(table.values["keep_top"], Mapping):
         return {1.0: table.integer("keep_top", KEEP_TOP, least=0)}
     inner = table.table("keep_top", None)
@@ -387,7 +392,7 @@ def _keep_top(table: ConfigTable) -> dict[float, int]:
 
 
 def _annotate(top: ConfigTable, model: EncoderSettings) -> AnnotationSettings:
-    table = top.table("annotate", ("dimensions", "columns", "tuning_seeds", "iterations", "size", "method"))
+    table = top.table("annotate", ("dimensions", "columns", "tuning_seeds", "start", "iterations", "size", "method"))
     dimensions = table.integers("dimensions", (model.dimension,))
     columns = table.texts("columns", ("semantic",))
     seeds = table.integers("tuning_seeds", (1, 2, 3))
@@ -404,9 +409,12 @@ def _annotate(top: ConfigTable, model: EncoderSettings) -> AnnotationSettings:
         raise table.error("size", f"is {size:g}; expected a share of the entries, above 0 and at most 1")
     settings = AnnotationSettings(
         tuple(dict.fromkeys(dimensions)), tuple(dict.fromkeys(columns)), tuple(dict.fromkeys(seeds)),
-        table.integer("iterations", 25, least=1), size, table.text("method", AnnotationSettings.method),
+        table.choice("start", "default", ("default", "ini")), table.integer("iterations", 25, least=1), size,
+        table.text("method", AnnotationSettings.method),
     )  # fmt: skip
-    _check_method(table, "method", settings.method, "product")
+    _check_method(table, "method", settings.method, ("product",))
+    if parse_method(settings.method, None).thresholds:
+        raise table.error("method", "has thresholds, but the table is cut at a size")
     return settings
 
 

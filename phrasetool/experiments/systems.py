@@ -9,8 +9,10 @@ from phrasetool.pruning.methods import Method, parse_method
 
 FULL = "full"
 RANDOM = "random"
-# What a source keeps at least, where nobody says otherwise (Zhang et al. 2014, footnote 3).
+# What a source keeps at least at a threshold, where nobody says otherwise (Zhang et al. 2014, footnote 3).
 KEEP_TOP = 10
+# As many as there is room for, see `AffordableBest`.
+AFFORDABLE = -1
 
 
 @dataclass(frozen=True)
@@ -21,8 +23,9 @@ class PruningSystem:
         method: names of criteria with `+` between them, or `full`.
         combine: how several criteria are made one; empty for a single one.
         rule: `size`, `threshold` or `full`.
-        wanted: the share of the entries that may stay, or the threshold; 1 for the full table.
-        protect, keep_top: see `KeepBest`.
+        wanted: the share of the entries that may stay, or the threshold; 1 for the full table, and 0 where the
+            criteria have thresholds of their own.
+        protect, keep_top: see `KeepBest`; `AFFORDABLE` for the most that there is room for.
         seed: of the random criterion; 0 for all others.
     """
 
@@ -59,7 +62,8 @@ class PruningGrid:
         sizes: shares of the entries that may stay.
         thresholds: by method, which thresholds to try besides.
         protect: which sources keep their best entries; each is tried.
-        keep_top: how many; by the largest size that it is meant for, 1 being all others.
+        keep_top: how many; by the largest size that it is meant for.  Sizes that are larger keep as many as there is
+            room for, thresholds 10.
         seeds: of the random criterion; each is tried.
     """
 
@@ -67,28 +71,56 @@ class PruningGrid:
     combine: tuple[str, ...] = ("product",)
     sizes: tuple[float, ...] = ()
     thresholds: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    protect: tuple[str, ...] = ("all",)
-    keep_top: Mapping[float, int] = field(default_factory=lambda: {1.0: KEEP_TOP})
+    protect: tuple[str, ...] = ("words",)
+    keep_top: Mapping[float, int] = field(default_factory=dict)
     seeds: tuple[int, ...] = (1,)
 
-    def best_of(self, size: float) -> int:
+    def best_of(self, size: float, otherwise: int = AFFORDABLE) -> int:
         """How many entries a protected source keeps in a table of this size."""
         fitting = [limit for limit in self.keep_top if size <= limit]
-        return self.keep_top[min(fitting)] if fitting else KEEP_TOP
+        return self.keep_top[min(fitting)] if fitting else otherwise
 
     def systems(self) -> Iterator[PruningSystem]:
         """All tables, method by method, without the full one."""
         for method in dict.fromkeys((*self.methods, *self.thresholds)):
-            names = parse_method(method).parts
-            for combine in self.combine if len(names) > 1 else ("",):
-                for seed in self.seeds if any(part.name == RANDOM for part in names) else (0,):
+            parts = parse_method(method, None).parts
+            for combine in ways_of(method, self.combine):
+                for seed in self.seeds if any(part.name == RANDOM for part in parts) else (0,):
                     for protect in self.protect:
-                        for size in self.sizes if method in self.methods else ():
-                            keep = self.best_of(size)
-                            yield PruningSystem(method, combine, "size", size, protect, keep, seed)
-                        for threshold in self.thresholds.get(method, ()):
-                            keep = self.best_of(1.0)
-                            yield PruningSystem(method, combine, "threshold", threshold, protect, keep, seed)
+                        for rule, wanted in self._cuts(method):
+                            keep = self.best_of(wanted) if rule == "size" else self.best_of(1.0, KEEP_TOP)
+                            yield PruningSystem(method, combine, rule, wanted, protect, keep, seed)
+
+    def _cuts(self, method: str) -> Iterator[tuple[str, float]]:
+        """The sizes and thresholds of a method."""
+        if parse_method(method, None).thresholds:
+            yield "threshold", 0.0
+            return
+        if method in self.methods:
+            yield from (("size", size) for size in self.sizes)
+        yield from (("threshold", threshold) for threshold in self.thresholds.get(method, ()))
+
+
+def ways_of(method: str, combine: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the ways to combine criteria that mean something to a method; an empty one for a single criterion.
+
+    Raises:
+        ValueError: the method is none, or none of the ways means anything to it.
+    """
+    if len(parse_method(method, None).parts) == 1:
+        return ("",)
+    fitting, reason = [], None
+    for way in combine:
+        try:
+            parse_method(method, way)
+            fitting.append(way)
+        except ValueError as error:
+            reason = error
+    if fitting:
+        return tuple(fitting)
+    if parse_method(method, None).thresholds:
+        return ("intersection",)
+    raise reason or ValueError("there is no way to combine criteria")
 
 
 def labels_of(systems: list[PruningSystem]) -> dict[PruningSystem, str]:
@@ -100,8 +132,11 @@ def labels_of(systems: list[PruningSystem]) -> dict[PruningSystem, str]:
         if system.rule == FULL:
             labels[system] = FULL
             continue
-        parts = [f"{system.kind} {100 * system.wanted:g} %" if system.rule == "size"
-                 else f"{system.kind} at {system.wanted:g}"]  # fmt: skip
+        parts = [system.kind]
+        if system.rule == "size":
+            parts = [f"{system.kind} {100 * system.wanted:g} %"]
+        elif not system.parsed().thresholds:
+            parts = [f"{system.kind} at {system.wanted:g}"]
         if len(protections) > 1:
             parts.append(f"protect {system.protect}")
         if system.seed and len(seeds) > 1:

@@ -6,7 +6,7 @@ import pytest
 from phrasetool.experiments.bootstrap import Bootstrap, bleu_of_sums, sentence_statistics
 from phrasetool.smt.evaluation import evaluate
 
-WORDS = "the a house tree is was green red big . , not".split()
+WORDS = ["the", "a", "house", "tree", "is", "was", "green", "red", "big", ".", ",", "not"]
 
 
 def corpus(seed, sentences, noise):

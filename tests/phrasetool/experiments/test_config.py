@@ -1,0 +1,170 @@
+"""Configurations: what is read, and what is refused in one line."""
+
+import tomllib
+
+import pytest
+
+from phrasetool.errors import DataError
+from phrasetool.experiments.config import parse_config, read_config
+from phrasetool.experiments.systems import AFFORDABLE, PruningSystem
+
+GOOD = """\
+[data.bitext]
+source = "a"
+target = "b"
+[data.dev]
+source = "a"
+target = "b"
+[data.tests.news]
+source = "a"
+target = "b"
+[prune]
+methods = ["semantic", "composition+semantic", "random"]
+sizes = [0.1, 0.5]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("a", "b", "moses.ini"):
+        (tmp_path / name).write_text("x\n")
+    (tmp_path / "model").mkdir()
+    return tmp_path
+
+
+def config_of(folder, text):
+    (folder / "c.toml").write_text(text)
+    return read_config(str(folder / "c.toml"))
+
+
+def test_what_is_left_out_has_a_value(folder):
+    config = config_of(folder, GOOD)
+    assert config.name == "c"
+    assert config.output == str(folder / "experiment")
+    assert config.bitext.source == str(folder / "a")
+    assert (config.seed, config.samples, config.sentences) == (1, 1000, None)
+    assert config.moses is config.annotate is config.neighbours is None
+    assert config.needs == {"similarities", "composition"}
+    assert config.encodes
+    assert config.prune.sizes == (0.5, 0.1)
+    systems = list(config.prune.systems())
+    assert len(systems) == 6
+    assert systems[2] == PruningSystem("composition+semantic", "product", "size", 0.5, "words", AFFORDABLE, 0)
+    assert systems[4] == PruningSystem("random", "", "size", 0.5, "words", AFFORDABLE, 1)
+
+
+def test_everything_can_be_said(folder):
+    text = """\
+name = "all"
+output = "there/it/is"
+seed = 3
+samples = 10
+[moses]
+ini = "moses.ini"
+table = "a"
+pairs = "b"
+""" + GOOD.replace("sizes = [0.1, 0.5]", "sizes = 0.5") + """\
+combine = ["product", "rank"]
+protect = ["all", "words"]
+keep_top = {"0.07" = 3, "1" = 10}
+seeds = [1, 2]
+thresholds.semantic = [0.7, 0.8]
+[model]
+folder = "model"
+options.temperature = 0.2
+[annotate]
+dimensions = [50, 100]
+columns = ["semantic", "composition"]
+tuning_seeds = 1
+start = "ini"
+size = 0.1
+[neighbours]
+phrases = ["a b", "c"]
+[search]
+algorithm = "stack"
+table_limit = 0
+"""
+    config = config_of(folder, text)
+    assert config.output == str(folder / "there" / "it" / "is")
+    assert config.moses.reordering_table is None
+    assert config.prune.best_of(0.07) == 3
+    assert config.prune.best_of(0.0701) == 10
+    # semantic: 1 size and 2 thresholds; composition+semantic in 2 ways; random with 2 seeds; all with 2 protections.
+    assert len(list(config.prune.systems())) == 2 * (3 + 2 + 2)
+    assert config.annotate.tuning_seeds == (1,)
+    assert config.search.algorithm == "stack"
+    quick = config.quick()
+    assert quick.output == str(folder / "there" / "it" / "is" / "quick")
+    assert quick.sentences == 200
+    assert quick.annotate.dimensions == (50,)
+    assert len(list(quick.prune.systems())) == 2 + 1 + 1
+
+
+def test_criteria_with_thresholds_of_their_own(folder):
+    config = config_of(folder, GOOD.replace('"random"', '"semantic:0.7+significance:a+e"'))
+    system = list(config.prune.systems())[-1]
+    assert (system.rule, system.combine, system.kind) == (
+        "threshold", "intersection", "semantic:0.7+significance:a+e (intersection)"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("sizes =", "size =", "unknown key prune.size; did you mean sizes?"),
+        ("[prune]", "[prun]", "unknown key prun; did you mean prune?"),
+        ("[data.dev]", "[data.devel]", "unknown key data.devel; did you mean dev?"),
+        ("[prune]", "zzz = 1\n[prune]", "unknown key data.tests.news.zzz; expected source, target"),
+        ("sizes = [0.1, 0.5]", "sizes = []", "prune.sizes: is empty; give shares"),
+        ("sizes = [0.1, 0.5]", "", "prune.sizes: is empty; give shares"),
+        ('["semantic", "composition+semantic", "random"]', "[]", "prune.methods: is empty; give methods"),
+        ("0.5]", "1.5]", "prune.sizes: holds 1.5; a size is a share"),
+        ("0.5]", "0]", "prune.sizes: holds 0; a size is a share"),
+        ("0.5]", "nan]", "prune.sizes: nan is not a finite number"),
+        ("0.5]", '"x"]', "prune.sizes: 'x' is not a number"),
+        ("0.5]", "true]", "prune.sizes: True is not a number"),
+        ('"random"', '"randm"', "prune.methods: unknown criterion 'randm'; did you mean random?"),
+        ('"random"', '"significance"', "give \\[data.bitext\\]"),
+        ("sizes", 'combine = "sum"\nsizes', "prune.combine: holds 'sum'; expected product, rank"),
+        ("sizes", 'protect = "word"\nsizes', "prune.protect: holds 'word'; expected all, words, none"),
+        ("sizes", "keep_top = -1\nsizes", "prune.keep_top: is -1; expected 0 or more"),
+        ("sizes", "keep_top = {big = 3}\nsizes", "prune.keep_top: has the key 'big'"),
+        ("sizes", "seeds = []\nsizes", "prune.seeds: is empty"),
+        ("sizes", "thresholds = 0.7\nsizes", "prune.thresholds: 0.7 is not a table"),
+        ('source = "a"', 'source = "gone"', "source: there is no file .*gone"),
+        ('source = "a"', "", "the key data.*source is missing"),
+        ("tests.news", "tests.dev", "data.tests.dev: is the name of another text"),
+        ("[prune]", '[model]\nfolder = "gone"\n[prune]', "model.folder: there is no folder .*gone"),
+        ("[prune]", "[model]\noptions.temprature = 1\n[prune]", "model.options.temprature; did you mean temperature?"),
+        ("[prune]", '[model]\nloss = "margin"\n[prune]', "model.loss: is 'margin'; expected in-batch, max-margin"),
+        ("[prune]", '[annotate]\ncolumns = ["x"]\n[prune]', "annotate.columns: holds 'x'; expected semantic"),
+        ("[prune]", "[annotate]\ntuning_seeds = []\n[prune]", "annotate.tuning_seeds: is empty"),
+        ("[prune]", "[annotate]\nsize = 2\n[prune]", "annotate.size: is 2; expected a share"),
+        ("[prune]", "[search]\nstack = 0\n[prune]", "search.stack: is 0; expected 1 or more"),
+        ("[prune]", "[prune", "not TOML"),
+    ],
+)
+def test_what_is_wrong_is_named(folder, old, new, message):
+    text = '[moses]\nini = "moses.ini"\n' + GOOD[GOOD.index("[data.dev]") :]
+    assert old in text
+    with pytest.raises(DataError, match=message) as caught:
+        config_of(folder, text.replace(old, new, 1))
+    assert str(caught.value).startswith(str(folder / "c.toml") + ": ")
+    assert "\n" not in str(caught.value)
+
+
+def test_too_little_is_refused(folder):
+    with pytest.raises(DataError, match="nothing to do: give at least one of"):
+        config_of(folder, GOOD[: GOOD.index("[prune]")])
+    with pytest.raises(DataError, match="give \\[moses\\] with a finished model"):
+        config_of(folder, GOOD[GOOD.index("[data.dev]") :])
+    tests = GOOD[GOOD.index("[data.tests.news]") : GOOD.index("[prune]")]
+    with pytest.raises(DataError, match=r"data.tests: is empty"):
+        config_of(folder, GOOD.replace(tests, ""))
+    with pytest.raises(DataError, match="No such file"):
+        read_config(str(folder / "none.toml"))
+
+
+def test_another_folder_to_write_to(folder):
+    values = tomllib.loads(GOOD)
+    assert parse_config(values, str(folder / "c.toml"), "elsewhere").output == "elsewhere"

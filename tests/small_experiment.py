@@ -1,0 +1,125 @@
+"""The files of an experiment in a folder: a small random model, texts that it can translate, and a configuration."""
+
+import gzip
+import random
+
+import numpy as np
+
+from phrasetool.models.brae import Brae
+from phrasetool.models.storage import save_model
+from phrasetool.vocabulary import Vocabulary
+from tests.conftest import random_parameters
+from tests.decoder_models import SOURCE, TARGET, random_arpa
+
+INI = """\
+[distortion-limit]
+3
+
+[feature]
+UnknownWordPenalty
+WordPenalty
+PhrasePenalty
+PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=table.gz input-factor=0 output-factor=0
+Distortion
+KENLM name=LM0 factor=0 path=lm.arpa order=3
+
+[weight]
+UnknownWordPenalty0= 1
+WordPenalty0= -0.3
+PhrasePenalty0= 0.1
+TranslationModel0= 0.3 0.2 0.4 0.1
+Distortion0= 0.2
+LM0= 0.4
+"""
+
+CONFIG = """\
+output = "out"
+samples = 50
+[moses]
+ini = "moses.ini"
+[data.bitext]
+source = "train.src"
+target = "train.trg"
+[data.dev]
+source = "dev.src"
+target = "dev.trg"
+[data.tests.one]
+source = "one.src"
+target = "one.trg"
+[data.tests.two]
+source = "two.src"
+target = "two.trg"
+[model]
+folder = "model"
+"""
+
+
+def table_lines(seed=1):
+    """Some hundred entries of sources of one and two words."""
+    rng = random.Random(seed)
+    sources = [[word] for word in SOURCE] + [[first, second] for first in SOURCE for second in SOURCE]
+    lines = []
+    for source in sorted(sources):
+        targets = {tuple(rng.choices(TARGET, k=rng.randint(1, 3))) for _ in range(rng.randint(2, 14))}
+        for target in sorted(targets):
+            scores = b" ".join(b"%.4f" % rng.uniform(0.01, 1) for _ in range(4))
+            points = b" ".join(b"%d-%d" % (i, i) for i in range(min(len(source), len(target))))
+            joint = rng.randint(1, 9)
+            counts = b"%d %d %d" % (joint + rng.randint(0, 9), joint + rng.randint(0, 9), joint)
+            sides = b" ".join(source), b" ".join(target)
+            lines.append(b"%s ||| %s ||| %s ||| %s ||| %s\n" % (*sides, scores, points, counts))
+    return lines
+
+
+def write_texts(folder, name, sentences, rng):
+    """A text and its translation, which has little to do with it."""
+    for side, words in (("src", SOURCE), ("trg", TARGET)):
+        lines = [b" ".join(rng.choices(words, k=rng.randint(2, 7))) for _ in range(sentences)]
+        (folder / f"{name}.{side}").write_bytes(b"\n".join(lines) + b"\n")
+
+
+def small_model(seed=1, dimension=6):
+    words = [b"<unk>", *SOURCE], [b"<unk>", *TARGET]
+    sides = [random_parameters(len(side), dimension, seed + i) for i, side in enumerate(words)]
+    return Brae(*map(Vocabulary, words), *sides)
+
+
+def write_experiment(folder, more="", seed=1):
+    """All files; return the path of the configuration, which has `more` at its end."""
+    rng = random.Random(seed)
+    folder.mkdir(exist_ok=True)
+    (folder / "table.gz").write_bytes(gzip.compress(b"".join(table_lines(seed)), 1, mtime=0))
+    (folder / "lm.arpa").write_bytes(random_arpa(rng))
+    (folder / "moses.ini").write_text(INI)
+    for name, sentences in (("train", 60), ("dev", 12), ("one", 15), ("two", 10)):
+        write_texts(folder, name, sentences, rng)
+    save_model(small_model(seed), folder / "model")
+    path = folder / "experiment.toml"
+    path.write_text(CONFIG + more)
+    return path
+
+
+def naive_bleu(hypothesis, reference):
+    """BLEU of a corpus as everybody knows it, smoothed as sacrebleu smooths."""
+    from collections import Counter
+
+    matches, totals = np.zeros(4), np.zeros(4)
+    length = wanted = 0
+    for one, other in zip(hypothesis, reference, strict=True):
+        one, other = one.split(), other.split()
+        length, wanted = length + len(one), wanted + len(other)
+        for n in range(4):
+            grams, truth = (
+                Counter(tuple(words[i : i + n + 1]) for i in range(len(words) - n)) for words in (one, other)
+            )
+            matches[n] += sum(min(count, truth[gram]) for gram, count in grams.items())
+            totals[n] += sum(grams.values())
+    if not matches.any() or not totals.all():
+        return 0.0
+    smoothing = 1.0
+    for n in range(4):
+        if matches[n] == 0:
+            smoothing *= 2
+            matches[n] = 1 / smoothing
+    brevity = min(0.0, 1 - wanted / length)
+    return float(100 * np.exp(np.mean(np.log(matches / totals)) + brevity))
