@@ -166,7 +166,7 @@ def rewrite(figure: Figure, name: str, label: str, marks: Marks) -> ElementTree.
                 child = ElementTree.Element("title")
                 child.text = printable(marks.titles[int(title)])
                 element.insert(0, child)
-        if element.text and "Q" in element.text:
+        if element.tag == "text" and element.text:
             element.text = re.sub(r"Q(\d+)Q", lambda match: printable(marks.texts[int(match[1])]), element.text)
         element.text, element.tail = (element.text or "").strip("\n ") or None, None
         for attribute in ("d", "x", "y"):

@@ -116,12 +116,13 @@ def _markdown(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str
         parts.append("Histograms of similarities and the map of phrases are in `report.html`.\n")
     parts.append(markdown_section("How to read this", [f"* {mark}" for mark in reading(frames)], []))
     parts.append("## How the numbers came about\n")
-    for name, rows in fact_tables(facts):
-        parts.append(f"### {name}\n")
-        if name == "commands":
-            parts.append(code_block(value for _, value in rows))
+    for found in fact_lists(facts):
+        parts.append(f"### {found.name}\n")
+        if found.literal:
+            parts.append(code_block(value for _, value in found.rows))
         else:
-            parts.append("\n".join(f"* {escape_markdown(key)}: {escape_markdown(value)}" for key, value in rows) + "\n")
+            rows = [f"* {escape_markdown(key)}: {escape_markdown(value)}" for key, value in found.rows]
+            parts.append("\n".join(rows) + "\n")
     pruned = pruning_commands(frames)
     if pruned:
         parts.append("### the table of each system\n")
@@ -176,16 +177,29 @@ def _seed_sentences(pruning: pd.DataFrame) -> list[str]:
     return [f"Random is the control: seed {seeds[0]:g}."] if seeds else []
 
 
-def fact_tables(facts: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Facts as lists of names and values, nested ones with dotted names; commands as they are, seconds for people."""
+@dataclass(frozen=True)
+class FactList:
+    """Facts of one kind: names and values, or lines as they are if `literal`."""
+
+    name: str
+    rows: tuple[tuple[str, str], ...]
+    literal: bool = False
+
+
+def fact_lists(facts: Mapping[str, Any]) -> Iterator[FactList]:
+    """Facts for people: seconds as minutes, nested values with dotted names; commands and configuration texts as is."""
     if facts.get("seconds"):
-        yield "time", [(name, duration(float(value))) for name, value in _flat(facts["seconds"])]
+        yield FactList("time", tuple((name, duration(float(value))) for name, value in _flat(facts["seconds"])))
     for name in ("machine", "versions", "config"):
-        if facts.get(name):
-            yield name, [(key, _shown(value)) for key, value in _flat(facts[name])]
+        value = facts.get(name)
+        text = value.get("text") if name == "config" and isinstance(value, Mapping) else None
+        if isinstance(text, str):
+            yield FactList(name, tuple(("", printable(line)) for line in text.splitlines()), literal=True)
+        elif value:
+            yield FactList(name, tuple((key or name, _shown(inner)) for key, inner in _flat(value)))
     commands = facts.get("commands")
     if commands:
-        yield "commands", [(key, _command(value)) for key, value in _flat(commands)]
+        yield FactList("commands", tuple((key, _command(value)) for key, value in _flat(commands)), literal=True)
 
 
 def _flat(value: Any, name: str = "") -> list[tuple[str, Any]]:
@@ -236,9 +250,10 @@ def pruning_commands(frames: Mapping[str, pd.DataFrame]) -> list[tuple[str, str]
 
 def prose(sentence: str) -> Markup:
     """A sentence of ours for a page: escaped, names in backticks as code, double asterisks as strong."""
-    html = str(escape(sentence))
-    html = re.sub(r"`([^`]*)`", r"<code>\1</code>", html)
-    return Markup(re.sub(r"\*\*(.*?)\*\*", r"<strong>\1</strong>", html))
+    parts = re.split(r"`([^`]*)`", str(escape(sentence)))
+    parts[0::2] = [re.sub(r"\*\*(.*?)\*\*", r"<strong>\1</strong>", part) for part in parts[0::2]]
+    parts[1::2] = [f"<code>{part}</code>" for part in parts[1::2]]
+    return Markup("".join(parts))
 
 
 def breakable(text: str) -> Markup:
@@ -259,7 +274,6 @@ def _html(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str, An
     series = {curve.method: curve.number for curve in reversed(curves)}
     sizes = list(size_tables(pruning)) if pruning is not None else []
     sentences = answers(frames)
-    facts_shown = list(fact_tables(facts))
     return template.render(
         title=printable(title), lead=sentences[:1], sentences=sentences[1:], palette=PALETTE, grey=GREY,
         curves=curves, shapes=_SHAPES, dashes=_DASHES, overview=overview, sizes=sizes,
@@ -272,7 +286,7 @@ def _html(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str, An
         histograms=list(_histograms(frames["histogram"])) if "histogram" in frames else [], shown=_HISTOGRAMS,
         map=_map(frames["map"]) if "map" in frames else None,
         surprises=list(surprise_tables(frames["surprises"], series)) if "surprises" in frames else [],
-        reading=reading(frames), facts=facts_shown, commands=pruning_commands(frames),
+        reading=reading(frames), facts=list(fact_lists(facts)), commands=pruning_commands(frames),
     )  # fmt: skip
 
 

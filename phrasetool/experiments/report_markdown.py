@@ -13,17 +13,20 @@ _MARKUP = re.compile(r"([\\`*_\[\]~$|])")
 
 
 def escape_markdown(text: str) -> str:
-    """Text that Markdown shows as it is, in one line, in a table or outside."""
+    """Text that Markdown shows as it is, in one line."""
+    # A sign that would begin a heading or a list.
+    return re.sub(r"^([#+-]|\d+[.)])", lambda sign: f"{sign[0][:-1]}\\{sign[0][-1]}", _escaped(text))
+
+
+def _escaped(text: str) -> str:
     text = " ".join(printable(text).split())
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    text = _MARKUP.sub(r"\\\1", text)
-    # A sign that would begin a heading, a list or a quotation.
-    return re.sub(r"^([#+-])", r"\\\1", text)
+    return _MARKUP.sub(r"\\\1", text)
 
 
 def markdown_table(table: Table) -> str:
     """A table as Markdown, numbers to the right."""
-    lines = [_line(escape_markdown(column.title) for column in table.columns)]
+    lines = [_line(_escaped(column.title) for column in table.columns)]
     lines.append(_line("---:" if column.numeric else "---" for column in table.columns))
     lines += [_line(_cell(cell) for cell in row.cells) for row in table.rows]
     return "\n".join(lines) + "\n"
@@ -34,7 +37,7 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    lines = [escape_markdown(line) for line in cell.text.split("\n")]
+    lines = [_escaped(line) for line in cell.text.split("\n")]
     for number, aside in enumerate(cell.asides):
         lines[number] += f" {aside}"
     text = "<br>".join(lines)
