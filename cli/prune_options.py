@@ -169,7 +169,7 @@ _OPTIONS = (
                  help="Of the method `random`, and of the samples behind intervals of BLEU."),
     click.option("--keep-top", type=click.IntRange(0), metavar="K",
                  help="Always keep the K best entries of a protected source.  [default: 10; with a --method and a size "
-                      "or a loss, the largest K up to 10 that fills a third of the table at most]"),
+                      "or a loss, the largest K up to 10 that fills 60 % of the table at most]"),
     click.option("--protect", type=click.Choice(["all", "words", "none"]),
                  help="Whose best K stay: all sources, one-word sources (no word becomes unknown), none.  "
                       "[default: all; with a --method and a size or a loss, words]"),

@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.commands import read, run_inside, write
@@ -116,6 +117,134 @@ def test_a_reordering_table_in_step(folder):
          "--reordering-out", folder / "r2")  # fmt: skip
     assert read(folder / "r2").count(b"\n") == 3
 
+def test_thresholds_of_significance_are_those_of_filter_pt(folder):
+    corpus = (folder / "de", folder / "en")
+    for threshold in ("a+e", "a-e", "0.5", "0"):
+        options = ("--corpus", *corpus, "--keep-top", "0")
+        mine = kept(folder, "--method", "significance", "-t", threshold, *options)
+        assert kept(folder, "--method", f"significance:{threshold}", *options) == mine
+        done = run_inside("filter-pt", folder / "table.gz", "-f", corpus[0], "-e", corpus[1], "-l", threshold,
+                          "--force", "-q", "-o", folder / "theirs")  # fmt: skip
+        assert done.code == 0
+        assert [TABLE.index(line) for line in read(folder / "theirs").splitlines(keepends=True)] == mine
+
+
+def test_what_all_would_keep_and_what_any(folder):
+    """By count 3 or more: 0 3 5; by probability 0.5 or more: 0 4 5."""
+    options = ("--keep-top", "0")
+    text = "count:3+probability:0.5"
+    assert kept(folder, "--method", text, *options) == [0, 5]
+    assert kept(folder, "--method", text, "--combine", "intersection", *options) == [0, 5]
+    assert kept(folder, "--method", text, "--combine", "union", *options) == [0, 3, 4, 5]
+    assert kept(folder, "--method", "count:3+probability:2", "--keep-top", "1", "--protect", "words") == [0, 5]
+    # By one rank, from count 5 4 3 2 1 1 and probability 1 0.9 0.6 0.3 0.3 0.1: at 1/2, each alone keeps three.
+    ranks = ("--method", "count+probability", *options, "-t", "0.5")
+    assert kept(folder, *ranks, "--combine", "intersection") == [0, 5]
+    assert kept(folder, *ranks, "--combine", "union") == [0, 3, 4, 5]
+    sized = ("--method", "count+probability", *options, "--target-size", "0.34")
+    assert kept(folder, *sized, "--combine", "intersection") == [0, 5]
+    assert kept(folder, *sized, "--combine", "union") == [0, 5]
+
+
+def test_weights(folder):
+    """By count, `the` is better than `house`, 5 to 4; by probability, 0.6 to 1."""
+    options = ("--keep-top", "0", "--target-size", "0.17")
+    assert kept(folder, "--method", "count+probability", *options) == [5]
+    assert kept(folder, "--method", "count*4+probability", *options) == [0]
+    done = prune(folder, "--method", "count*4+probability", *options)
+    assert "method:count*4+probability(product)|" in done.err
+
+
+def test_a_threshold_in_the_name_of_the_paper_s_rule(folder, model_folder):
+    by_name = kept(folder, "-m", model_folder, "--method", "semantic:0.3", "--keep-top", "0")
+    assert by_name == kept(folder, "-m", model_folder, "--threshold", "0.3", "--keep-top", "0")
+    assert 0 < len(by_name) < len(TABLE)
+
+
+def test_what_there_is_room_for_is_protected(folder):
+    """Ten entries of `das`: at 9 of 20 entries, five of them may be there by protection (60 % are 5.4)."""
+    lines = [b"das ||| t%02d ||| 0.1 0.1 0.1 0.1 ||| 0-0 ||| 30 30 %d\n" % (i, 15 - i) for i in range(10)]
+    lines += [b"zu haus ||| t%02d ||| 0.1 0.1 0.1 0.1 ||| 0-0 ||| 30 30 20\n" % i for i in range(10)]
+    write(folder / "table.gz", b"".join(lines))
+    done = prune(folder, "--method", "count", "--target-size", "0.45")
+    assert done.code == 0
+    assert "always kept: the 5 best of every one-word source" in done.err
+    assert "+k5+words|" in done.err
+    assert [lines.index(line) for line in read(folder / "out").splitlines(keepends=True)] == [*range(5), 10, 11, 12, 13]
+    # What was asked for is done, or refused.
+    assert "+k10+words|" in prune(folder, "--method", "count", "--target-size", "0.5", "--keep-top", "10").err
+    assert "+k1+all|" in prune(folder, "--method", "count", "--target-size", "0.1", "--protect", "all").err
+    assert "+k10+all|" in prune(folder, "--method", "count", "-t", "3").err
+    done = prune(folder, "--method", "count", "--target-size", "0.04")
+    assert done.message.endswith("1 of 20 entries (5.0%) are kept at any threshold, more than the wanted 4.0%; "
+                                 "--keep-top 0 lets words become unknown")  # fmt: skip
+
+
+FAILED = ("--method", "count:3+probability:0.5", "--keep-top", "1", "--protect", "words")
+
+
+@pytest.mark.parametrize("more", [("--threads", "1"), ("--threads", "2", "--block-bytes", "1")])
+def test_reasons(folder, more):
+    """Entries 1, 2 fail both, 3 by probability, 4 by count, all the others stay."""
+    outputs = ("--stats", folder / "s", "--rejected", folder / "gone", "--reasons", folder / "why")
+    assert kept(folder, *FAILED, *outputs, *more) == [0, 5]
+    rows = pq.read_table(folder / "why").to_pylist()
+    assert [(row["line"], row["failed"], row["kept"]) for row in rows] == [
+        (2, "count+probability", False), (3, "count+probability", False), (4, "probability", False), (5, "count", False)
+    ]  # fmt: skip
+    assert (rows[2]["source"], rows[2]["target"]) == ("das haus", "the house")
+    assert rows[2]["count"] == 3
+    assert rows[2]["probability"] == pytest.approx(0.3)
+    figures = json.loads(read(folder / "s"))
+    assert figures["removed"] == {"below_threshold": 4}
+    assert figures["removed_by"] == {"count": 1, "count+probability": 2, "probability": 1}
+    gone = read(folder / "gone").splitlines(keepends=True)
+    assert gone == [TABLE[row["line"] - 1] for row in rows if not row["kept"]]
+    done = prune(folder, *FAILED)
+    assert "1 removed that count alone would have removed" in done.err
+    assert "2 removed that each of count and probability alone would have removed" in done.err
+
+
+def test_what_was_protected_has_a_reason_too(folder):
+    kept(folder, "--method", "count", "-t", "9", "--keep-top", "1", "--protect", "words", "--reasons", folder / "why")
+    rows = pq.read_table(folder / "why").to_pylist()
+    assert [row["kept"] for row in rows] == [True, False, False, False, False, True]
+    assert {row["failed"] for row in rows} == {"count"}
+
+
+def test_only_together(folder):
+    """Second by both criteria, but third by their product: each alone would have kept it."""
+    rows = [(b"0.09", 100), (b"0.1", 10), (b"1", 9), (b"0.01", 3)]
+    write(folder / "table.gz", b"".join(b"a ||| x ||| 1 1 %s 1 ||| 0-0 ||| 99 99 %d\n" % row for row in rows))
+    done = prune(folder, "--method", "count+probability", "--target-size", "0.5", "--keep-top", "0",
+                 "--reasons", folder / "why")  # fmt: skip
+    assert done.code == 0
+    assert "1 removed that no criterion alone would have removed" in done.err
+    rows = pq.read_table(folder / "why").to_pylist()
+    assert [(row["line"], row["failed"]) for row in rows] == [(2, "together"), (4, "count+probability")]
+
+
+def test_reasons_of_the_paper_s_rule(folder, model_folder):
+    options = ("-m", model_folder, "--threshold", "0.3", "--keep-top", "1", "--protect", "words")
+    files = set()
+    for more in (("--threads", "1"), ("--threads", "2", "--block-bytes", "1")):
+        stayed = kept(folder, *options, *more, "--reasons", folder / "why", "--stats", folder / "s")
+        files.add((read(folder / "why"), read(folder / "s")))
+    assert len(files) == 1
+    rows = pq.read_table(folder / "why").to_pylist()
+    assert {row["line"] - 1 for row in rows if not row["kept"]} == set(range(len(TABLE))) - set(stayed)
+    assert all(row["semantic"] < 0.3 and row["failed"] == "semantic" for row in rows)
+    assert json.loads(read(folder / "s"))["removed_by"] == {"semantic": len(TABLE) - len(stayed)}
+
+
+def test_nothing_is_half_written(folder):
+    write(folder / "table.gz", b"".join(TABLE) + b"bad\n")
+    before = sorted(path.name for path in folder.iterdir())
+    done = prune(folder, "--method", "count", "-t", "3", "--reasons", folder / "why")
+    assert done.code == 1
+    assert "table.gz:7: " in done.message
+    assert sorted(path.name for path in folder.iterdir()) == before
+
 
 @pytest.mark.parametrize(
     ("options", "code", "message"),
@@ -126,6 +255,16 @@ def test_a_reordering_table_in_step(folder):
         (("--method", "count+count", "-t", "1"), 2, "count"),
         (("--method", "semantic+count", "-t", "1", "--scores", "none"), 2, "none: no such file"),
         (("--method", "count", "-t", "nan"), 2, "not NaN"),
+        (("--method", "count:3", "-t", "3"), 2, "thresholds of their own"),
+        (("--method", "count:3", "--sweep", "0:1:1"), 2, "thresholds of their own"),
+        (("--method", "count:3+top", "--moses-ini", "x"), 2, "top has no threshold"),
+        (("--method", "count", "-t", "a+e"), 2, "--threshold a+e goes with --method significance alone"),
+        (("-t", "a-e",), 2, "--threshold a-e goes with --method significance alone"),
+        (("--method", "count", "-t", "b+e"), 2, "'b+e' is not a number, a+e or a-e"),
+        (("--method", "count+probability:2",), 2, "count has no threshold"),
+        (("--method", "count*2+probability", "--combine", "union", "-t", "1"), 2, "weights mean nothing to a union"),
+        (("--method", "count", "-t", "1", "--reasons", "why.gz"), 2, "leave out .gz"),
+        (("--method", "count", "--sweep", "1:2:1", "--reasons", "why"), 2, "--sweep writes no table"),
         (("--method", "composition", "-t", "1", "--moses-ini", "missing.ini"), 1, "missing.ini: No such file"),
     ],
 )  # fmt: skip

@@ -1,5 +1,7 @@
 """Criteria, their combination, and the decision about all entries of a table."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from phrasetool.pruning.measures import Measures
-from phrasetool.pruning.methods import NAMES, parse_method
-from phrasetool.pruning.selection import KeepBest, select_entries
+from phrasetool.pruning.methods import COMBINATIONS, NAMES, parse_method
+from phrasetool.pruning.selection import AffordableBest, KeepBest, select_entries
 from phrasetool.pruning.sizes import TooSmallError
 
 # Two sources of one and two words, with three and two entries, the last one faulty.
@@ -78,6 +80,95 @@ def test_a_rank_is_the_mean_of_ranks():
     np.testing.assert_allclose(found, [*np.mean(ranks, axis=0), FAULTY], rtol=1e-6)
 
 
+SEVERAL = st.lists(st.sampled_from([name for name in NAMES if name != "random"]), min_size=2, max_size=4, unique=True)
+WEIGHT = st.sampled_from(["0.5", "1", "2", "3.25"])
+
+
+@given(SEVERAL, st.sampled_from(COMBINATIONS), st.randoms())
+def test_the_order_of_names_changes_nothing(names, combine, rng):
+    weights = {name: rng.choice(["", "*1", "*2", "*0.3"]) if combine in ("product", "rank") else "" for name in names}
+    texts = [name + weights[name] for name in names]
+    one, other = (parse_method("+".join(order), combine).worth(MEASURES) for order in (texts, texts[::-1]))
+    assert one.tolist() == other.tolist()
+
+
+@given(SEVERAL, st.sampled_from(["product", "rank"]), st.sampled_from(["1", "1.0", "01e0"]))
+def test_weights_of_one_are_none(names, combine, one):
+    plain, weighted = parse_method("+".join(names), combine), parse_method(f"*{one}+".join(names) + f"*{one}", combine)
+    assert plain.worth(MEASURES).tolist() == weighted.worth(MEASURES).tolist()
+    assert plain.name == weighted.name
+
+
+@given(SEVERAL, st.data())
+def test_weights_are_exponents_in_a_product_and_weights_in_a_mean_of_ranks(names, data):
+    weights = [float(data.draw(WEIGHT)) for _ in names]
+    text = "+".join(f"{name}*{weight:g}" for name, weight in zip(names, weights, strict=True))
+    expected = np.prod([np.array(FACTORS[name]) ** weight for name, weight in zip(names, weights, strict=True)], axis=0)
+    np.testing.assert_allclose(parse_method(text).worth(MEASURES)[:4], expected, rtol=1e-4)
+    ranks = [(rankdata(WORTHS[name][:4]) - 1) / 3 for name in names]
+    expected = np.average(ranks, axis=0, weights=weights)
+    np.testing.assert_allclose(parse_method(text, "rank").worth(MEASURES)[:4], expected, rtol=1e-5, atol=1e-7)
+
+
+def test_large_powers_stay_finite():
+    measures = dataclasses.replace(MEASURES, counts=np.array([3e9, 1, 0, 1, 0], np.float32))
+    worth = parse_method("count*10+probability*10").worth(measures)
+    assert np.isfinite(worth[:4]).all()
+    assert worth[0] > worth[3] > worth[2] == 0
+
+
+@given(SEVERAL)
+def test_what_all_keep_is_part_of_what_any_keeps(names):
+    """At one rank, each criterion keeps the entries of at least that rank."""
+    ranks = {name: ((rankdata(WORTHS[name][:4]) - 1) / 3).astype(np.float32) for name in names}
+    both, any_ = (parse_method("+".join(names), combine).worth(MEASURES)[:4] for combine in ("intersection", "union"))
+    for cut in np.float32([0, 1 / 6, 1 / 3, 0.5, 2 / 3, 1]):
+        alone = [set(np.flatnonzero(ranks[name] >= cut)) for name in names]
+        assert set(np.flatnonzero(both >= cut)) == set.intersection(*alone)
+        assert set(np.flatnonzero(any_ >= cut)) == set.union(*alone)
+
+
+@given(SEVERAL, st.data())
+def test_thresholds_of_their_own(names, data):
+    limits = [data.draw(st.sampled_from([-2.0, 0.0, 0.25, 0.3, 1.0, 2.0, 12.0])) for _ in names]
+    text = "+".join(f"{name}:{limit:g}" for name, limit in zip(names, limits, strict=True))
+    alone = [
+        {i for i in range(4) if np.float32(WORTHS[name][i]) < np.float32(limit)}
+        for name, limit in zip(names, limits, strict=True)
+    ]
+    for combine, gone in (("intersection", set.union(*alone)), ("union", set.intersection(*alone))):
+        method = parse_method(text, combine)
+        fails = method.fails(method.below(method.worths(MEASURES), MEASURES.alpha))
+        assert set(np.flatnonzero(fails)) == gone
+        assert parse_method(method.name.removesuffix(f"({combine})"), combine) == method
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"), [("a+e", 5.001), ("a-e", 4.999), ("5", 5.0), ("1e+1", 10.0), ("1e-2", 0.01)]
+)
+def test_thresholds_of_significance(text, limit):
+    measures = dataclasses.replace(MEASURES, alpha=5.0)
+    method = parse_method(f"count:2+significance:{text}+semantic:-1", None)
+    assert (method.combine, method.names) == ("intersection", ("count", "significance", "semantic"))
+    assert method.thresholds[1].value(5.0) == pytest.approx(limit)
+    assert method.below(method.worths(measures), 5.0)[:4, 1].tolist() == [worth < limit for worth in (30, 5, 0, 12)]
+    # One sentence pair.
+    assert parse_method("significance:a-e").thresholds[0].value(0.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (" composition*2 + semantic ", "composition*2+semantic(product)"),
+        ("composition*1+semantic*1", "composition+semantic(product)"),
+        ("significance:a+e", "significance:a+e"),
+        ("significance:a-e+semantic:.5", "significance:a-e+semantic:.5(intersection)"),
+    ],
+)
+def test_names(text, name):
+    assert parse_method(text, None).name == name
+
+
 def test_what_has_to_be_measured():
     assert parse_method("composition+semantic").needs == {"composition", "similarities"}
     assert parse_method("count").needs == set()
@@ -95,7 +186,25 @@ def test_what_has_to_be_measured():
         ("xyz", "product", f"unknown criterion 'xyz' .there are {', '.join(NAMES)}"),
         ("", "product", "unknown criterion ''"),
         ("count+count", "product", "count stands twice"),
-        ("count", "sum", "unknown combination 'sum'; expected one of product, rank"),
+        ("count", "sum", "unknown combination 'sum'; expected one of product, rank, intersection, union"),
+        ("count*x+top", "product", "the weight 'x' of count is not a number above 0, at most 10"),
+        ("count*0+top", "product", "the weight '0' of count"),
+        ("count*-1+top", "rank", "the weight '-1' of count"),
+        ("count*11+top", "rank", "the weight '11' of count"),
+        ("count*nan+top", "rank", "the weight 'nan' of count"),
+        ("count*+top", "rank", "the weight '' of count"),
+        ("count*2", "product", "one criterion needs no weight"),
+        ("count*2+top", "intersection", "weights mean nothing to an intersection"),
+        ("count*2+top", "union", "weights mean nothing to a union"),
+        ("count:2+top", None, "top has no threshold, but others have"),
+        ("count:2+top:0", "product", "are an intersection or a union, not a product"),
+        ("count:2+top:0", "rank", "not a rank"),
+        ("count:x", None, "the threshold of count: 'x' is not a number, a.e or a-e"),
+        ("count:nan", None, "the threshold of count: .* not NaN"),
+        ("count:", None, "the threshold of count: '' is not a number"),
+        ("count:a+e", None, "a.e is a threshold of significance, not of count"),
+        ("count:2*3+top", None, "the threshold of count: '2.3'"),
+        ("significance:a+e+significance:2", None, "significance stands twice"),
     ],
 )
 def test_methods_that_are_none(text, combine, message):
@@ -158,7 +267,16 @@ def test_a_size_fills_up_with_the_best(table, k, protect, size):
     assert (selection.keep == (~selection.fails | selection.protected)).all()
 
 
+@given(tables(), st.sampled_from(["all", "words", "none"]), st.integers(0, 30))
+def test_protection_that_there_is_room_for(table, protect, entries):
+    measures, worth = table
+    counts = {k: len(naive_protection(measures, worth, k, protect)) for k in range(1, 11)}
+    affordable = AffordableBest(measures, worth, protect)
+    assert affordable.smallest == counts[1]
+    assert affordable.best(entries) == KeepBest(max([1, *(k for k in counts if 5 * counts[k] <= 3 * entries)]), protect)
+
+
 def test_one_of_threshold_and_size():
-    for given_ in ({}, {"threshold": 0.5, "size": 0.5}):
+    for given_ in ({}, {"threshold": 0.5, "size": 0.5}, {"size": 0.5, "fails": MEASURES.faulty}):
         with pytest.raises(ValueError, match="expected a threshold or a size"):
             select_entries(MEASURES, MEASURES.counts, KeepBest(), **given_)

@@ -1,0 +1,286 @@
+"""`phrasetool prune --max-bleu-loss`, on a model made here whose best size is known by trying all."""
+
+import json
+import math
+import os
+import random
+
+import numpy as np
+import pytest
+
+from phrasetool.pruning.budget import size_grid
+from phrasetool.smt.bleu import bleu_statistics, corpus_bleu
+from phrasetool.smt.symbols import Symbols
+from tests.commands import read, run_inside, write
+
+WORDS = 12
+INI = """\
+[feature]
+UnknownWordPenalty
+WordPenalty
+PhrasePenalty
+PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=table.gz input-factor=0 output-factor=0
+Distortion
+KENLM name=LM0 factor=0 path=lm.arpa order=2
+
+[distortion-limit]
+0
+
+[weight]
+UnknownWordPenalty0= 1
+WordPenalty0= 0
+PhrasePenalty0= -0.2
+TranslationModel0= 1 0 1 0
+Distortion0= 0.3
+LM0= 0.1
+"""
+
+
+def made_up(rng):
+    """Lines of a table, a development set and a unigram model: pairs of words mean something else than the words."""
+    rows, idioms = [], {}
+    for i in range(WORDS):
+        rows.append((f"w{i}", f"v{i}", 0.9, 9))
+        rows += [(f"w{i}", f"j{i}.{k}", 0.01, 1) for k in range(4)]
+        for j in range(WORDS):
+            count = rng.choice([1, 1, 2, 3, 5, 8, 13, 21, 34])
+            rows += [(f"w{i} w{j}", f"x{i}.{j}", 0.9, count), (f"w{i} w{j}", f"y{i}.{j}", 0.01, 1)]
+            idioms[i, j] = count
+    rows.sort(key=lambda row: row[0] + " ")
+    table = [f"{s} ||| {t} ||| {p} 0.5 {p} 0.5 ||| 0-0 ||| 40 40 {n}\n" for s, t, p, n in rows]
+    source, target = [], []
+    for _ in range(120):
+        pairs = rng.choices(list(idioms), weights=list(idioms.values()), k=rng.randint(2, 5))
+        source.append(" ".join(f"w{i} w{j}" for i, j in pairs) + "\n")
+        target.append(" ".join(f"x{i}.{j}" for i, j in pairs) + "\n")
+    words = sorted({row[1] for row in rows})
+    arpa = ["\\data\\", f"ngram 1={len(words) + 3}", "ngram 2=1", "", "\\1-grams:"]
+    arpa += ["-9\t<unk>", "-9\t<s>\t0", "-1\t</s>", *(f"-2\t{word}\t0" for word in words)]
+    arpa += ["", "\\2-grams:", f"-1\t<s> {words[0]}", "", "\\end\\", ""]
+    return table, source, target, arpa
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("budget")
+    table, source, target, arpa = made_up(random.Random(4))
+    write(folder / "table.gz", "".join(table).encode())
+    for name, text in (("dev.x", "".join(source)), ("dev.y", "".join(target)), ("lm.arpa", "\n".join(arpa)),
+                       ("moses.ini", INI)):  # fmt: skip
+        write(folder / name, text.encode())
+    return folder
+
+
+def prune(folder, *options, dev=("dev.x", "dev.y")):
+    return run_inside(
+        "prune", folder / "table.gz", "--moses-ini", folder / "moses.ini", "--dev", *(folder / name for name in dev),
+        "--method", "count", *options,
+    )  # fmt: skip
+
+
+def bleu(folder, table):
+    """By the command line, and nothing of what the search uses."""
+    done = run_inside("decode", "--moses-ini", folder / "moses.ini", "--table", table, folder / "dev.x", "-q")
+    assert done.code == 0, done.err
+    symbols = Symbols()
+    lines, references = symbols.read_lines(done.out), symbols.read_lines((folder / "dev.y").read_bytes())
+    return corpus_bleu(bleu_statistics(np.arange(len(lines)), lines, [references]))
+
+
+def by_size(folder, entries, total):
+    small = folder / "small.gz"
+    done = run_inside(
+        "prune", folder / "table.gz", "--method", "count", "--target-size", repr(entries / total), "-o", small, "-q"
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    return small
+
+
+@pytest.fixture(scope="module")
+def brute_force(folder):
+    """BLEU of every size that may be tried."""
+    total = read(folder / "table.gz").count(b"\n")
+    found = {}
+    for entries in size_grid(total, WORDS):
+        small = by_size(folder, entries, total)
+        assert read(small).count(b"\n") == entries
+        found[entries] = bleu(folder, small)
+    return found
+
+
+@pytest.mark.parametrize("budget", [0.0, 0.5, 3.0, 10.0, 100.0])
+def test_the_smallest_table_that_holds(folder, brute_force, budget, tmp_path):
+    total = max(brute_force)
+    holds = [entries for entries, score in brute_force.items() if brute_force[total] - score <= budget]
+    # BLEU rises with the size here, so there is one answer.
+    assert sorted(holds) == sorted(brute_force)[-len(holds) :]
+    done = prune(folder, "--max-bleu-loss", budget, "-o", tmp_path / "out.gz", "--stats", tmp_path / "stats")
+    assert done.code == 0, done.err
+    figures = json.loads(read(tmp_path / "stats"))
+    assert figures["kept"] == figures["budget"]["entries"] == min(holds)
+    assert read(tmp_path / "out.gz") == read(by_size(folder, min(holds), total))
+    assert len(figures["budget"]["trials"]) < 15
+    for trial in figures["budget"]["trials"]:
+        assert trial["bleu"] == pytest.approx(brute_force[trial["entries"]], abs=1e-3)
+        assert trial["difference"] == pytest.approx(trial["bleu"] - brute_force[total], abs=2e-3)
+        assert trial["low"] <= trial["difference"] <= trial["high"]
+
+
+def test_what_it_says(folder, brute_force):
+    done = prune(folder, "--max-bleu-loss", "3", "-o", os.devnull)
+    steps = [line for line in done.err.splitlines() if "step " in line]
+    total = max(brute_force)
+    assert steps[0] == f"phrasetool: step 1: 100 % ({total:,} entries): BLEU {brute_force[total]:.2f}"
+    assert all("[" in step and step.endswith(("holds", "does not hold")) for step in steps[1:])
+    answer = next(line for line in done.err.splitlines() if "answer: " in line)
+    assert "entries, the " in answer
+    assert "best of every one-word source among them): BLEU " in answer
+    assert "95 % interval of the difference" in done.err
+    assert f"{total:,} entries (" in next(line for line in done.err.splitlines() if "kept " in line)
+    assert "rule:loss3+size" in done.err
+    assert prune(folder, "--max-bleu-loss", "3", "-q", "-o", os.devnull).err == ""
+
+
+def test_threads_and_blocks_change_nothing(folder, tmp_path):
+    outcomes = set()
+    for options in (("--threads", "1"), ("--threads", "2", "--block-bytes", "1")):
+        names = [tmp_path / name for name in ("o.gz", "s", "gone", "why")]
+        flags = ("-o", "--stats", "--rejected", "--reasons")
+        outputs = [part for pair in zip(flags, names, strict=True) for part in pair]
+        done = prune(folder, "--max-bleu-loss", "2", *options, *outputs)
+        assert done.code == 0, done.err
+        outcomes.add((*map(read, names), done.err))
+    assert len(outcomes) == 1
+
+
+def test_a_reordering_table_in_step(folder, tmp_path):
+    lines = read(folder / "table.gz").splitlines()
+    write(tmp_path / "r.gz", b"".join(b" ||| ".join(line.split(b" ||| ")[:2]) + b" ||| 0.5 0.5\n" for line in lines))
+    done = prune(folder, "--max-bleu-loss", "3", "-o", tmp_path / "o", "--reordering-table", tmp_path / "r.gz",
+                 "--reordering-out", tmp_path / "r2")  # fmt: skip
+    assert done.code == 0
+    assert read(tmp_path / "r2").count(b"\n") == read(tmp_path / "o").count(b"\n") > 0
+
+
+def test_search_options_and_what_is_protected(folder, tmp_path):
+    for options in (("--search", "cube", "--pop-limit", "20", "--stack", "20"), ("--keep-top", "2"),
+                    ("--protect", "none"), ("--protect", "all")):  # fmt: skip
+        done = prune(folder, "--max-bleu-loss", "5", *options, "-o", tmp_path / "o", "--stats", tmp_path / "s")
+        assert done.code == 0, done.err
+        trials = json.loads(read(tmp_path / "s"))["budget"]["trials"]
+        if options[0] == "--keep-top":
+            assert {trial["keep_top"] for trial in trials} == {2}
+        if options[1] == "all":
+            # Each of the sources keeps one entry at least.
+            assert min(trial["entries"] for trial in trials) >= WORDS + WORDS**2
+
+
+def test_a_development_set_that_was_trained_on(folder, tmp_path):
+    source, target = ((folder / name).read_bytes().splitlines(keepends=True) for name in ("dev.x", "dev.y"))
+    write(tmp_path / "x.gz", b"".join([b"w1\n", *source[:7], b" ".join(source[8].split()) + b"  \n", source[9]]))
+    write(tmp_path / "y", b"".join([b"v1\n", *target[:7], target[8], b"other\n"]))
+    ours = set(zip(source[:7] + source[8:9], target[:7] + target[8:9], strict=True))
+    seen = sum(pair in ours for pair in zip(source, target, strict=True))
+    done = prune(folder, "--max-bleu-loss", "5", "-q", "-o", os.devnull, "--corpus", tmp_path / "x.gz", tmp_path / "y")
+    assert done.code == 0
+    assert f"warning: {seen} of 120 sentence pairs of {folder / 'dev.x'} are in {tmp_path / 'x.gz'}" in done.message
+
+
+LOSS = ("--max-bleu-loss", "1")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--max-bleu-loss", "-1"), "-1"),
+        (("--max-bleu-loss", "nan"), "not NaN"),
+        ((*LOSS, "--target-size", "0.5"), "give one of --threshold, --target-size, --max-bleu-loss and --sweep"),
+        ((*LOSS, "--method", "count:3"), "thresholds of their own"),
+        (("--target-size", "0.5"), "--dev and the options of the search go with --max-bleu-loss"),
+    ],
+)
+def test_bad_usage(folder, tmp_path, options, message):
+    done = prune(folder, *options, "-o", tmp_path / "o")
+    assert done.code == 2
+    assert message in done.err
+    assert not os.listdir(tmp_path)
+
+
+def test_what_is_needed(folder):
+    table, ini = folder / "table.gz", ("--moses-ini", folder / "moses.ini")
+    dev = ("--dev", folder / "dev.x", folder / "dev.y")
+    for given in ((*LOSS, *ini), (*LOSS, *dev), LOSS):
+        done = run_inside("prune", table, "--method", "count", *given)
+        assert done.code == 2
+        assert "give --dev SOURCE REFERENCE and --moses-ini INI" in done.err
+    done = run_inside("prune", table, "-t", "0", "--pop-limit", "3")
+    assert "go with --max-bleu-loss" in done.err
+    done = run_inside("prune", "-", *LOSS, *ini, *dev, stdin=b"")
+    assert "none can be standard input" in done.err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("KENLM name=LM0 factor=0 path=lm.arpa order=2\n", ""), "there is no KENLM among the features"),
+        (("LM0= 0.1\n", ""), "[weight] has no line LM0="),
+        (("Distortion0= 0.3\n", ""), "[weight] has no line Distortion0="),
+        (("path=lm.arpa", "path=nowhere.arpa"), "nowhere.arpa"),
+        (("num-features=4", "num-features=3"), "TranslationModel0 has 3 features but 4 weights"),
+    ],
+)
+def test_inis_that_do_not_translate(folder, tmp_path, change, message):
+    text = INI.replace(*change).replace("path=lm.arpa", f"path={folder / 'lm.arpa'}")
+    assert text != INI
+    ini = write(tmp_path / "moses.ini", text.encode())
+    done = run_inside(
+        "prune", folder / "table.gz", "--moses-ini", ini, "--dev", folder / "dev.x", folder / "dev.y", "--method",
+        "count", *LOSS, "-q", "-o", tmp_path / "o",
+    )  # fmt: skip
+    assert done.code == 1
+    assert message in done.message
+    assert os.listdir(tmp_path) == ["moses.ini"]
+
+
+@pytest.mark.parametrize(
+    ("source", "reference", "message"),
+    [("", "", "the file has no lines"), ("w1\n", "", "has 0 lines"), ("w1\nw2\n", "v1\n", "has 1 lines"),
+     (None, "v1\n", "none")],
+)  # fmt: skip
+def test_development_sets_that_are_none(folder, tmp_path, source, reference, message):
+    for name, text in (("x", source), ("y", reference)):
+        if text is not None:
+            write(tmp_path / name, text.encode())
+    done = run_inside(
+        "prune", folder / "table.gz", "--moses-ini", folder / "moses.ini", "--method", "count", *LOSS,
+        "--dev", tmp_path / "x" if source is not None else tmp_path / "none", tmp_path / "y", "-o", tmp_path / "o",
+    )  # fmt: skip
+    assert done.code == 1
+    assert message in done.message
+    assert not (tmp_path / "o").exists()
+
+
+def test_tables_of_few_entries(folder, tmp_path):
+    for lines, code in ((b"", 1), (b"w1 ||| v1 ||| 0.9 0.5 0.9 0.5 ||| 0-0 ||| 1 1 1\n", 0)):
+        table = write(tmp_path / "t", lines)
+        done = run_inside(
+            "prune", table, "--moses-ini", folder / "moses.ini", "--dev", folder / "dev.x", folder / "dev.y",
+            "--method", "count", *LOSS, "-q", "-o", tmp_path / "o",
+        )  # fmt: skip
+        assert done.code == code
+        assert (tmp_path / "o").exists() == (code == 0)
+        if code:
+            assert "the table has no entries" in done.message
+
+
+def test_a_dev_file_is_not_written_over(folder):
+    before = (folder / "dev.y").read_bytes()
+    assert "the output is the input" in prune(folder, *LOSS, "-o", folder / "dev.y").message
+    assert (folder / "dev.y").read_bytes() == before
+
+
+def test_the_made_up_model_is_worth_searching(brute_force):
+    scores = [brute_force[entries] for entries in sorted(brute_force)]
+    assert all(math.isfinite(score) for score in scores)
+    assert scores[-1] > 90
+    assert scores[0] < 20

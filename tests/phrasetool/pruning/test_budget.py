@@ -1,0 +1,149 @@
+"""The search for the smallest table within a budget."""
+
+import math
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phrasetool.pruning.budget import Comparison, PairedBootstrap, rising_curve, search_size, size_grid
+from phrasetool.smt.bleu import corpus_bleu
+
+
+def compared(difference, spread=0.2):
+    return Comparison(40 + difference, difference, difference - spread, difference + spread)
+
+
+def search(curve, sizes, budget, spread=0.2):
+    """Search a known curve; each size is asked for once, the full table first."""
+    asked = []
+
+    def evaluate(entries):
+        assert entries not in asked
+        asked.append(entries)
+        return compared(curve(entries), spread)
+
+    found = search_size(evaluate, sizes, budget)
+    assert asked[0] == sizes[0]
+    assert [trial.entries for trial in found.trials] == asked
+    return found
+
+
+@given(st.integers(0, 3_000_000), st.integers(0, 3_000_000))
+def test_sizes_fall_evenly(entries, smallest):
+    sizes = size_grid(entries, smallest)
+    assert sizes[0] == entries
+    assert sizes == sorted(set(sizes), reverse=True)
+    assert sizes[-1] == min(max(smallest, entries // 1000, 1), entries)
+    for larger, smaller in pairwise(sizes[:-1]):
+        assert 1 <= larger / smaller <= 2 ** (1 / 8) * (1 + 2 / smaller)
+
+
+@settings(max_examples=200)
+@given(st.integers(1, 2_000_000), st.floats(0.0, 0.999), st.floats(0.001, 1))
+def test_a_rising_curve_gives_the_smallest_size_that_holds(entries, share, border):
+    """If the loss only grows, the answer is that of trying all."""
+    sizes = size_grid(entries, int(share * entries))
+    budget = 0.1
+    found = search(lambda size: -budget * math.sqrt(border * entries / size) if size < entries else 0, sizes, budget)
+    holds = [size for size in sizes if size == entries or math.sqrt(border * entries / size) <= 1]
+    assert found.answer.entries == min(holds)
+    assert not found.lucky
+    assert len(found.trials) <= len(sizes)
+    assert len(found.trials) < 20
+
+
+def test_two_hopeless_sizes_end_it():
+    sizes = size_grid(1_000_000, 0)
+    found = search(lambda size: 0.0 if size > 400_000 else -9.0, sizes, 0.1)
+    assert min(trial.entries for trial in found.trials) == 125_000
+    assert 400_000 < found.answer.entries < 400_000 * 1.1
+
+
+def test_a_dip_hides_no_smaller_table():
+    """Where a table half the size is better, the larger one that is worse does not matter."""
+    curve = {1_000_000: 0.0, 500_000: -0.3, 250_000: 0.6, 125_000: 0.5}
+    found = search(lambda size: curve.get(size, 0.5 if size >= 100_000 else -2.0), size_grid(1_000_000, 0), 0.1)
+    assert 100_000 <= found.answer.entries < 110_000
+
+
+def test_luck_is_not_believed():
+    """One small size holds, but all about it lose far more than the budget."""
+
+    def curve(size):
+        return 0.0 if size > 600_000 or size == 62_500 else -1.0
+
+    found = search(curve, size_grid(1_000_000, 0), 0.1, spread=1)
+    assert found.answer.entries > 600_000
+    assert [trial.entries for trial in found.lucky] == [62_500]
+
+
+@given(st.integers(0, 10**6), st.floats(0, 0.5))
+def test_the_answer_holds_and_its_neighbours_were_tried(seed, noise):
+    rng = random.Random(seed)
+    sizes = size_grid(500_000, 9_000)
+    found = search(lambda size: rng.gauss(-0.02 * (500_000 / size - 1), noise) if size < 500_000 else 0, sizes, 0.1)
+    tried = [trial.entries for trial in found.trials]
+    assert found.answer.result.difference >= -0.1
+    place = sizes.index(found.answer.entries)
+    assert set(sizes[max(place - 2, 0) : place]) <= set(tried)
+    assert place == len(sizes) - 1 or sizes[place + 1] in tried
+    by_size = sorted(found.trials, key=lambda trial: trial.entries)
+    curve = rising_curve([trial.result.difference for trial in by_size])
+    good = [t.entries for t, c in zip(by_size, curve, strict=True) if min(t.result.difference, c) >= -0.1]
+    assert found.answer.entries == min(good)
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=12))
+def test_the_rising_curve_is_isotonic_regression(values):
+    from sklearn.isotonic import IsotonicRegression
+
+    expected = IsotonicRegression().fit_transform(np.arange(len(values)), values)
+    np.testing.assert_allclose(rising_curve(values), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(("sizes", "budget"), [([], 0.1), ([3, 2], -0.1), ([3], math.nan)])
+def test_searches_that_make_no_sense(sizes, budget):
+    with pytest.raises(ValueError, match="cannot search"):
+        search_size(lambda entries: compared(0.0), sizes, budget)
+
+
+def statistics(rng, sentences, skill):
+    """BLEU statistics of a made-up system."""
+    lengths = rng.integers(5, 12, sentences)
+    totals = np.maximum(lengths[:, None] - np.arange(4), 0)
+    matches = rng.binomial(totals, skill ** np.arange(1, 5))
+    return np.column_stack([matches, totals, lengths + rng.integers(-1, 2, sentences)]).astype(np.int32)
+
+
+def test_the_bootstrap_agrees_with_a_naive_one():
+    rng = np.random.default_rng(3)
+    full, pruned = statistics(rng, 60, 0.8), statistics(rng, 60, 0.75)
+    found = PairedBootstrap(full, seed=7, samples=40).compare(pruned)
+    draws = np.random.default_rng(7).multinomial(60, np.full(60, 1 / 60), 40)
+    differences = [
+        corpus_bleu(np.repeat(pruned, counts, axis=0)) - corpus_bleu(np.repeat(full, counts, axis=0))
+        for counts in draws
+    ]
+    assert found.bleu == corpus_bleu(pruned)
+    assert found.difference == corpus_bleu(pruned) - corpus_bleu(full)
+    np.testing.assert_allclose([found.low, found.high], np.percentile(differences, [2.5, 97.5]), atol=1e-9)
+
+
+def test_intervals_hold_the_difference():
+    rng = np.random.default_rng(5)
+    full = statistics(rng, 400, 0.8)
+    same = PairedBootstrap(full).compare(full)
+    assert (same.difference, same.low, same.high) == (0, 0, 0)
+    other = PairedBootstrap(full).compare(statistics(rng, 400, 0.8))
+    assert other.low < other.difference < other.high
+
+
+def test_nothing_matches():
+    nothing = np.array([[0, 0, 0, 0, 5, 4, 3, 2, 5]] * 3)
+    assert PairedBootstrap(nothing).compare(nothing) == Comparison(0, 0, 0, 0)
+    with pytest.raises(ValueError, match="no sentences"):
+        PairedBootstrap(nothing[:0])
