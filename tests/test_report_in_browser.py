@@ -1,0 +1,181 @@
+"""The HTML report in a real browser without a network: it shows, toggles, sorts, and asks nobody for anything."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from phrasetool.experiments.report import write_report
+from tests.commands import clean_environment
+from tests.phrasetool.experiments.report_frames import FACTS, all_frames
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+QUIET = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--enable-logging=stderr",
+)  # fmt: skip
+# What a page looks like, found out by itself and left in it.
+PROBE = """
+<script>
+addEventListener("load", () => {
+  const all = selector => [...document.querySelectorAll(selector)];
+  const box = item => { const b = item.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; };
+  const seen = item => { const b = item.getBoundingClientRect(); return b.width > 0 && b.height > 0; };
+  const found = {};
+  try {
+    STEPS
+    found.sections = Object.fromEntries(all("section").map(item => [item.id, seen(item)]));
+    found.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+    found.figures = all("figure.curves").filter(seen).map(item => item.dataset.text);
+    found.drawings = all(".drawing").filter(seen).length;
+    found.names = all("#map .halo text").filter(seen).map(box);
+    found.smallest = Math.min(...all(".drawing text").filter(seen).map(item => item.getBoundingClientRect().height));
+    found.gone = [...new Set(all(".gone").map(item => item.dataset.series))].sort();
+    found.lines = all(".drawing .line").filter(seen).map(item => item.dataset.series);
+    found.rows = Object.fromEntries(all("table").map(table => [table.id,
+      [...table.tBodies[0].rows].filter(seen).map(row => [...row.cells].map(cell => cell.innerText))]));
+    found.dark = getComputedStyle(document.body).backgroundColor;
+    found.hash = location.hash;
+  } catch (error) { found.error = String(error); }
+  const result = document.createElement("pre");
+  result.id = "probe";
+  result.textContent = JSON.stringify(found);
+  document.body.append(result);
+});
+</script>
+</body>"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    found = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if found is None:
+        pytest.skip(f"none of {', '.join(PROGRAMS)} is on the PATH")
+    return found
+
+
+@pytest.fixture(scope="module")
+def report():
+    return write_report("Small & <quick>", all_frames(), FACTS)["report.html"].decode()
+
+
+@pytest.fixture
+def look(browser, report, tmp_path):
+    def look_at(fragment="", steps="", width=1280, flags=(), page=report):
+        path = tmp_path / "report.html"
+        path.write_text(page.replace("</body>", PROBE.replace("STEPS", steps)), encoding="utf-8")
+        if width < 500:
+            # No window is as narrow as a telephone; a frame in it may be.
+            frame = tmp_path / "frame.html"
+            probe = "document.body.append(document.querySelector('iframe').contentDocument.getElementById('probe'))"
+            frame.write_text(
+                f'<iframe src="report.html" style="width:{width}px;height:4000px;border:0"></iframe>'
+                f"<script>addEventListener('load', () => setTimeout(() => {{ {probe} }}, 100))</script>"
+            )
+            path, flags = frame, (*flags, "--allow-file-access-from-files", "--virtual-time-budget=2000")
+        command = [
+            browser, *QUIET, *flags, f"--window-size={width},1000", f"--user-data-dir={tmp_path / 'profile'}",
+            f"--log-net-log={tmp_path / 'net.json'}", "--dump-dom", f"{path.as_uri()}{fragment}",
+        ]  # fmt: skip
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=120, check=True, encoding="utf-8", env=clean_environment()
+        )
+        console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+        assert not console
+        found = json.loads(html.unescape(re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL)[1]))
+        assert "error" not in found
+        return found, tmp_path
+
+    return look_at
+
+
+def overlaps(boxes):
+    return [
+        (one, other)
+        for place, one in enumerate(boxes)
+        for other in boxes[:place]
+        if one[0] < other[2] and other[0] < one[2] and one[1] + 1 < other[3] and other[1] + 1 < one[3]
+    ]
+
+
+def requested(log):
+    """Addresses that a page asked the network for; what the browser asks for itself has no page as its initiator."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    started = [line for line in lines if re.search(r'"initiator":"(?!not an origin")', line)]
+    return {match[1] for line in started for match in re.finditer(r'"url":"([^"]*)"', line)}
+
+
+def test_everything_shows_and_nothing_is_asked_for(look):
+    found, folder = look()
+    assert found["sections"] == dict.fromkeys(
+        ["curves", "contests-section", "annotation-section", "sizes", "neighbours", "histograms", "map", "surprises"]
+        + ["about"],
+        True,
+    )
+    assert found["overflow"] <= 0
+    assert found["figures"] == ["ALL", "ALL"]
+    assert found["drawings"] == 2 + 2 + 1
+    assert found["smallest"] > 9
+    assert len(found["names"]) > 10
+    assert not overlaps(found["names"])
+    assert found["gone"] == []
+    assert found["rows"]["overview-all"][0] == ["composition+semantic", "36.00", "35.95", "35.91 ▼"]
+    assert len(found["rows"]["sizes-words"]) == 10
+    assert requested(folder / "net.json") == set()
+
+
+def test_a_telephone_and_the_dark(look):
+    found, _ = look(width=400, flags=("--blink-settings=preferredColorScheme=0",))
+    assert found["overflow"] <= 0
+    assert found["drawings"] == 2 + 2 + 1
+    assert found["smallest"] > 8
+    assert not overlaps(found["names"])
+    assert max(map(int, re.findall(r"\d+", found["dark"]))) < 60
+
+
+def test_methods_and_test_sets_by_the_address(look):
+    found, _ = look("#hide=random,composition%2Bsemantic&text=test%20b")
+    assert found["figures"] == ["test b", "test b"]
+    assert found["gone"] == ["0", "2"]
+    assert set(found["lines"]) == {"1"}
+    assert {row[0] for row in found["rows"]["sizes-all"]} == {"full", "composition"}
+    assert [row[0] for row in found["rows"]["overview-words"]] == ["composition"]
+
+
+def test_clicks(look):
+    steps = """
+    document.querySelector('.method input[value="random"]').click();
+    document.querySelector('.text input[value="dev"]').click();
+    const click = (table, column) => document.getElementById(table).tHead.rows[0].cells[column].firstChild.click();
+    click("sizes-all", 3); click("sizes-all", 3); click("surprises-composition", 6); click("contests", 8);
+    const before = document.querySelectorAll("#curves.focus").length;
+    document.querySelector(".method").dispatchEvent(new Event("mouseenter"));
+    found.focus = [before, document.querySelectorAll("#curves.focus .on").length > 5];
+    """
+    found, _ = look(steps=steps)
+    assert found["hash"] == "#hide=random&text=dev"
+    assert found["figures"] == ["dev", "dev"]
+    assert found["gone"] == ["2"]
+    entries = [int(row[3].replace(",", "")) for row in found["rows"]["sizes-all"]]
+    assert entries == sorted(entries)
+    assert len(entries) == 7
+    assert [row[6] for row in found["rows"]["surprises-composition"]] == ["12.0", "12.0", "", ""]
+    assert [row[8] for row in found["rows"]["contests"]] == ["neither", "semantics"]
+    assert found["focus"] == [0, True]
+
+
+def test_a_page_with_hardly_anything(look):
+    page = write_report("tiny", {"contests": all_frames()["contests"]}, {})["report.html"].decode()
+    found, _ = look(page=page)
+    assert found["sections"] == {"contests-section": True, "about": True}
+
+
+def test_a_page_that_asks_for_something_is_found_out(look):
+    """What the tests above say of the report would be worth nothing without this."""
+    _, folder = look(page="<p>x</p><section id=one>y</section><img src='http://example.org/a.png'></body>")
+    assert requested(folder / "net.json") == {"http://example.org/a.png"}
