@@ -269,9 +269,10 @@ def _point_title(row: Any) -> str:
 def _size_axis(axes: Axes, shares: Sequence[float], apart: float) -> None:
     """A logarithmic axis with the sizes that were tried as its ticks, where there is room for them."""
     axes.set_xscale("log")
-    lowest = min(0.03, 0.85 * shares[0])
+    # From 3 %, unless nothing is that small and there would be a waste of paper.
+    lowest = min(0.03, 0.85 * shares[0]) if shares[0] <= 0.1 else 0.8 * shares[0]
     ticks: list[float] = []
-    for share in sorted({0.03, *shares}, reverse=True):
+    for share in sorted({lowest, *shares} if lowest == 0.03 else shares, reverse=True):
         if not ticks or math.log10(ticks[-1] / share) >= apart:
             ticks.append(share)
     axes.xaxis.set_major_locator(FixedLocator(ticks))

@@ -39,10 +39,15 @@ def smallest_table(pruning: pd.DataFrame) -> list[str]:
     """The smallest table within each budget of the full one, on all test sets."""
     text = main_text(pruning)
     rows = pruning[(pruning["text"] == text) & (pruning["method"] != FULL)].dropna(subset=["difference"])
-    full = pruning.loc[(pruning["text"] == text) & (pruning["method"] == FULL), "bleu"]
+    full = pruning[(pruning["text"] == text) & (pruning["method"] == FULL)]
     if not len(rows):
         return []
-    against = f", which has {number_text(full.iloc[0])} on {code(text)}" if len(full) else f" on {code(text)}"
+    against = f" on {code(text)}"
+    for best in full[:1].itertuples():
+        interval = (
+            f" ({number_text(best.low)} to {number_text(best.high)})" if not math.isnan(best.low + best.high) else ""
+        )
+        against = f", which has {number_text(best.bleu)}{interval} on {code(text)}"
     parts: list[str] = []
     last = None
     for budget in BUDGETS:
