@@ -5,21 +5,27 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from moses_compat.corpus_text import line_blocks
+from moses_compat.decoding import MosesModel, check_sides
+from moses_compat.laboratory import Laboratory, Mask
+from moses_compat.streams import Input
 from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.experiments.bootstrap import Bootstrap, Sampled
+from phrasetool.phrases import FloatArray
+from phrasetool.pruning.budget import Comparison, Found, compare, search_size, size_grid
+from phrasetool.pruning.measures import Measures
+from phrasetool.pruning.selection import KeepBest, Selection, select_entries
+from phrasetool.smt.bleu import bleu_statistics
+from phrasetool.smt.symbols import Symbols
+from phrasetool_cli.loading import load_progress
 from phrasetool_cli.options import chosen_search
 from phrasetool_cli.progress import ItemProgress, say
 from phrasetool_cli.prune_method import Decision, protection, rule_for_size
 from phrasetool_cli.prune_options import Request
-
-if TYPE_CHECKING:
-    from moses_compat.decoding import MosesModel
-    from moses_compat.laboratory import Laboratory, Mask
-    from phrasetool.phrases import FloatArray
-    from phrasetool.pruning.budget import Comparison, Found, Statistics
-    from phrasetool.pruning.measures import Measures
-    from phrasetool.pruning.selection import KeepBest, Selection
 
 _TEXT = "dev"
 
@@ -46,10 +52,6 @@ class DevelopmentSet:
         Raises:
             DataError: the ini is not one for the decoder; a file is empty, or the two differ in their number of lines.
         """
-        from moses_compat.decoding import MosesModel, check_sides
-        from moses_compat.streams import Input
-        from phrasetool.smt.symbols import Symbols
-
         assert request.ini is not None
         assert request.dev is not None
         model = MosesModel.read(request.ini, request.table)
@@ -70,7 +72,6 @@ class DevelopmentSet:
 
 def _warn_of_overlap(dev: tuple[str, str], texts: list[bytes], corpora: tuple[str, str]) -> None:
     """BLEU on sentences that the table has seen says nothing of others."""
-    from moses_compat.corpus_text import line_blocks
 
     def lines(path: str) -> Iterator[bytes]:
         return itertools.chain.from_iterable(block.split(b"\n")[:-1] for block in line_blocks(path))
@@ -99,9 +100,6 @@ class _Steps:
     """
 
     def __init__(self, request: Request, development: DevelopmentSet, measures: Measures, worth: FloatArray) -> None:
-        from phrasetool.pruning.budget import PairedBootstrap
-        from phrasetool.smt.symbols import Symbols
-
         self._request = request
         self._development = development
         self._measures, self._worth = measures, worth
@@ -110,14 +108,11 @@ class _Steps:
         self._symbols = Symbols()
         self._references = [self._symbols.read_lines(development.reference)]
         self._count = 0
-        full = self._translate("full table", None)
-        self._bootstrap = PairedBootstrap(full, request.seed)
-        self.full = self._bootstrap.compare(full)
+        self._bootstrap = Bootstrap(development.sentences)
+        self._baseline = self._translate("full table", None)
+        self.full = compare(self._baseline, self._baseline)
 
     def _load(self) -> Laboratory:
-        from moses_compat.laboratory import Laboratory
-        from phrasetool_cli.loading import load_progress
-
         model, request = self._development.model, self._request
         with load_progress(model, request.quiet) as progress:
             return Laboratory.load(model, {_TEXT: self._development.source}, request.threads, progress)
@@ -133,15 +128,11 @@ class _Steps:
         Raises:
             TooSmallError: more are protected.
         """
-        from phrasetool.pruning.selection import select_entries
-
         share = entries / max(len(self._measures), 1)
         return select_entries(self._measures, self._worth, self.best(entries), size=share)
 
     def smallest(self) -> int:
         """The entries of the smallest table there can be."""
-        from phrasetool.pruning.selection import select_entries
-
         worthless = self._worth <= float("inf")
         return int(select_entries(self._measures, self._worth, self.best(0), fails=worthless).keep.sum())
 
@@ -150,21 +141,17 @@ class _Steps:
             result = self.full
         else:
             label = f"{entries / len(self._measures):.1%}"
-            result = self._bootstrap.compare(self._translate(label, self.select(entries).keep))
+            result = compare(self._translate(label, self.select(entries).keep), self._baseline)
         self._tell(entries, result)
         return result
 
-    def _translate(self, label: str, keep: Mask | None) -> Statistics:
-        """BLEU statistics of the translations."""
-        import numpy as np
-
-        from phrasetool.smt.bleu import bleu_statistics
-
+    def _translate(self, label: str, keep: Mask | None) -> Sampled:
+        """BLEU of the translations of some entries, on all samples."""
         laboratory = self._laboratory
         with ItemProgress(label, self._development.sentences, "sentence", self._request.quiet) as progress:
             lines = laboratory.translate(laboratory.translator(keep), progress.tick)[_TEXT]
         found = self._symbols.read_lines("".join(f"{line}\n" for line in lines).encode())
-        return bleu_statistics(np.arange(len(found)), found, self._references)
+        return self._bootstrap(bleu_statistics(np.arange(len(found)), found, self._references))
 
     def _tell(self, entries: int, result: Comparison) -> None:
         self._count += 1
@@ -194,8 +181,6 @@ def search_budget(
     request: Request, development: DevelopmentSet, measures: Measures, worth: FloatArray
 ) -> Decision:
     """Find the smallest table that loses no more than `--max-bleu-loss` of BLEU."""
-    from phrasetool.pruning.budget import search_size, size_grid
-
     if not len(measures):
         raise PhraseToolError(f"{request.table}: the table has no entries")
     assert request.max_bleu_loss is not None
@@ -231,6 +216,6 @@ def _figures(request: Request, steps: _Steps, found: Found, entries: int) -> dic
         for trial in found.trials
     ]  # fmt: skip
     return {
-        "max_bleu_loss": request.max_bleu_loss, "seed": request.seed, "full_bleu": round(steps.full.bleu, 4),
+        "max_bleu_loss": request.max_bleu_loss, "full_bleu": round(steps.full.bleu, 4),
         "entries": found.answer.entries, "trials": trials, "lucky": [trial.entries for trial in found.lucky],
     }  # fmt: skip

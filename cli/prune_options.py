@@ -166,7 +166,7 @@ _OPTIONS = (
                       "what each of them would keep, or what any of them would, cut at one rank for all or at "
                       "thresholds of their own.  [default: product; with thresholds of their own, intersection]"),
     click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
-                 help="Of the method `random`, and of the samples behind intervals of BLEU."),
+                 help="Of the method `random`."),
     click.option("--keep-top", type=click.IntRange(0), metavar="K",
                  help="Always keep the K best entries of a protected source.  [default: 10; with a --method and a size "
                       "or a loss, the largest K up to 10 that fills 60 % of the table at most]"),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from moses_compat.orphans import OrphanCounts
     from moses_compat.pair_set import HashArray
     from moses_compat.prune import TableScan
+    from moses_compat.reasons_file import ReasonsWriter
     from moses_compat.saved_scores import ScoreWriter
     from moses_compat.streams import Input, Output
     from moses_compat.table_writer import TableWriter
@@ -40,7 +41,6 @@ def write_tables(
         score_writer: opens a file for similarities, which appears with the tables or not at all.
         figures: more for the statistics.
     """
-    from moses_compat.reasons_file import ReasonsWriter
     from moses_compat.streams import Input, Output
     from moses_compat.table_writer import TableWriter
     from phrasetool_cli.progress import TableProgress
@@ -61,7 +61,7 @@ def write_tables(
         in_step, rejected, report, why = map(
             opened, (request.reordering_out, request.rejected, request.stats, request.reasons)
         )
-        reasons = stack.enter_context(ReasonsWriter(why, criteria)) if why else None
+        reasons = stack.enter_context(_reasons(why, criteria)) if why else None
         save = stack.enter_context(score_writer()) if score_writer else None
         surviving: list[HashArray] | None = [] if reordering else None
         with TableProgress("prune", source.size(), request.quiet) as progress:
@@ -76,6 +76,12 @@ def write_tables(
             report.write((json.dumps(done, indent=2) + "\n").encode())
     if not request.quiet:
         _tell(counts, orphans, signature, len(criteria))
+
+
+def _reasons(output: Output, criteria: tuple[str, ...]) -> ReasonsWriter:
+    from moses_compat.reasons_file import ReasonsWriter
+
+    return ReasonsWriter(output, criteria)
 
 
 def _in_step(source: Input, output: Output, surviving: list[HashArray], scan: TableScan, quiet: bool) -> OrphanCounts:

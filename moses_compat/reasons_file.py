@@ -84,33 +84,6 @@ def _schema(names: tuple[str, ...]) -> pa.Schema:
     )  # fmt: skip
 
 
-def reason_rows(
-    block: EntryBlock, fails: npt.NDArray[np.bool_], keep: npt.NDArray[np.bool_], reasons: Reasons
-) -> RecordBatch:
-    """The rows of a block of N entries; may be called by several threads.
-
-    Args:
-        block: the entries.
-        fails: bool, shape (N,), those that get a row, unless they are faulty.
-        keep: bool, shape (N,), those that stay.
-        reasons: of the N entries.
-    """
-    lines = np.flatnonzero(fails & ~block.faulty)
-    bounds = np.empty((len(lines), 4), np.int64)
-    _find_sides(block.text, block.line_offsets, lines, bounds)
-    here = reasons.part(lines)
-    labels = pa.array(reasons.labels, pa.string())
-    columns = [
-        _numbers(block.first_entry + lines + 1, pa.int64()),
-        _texts(block.text, bounds[:, 0], bounds[:, 1]),
-        _texts(block.text, bounds[:, 2], bounds[:, 3]),
-        *(_numbers(worths, pa.float32()) for worths in here.worths.T),
-        pa.DictionaryArray.from_arrays(_numbers(here.codes, pa.int32()), labels),
-        _bits(keep[lines]),
-    ]
-    return pa.record_batch(columns, schema=_schema(reasons.names))
-
-
 class _Sink(io.RawIOBase):
     """An `Output` as a file for pyarrow."""
 
@@ -141,8 +114,35 @@ class ReasonsWriter:
         self._pending: list[RecordBatch] = []
         self._rows = 0
 
+    @staticmethod
+    def rows(
+        block: EntryBlock, fails: npt.NDArray[np.bool_], keep: npt.NDArray[np.bool_], reasons: Reasons
+    ) -> RecordBatch:
+        """The rows of a block of N entries; may be called by several threads.
+
+        Args:
+            block: the entries.
+            fails: bool, shape (N,), those that get a row, unless they are faulty.
+            keep: bool, shape (N,), those that stay.
+            reasons: of the N entries.
+        """
+        lines = np.flatnonzero(fails & ~block.faulty)
+        bounds = np.empty((len(lines), 4), np.int64)
+        _find_sides(block.text, block.line_offsets, lines, bounds)
+        here = reasons.part(lines)
+        labels = pa.array(reasons.labels, pa.string())
+        columns = [
+            _numbers(block.first_entry + lines + 1, pa.int64()),
+            _texts(block.text, bounds[:, 0], bounds[:, 1]),
+            _texts(block.text, bounds[:, 2], bounds[:, 3]),
+            *(_numbers(worths, pa.float32()) for worths in here.worths.T),
+            pa.DictionaryArray.from_arrays(_numbers(here.codes, pa.int32()), labels),
+            _bits(keep[lines]),
+        ]
+        return pa.record_batch(columns, schema=_schema(reasons.names))
+
     def write(self, rows: RecordBatch) -> None:
-        """Append rows of `reason_rows`."""
+        """Append what `rows` made; blocks must come in order."""
         self._pending.append(rows)
         self._rows += rows.num_rows
         while self._rows >= _GROUP:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from moses_compat.pair_set import HashArray, hash_pairs
-from moses_compat.reasons_file import ReasonsWriter, RecordBatch, reason_rows
 from moses_compat.score_columns import selected_lines
 from moses_compat.streams import Output
 from phrasetool.phrases import EntryBlock
 from phrasetool.pruning.reasons import Reasons
 from phrasetool.pruning.statistics import PruneStatistics
+
+if TYPE_CHECKING:
+    from moses_compat.reasons_file import ReasonsWriter, RecordBatch
 
 Mask = npt.NDArray[np.bool_]
 
@@ -99,9 +102,14 @@ class TableWriter:
             self.output.encode(selected_lines(block, keep)),
             self.rejected.encode(selected_lines(block, pruned)) if self.rejected else b"",
             hash_pairs(block.text, block.line_offsets, keep)[keep] if self.surviving is not None else None,
-            reason_rows(block, verdict.fails, keep, verdict.reasons) if self.reasons and verdict.reasons else None,
+            self._rows_of(block, verdict, keep),
             statistics,
         )
+
+    def _rows_of(self, block: EntryBlock, verdict: Verdict, keep: Mask) -> RecordBatch | None:
+        if self.reasons is None or verdict.reasons is None:
+            return None
+        return self.reasons.rows(block, verdict.fails, keep, verdict.reasons)
 
     def write(self, part: PrunedBlock) -> None:
         """Write a block; blocks must come in order."""

@@ -15,17 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from phrasetool.smt.bleu import COLUMNS, LENGTH, MATCHES, REFERENCE_LENGTH, TOTALS, corpus_bleu
+from phrasetool.experiments.bootstrap import Sampled
 
 # Sizes to each halving: neighbours differ by 9 %.
 _STEPS_PER_HALVING = 8
 # No table is smaller than this share of its entries.
 _SMALLEST_SHARE = 0.001
-SAMPLES = 1000
-
-Statistics = npt.NDArray[np.integer]
 
 
 @dataclass(frozen=True)
@@ -44,45 +40,10 @@ class Comparison:
     high: float
 
 
-class PairedBootstrap:
-    """Compares systems with a baseline on one text (Koehn, EMNLP 2004): percentiles of the differences over samples.
-
-    All systems meet the same samples of sentences, drawn with replacement.
-
-    Args:
-        baseline: int, shape (S, 9), of S sentences; see `bleu_statistics`.
-        seed: of the samples.
-        samples: how many.
-
-    Raises:
-        ValueError: there are no sentences.
-    """
-
-    def __init__(self, baseline: Statistics, seed: int = 1, samples: int = SAMPLES) -> None:
-        sentences = len(baseline)
-        if not sentences:
-            raise ValueError("no sentences to sample from")
-        shares = np.full(sentences, 1 / sentences)
-        self._weights = np.random.default_rng(seed).multinomial(sentences, shares, samples).astype(np.float64)
-        self._bleu = corpus_bleu(baseline)
-        self._sampled = self._sample(baseline)
-
-    def compare(self, system: Statistics) -> Comparison:
-        """A system of the same sentences."""
-        bleu = corpus_bleu(system)
-        low, high = np.percentile(self._sample(system) - self._sampled, [2.5, 97.5])
-        return Comparison(bleu, bleu - self._bleu, float(low), float(high))
-
-    def _sample(self, statistics: Statistics) -> npt.NDArray[np.float64]:
-        """BLEU of each sample; see `corpus_bleu`."""
-        total = self._weights @ statistics.astype(np.float64).reshape(-1, COLUMNS)
-        matches, totals = total[:, MATCHES], total[:, TOTALS]
-        matched = matches.all(axis=1)
-        scores = np.zeros(len(total))
-        precisions = np.log(matches[matched] / totals[matched]).mean(axis=1)
-        ratio = total[matched, REFERENCE_LENGTH] / total[matched, LENGTH]
-        scores[matched] = 100 * np.exp(precisions + np.minimum(0, 1 - ratio))
-        return scores
+def compare(system: Sampled, baseline: Sampled) -> Comparison:
+    """Two systems on the same samples of a text: percentiles of the differences (Koehn, EMNLP 2004)."""
+    low, high = np.percentile(system.samples - baseline.samples, [2.5, 97.5])
+    return Comparison(system.bleu, system.bleu - baseline.bleu, float(low), float(high))
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from phrasetool.pruning.significance import EPSILON
-
 # Just above and just below -ln p of a pair that was seen once, together.
 NAMED = ("a+e", "a-e")
 
@@ -47,5 +45,7 @@ class Threshold:
         """
         if not self.named:
             return float(self.text)
+        from phrasetool.pruning.significance import EPSILON
+
         # One sentence pair has alpha 0.
         return max(alpha + (EPSILON if self.text == "a+e" else -EPSILON), 0.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from moses_compat.reasons_file import ReasonsWriter, reason_rows
+from moses_compat.reasons_file import ReasonsWriter
 from moses_compat.streams import Input, Output
 from moses_compat.table_blocks import raw_blocks
 from moses_compat.table_text import TableParser
@@ -32,7 +32,7 @@ def write_reasons(path, table, block_bytes):
         for raw in raw_blocks(text, block_bytes):
             block, _ = TableParser(scores=raw.scores)(raw.index, raw.first_entry, raw.text)
             rows = slice(raw.first_entry, raw.first_entry + raw.lines)
-            writer.write(reason_rows(block, fails[rows], keep[rows], reasons.part(rows)))
+            writer.write(writer.rows(block, fails[rows], keep[rows], reasons.part(rows)))
     return path
 
 
