@@ -185,7 +185,7 @@ def _write(session: Session, frames: Mapping[str, pd.DataFrame]) -> None:
     from moses_compat.streams import Output
     facts = _facts(session)
     files = {f"{name}.parquet": _parquet(frame) for name, frame in frames.items()}
-    files.update(_report(session, frames, facts))
+    files.update(write_report(session.config.name, frames, facts))
     files["experiment.json"] = json.dumps(facts, indent=1, ensure_ascii=False).encode() + b"\n"
     for name, data in files.items():
         with Output(session.path(name)) as out:
@@ -195,14 +195,6 @@ def _write(session: Session, frames: Mapping[str, pd.DataFrame]) -> None:
         if name not in frames and os.path.exists(session.path(f"{name}.parquet")):
             os.remove(session.path(f"{name}.parquet"))
     session.say(f"report: {session.path('report.html')}")
-
-
-def _report(session: Session, frames: Mapping[str, pd.DataFrame], facts: dict[str, Any]) -> dict[str, bytes]:
-    try:
-        from phrasetool.experiments.report import write_report
-    except ImportError:
-        return {}
-    return dict(write_report(session.config.name, frames, facts))
 
 
 def _parquet(frame: pd.DataFrame) -> bytes:

@@ -228,11 +228,12 @@ class Builder:
         """Pass on what a command says, with the name of its step; return its last words."""
         last = ""
         assert process.stderr is not None
-        for line in process.stderr:
-            text = line.decode(errors="replace").strip().removeprefix("phrasetool: ").removeprefix("Error: ")
-            last = text or last
-            if text and not self._quiet and not self._stopped:
-                say(f"{step.name}: {text}")
+        with process.stderr:
+            for line in process.stderr:
+                text = line.decode(errors="replace").strip().removeprefix("phrasetool: ").removeprefix("Error: ")
+                last = text or last
+                if text and not self._quiet and not self._stopped:
+                    say(f"{step.name}: {text}")
         return last
 
     def _stop(self) -> None:

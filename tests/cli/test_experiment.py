@@ -1,0 +1,265 @@
+"""`phrasetool experiment`, from a finished model and from a bitext."""
+
+import json
+import shlex
+
+import pandas as pd
+import pytest
+
+from moses_compat.laboratory import Laboratory
+from tests.commands import read, run_inside, run_outside
+from tests.small_experiment import INI, table_lines, write_experiment
+
+PRUNE = """\
+[prune]
+methods = ["semantic", "composition+semantic", "count", "random"]
+sizes = [0.6, 0.3, 0.001]
+thresholds.semantic = [0.3]
+"""
+ANNOTATE = """\
+[annotate]
+tuning_seeds = [1, 2]
+columns = ["semantic", "composition"]
+dimensions = 6
+iterations = 2
+"""
+FRAMES = ["annotation", "contests", "histogram", "map", "pruning", "surprises"]
+
+
+def frames_of(folder):
+    return {path.stem: pd.read_parquet(path) for path in sorted(folder.glob("*.parquet"))}
+
+
+def same(first, second, without=("command",)):
+    assert list(first) == list(second)
+    for name in first:
+        one, other = (frame[name].drop(columns=list(without), errors="ignore") for frame in (first, second))
+        pd.testing.assert_frame_equal(one, other)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """An experiment that was run, on one thread."""
+    folder = tmp_path_factory.mktemp("experiment") / "x"
+    config = write_experiment(folder, PRUNE + ANNOTATE)
+    done = run_inside("experiment", config, "--threads", "1", "-q")
+    assert done.code == 0, done.err
+    return folder
+
+
+def test_what_is_written(finished):
+    out = finished / "out"
+    frames = frames_of(out)
+    assert list(frames) == FRAMES
+    facts = json.loads((out / "experiment.json").read_text())
+    assert facts["name"] == "experiment"
+    assert facts["config"]["text"] == (finished / "experiment.toml").read_text()
+    assert facts["versions"]["sacrebleu"]
+    assert facts["seconds"]["pruning"] > 0
+    assert (out / "report.html").stat().st_size > 1000
+    pruning = frames["pruning"]
+    assert set(pruning.text) == {"one", "two", "ALL", "dev"}
+    assert pruning.system.nunique() == 1 + 4 * 2 + 1
+    # A size that the protected entries alone exceed has no row.
+    assert 0.001 not in set(pruning.wanted)
+    assert set(frames["annotation"].system) == {"baseline", "annotated n=6"}
+    assert set(frames["annotation"].columns.drop("tuning_seeds")) >= {"deviation", "dev_bleu", "p"}
+    # Full, 8 sizes, a threshold; two systems with two seeds.
+    assert len(list((out / "runs").glob("*.json"))) <= 10 + 4
+
+
+def test_commands_write_the_tables(finished):
+    pruning = frames_of(finished / "out")["pruning"]
+    rows = pruning[(pruning.text == "dev") & (pruning.system != "full")]
+    assert len(rows) == 9
+    records = [json.loads(path.read_text()) for path in (finished / "out" / "runs").glob("*.json")]
+    for row in rows.itertuples():
+        arguments = shlex.split(row.command)[1:]
+        arguments[-1] = str(finished / "small.gz")
+        assert run_inside(*arguments, "-q").code == 0
+        lines = read(finished / "small.gz").splitlines(keepends=True)
+        assert len(lines) == row.entries
+        assert row.share == row.entries / len(table_lines())
+        done = run_inside("decode", "--moses-ini", finished / "moses.ini", "--table", finished / "small.gz",
+                          "--search", "cube", "--stack", "400", "--pop-limit", "400", finished / "one.src",
+                          "-o", finished / "one.out", "-q")  # fmt: skip
+        assert done.code == 0
+        lines = (finished / "one.out").read_text().splitlines()
+        assert any(record.get("entries") == row.entries and record["translations"]["one"] == lines
+                   for record in records)  # fmt: skip
+
+
+def test_done_once_and_then_read(finished, monkeypatch):
+    before = frames_of(finished / "out")
+    monkeypatch.setattr(Laboratory, "translate", None)
+    done = run_inside("experiment", finished / "experiment.toml", "--threads", "1")
+    assert done.code == 0, done.err
+    assert "10 tables to compare, 0 to translate with" in done.err
+    assert "4 tunings, 0 to do" in done.err
+    assert "random 0.1 % is left out: " in done.err
+    same(frames_of(finished / "out"), before, ())
+
+
+def test_more_threads_and_an_interruption_change_nothing(finished, tmp_path, monkeypatch):
+    """Killed after three runs, the experiment goes on with the fourth and ends with the same frames."""
+    config = write_experiment(tmp_path / "y", PRUNE + ANNOTATE)
+    translate, calls = Laboratory.translate, []
+
+    def until(last):
+        def counted(self, *arguments):
+            if len(calls) == last:
+                raise KeyboardInterrupt
+            calls.append(1)
+            return translate(self, *arguments)
+
+        monkeypatch.setattr(Laboratory, "translate", counted)
+
+    until(3)
+    done = run_inside("experiment", config, "--threads", "2", "-q")
+    assert done.code == 130
+    assert not list((tmp_path / "y" / "out").glob("*.parquet"))
+    assert len(list((tmp_path / "y" / "out" / "runs").glob("*.json"))) == 3
+    until(None)
+    assert run_inside("experiment", config, "--threads", "2", "-q").code == 0
+    whole = len(list((finished / "out" / "runs").glob("*.json")))
+    assert len(calls) == whole == len(list((tmp_path / "y" / "out" / "runs").glob("*.json")))
+    same(frames_of(tmp_path / "y" / "out"), frames_of(finished / "out"))
+
+
+def test_what_is_no_longer_asked_for_goes(finished, tmp_path):
+    out = tmp_path / "out"
+    config = write_experiment(tmp_path / "z", '[prune]\nmethods = ["count", "probability"]\nsizes = 0.5\n')
+    out.mkdir()
+    (out / "annotation.parquet").write_text("old")
+    done = run_inside("experiment", config, "--quick", "-o", out, "-q")
+    assert done.code == 0, done.err
+    assert sorted(path.stem for path in (out / "quick").glob("*.parquet")) == ["contests", "pruning", "surprises"]
+    assert run_inside("experiment", config, "-o", out, "-q").code == 0
+    assert not (out / "annotation.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("sizes", "size", "experiment.toml: unknown key prune.size; did you mean sizes?"),
+        ("0.6", "6", "experiment.toml: prune.sizes: holds 6; a size is a share of the entries"),
+        ('"count"', '"cuont"', "experiment.toml: prune.methods: unknown criterion 'cuont'; did you mean count?"),
+        ("moses.ini", "noses.ini", "experiment.toml: moses.ini: there is no file "),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path, old, new, message):
+    config = write_experiment(tmp_path, PRUNE)
+    config.write_text(config.read_text().replace(old, new, 1))
+    done = run_inside("experiment", config)
+    assert done.code == 1
+    assert message in done.message
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_weight_that_is_missing(tmp_path):
+    config = write_experiment(tmp_path, PRUNE)
+    (tmp_path / "moses.ini").write_text(INI.replace("LM0= 0.4\n", ""))
+    done = run_inside("experiment", config)
+    assert done.code == 1
+    assert "moses.ini:10: [weight] has no line LM0=" in done.message
+    (tmp_path / "moses.ini").write_text(INI)
+    (tmp_path / "lm.arpa").unlink()
+    assert "lm.arpa: " in run_inside("experiment", config).message
+
+
+def test_a_development_set_from_the_training_set(tmp_path):
+    config = write_experiment(tmp_path, '[prune]\nmethods = ["count"]\nsizes = 0.5\n')
+    for side in ("src", "trg"):
+        lines = (tmp_path / f"train.{side}").read_text().splitlines(keepends=True)
+        (tmp_path / f"dev.{side}").write_text("".join(lines[:5]) + "x\n")
+    done = run_inside("experiment", config, "-q")
+    assert done.code == 0
+    assert done.message == (
+        "phrasetool: warning: 5 of 6 sentence pairs of the development set are in the training set"
+    )
+
+
+def test_what_cannot_be_written(tmp_path):
+    config = write_experiment(tmp_path, '[prune]\nmethods = ["count"]\nsizes = 0.5\n')
+    (tmp_path / "out").write_text("")
+    done = run_inside("experiment", config, "-q")
+    assert done.code == 1
+    assert "out: cannot make the folder" in done.message
+
+
+def test_help_has_the_keys():
+    done = run_inside("experiment", "--help")
+    assert done.code == 0
+    for key in (b"[data.bitext]", b"tuning_seeds", b"keep_top", b"examples/experiments/demo.toml"):
+        assert key in done.out
+
+
+BITEXT = """\
+output = "out"
+samples = 20
+[data.bitext]
+source = "train.src"
+target = "train.trg"
+[data.dev]
+source = "dev.src"
+target = "dev.trg"
+[data.tests.one]
+source = "one.src"
+target = "one.trg"
+[build]
+lm_order = 2
+[model]
+dimension = 4
+iterations = 1
+options.batch_size = 32
+[prune]
+methods = ["composition+semantic", "significance"]
+sizes = 0.5
+[neighbours]
+phrases = ["a", "v"]
+count = 2
+pretrain_iterations = 1
+"""
+
+
+def test_from_a_bitext(tmp_path):
+    """Every step is done once, by phrasetool's own commands; a changed step is done again, with all that follow."""
+    write_experiment(tmp_path)
+    rules = dict(zip("abcde", "vwxyz", strict=True))
+    for name in ("train", "dev", "one"):
+        text = (tmp_path / f"{name}.src").read_text()
+        (tmp_path / f"{name}.trg").write_text(text.translate(str.maketrans(rules)))
+    config = tmp_path / "bitext.toml"
+    config.write_text(BITEXT)
+    done = run_outside("experiment", config, "--threads", "2")
+    assert done.code == 0, done.err
+    out = tmp_path / "out"
+    frames = frames_of(out)
+    assert list(frames) == ["contests", "histogram", "map", "neighbours", "pruning", "surprises"]
+    assert set(frames["neighbours"].model) == {"RAE", "BRAE"}
+    steps = {"lm", "align", "extract", "moses-ini", "tune", "force-decode", "train-rae", "train-n4", "scores-n4"}
+    facts = json.loads((out / "experiment.json").read_text())
+    assert set(facts["commands"]) == steps
+    assert facts["commands"]["extract"].startswith("phrasetool extract ")
+    assert all(facts["seconds"][f"build: {step}"] > 0 for step in steps)
+    done = run_inside("experiment", config)
+    assert done.code == 0
+    assert ": done in" not in done.err
+    same(frames_of(out), frames, ())
+    config.write_text(BITEXT.replace("batch_size = 32", "batch_size = 64"))
+    done = run_inside("experiment", config)
+    assert done.code == 0, done.err
+    again = {line.split(":")[1].strip() for line in done.err.splitlines() if ": done in" in line}
+    assert again == {"train-rae", "train-n4", "scores-n4"}
+
+
+def test_a_step_that_fails(tmp_path):
+    config = write_experiment(tmp_path)
+    config.write_text(BITEXT)
+    text = (tmp_path / "train.src").read_text()
+    (tmp_path / "train.src").write_text(text.replace("\n", "\n\n", 1))
+    (tmp_path / "train.trg").write_text((tmp_path / "train.trg").read_text() + "x\n")
+    done = run_inside("experiment", config, "-q", "--threads", "1")
+    assert done.code == 1
+    assert "train.src:2: the sentence is empty" in done.message
+    assert "(step align)" in done.message
