@@ -147,9 +147,16 @@ def test_methods_and_test_sets_by_the_address(look):
     assert [row[0] for row in found["rows"]["overview-words"]] == ["composition"]
 
 
+def test_an_address_that_says_nonsense(look):
+    found, _ = look("#hide=nobody,%zz&text=none")
+    assert found["figures"] == ["ALL", "ALL"]
+    assert found["gone"] == []
+
+
 def test_clicks(look):
     steps = """
-    document.querySelector('.method input[value="random"]').click();
+    for (const name of ["random", "composition+semantic"])
+      document.querySelector(`.method input[value="${name}"]`).click();
     document.querySelector('.text input[value="dev"]').click();
     const click = (table, column) => document.getElementById(table).tHead.rows[0].cells[column].firstChild.click();
     click("sizes-all", 3); click("sizes-all", 3); click("surprises-composition", 6); click("contests", 8);
@@ -158,12 +165,12 @@ def test_clicks(look):
     found.focus = [before, document.querySelectorAll("#curves.focus .on").length > 5];
     """
     found, _ = look(steps=steps)
-    assert found["hash"] == "#hide=random&text=dev"
+    assert found["hash"] == "#hide=composition%2Bsemantic,random&text=dev"
     assert found["figures"] == ["dev", "dev"]
-    assert found["gone"] == ["2"]
+    assert found["gone"] == ["0", "2"]
     entries = [int(row[3].replace(",", "")) for row in found["rows"]["sizes-all"]]
     assert entries == sorted(entries)
-    assert len(entries) == 7
+    assert len(entries) == 4
     assert [row[6] for row in found["rows"]["surprises-composition"]] == ["12.0", "12.0", "", ""]
     assert [row[8] for row in found["rows"]["contests"]] == ["neither", "semantics"]
     assert found["focus"] == [0, True]

@@ -199,11 +199,13 @@ def _draw_panels(
     grid = (len(limits), 1) if narrow else (1, len(limits))
     ratios: dict[str, Any] = {"height_ratios" if narrow else "width_ratios": (3, 2)} if len(limits) > 1 else {}
     panels = figure.subplots(*grid, squeeze=False, gridspec_kw=(_NARROW if narrow else _WIDE) | ratios).ravel()
+    # Intervals of systems on the same sentences lie over one another; together they must not hide the curves.
+    shade = min(0.07, 0.3 / max(len(points), 1))
     for axes, limit, title in zip(panels, limits, titles, strict=True):
         _draw_full(axes, full, marks, limit, axes is panels[0])
         for curve in curves:
             if curve.number in points:
-                _draw_curve(axes, curve, points[curve.number], full, marks, limit)
+                _draw_curve(axes, curve, points[curve.number], full, marks, limit, shade)
         _size_axis(axes, shares, 0.07 if axes is panels[0] else 0.12)
         axes.set_ylim(*limit)
         axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
@@ -227,14 +229,20 @@ def _draw_full(axes: Axes, full: pd.DataFrame, marks: Marks, limit: tuple[float,
 
 
 def _draw_curve(
-    axes: Axes, curve: Curve, rows: pd.DataFrame, full: pd.DataFrame, marks: Marks, limit: tuple[float, float]
+    axes: Axes,
+    curve: Curve,
+    rows: pd.DataFrame,
+    full: pd.DataFrame,
+    marks: Marks,
+    limit: tuple[float, float],
+    shade: float,
 ) -> None:
     colour, prefix = curve.colour[0], f"@{curve.number}@"
     x, y = list(rows["share"]), list(rows["bleu"])
     band = rows.dropna(subset=["low", "high"])
     if len(band) > 1:
         axes.fill_between(
-            band["share"], band["low"], band["high"], color=colour, alpha=0.035, lw=0, gid=f"{prefix}band@"
+            band["share"], band["low"], band["high"], color=colour, alpha=shade, lw=0, gid=f"{prefix}band@"
         )
     elif len(band):
         axes.vlines(band["share"], band["low"], band["high"], color=colour, lw=1, alpha=0.4, gid=f"{prefix}stem@")
