@@ -183,6 +183,8 @@ def _phrases(session: Session, built: Built) -> dict[str, pd.DataFrame]:
 def _write(session: Session, frames: Mapping[str, pd.DataFrame]) -> None:
     """The frames, the report, and what there is to say about how they came about."""
     from moses_compat.streams import Output
+    from phrasetool.experiments.report import write_report
+
     facts = _facts(session)
     files = {f"{name}.parquet": _parquet(frame) for name, frame in frames.items()}
     files.update(write_report(session.config.name, frames, facts))

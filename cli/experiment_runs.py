@@ -101,20 +101,24 @@ def pruning(
     assert config.prune is not None
     labels = labels_of([PruningSystem(), *config.prune.systems()])
 
-    def skipped(label: str, reason: str) -> None:
-        session.say(f"{label} is left out: {reason}")
-
-    planned = list(plan_runs(labels, measures, identity, model.weights, skipped))
+    skipped: dict[str, str] = {}
+    planned = list(plan_runs(labels, measures, identity, model.weights, skipped.__setitem__))
+    if skipped:
+        label, reason = next(iter(skipped.items()))
+        more = f" and {len(skipped) - 1} more" if len(skipped) > 1 else ""
+        session.say(f"no table that small: {label}{more} left out ({reason})")
     missing = {run.key for run in planned if store.read(run.key) is None}
     session.say(f"{len(planned)} tables to compare, {len(missing)} to translate with")
-    finished = []
+    finished, took = [], 0.0
     with ItemProgress("translate", len(missing) * session.texts.sentences, "sentence", session.quiet) as progress:
         for run in planned:
             record = decode_run(laboratory, run, store, progress.tick)
+            took += record["seconds"]
             line = _prune_command(session, model, built, run.system)
             finished.append(
                 FinishedRun(run.system, run.label, run.entries, run.of, record["translations"], line)
             )
+    session.seconds["all pruning runs, when they were done"] = round(took, 3)
     board = Scoreboard(session.texts.references, config.samples)
     table, contests = pruning_frames(finished, board)
     return {"pruning": table, "contests": contests, **_looked_at(model, measures, planned)}
@@ -207,7 +211,7 @@ def annotation(
         jobs.append((label, columns, dimension, values, keys))
     missing = sum(store.read(key) is None for *_, keys in jobs for key in keys.values())
     session.say(f"{len(jobs) * len(asked.tuning_seeds)} tunings, {missing} to do")
-    runs = []
+    runs, took = [], 0.0
     with ItemProgress("tune", missing * one, "sentence", session.quiet) as progress:
         for label, columns, dimension, values, keys in jobs:
             more = annotated(laboratory, values)
@@ -215,7 +219,9 @@ def annotation(
             records = [
                 tuned_run(more, keep, plan, seed, store, key, facts, progress.tick) for seed, key in keys.items()
             ]
+            took += sum(record["seconds"] for record in records)
             runs.append(TunedRuns(label, columns, dimension, [record["translations"] for record in records]))
+    session.seconds["all tuning runs, when they were done"] = round(took, 3)
     return annotation_frame(runs, Scoreboard(session.texts.references, config.samples))
 
 

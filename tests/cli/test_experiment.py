@@ -96,7 +96,7 @@ def test_done_once_and_then_read(finished, monkeypatch):
     assert done.code == 0, done.err
     assert "10 tables to compare, 0 to translate with" in done.err
     assert "4 tunings, 0 to do" in done.err
-    assert "random 0.1 % is left out: " in done.err
+    assert "no table that small: semantic 0.1 % and 3 more left out (" in done.err
     same(frames_of(finished / "out"), before, ())
 
 
