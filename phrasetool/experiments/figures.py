@@ -37,7 +37,7 @@ FULL = "full"
 BUDGETS = (0.06, 0.1)
 SIGNIFICANT = 0.05
 _WIDE = {"left": 0.048, "right": 0.992, "bottom": 0.105, "top": 0.93, "wspace": 0.1}
-_NARROW = {"left": 0.095, "right": 0.99, "bottom": 0.06, "top": 0.965, "hspace": 0.24}
+_NARROW = {"left": 0.112, "right": 0.99, "bottom": 0.06, "top": 0.965, "hspace": 0.24}
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
@@ -132,7 +132,7 @@ def draw_curves(pruning: pd.DataFrame, protect: str, text: str, name: str, narro
     """
     marks = Marks()
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(4.9, 7.4) if narrow else (9.6, 4.6))
+        figure = Figure(figsize=(4.2, 6.6) if narrow else (9.6, 4.6))
         _draw_panels(figure, pruning, protect, text, marks, narrow)
         return inline(figure, name, f"size against BLEU on {text}, --protect {protect}", marks)
 
@@ -193,16 +193,18 @@ def _draw_panels(
     near, margin = best - 2.2, 0.04 * max(top - bottom, 0.5)
     limits = [(bottom - margin, top + margin)]
     titles = [f"{before}BLEU on {marks.text(text)}"]
+    if len(full):
+        titles[0] += f"; full table {number_text(best)}; green: within {BUDGETS[-1]:g}"
     if bottom < near:
         limits.insert(0, (near, top + max(0.25, 0.12 * (top - near))))
-        titles = [titles[0] + ", near the full table", "all of it"]
+        titles.append("all of it")
     grid = (len(limits), 1) if narrow else (1, len(limits))
     ratios: dict[str, Any] = {"height_ratios" if narrow else "width_ratios": (3, 2)} if len(limits) > 1 else {}
     panels = figure.subplots(*grid, squeeze=False, gridspec_kw=(_NARROW if narrow else _WIDE) | ratios).ravel()
     # Intervals of systems on the same sentences lie over one another; together they must not hide the curves.
     shade = min(0.07, 0.3 / max(len(points), 1))
     for axes, limit, title in zip(panels, limits, titles, strict=True):
-        _draw_full(axes, full, marks, limit, axes is panels[0])
+        _draw_full(axes, full, marks, axes is panels[0])
         for curve in curves:
             if curve.number in points:
                 _draw_curve(axes, curve, points[curve.number], full, marks, limit, shade)
@@ -212,20 +214,15 @@ def _draw_panels(
         axes.set_title(title)
 
 
-def _draw_full(axes: Axes, full: pd.DataFrame, marks: Marks, limit: tuple[float, float], named: bool) -> None:
+def _draw_full(axes: Axes, full: pd.DataFrame, marks: Marks, near: bool) -> None:
     for row in full.itertuples():
         best, low, high = float(row.bleu), float(row.low), float(row.high)
         if not math.isnan(low + high):
             axes.axhspan(low, high, color=MUTED, alpha=0.09, lw=0)
         title = f"full table: BLEU {number_text(best)} ({number_text(low)} to {number_text(high)})"
         axes.axhline(best, color=INK, lw=1.2, gid=marks.point("", "full", title))
-        if named:
+        if near:
             axes.axhspan(best - BUDGETS[-1], best, color=PALETTE[2][0], alpha=0.28, lw=0)
-            above = best + 0.012 * (limit[1] - limit[0])
-            axes.text(
-                0.008, above, f"full table {number_text(best)}; green: within {BUDGETS[-1]:g}", gid="@@halo@",
-                va="bottom", fontsize=8.5, transform=axes.get_yaxis_transform(),
-            )  # fmt: skip
 
 
 def _draw_curve(

@@ -67,7 +67,7 @@ def draw_map(phrases: pd.DataFrame, name: str, narrow: bool = False) -> str:
     marks = Marks()
     phrases = phrases.dropna(subset=["x", "y"]).sort_values("frequency", ascending=False, kind="stable")
     with mpl.rc_context({**STYLE, "axes.grid": False}):
-        figure = Figure(figsize=(4.9, 5.4) if narrow else (9.6, 6.2), dpi=72)
+        figure = Figure(figsize=(4.3, 4.9) if narrow else (9.6, 6.2), dpi=72)
         axes = figure.add_axes((0.005, 0.005, 0.99, 0.99))
         axes.set(xticks=[], yticks=[])
         for spine in axes.spines.values():
