@@ -177,9 +177,7 @@ def _difference(result: Comparison) -> str:
     return f"BLEU {result.bleu:.2f}, {result.difference:+.2f} [{result.low:+.2f}, {result.high:+.2f}]"
 
 
-def search_budget(
-    request: Request, development: DevelopmentSet, measures: Measures, worth: FloatArray
-) -> Decision:
+def search_budget(request: Request, development: DevelopmentSet, measures: Measures, worth: FloatArray) -> Decision:
     """Find the smallest table that loses no more than `--max-bleu-loss` of BLEU."""
     if not len(measures):
         raise PhraseToolError(f"{request.table}: the table has no entries")

@@ -39,9 +39,7 @@ class Reasons:
     def labels(self) -> list[str]:
         """What the `codes` mean: the names of criteria with `+` between them, or `together`."""
         codes = range(1 << len(self.names))
-        return [
-            "+".join(name for bit, name in enumerate(self.names) if code >> bit & 1) or TOGETHER for code in codes
-        ]
+        return ["+".join(name for bit, name in enumerate(self.names) if code >> bit & 1) or TOGETHER for code in codes]
 
     @property
     def codes(self) -> npt.NDArray[np.int32]:
