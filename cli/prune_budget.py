@@ -200,7 +200,11 @@ def _tell_answer(found: Found, measures: Measures, best: KeepBest) -> None:
             f"  {trial.entries / len(measures):.2%} held by itself ({_difference(trial.result)}), but not together "
             "with the sizes about it; taken for luck"
         )
-    say("  [..]: 95 % interval of the difference to the full table, on this development set; a test set may differ")
+    result = answer.result
+    say(
+        f"  what chance does to a text of this length: the difference to the full table lies between {result.low:+.2f} "
+        f"and {result.high:+.2f} (95 %)"
+    )
 
 
 def _figures(request: Request, steps: _Steps, found: Found, entries: int) -> dict[str, Any]:

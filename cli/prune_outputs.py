@@ -108,7 +108,7 @@ def _tell(counts: PruneStatistics, orphans: OrphanCounts | None, signature: str,
     say(f"kept {counts.kept:,} of {counts.entries:,} entries ({share:.1%}) of {counts.sources:,} sources")
     if criteria > 1:
         for label, count in sorted(counts.removed_by.items()):
-            say(f"  {count:,} removed that {_alone(label)} alone would have removed")
+            say(f"  {count:,} went by {_by(label)}")
     notes = [
         (counts.protected, "below the threshold stayed as one of the best of their source"),
         (counts.without_opinion, "stayed because a side has only unknown words"),
@@ -123,11 +123,13 @@ def _tell(counts: PruneStatistics, orphans: OrphanCounts | None, signature: str,
     say(f"signature {signature}")
 
 
-def _alone(label: str) -> str:
+def _by(label: str) -> str:
     """Which criteria a label of `Reasons.labels` names."""
     from phrasetool.pruning.reasons import TOGETHER
 
     names = label.split("+")
     if label == TOGETHER:
-        return "no criterion"
-    return names[0] if len(names) == 1 else f"each of {', '.join(names[:-1])} and {names[-1]}"
+        return "all criteria together: none would have removed them by itself"
+    if len(names) == 1:
+        return f"{label}: no other criterion would have removed them by itself"
+    return f"each of {', '.join(names[:-1])} and {names[-1]}"

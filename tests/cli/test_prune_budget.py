@@ -132,7 +132,7 @@ def test_what_it_says(folder, brute_force):
     answer = next(line for line in done.err.splitlines() if "answer: " in line)
     assert "entries, the " in answer
     assert "best of every one-word source among them): BLEU " in answer
-    assert "95 % interval of the difference" in done.err
+    assert "the difference to the full table lies between " in done.err
     assert f"{total:,} entries (" in next(line for line in done.err.splitlines() if "kept " in line)
     assert "rule:loss3+size" in done.err
     assert prune(folder, "--max-bleu-loss", "3", "-q", "-o", os.devnull).err == ""
