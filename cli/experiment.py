@@ -19,7 +19,7 @@ from phrasetool_cli.progress import TableProgress, say
 if TYPE_CHECKING:
     import pandas as pd
 
-    from phrasetool.experiments.config import ExperimentConfig
+    from phrasetool.experiments.settings import ExperimentConfig
     from phrasetool_cli.experiment_build import Built
 
 FRAMES = ("pruning", "contests", "annotation", "neighbours", "histogram", "map", "surprises")
@@ -176,7 +176,10 @@ def _phrases(session: Session, built: Built) -> dict[str, pd.DataFrame]:
     if session.config.neighbours:
         asked = session.config.neighbours
         phrases = asked.phrases or (*choose_phrases(pairs, False), *choose_phrases(pairs, True))
-        frames["neighbours"] = neighbour_frame(models, phrases, asked.count)
+        frame = frames["neighbours"] = neighbour_frame(models, phrases, asked.count)
+        for phrase in phrases:
+            if phrase not in set(frame["phrase"]):
+                say(f"warning: no model knows a word of {phrase!r}, so it has no neighbours")
     return frames
 
 

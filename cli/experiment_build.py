@@ -22,7 +22,7 @@ from phrasetool.errors import PhraseToolError
 from phrasetool_cli.progress import say
 
 if TYPE_CHECKING:
-    from phrasetool.experiments.config import ExperimentConfig
+    from phrasetool.experiments.settings import ExperimentConfig
 
 _LANES = 2
 _RUN = [sys.executable, "-c", "from phrasetool_cli.main import main; main()"]

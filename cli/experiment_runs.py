@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from moses_compat.experiment_runs import PlannedRun, RunStore
     from moses_compat.experiment_texts import ExperimentTexts
     from moses_compat.laboratory import Laboratory, Mask
-    from phrasetool.experiments.config import ExperimentConfig
+    from phrasetool.experiments.settings import ExperimentConfig
     from phrasetool.experiments.systems import PruningSystem
     from phrasetool.pruning.measures import Measures
     from phrasetool_cli.experiment_build import Built

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from moses_compat.bitext_text import check_line_counts
 from moses_compat.streams import Input, Output
 from phrasetool.errors import DataError
-from phrasetool.experiments.config import DEV, ExperimentConfig, TextPair
+from phrasetool.experiments.settings import DEV, ExperimentConfig, TextPair
 
 
 @dataclass(frozen=True)

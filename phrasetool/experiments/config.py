@@ -9,212 +9,29 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields
 from typing import Any
 
 from phrasetool.errors import DataError
 from phrasetool.experiments.config_table import ConfigTable
+from phrasetool.experiments.settings import (
+    ALGORITHMS,
+    ALL,
+    COLUMNS,
+    DEV,
+    AnnotationSettings,
+    BuildSettings,
+    EncoderSettings,
+    ExperimentConfig,
+    FinishedModel,
+    NeighbourSettings,
+    SearchSettings,
+    TextPair,
+)
 from phrasetool.experiments.systems import KEEP_TOP, PruningGrid, ways_of
 from phrasetool.pruning.methods import COMBINATIONS, parse_method
 from phrasetool.pruning.selection import PROTECTIONS
 from phrasetool.training.settings import LOSSES, TrainingSettings
-
-DEV, ALL = "dev", "ALL"
-COLUMNS = ("semantic", "composition", "significance")
-_ALGORITHMS = ("cube", "stack")
-# What `quick` leaves of an experiment.
-_QUICK_SENTENCES, _QUICK_METHODS, _QUICK_SIZES, _QUICK_ITERATIONS, _QUICK_TUNING = 200, 4, 2, 3, 6
-
-
-@dataclass(frozen=True)
-class TextPair:
-    """Two files with a tokenised sentence a line, a line for a line."""
-
-    source: str
-    target: str
-
-
-@dataclass(frozen=True)
-class FinishedModel:
-    """What `[moses]` names: a model that is there.
-
-    Attributes:
-        ini: a moses.ini of version 2 with its weights.
-        table, reordering_table: used instead of those it names.
-        pairs: phrase pairs to train similarities on; the table itself if there are none and no bitext.
-    """
-
-    ini: str
-    table: str | None = None
-    reordering_table: str | None = None
-    pairs: str | None = None
-
-
-@dataclass(frozen=True)
-class BuildSettings:
-    """What `[build]` says of making a model from the bitext.
-
-    Attributes:
-        lm_order: of the language model.
-        lm_text: more text for it.
-        max_phrase_length: words a phrase may have.
-        leave_one_out: score entries in forced decoding as if the sentence at hand had not been extracted from.
-    """
-
-    lm_order: int = 5
-    lm_text: tuple[str, ...] = ()
-    max_phrase_length: int = 7
-    leave_one_out: bool = False
-
-
-@dataclass(frozen=True)
-class EncoderSettings:
-    """What `[model]` says of the similarities.
-
-    Attributes:
-        folder: a model that is there; else one is trained.
-        dimension: n.
-        loss: `in-batch` or `max-margin`.
-        iterations, pretrain_iterations: passes over the pairs; what `phrasetool train` takes if None.
-        min_pair_count: pairs seen less often are left out.
-        source_text, target_text: monolingual text for word vectors.
-        options: more hyper-parameters of training, see `TrainingSettings`.
-    """
-
-    folder: str | None = None
-    dimension: int = 50
-    loss: str = "in-batch"
-    iterations: int | None = None
-    pretrain_iterations: int | None = None
-    min_pair_count: float = 0.0
-    source_text: tuple[str, ...] = ()
-    target_text: tuple[str, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class AnnotationSettings:
-    """What `[annotate]` asks for.
-
-    Attributes:
-        dimensions: of the models whose similarities are appended, each on its own.
-        columns: what is appended: `semantic` (two), `composition`, `significance`.
-        tuning_seeds: tune with each of them.
-        start: tune from `default` weights, or from those of the `ini`; new columns begin at 0.
-        iterations: runs of the decoder in a tuning.
-        size: annotate a table pruned to this share; the full one if None.
-        method: which method prunes it.
-    """
-
-    dimensions: tuple[int, ...] = (50,)
-    columns: tuple[str, ...] = ("semantic",)
-    tuning_seeds: tuple[int, ...] = (1, 2, 3)
-    start: str = "default"
-    iterations: int = 25
-    size: float | None = None
-    method: str = "composition+semantic"
-
-
-@dataclass(frozen=True)
-class NeighbourSettings:
-    """What `[neighbours]` asks for.
-
-    Attributes:
-        phrases: of either language; frequent ones are chosen if there are none.
-        count: neighbours of each.
-        pretrain_iterations: of the unsupervised model beside BRAE.
-    """
-
-    phrases: tuple[str, ...] = ()
-    count: int = 5
-    pretrain_iterations: int = 5
-
-
-@dataclass(frozen=True)
-class SearchSettings:
-    """What `[search]` says of decoding; None is as in the ini."""
-
-    algorithm: str = "cube"
-    stack: int | None = 400
-    pop_limit: int | None = 400
-    table_limit: int | None = None
-
-
-@dataclass(frozen=True)
-class ExperimentConfig:
-    """An experiment.
-
-    Attributes:
-        path: the file it was read from.
-        name: for the report.
-        output: folder.
-        seed: of the aligner, of training and of tuning.
-        samples: of the bootstrap.
-        sentences: of each text at most; None for all.
-        bitext: what the table was or will be made from, if that is known.
-        dev: the development set.
-        tests: the test sets, by their names.
-        moses, build, model, prune, annotate, neighbours, search: the sections; None for one that is not there.
-    """
-
-    path: str
-    name: str
-    output: str
-    seed: int
-    samples: int
-    bitext: TextPair | None
-    dev: TextPair
-    tests: Mapping[str, TextPair]
-    moses: FinishedModel | None
-    build: BuildSettings
-    model: EncoderSettings
-    prune: PruningGrid | None
-    annotate: AnnotationSettings | None
-    neighbours: NeighbourSettings | None
-    search: SearchSettings
-    sentences: int | None = None
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """What must be measured of the table."""
-        found: set[str] = set()
-        for method in (*self.prune.methods, *self.prune.thresholds) if self.prune else ():
-            found |= parse_method(method, None).needs
-        if self.annotate:
-            names = {"semantic": "similarities"}
-            found |= {names.get(column, column) for column in self.annotate.columns}
-            found |= parse_method(self.annotate.method, None).needs if self.annotate.size is not None else set()
-        return frozenset(found)
-
-    @property
-    def encodes(self) -> bool:
-        """Whether a trained model is needed."""
-        return "similarities" in self.needs or self.neighbours is not None
-
-    def quick(self) -> ExperimentConfig:
-        """The same with fewer of everything: some minutes, to see whether all is well."""
-        prune, annotate = self.prune, self.annotate
-        if prune:
-            sizes = sorted(prune.sizes, reverse=True)
-            few = sizes if len(sizes) <= _QUICK_SIZES else [sizes[len(sizes) // 2], sizes[-1]]
-            prune = replace(
-                prune, methods=prune.methods[:_QUICK_METHODS], sizes=tuple(few), combine=prune.combine[:1],
-                protect=prune.protect[:1], seeds=prune.seeds[:1],
-                thresholds={method: values[:1] for method, values in prune.thresholds.items()},
-            )  # fmt: skip
-        if annotate:
-            annotate = replace(
-                annotate, dimensions=annotate.dimensions[:1], tuning_seeds=annotate.tuning_seeds[:1],
-                iterations=min(annotate.iterations, _QUICK_TUNING),
-            )  # fmt: skip
-        iterations = self.model.iterations
-        fewer = _QUICK_ITERATIONS if iterations is None else min(iterations, _QUICK_ITERATIONS)
-        neighbours = self.neighbours and replace(self.neighbours, pretrain_iterations=1)
-        return replace(
-            self, output=os.path.join(self.output, "quick"), sentences=_QUICK_SENTENCES, prune=prune,
-            annotate=annotate, neighbours=neighbours, model=replace(self.model, iterations=fewer),
-        )  # fmt: skip
-
 
 _KNOWN = (
     "name", "output", "seed", "samples", "data", "moses", "build", "model", "prune", "annotate", "neighbours", "search",
@@ -430,7 +247,7 @@ def _neighbours(top: ConfigTable) -> NeighbourSettings:
 def _search(top: ConfigTable) -> SearchSettings:
     table = top.table("search", ("algorithm", "stack", "pop_limit", "table_limit"))
     return SearchSettings(
-        table.choice("algorithm", "cube", _ALGORITHMS),
+        table.choice("algorithm", "cube", ALGORITHMS),
         table.integer("stack", 400, least=1),
         table.integer("pop_limit", 400, least=1),
         table.integer("table_limit", 20, least=0) if "table_limit" in table else None,

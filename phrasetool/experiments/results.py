@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from phrasetool.experiments.bootstrap import SAMPLES, Bootstrap, Sampled, sentence_statistics
-from phrasetool.experiments.config import ALL, DEV
+from phrasetool.experiments.settings import ALL, DEV
 from phrasetool.experiments.systems import FULL, RANDOM, PruningSystem
 from phrasetool.phrases import Int32Array
 

@@ -4,7 +4,8 @@ import pytest
 
 from moses_compat.experiment_texts import overlaps, read_texts, write_pair
 from phrasetool.errors import DataError
-from phrasetool.experiments.config import TextPair, read_config
+from phrasetool.experiments.config import read_config
+from phrasetool.experiments.settings import TextPair
 from tests.small_experiment import write_experiment
 
 PRUNE = '[prune]\nmethods = ["count"]\nsizes = 0.5\n'
