@@ -102,7 +102,7 @@ def measure_table(source: Input, request: MeasureRequest) -> Measures:
         good = ~measures.faulty
         losses[good] = composition_losses(
             numbering.entries(source.name), measures.model_scores[good], request.weights.distortion, scan.threads
-        )
+        ) / np.float32(request.weights.size)
         measures = replace(measures, losses=losses)
     return measures
 

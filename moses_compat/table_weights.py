@@ -20,12 +20,14 @@ class TableWeights:
         phrase_penalty: of one more phrase.
         distortion: of a jump by a word.
         name: of the table's feature in the ini, for messages.
+        size: the sum of the sizes of all weights of the model; scores divided by it do not depend on their scale.
     """
 
     scores: FloatArray
     phrase_penalty: float = 0.0
     distortion: float = 0.0
     name: str = "the model"
+    size: float = 1.0
 
     def total(self, logs: FloatArray) -> FloatArray:
         """What N entries add to the score of the model.
@@ -66,7 +68,13 @@ def weights_of(ini: MosesIni, table: FeatureLine) -> TableWeights:
                     f"{feature.name} has {len(values)} weights; expected one", ini.weight_lines.get(feature.name)
                 )
             single[feature.kind] += values[0]
-    return TableWeights(scores, single["PhrasePenalty"], single["Distortion"], table.name)
+    size = sum(
+        abs(value)
+        for feature in ini.features
+        if feature.kind != "UnknownWordPenalty"
+        for value in ini.weights.get(feature.name, ())
+    )
+    return TableWeights(scores, single["PhrasePenalty"], single["Distortion"], table.name, size or 1.0)
 
 
 def _weights(ini: MosesIni, feature: FeatureLine) -> list[float]:

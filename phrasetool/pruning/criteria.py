@@ -14,9 +14,13 @@ import numpy as np
 from phrasetool.phrases import FloatArray
 from phrasetool.pruning.measures import Measures
 
-# What an entry without a composition loses, where it must be a number: as in the criterion alone, and in a product.
+# What an entry without a composition loses, where it must be a number.
 _NO_COMPOSITION = np.float32(30.0)
-_LOSS_CAP = np.float32(3.0)
+# The least and the most that a use is taken to lose.  A composition that costs nothing by the table's scores still may
+# be missed: it may need a jump, a part that is pruned, or a place in a full stack.  The bounds are those that were best
+# on development data, benchmarks/results/README.md.
+_LEAST_LOSS = np.float32(0.3)
+_MOST_LOSS = np.float32(1.0)
 
 
 class Criterion(Protocol):
@@ -58,10 +62,10 @@ class Semantic:
         return best
 
     def factor(self, measures: Measures) -> FloatArray:
-        """The square of the mean similarity, at least 0.02 squared; 1 where a side has only unknown words."""
+        """The mean similarity, at least 0.02; 1 where a side has only unknown words."""
         mean = _measured(measures.similarities, "similarities").mean(axis=1, dtype=np.float32)
         assert measures.opinion is not None
-        return np.where(measures.opinion, np.clip(mean, np.float32(0.02), np.float32(1)) ** 2, np.float32(1))
+        return np.where(measures.opinion, np.clip(mean, np.float32(0.02), np.float32(1)), np.float32(1))
 
 
 @dataclass(frozen=True)
@@ -94,8 +98,8 @@ class Composition:
         return measures.counts * np.where(np.isfinite(losses), losses, _NO_COMPOSITION)
 
     def factor(self, measures: Measures) -> FloatArray:
-        """Count times loss, the loss between 0 and 3."""
-        return measures.counts * np.clip(_measured(measures.losses, "losses"), np.float32(0), _LOSS_CAP)
+        """Count times loss, the loss between 0.3 and 1."""
+        return measures.counts * np.clip(_measured(measures.losses, "losses"), _LEAST_LOSS, _MOST_LOSS)
 
 
 @dataclass(frozen=True)

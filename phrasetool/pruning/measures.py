@@ -48,7 +48,8 @@ class Measures:
         opinion: bool, shape (N,), False where a side has only unknown words; None with the similarities.
         significance: float32, shape (N,), -ln p of Fisher's exact test; None if nobody asked.
         alpha: -ln p of a pair that occurs once, together; with the significance.
-        losses: float32, shape (N,), what the model loses without the entry (see `composition`); None if nobody asked.
+        losses: float32, shape (N,), what the model loses without the entry (see `composition`), where the sizes of all
+            its weights add up to 1, as tuning leaves them; None if nobody asked.
     """
 
     group_offsets: Int64Array

@@ -311,7 +311,23 @@ def test_weights_of_an_ini_without_penalty_and_distortion(tmp_path):
     text = "[feature]\nPhraseDictionaryMemory name=T num-features=1 path=t\n[weight]\nT= 0.5\n"
     ini = ini_of(tmp_path, text)
     found = weights_of(ini, ini.features[0])
-    assert (found.scores.tolist(), found.phrase_penalty, found.distortion) == ([0.5], 0.0, 0.0)
+    assert (found.scores.tolist(), found.phrase_penalty, found.distortion, found.size) == ([0.5], 0.0, 0.0, 0.5)
+
+
+@pytest.mark.parametrize("factor", [0.25, 4.0])
+def test_losses_do_not_depend_on_the_scale_of_the_weights(tmp_path, factor):
+    """Scores and weights that are powers of two: nothing is rounded."""
+    write(tmp_path / "t", b"a ||| x ||| 0.5\na b ||| x y ||| 0.0625\nb ||| y ||| 0.25\nb c ||| z ||| 1\n")
+    found = []
+    for scale in (1.0, factor):
+        feature = "PhraseDictionaryMemory name=T num-features=1 path=t\nDistortion\nUnknownWordPenalty"
+        weights = f"T= {0.5 * scale}\nDistortion0= {-0.5 * scale}\nUnknownWordPenalty0= 1\n"
+        ini = ini_of(tmp_path, f"[feature]\n{feature}\n[weight]\n{weights}")
+        with Input(str(tmp_path / "t")) as source:
+            measures = measure_table(source, MeasureRequest(weights_of(ini, ini.features[0]), losses=True))
+        found.append(measures.losses)
+    np.testing.assert_allclose(found[0], [np.inf, -0.5 * np.log(2), np.inf, np.inf], rtol=1e-6)
+    np.testing.assert_array_equal(found[0], found[1])
 
 
 @pytest.mark.parametrize(

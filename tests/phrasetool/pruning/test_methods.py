@@ -37,9 +37,9 @@ WORTHS = {
     "top": [0, -2, -1, 0, FAULTY],
 }
 FACTORS = {
-    "semantic": [0.36, 0.0004, 1, 0.04],
+    "semantic": [0.6, 0.02, 1, 0.2],
     "significance": [2, 0.5, 0.02, 1.2],
-    "composition": [1, 3, 0, 12],
+    "composition": [1, 1, 0.3, 4],
     "probability": [0.5, 0.25, 0.25, 1],
     "count": [2, 1, 1, 4],
     "top": [1, 1 / 3, 1 / 2, 1],
