@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import os
@@ -19,6 +20,8 @@ from phrasetool_cli.progress import TableProgress, say
 if TYPE_CHECKING:
     import pandas as pd
 
+    from moses_compat.decoding import MosesModel
+    from moses_compat.laboratory import Laboratory
     from phrasetool.experiments.settings import ExperimentConfig
     from phrasetool_cli.experiment_build import Built
 
@@ -104,9 +107,7 @@ def _check_model(config: ExperimentConfig) -> None:
 def _run(session: Session) -> dict[str, pd.DataFrame]:
     from moses_compat.decoding import MosesModel
     from moses_compat.experiment_runs import RunStore, decoder_identity
-    from moses_compat.laboratory import Laboratory
     from phrasetool_cli.experiment_build import Builder, build
-    from phrasetool_cli.loading import load_progress
 
     config = session.config
     builder = Builder(session.path("build"), session.threads, session.quiet)
@@ -124,21 +125,28 @@ def _run(session: Session) -> dict[str, pd.DataFrame]:
     if config.prune or config.annotate:
         measures = measured(session, model, built)
         session.part("measure")
-        with load_progress(model, session.quiet) as progress:
-            laboratory = Laboratory.load(model, session.texts.sources, session.threads, progress)
-        session.part("load")
+        load = functools.cache(lambda: _laboratory(session, model))
         store = RunStore(session.path("runs"))
         identity = decoder_identity(model, session.texts.sources)
         if config.prune:
-            frames.update(pruning(session, model, built, measures, laboratory, store, identity))
+            frames.update(pruning(session, model, built, measures, load, store, identity))
             session.part("pruning")
         if config.annotate:
-            frames["annotation"] = annotation(session, built, measures, laboratory, store, identity)
+            frames["annotation"] = annotation(session, model, built, measures, load, store, identity)
             session.part("annotation")
     if built.models:
         frames.update(_phrases(session, built))
         session.part("phrases")
     return frames
+
+
+def _laboratory(session: Session, model: MosesModel) -> Laboratory:
+    """The decoder, which is loaded when something is to be translated."""
+    from moses_compat.laboratory import Laboratory
+    from phrasetool_cli.loading import load_progress
+
+    with load_progress(model, session.quiet) as progress:
+        return Laboratory.load(model, session.texts.sources, session.threads, progress)
 
 
 def _dev_files(session: Session) -> tuple[str, str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -89,8 +91,8 @@ def measured(session: Session, model: MosesModel, built: Built) -> Measures:
 
 
 def pruning(
-    session: Session, model: MosesModel, built: Built, measures: Measures, laboratory: Laboratory, store: RunStore,
-    identity: str,
+    session: Session, model: MosesModel, built: Built, measures: Measures, load: Callable[[], Laboratory],
+    store: RunStore, identity: str,
 ) -> dict[str, pd.DataFrame]:  # fmt: skip
     """Table 1, who wins, similarity histograms, surprises."""
     from moses_compat.experiment_runs import decode_run, plan_runs
@@ -112,7 +114,7 @@ def pruning(
     finished, took = [], 0.0
     with ItemProgress("translate", len(missing) * session.texts.sentences, "sentence", session.quiet) as progress:
         for run in planned:
-            record = decode_run(laboratory, run, store, progress.tick)
+            record = decode_run(load, run, store, progress.tick)
             took += record["seconds"]
             line = _prune_command(session, model, built, run.system)
             finished.append(
@@ -178,8 +180,9 @@ def _looked_at(model: MosesModel, measures: Measures, planned: list[PlannedRun])
 
 
 def annotation(
-    session: Session, built: Built, measures: Measures, laboratory: Laboratory, store: RunStore, identity: str
-) -> pd.DataFrame:
+    session: Session, model: MosesModel, built: Built, measures: Measures, load: Callable[[], Laboratory],
+    store: RunStore, identity: str,
+) -> pd.DataFrame:  # fmt: skip
     """Table 2."""
     from moses_compat.experiment_annotation import (
         TuningPlan,
@@ -196,7 +199,7 @@ def annotation(
     asked = config.annotate
     keep, size = _pruned(session, measures)
     if asked.start == "default":
-        laboratory = with_default_weights(laboratory)
+        model = with_default_weights(model)
     plan = TuningPlan("dev", session.texts.targets["dev"], asked.iterations)
     dimensions = asked.dimensions if "semantic" in asked.columns else (0,)
     with_values = [("baseline" + size, "", 0, column_values(measures, ()))]
@@ -204,17 +207,18 @@ def annotation(
         values = column_values(_similar(measures, built.scores[dimension]) if dimension else measures, asked.columns)
         label = f"annotated n={dimension}" if dimension else "annotated"
         with_values.append((label + size, "+".join(asked.columns), dimension, values))
-    one = asked.iterations * len(laboratory.sentences["dev"]) + session.texts.sentences
+    one = asked.iterations * session.texts.sources["dev"].count(b"\n") + session.texts.sentences
     jobs = []
     for label, columns, dimension, values in with_values:
-        keys = {seed: tuning_key(identity, laboratory, values, keep, plan, seed) for seed in asked.tuning_seeds}
+        keys = {seed: tuning_key(identity, model, values, keep, plan, seed) for seed in asked.tuning_seeds}
         jobs.append((label, columns, dimension, values, keys))
     missing = sum(store.read(key) is None for *_, keys in jobs for key in keys.values())
     session.say(f"{len(jobs) * len(asked.tuning_seeds)} tunings, {missing} to do")
     runs, took = [], 0.0
     with ItemProgress("tune", missing * one, "sentence", session.quiet) as progress:
         for label, columns, dimension, values, keys in jobs:
-            more = annotated(laboratory, values)
+            # Bound now: the values are those of this turn.
+            more = functools.cache(lambda values=values: annotated(load(), model, values))
             facts = {"system": label, "columns": columns, "dimension": dimension}
             records = [
                 tuned_run(more, keep, plan, seed, store, key, facts, progress.tick) for seed, key in keys.items()

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from moses_compat.decoding import MosesModel
 from moses_compat.experiment_runs import RunStore, digest_of
 from moses_compat.laboratory import Laboratory, Mask
 from moses_compat.score_columns import scale_similarities
@@ -56,14 +57,15 @@ def column_values(measures: Measures, columns: Sequence[str]) -> FloatArray:
     return np.hstack(found, dtype=np.float32)
 
 
-def annotated(laboratory: Laboratory, values: FloatArray) -> Laboratory:
+def annotated(laboratory: Laboratory, model: MosesModel, values: FloatArray) -> Laboratory:
     """The laboratory with more scores for every entry, whose weights are 0 and tuneable.
 
     Args:
         laboratory: of the table of N entries.
+        model: the laboratory's, maybe with other weights.
         values: float32, shape (N, C), logarithms.
     """
-    model, entries = laboratory.model, laboratory.entries
+    entries = laboratory.entries
     added = values.shape[1]
     features = replace(model.features, table_scores=model.features.table_scores + added)
     # The scores of the table are the last features of a vector.
@@ -75,11 +77,9 @@ def annotated(laboratory: Laboratory, values: FloatArray) -> Laboratory:
     return replace(laboratory, model=more, entries=replace(entries, scores=scores))
 
 
-def with_default_weights(laboratory: Laboratory) -> Laboratory:
-    """The laboratory with the weights that train-model.perl writes, where they may be tuned."""
-    model = laboratory.model
-    weights = np.where(model.tuneable, model.features.default_weights(), model.weights)
-    return replace(laboratory, model=replace(model, weights=weights))
+def with_default_weights(model: MosesModel) -> MosesModel:
+    """The model with the weights that train-model.perl writes, where they may be tuned."""
+    return replace(model, weights=np.where(model.tuneable, model.features.default_weights(), model.weights))
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,9 @@ class TuningPlan:
 
 
 def tuning_key(
-    identity: str, laboratory: Laboratory, values: FloatArray, keep: Mask | None, plan: TuningPlan, seed: int
+    identity: str, model: MosesModel, values: FloatArray, keep: Mask | None, plan: TuningPlan, seed: int
 ) -> str:
     """Of the file of a tuning run: digits that differ when anything differs that its result depends on."""
-    model = laboratory.model
     mask = b"" if keep is None else np.packbits(keep).tobytes()
     return digest_of(
         "tuning", identity, values.tobytes(), repr(values.shape), model.weights.tobytes(), model.tuneable.tobytes(),
@@ -110,7 +109,7 @@ def tuning_key(
 
 
 def tuned_run(
-    laboratory: Laboratory,
+    load: Callable[[], Laboratory],
     keep: Mask | None,
     plan: TuningPlan,
     seed: int,
@@ -122,7 +121,7 @@ def tuned_run(
     """Tune by batch MIRA, translate all texts with the weights found, and keep both; or read what was kept.
 
     Args:
-        laboratory: with the columns of `annotated`.
+        load: the laboratory of `annotated`; only asked for where there is something to do.
         keep: which entries are there; all if None.
         plan: how it is tuned.
         seed: of the tuning.
@@ -133,6 +132,7 @@ def tuned_run(
     there = store.read(key)
     if there is not None:
         return there
+    laboratory = load()
     began = time.monotonic()
     translator = laboratory.translator(keep)
     model, sentences = laboratory.model, laboratory.sentences[plan.dev]

@@ -218,16 +218,20 @@ def plan_runs(
 
 
 def decode_run(
-    laboratory: Laboratory, planned: PlannedRun, store: RunStore, tick: Callable[[], None] = lambda: None
+    load: Callable[[], Laboratory], planned: PlannedRun, store: RunStore, tick: Callable[[], None] = lambda: None
 ) -> dict[str, Any]:
     """Translate all texts with a table, and keep the result; or read what was kept.
 
     Args:
+        load: what translates; only asked for where there is something to translate.
+        planned: the table.
+        store: where results are kept.
         tick: called after each sentence that is translated.
     """
     there = store.read(planned.key)
     if there is not None:
         return there
+    laboratory = load()
     began = time.monotonic()
     keep = None if planned.entries == planned.of else planned.keep
     translations = laboratory.translate(laboratory.translator(keep), tick)

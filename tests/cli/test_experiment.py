@@ -2,11 +2,14 @@
 
 import json
 import shlex
+import shutil
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from moses_compat.laboratory import Laboratory
+from phrasetool.experiments.config import read_config
 from tests.commands import read, run_inside, run_outside
 from tests.small_experiment import INI, table_lines, write_experiment
 
@@ -91,7 +94,7 @@ def test_commands_write_the_tables(finished):
 
 def test_done_once_and_then_read(finished, monkeypatch):
     before = frames_of(finished / "out")
-    monkeypatch.setattr(Laboratory, "translate", None)
+    monkeypatch.setattr(Laboratory, "load", None)
     done = run_inside("experiment", finished / "experiment.toml", "--threads", "1")
     assert done.code == 0, done.err
     assert "10 tables to compare, 0 to translate with" in done.err
@@ -192,6 +195,24 @@ def test_help_has_the_keys():
     assert done.code == 0
     for key in (b"[data.bitext]", b"tuning_seeds", b"keep_top", b"examples/experiments/demo.toml"):
         assert key in done.out
+
+
+def test_the_example_can_be_read(tmp_path):
+    example = Path(__file__).parents[2] / "examples" / "experiments" / "demo.toml"
+    (tmp_path / "examples" / "experiments").mkdir(parents=True)
+    (tmp_path / "demo-output" / "engine").mkdir(parents=True)
+    for name in ("train", "dev", "test"):
+        for side in ("zh", "en"):
+            (tmp_path / "demo-output" / "engine" / f"{name}.{side}").write_text("a\n")
+    path = shutil.copy(example, tmp_path / "examples" / "experiments")
+    config = read_config(path)
+    assert config.output == str(tmp_path / "demo-output" / "experiment")
+    # What is commented out is no prose.
+    text = example.read_text()
+    for line in ('keep_top = 10', 'combine = ["product", "rank"]', "size = 0.5"):
+        assert f"# {line}" in text
+        Path(path).write_text(text.replace(f"# {line}", line))
+        read_config(path)
 
 
 BITEXT = """\
