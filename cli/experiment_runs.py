@@ -231,7 +231,7 @@ def annotation(
 
 def _pruned(session: Session, measures: Measures) -> tuple[Mask | None, str]:
     """Which entries the tables of Table 2 have, and how their labels end."""
-    from moses_compat.experiment_runs import mask_of, settled
+    from moses_compat.experiment_runs import Affordable, mask_of
     from phrasetool.errors import PhraseToolError
     from phrasetool.experiments.systems import PruningGrid, PruningSystem
     from phrasetool.pruning.sizes import TooSmallError
@@ -242,7 +242,7 @@ def _pruned(session: Session, measures: Measures) -> tuple[Mask | None, str]:
     grid = session.config.prune or PruningGrid()
     wanted = PruningSystem(asked.method, "", "size", asked.size, grid.protect[0], grid.best_of(asked.size))
     try:
-        system = settled(wanted, measures)
+        system = Affordable(measures).settled(wanted)
         keep = mask_of(system, measures, system.parsed().worth(measures))
     except TooSmallError as error:
         raise PhraseToolError(f"{session.config.path}: annotate.size: {error}") from error

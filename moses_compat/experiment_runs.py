@@ -129,33 +129,27 @@ def mask_of(system: PruningSystem, measures: Measures, worth: FloatArray | None)
     return select_entries(measures, worth, best, threshold=threshold, size=size).keep
 
 
-def settled(system: PruningSystem, measures: Measures) -> PruningSystem:
-    """The system with the number of entries that a protected source keeps, where there is to be room for it."""
-    if system.keep_top != AFFORDABLE:
-        return system
-    # How many are protected does not depend on which.
-    nothing = np.zeros(len(measures), np.float32)
-    best = AffordableBest(measures, nothing, system.protect).best(allowed_entries(system.wanted, len(measures)))
-    return replace(system, keep_top=best.k)
+class Affordable:
+    """How many entries a protected source keeps where there is to be room for them.
 
+    Args:
+        measures: of the table.
+    """
 
-def _paper_s_rule(measures: Measures, best: KeepBest, size: float | None, threshold: float | None) -> Mask:
-    """The rule that `prune` follows where meaning is the only criterion."""
-    assert measures.similarities is not None
-    assert measures.opinion is not None
-    scores = Scores(measures.similarities, measures.opinion)
-    means = measures.similarities.astype(np.float64)
-    protected = best.best_by(
-        measures.group_offsets, measures.source_lengths, measures.faulty, (means[:, 0] + means[:, 1]) / 2
-    )
-    if threshold is None:
-        assert size is not None
-        strengths = strength(scores)
-        strengths[protected] = np.inf
-        curve = SizeCurve()
-        curve.add(strengths)
-        threshold = curve.threshold_for(size)
-    return ~BelowThreshold(threshold).fails(scores) | protected
+    def __init__(self, measures: Measures) -> None:
+        self._measures = measures
+        self._known: dict[str, AffordableBest] = {}
+
+    def settled(self, system: PruningSystem) -> PruningSystem:
+        """The system with that number, if it does not say one."""
+        if system.keep_top != AFFORDABLE:
+            return system
+        if system.protect not in self._known:
+            # How many are protected does not depend on which.
+            nothing = np.zeros(len(self._measures), np.float32)
+            self._known[system.protect] = AffordableBest(self._measures, nothing, system.protect)
+        allowed = allowed_entries(system.wanted, len(self._measures))
+        return replace(system, keep_top=self._known[system.protect].best(allowed).k)
 
 
 @dataclass(frozen=True)
@@ -202,12 +196,13 @@ def plan_runs(
     """
     current: tuple[str, str, int] | None = None
     worth: FloatArray | None = None
+    affordable = Affordable(measures)
     for system, label in labels.items():
         method = (system.method, system.combine, system.seed)
         if system.rule != FULL and method != current:
             current, worth = method, system.parsed().worth(measures)
         try:
-            exact = settled(system, measures)
+            exact = affordable.settled(system)
             keep = mask_of(exact, measures, worth)
         except TooSmallError as error:
             skipped(label, str(error))

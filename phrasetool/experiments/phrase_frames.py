@@ -171,13 +171,13 @@ def map_frame(model: Brae, pairs: PhrasePairs, count: int = _MAP_PHRASES, seed: 
 
 def _plane(points: FloatArray, seed: int) -> npt.NDArray[np.float64]:
     """Points of n dimensions in two; the same on any number of threads."""
+    # Only libraries that are loaded by then can be limited, so both imports stand before.
+    from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
         if len(points) < 10 or points.shape[1] < 2:
             return _principal(points)
-        from sklearn.manifold import TSNE
-
         places = TSNE(
             init=_principal(points) * 1e-2, perplexity=min(20.0, (len(points) - 1) / 3), random_state=seed, n_jobs=1
         ).fit_transform(points)
