@@ -129,6 +129,25 @@ def mask_of(system: PruningSystem, measures: Measures, worth: FloatArray | None)
     return select_entries(measures, worth, best, threshold=threshold, size=size).keep
 
 
+def _paper_s_rule(measures: Measures, best: KeepBest, size: float | None, threshold: float | None) -> Mask:
+    """The rule that `prune` follows where meaning is the only criterion."""
+    assert measures.similarities is not None
+    assert measures.opinion is not None
+    scores = Scores(measures.similarities, measures.opinion)
+    means = measures.similarities.astype(np.float64)
+    protected = best.best_by(
+        measures.group_offsets, measures.source_lengths, measures.faulty, (means[:, 0] + means[:, 1]) / 2
+    )
+    if threshold is None:
+        assert size is not None
+        strengths = strength(scores)
+        strengths[protected] = np.inf
+        curve = SizeCurve()
+        curve.add(strengths)
+        threshold = curve.threshold_for(size)
+    return ~BelowThreshold(threshold).fails(scores) | protected
+
+
 class Affordable:
     """How many entries a protected source keeps where there is to be room for them.
 
