@@ -42,8 +42,8 @@ CONFIG is TOML; paths in it are relative to it; what has a value here may be lef
                                  protect = "words", keep_top (10, or {"0.07" = 3} for sizes
                                  up to 7 %; else as many as fit), seeds = 1
   [annotate]                     dimensions, columns = ["semantic"], tuning_seeds = [1, 2, 3],
-                                 start = "default", iterations = 25, size and method of a
-                                 pruned table
+                                 start = "default", iterations = 25; sizes = [1] and method
+                                 of pruned tables that are tuned, too
   [neighbours]                   phrases, count = 5, pretrain_iterations = 5
   [search]                       algorithm = "cube", stack = 400, pop_limit = 400, table_limit
 
@@ -227,13 +227,24 @@ def _facts(session: Session) -> dict[str, Any]:
         text = file.read()
     return {
         "name": session.config.name,
-        "config": {**asdict(session.config), "text": text},
+        "config": {**_shown(asdict(session.config)), "text": text},
         "machine": _machine(platform.machine(), platform.python_version()),
         "versions": {"phrasetool": _version(), "python": platform.python_version(),
                      **{name: version(name) for name in packages}},
         "commands": session.commands,
         "seconds": session.seconds,
     }  # fmt: skip
+
+
+def _shown(value: Any) -> Any:
+    """Settings with paths as somebody in the current folder would write them."""
+    from phrasetool_cli.experiment_build import shown
+
+    if isinstance(value, dict):
+        return {key: _shown(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shown(inner) for inner in value]
+    return shown(value) if isinstance(value, str) else value
 
 
 def _version() -> str:

@@ -190,7 +190,7 @@ class Builder:
         )
 
     def _command_line(self, step: Step) -> str:
-        return shlex.join(["phrasetool", *step.arguments])
+        return shlex.join(["phrasetool", *map(shown, step.arguments)])
 
     def _remember(self, step: Step, identity: str, **facts: Any) -> None:
         with self._lock:
@@ -242,6 +242,14 @@ class Builder:
             self._stopped = True
             for process in self._running:
                 process.terminate()
+
+
+def shown(argument: str) -> str:
+    """A path as somebody in the current folder would write it: relative, if the two are in one tree."""
+    if not os.path.isabs(argument):
+        return argument
+    together = os.path.commonpath([os.getcwd(), argument])
+    return argument if together == os.path.dirname(together) else os.path.relpath(argument)
 
 
 def build(config: ExperimentConfig, dev: tuple[str, str], builder: Builder) -> Built:
@@ -316,7 +324,7 @@ def _encoders(config: ExperimentConfig, built: Built, builder: Builder, steps: l
     own = config.model.folder
     built.dimension = _dimension_of(own) if own else config.model.dimension
     dimensions = {built.dimension} if "similarities" in config.needs or config.neighbours else set()
-    if config.annotate and "semantic" in config.annotate.columns:
+    if config.annotate and "semantic" in config.annotate.measured:
         dimensions |= set(config.annotate.dimensions)
     trained = dimensions - ({built.dimension} if own else set())
     table = builder.path("table.gz")

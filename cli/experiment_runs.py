@@ -6,7 +6,7 @@ import functools
 import os
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -129,6 +129,7 @@ def pruning(
 def _prune_command(session: Session, model: MosesModel, built: Built, system: PruningSystem) -> str:
     """What writes this table."""
     from phrasetool.experiments.systems import FULL
+    from phrasetool_cli.experiment_build import shown
 
     if system.rule == FULL:
         return ""
@@ -147,7 +148,7 @@ def _prune_command(session: Session, model: MosesModel, built: Built, system: Pr
         options += ["--moses-ini", built.ini]
     if "significance" in needs and session.config.bitext:
         options += ["--corpus", session.config.bitext.source, session.config.bitext.target]
-    return shlex.join(["phrasetool", "prune", model.table, *options, "-o", "pruned.gz"])
+    return shlex.join(["phrasetool", "prune", shown(model.table), *map(shown, options), "-o", "pruned.gz"])
 
 
 def _looked_at(model: MosesModel, measures: Measures, planned: list[PlannedRun]) -> dict[str, pd.DataFrame]:
@@ -197,56 +198,75 @@ def annotation(
     config = session.config
     assert config.annotate is not None
     asked = config.annotate
-    keep, size = _pruned(session, measures)
     if asked.start == "default":
         model = with_default_weights(model)
     plan = TuningPlan("dev", session.texts.targets["dev"], asked.iterations)
-    dimensions = asked.dimensions if "semantic" in asked.columns else (0,)
-    with_values = [("baseline" + size, "", 0, column_values(measures, ()))]
-    for dimension in dimensions:
-        values = column_values(_similar(measures, built.scores[dimension]) if dimension else measures, asked.columns)
-        label = f"annotated n={dimension}" if dimension else "annotated"
-        with_values.append((label + size, "+".join(asked.columns), dimension, values))
     one = asked.iterations * session.texts.sources["dev"].count(b"\n") + session.texts.sentences
     jobs = []
-    for label, columns, dimension, values in with_values:
-        keys = {seed: tuning_key(identity, model, values, keep, plan, seed) for seed in asked.tuning_seeds}
-        jobs.append((label, columns, dimension, values, keys))
+    for table in _tables_to_tune(session, measures):
+        similar = _similar(measures, built.scores[table.dimension]) if table.dimension else measures
+        values = column_values(similar, [part for part in table.columns.split("+") if part])
+        keys = {seed: tuning_key(identity, model, values, table.keep, plan, seed) for seed in asked.tuning_seeds}
+        jobs.append((table, values, keys))
     missing = sum(store.read(key) is None for *_, keys in jobs for key in keys.values())
     session.say(f"{len(jobs) * len(asked.tuning_seeds)} tunings, {missing} to do")
     runs, took = [], 0.0
     with ItemProgress("tune", missing * one, "sentence", session.quiet) as progress:
-        for label, columns, dimension, values, keys in jobs:
+        for table, values, keys in jobs:
             # Bound now: the values are those of this turn.
             more = functools.cache(lambda values=values: annotated(load(), model, values))
-            facts = {"system": label, "columns": columns, "dimension": dimension}
+            facts = {"system": table.label, "columns": table.columns, "dimension": table.dimension}
             records = [
-                tuned_run(more, keep, plan, seed, store, key, facts, progress.tick) for seed, key in keys.items()
+                tuned_run(more, table.keep, plan, seed, store, key, facts, progress.tick) for seed, key in keys.items()
             ]
             took += sum(record["seconds"] for record in records)
-            runs.append(TunedRuns(label, columns, dimension, [record["translations"] for record in records]))
+            translations = [record["translations"] for record in records]
+            runs.append(TunedRuns(table.label, table.columns, table.dimension, translations))
     session.seconds["all tuning runs, when they were done"] = round(took, 3)
     return annotation_frame(runs, Scoreboard(session.texts.references, config.samples))
 
 
-def _pruned(session: Session, measures: Measures) -> tuple[Mask | None, str]:
-    """Which entries the tables of Table 2 have, and how their labels end."""
+@dataclass(frozen=True)
+class _TunedTable:
+    """A row of Table 2: some entries, and columns of a model with vectors of this dimension (0: of none)."""
+
+    label: str
+    keep: Mask | None
+    columns: str = ""
+    dimension: int = 0
+
+
+def _tables_to_tune(session: Session, measures: Measures) -> Iterator[_TunedTable]:
+    """Of each size the table as it is, then with columns; the largest as it is comes first, it is the baseline."""
+    asked = session.config.annotate
+    assert asked is not None
+    several = len(asked.columns) > 1
+    for place, size in enumerate(asked.sizes):
+        keep = _pruned(session, measures, size) if size < 1 else None
+        share = f"{asked.method} {100 * size:g} %" if size < 1 else ""
+        yield _TunedTable(share if place else f"baseline{f', {share}' if share else ''}", keep)
+        for columns in asked.columns:
+            for dimension in asked.dimensions if "semantic" in columns.split("+") else (0,):
+                label = f"annotated n={dimension}" if dimension else "annotated"
+                label += f" ({columns})" if several else ""
+                yield _TunedTable(f"{label}, {share}" if share else label, keep, columns, dimension)
+
+
+def _pruned(session: Session, measures: Measures, size: float) -> Mask:
+    """The entries of a pruned table."""
     from moses_compat.experiment_runs import Affordable, mask_of
     from phrasetool.errors import PhraseToolError
     from phrasetool.experiments.systems import PruningGrid, PruningSystem
     from phrasetool.pruning.sizes import TooSmallError
 
-    asked = session.config.annotate
-    if asked is None or asked.size is None:
-        return None, ""
-    grid = session.config.prune or PruningGrid()
-    wanted = PruningSystem(asked.method, "", "size", asked.size, grid.protect[0], grid.best_of(asked.size))
+    asked, grid = session.config.annotate, session.config.prune or PruningGrid()
+    assert asked is not None
+    wanted = PruningSystem(asked.method, "", "size", size, grid.protect[0], grid.best_of(size))
     try:
         system = Affordable(measures).settled(wanted)
-        keep = mask_of(system, measures, system.parsed().worth(measures))
+        return mask_of(system, measures, system.parsed().worth(measures))
     except TooSmallError as error:
-        raise PhraseToolError(f"{session.config.path}: annotate.size: {error}") from error
-    return keep, f", {100 * asked.size:g} %"
+        raise PhraseToolError(f"{session.config.path}: annotate.sizes: {error}") from error
 
 
 def _similar(measures: Measures, scores: str) -> Measures:

@@ -209,25 +209,29 @@ def _keep_top(table: ConfigTable) -> dict[float, int]:
 
 
 def _annotate(top: ConfigTable, model: EncoderSettings) -> AnnotationSettings:
-    table = top.table("annotate", ("dimensions", "columns", "tuning_seeds", "start", "iterations", "size", "method"))
+    table = top.table("annotate", ("dimensions", "columns", "tuning_seeds", "start", "iterations", "sizes", "method"))
     dimensions = table.integers("dimensions", (model.dimension,))
-    columns = table.texts("columns", ("semantic",))
+    texts = table.texts("columns", ("semantic",))
+    columns = tuple("+".join(part.strip() for part in text.split("+")) for text in texts)
     seeds = table.integers("tuning_seeds", (1, 2, 3))
-    for key, values in (("dimensions", dimensions), ("columns", columns), ("tuning_seeds", seeds)):
+    sizes = table.numbers("sizes", (1.0,))
+    for key, values in (
+        ("dimensions", dimensions), ("columns", columns), ("tuning_seeds", seeds), ("sizes", sizes),
+    ):  # fmt: skip
         if not values:
             raise table.error(key, "is empty")
     if min(dimensions) < 1:
         raise table.error("dimensions", f"holds {min(dimensions)}; expected 1 or more")
-    for column in columns:
+    for column in (part for text in columns for part in text.split("+")):
         if column not in COLUMNS:
             raise table.error("columns", f"holds {column!r}; expected {', '.join(COLUMNS)}")
-    size = table.number("size", 1.0) if "size" in table else None
-    if size is not None and not 0 < size <= 1:
-        raise table.error("size", f"is {size:g}; expected a share of the entries, above 0 and at most 1")
+    for size in sizes:
+        if not 0 < size <= 1:
+            raise table.error("sizes", f"holds {size:g}; a size is a share of the entries, above 0 and at most 1")
     settings = AnnotationSettings(
         tuple(dict.fromkeys(dimensions)), tuple(dict.fromkeys(columns)), tuple(dict.fromkeys(seeds)),
-        table.choice("start", "default", ("default", "ini")), table.integer("iterations", 25, least=1), size,
-        table.text("method", AnnotationSettings.method),
+        table.choice("start", "default", ("default", "ini")), table.integer("iterations", 25, least=1),
+        tuple(sorted(set(sizes), reverse=True)), table.text("method", AnnotationSettings.method),
     )  # fmt: skip
     _check_method(table, "method", settings.method, ("product",))
     if parse_method(settings.method, None).thresholds:

@@ -89,12 +89,13 @@ class AnnotationSettings:
 
     Attributes:
         dimensions: of the models whose similarities are appended, each on its own.
-        columns: what is appended: `semantic` (two), `composition`, `significance`.
+        columns: what is appended: `semantic` (two), `composition`, `significance`, or several with `+` between them;
+            each of them on its own.
         tuning_seeds: tune with each of them.
         start: tune from `default` weights, or from those of the `ini`; new columns begin at 0.
         iterations: runs of the decoder in a tuning.
-        size: annotate a table pruned to this share; the full one if None.
-        method: which method prunes it.
+        sizes: of the tables that are tuned, with and without columns: 1 for the full one, else a share of its entries.
+        method: which method prunes them.
     """
 
     dimensions: tuple[int, ...] = (50,)
@@ -102,8 +103,13 @@ class AnnotationSettings:
     tuning_seeds: tuple[int, ...] = (1, 2, 3)
     start: str = "default"
     iterations: int = 25
-    size: float | None = None
+    sizes: tuple[float, ...] = (1.0,)
     method: str = "composition+semantic"
+
+    @property
+    def measured(self) -> frozenset[str]:
+        """What the columns are made of."""
+        return frozenset(part for columns in self.columns for part in columns.split("+"))
 
 
 @dataclass(frozen=True)
@@ -173,8 +179,8 @@ class ExperimentConfig:
             found |= parse_method(method, None).needs
         if self.annotate:
             names = {"semantic": "similarities"}
-            found |= {names.get(column, column) for column in self.annotate.columns}
-            found |= parse_method(self.annotate.method, None).needs if self.annotate.size is not None else set()
+            found |= {names.get(column, column) for column in self.annotate.measured}
+            found |= parse_method(self.annotate.method, None).needs if min(self.annotate.sizes) < 1 else set()
         return frozenset(found)
 
     @property
@@ -196,6 +202,7 @@ class ExperimentConfig:
         if annotate:
             annotate = replace(
                 annotate, dimensions=annotate.dimensions[:1], tuning_seeds=annotate.tuning_seeds[:1],
+                columns=annotate.columns[:1], sizes=annotate.sizes[:1],
                 iterations=min(annotate.iterations, _QUICK_TUNING),
             )  # fmt: skip
         iterations = self.model.iterations

@@ -22,7 +22,8 @@ thresholds.semantic = [0.3]
 ANNOTATE = """\
 [annotate]
 tuning_seeds = [1, 2]
-columns = ["semantic", "composition"]
+columns = ["semantic", "semantic+composition"]
+sizes = [0.5, 1]
 dimensions = 6
 iterations = 2
 """
@@ -65,10 +66,15 @@ def test_what_is_written(finished):
     assert pruning.system.nunique() == 1 + 4 * 2 + 1
     # A size that the protected entries alone exceed has no row.
     assert 0.001 not in set(pruning.wanted)
-    assert set(frames["annotation"].system) == {"baseline", "annotated n=6"}
+    systems = [f"annotated n=6 ({columns})" for columns in ("semantic", "semantic+composition")]
+    pruned = "composition+semantic 50 %"
+    assert list(dict.fromkeys(frames["annotation"].system)) == [
+        "baseline", *systems, pruned, *(f"{system}, {pruned}" for system in systems)
+    ]  # fmt: skip
+    assert frames["annotation"].difference[frames["annotation"].system == "baseline"].eq(0).all()
     assert set(frames["annotation"].columns.drop("tuning_seeds")) >= {"deviation", "dev_bleu", "p"}
-    # Full, 8 sizes, a threshold; two systems with two seeds.
-    assert len(list((out / "runs").glob("*.json"))) <= 10 + 4
+    # Full, 8 sizes, a threshold; six systems with two seeds.
+    assert len(list((out / "runs").glob("*.json"))) <= 10 + 12
 
 
 def test_commands_write_the_tables(finished):
@@ -98,7 +104,7 @@ def test_done_once_and_then_read(finished, monkeypatch):
     done = run_inside("experiment", finished / "experiment.toml", "--threads", "1")
     assert done.code == 0, done.err
     assert "10 tables to compare, 0 to translate with" in done.err
-    assert "4 tunings, 0 to do" in done.err
+    assert "12 tunings, 0 to do" in done.err
     assert "no table that small: semantic 0.1 % and 3 more left out (" in done.err
     same(frames_of(finished / "out"), before, ())
 
@@ -209,7 +215,7 @@ def test_the_example_can_be_read(tmp_path):
     assert config.output == str(tmp_path / "demo-output" / "experiment")
     # What is commented out is no prose.
     text = example.read_text()
-    for line in ('keep_top = 10', 'combine = ["product", "rank"]', "size = 0.5"):
+    for line in ('keep_top = 10', 'combine = ["product", "rank"]', "sizes = [1, 0.5]"):
         assert f"# {line}" in text
         Path(path).write_text(text.replace(f"# {line}", line))
         read_config(path)

@@ -74,10 +74,10 @@ folder = "model"
 options.temperature = 0.2
 [annotate]
 dimensions = [50, 100]
-columns = ["semantic", "composition"]
+columns = ["semantic", "semantic + composition"]
 tuning_seeds = 1
 start = "ini"
-size = 0.1
+sizes = [0.1, 1]
 [neighbours]
 phrases = ["a b", "c"]
 [search]
@@ -92,6 +92,9 @@ table_limit = 0
     # semantic: 1 size and 2 thresholds; composition+semantic in 2 ways; random with 2 seeds; all with 2 protections.
     assert len(list(config.prune.systems())) == 2 * (3 + 2 + 2)
     assert config.annotate.tuning_seeds == (1,)
+    assert config.annotate.columns == ("semantic", "semantic+composition")
+    assert config.annotate.measured == {"semantic", "composition"}
+    assert config.annotate.sizes == (1, 0.1)
     assert config.search.algorithm == "stack"
     quick = config.quick()
     assert quick.output == str(folder / "there" / "it" / "is" / "quick")
@@ -139,7 +142,7 @@ def test_criteria_with_thresholds_of_their_own(folder):
         ("[prune]", '[model]\nloss = "margin"\n[prune]', "model.loss: is 'margin'; expected in-batch, max-margin"),
         ("[prune]", '[annotate]\ncolumns = ["x"]\n[prune]', "annotate.columns: holds 'x'; expected semantic"),
         ("[prune]", "[annotate]\ntuning_seeds = []\n[prune]", "annotate.tuning_seeds: is empty"),
-        ("[prune]", "[annotate]\nsize = 2\n[prune]", "annotate.size: is 2; expected a share"),
+        ("[prune]", "[annotate]\nsizes = [1, 2]\n[prune]", "annotate.sizes: holds 2; a size is a share"),
         ("[prune]", "[search]\nstack = 0\n[prune]", "search.stack: is 0; expected 1 or more"),
         ("[prune]", "[prune", "not TOML"),
     ],

@@ -1,0 +1,92 @@
+"""How the bounds and exponents of `composition+semantic` were chosen: BLEU of development sets, all six language pairs.
+
+The worth of an entry is count^a * min(max(loss, least), most) * similarity^g * p(target | source)^b, where an entry
+without a composition loses `most`.  By every variant the table is pruned to 10 and to 5 % of the entries (one-word
+sources protected, as many of their best as fit), and translates the development set with the weights of the full table.
+
+Needs what `experiments.py` built; test sets are not looked at.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+import numpy as np
+from experiments import PAIRS, built_model
+from measuring import report
+
+from moses_compat.decoding import MosesModel
+from moses_compat.ini_tables import choose_table
+from moses_compat.laboratory import Laboratory
+from moses_compat.prune import FileScores, TableScan
+from moses_compat.streams import Input
+from moses_compat.table_measures import MeasureRequest, measure_table
+from moses_compat.table_weights import weights_of
+from phrasetool.experiments.config import read_config
+from phrasetool.pruning.measures import Measures
+from phrasetool.pruning.selection import AffordableBest, select_entries
+from phrasetool.smt.evaluation import evaluate
+
+SIZES = (0.1, 0.05)
+# least, most, a, g, b
+VARIANTS = {
+    "count alone": (1, 1, 1, 0, 0),
+    "loss 0..3, similarity^2": (0, 3, 1, 2, 0),
+    "loss 0..1, similarity": (0, 1, 1, 1, 0),
+    "loss 0.3..1": (0.3, 1, 1, 0, 0),
+    "loss 0.3..1, similarity": (0.3, 1, 1, 1, 0),
+    "loss 0.3..1, similarity^2": (0.3, 1, 1, 2, 0),
+    "loss 0.3..3, similarity": (0.3, 3, 1, 1, 0),
+    "loss 0.1..1, similarity": (0.1, 1, 1, 1, 0),
+    "loss 0.6..1, similarity": (0.6, 1, 1, 1, 0),
+    "count^1.5, loss 0.3..1, similarity": (0.3, 1, 1.5, 1, 0),
+    "loss 0.3..1, similarity, p^0.3": (0.3, 1, 1, 1, 0.3),
+}
+
+
+def worth(measures: Measures, least: float, most: float, a: float, g: float, b: float) -> np.ndarray:
+    """float32, shape (N,)."""
+    assert measures.losses is not None
+    assert measures.similarities is not None
+    loss = np.clip(measures.losses, max(least, 1e-3), most)
+    similarity = np.clip(measures.similarities.mean(axis=1), 0.02, 1)
+    probability = np.maximum(measures.probabilities, 1e-7)
+    return (measures.counts**a * loss * similarity**g * probability**b).astype(np.float32)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pairs", nargs="*", default=list(PAIRS))
+    names = parser.parse_args().pairs
+    figures: dict[str, dict[str, dict[str, float]]] = {}
+    for name in names:
+        ini, table, scores = built_model(name)
+        model = MosesModel.read(ini, table)
+        model = replace(model, search=replace(model.search, algorithm="cube", pop_limit=400, stack_size=400))
+        with Input(table) as source:
+            weights = weights_of(model.ini, choose_table(model.ini, table))
+            request = MeasureRequest(weights, FileScores(scores), losses=True, scan=TableScan(threads=2))
+            measures = measure_table(source, request)
+        dev = read_config(str(PAIRS[name])).dev
+        with open(dev.source, "rb") as text:
+            laboratory = Laboratory.load(model, {"dev": text.read()}, 2)
+        with open(dev.target, encoding="utf-8") as text:
+            reference = text.read().splitlines()
+
+        def bleu(keep: np.ndarray | None, laboratory: Laboratory = laboratory, lines: list[str] = reference) -> float:
+            found = laboratory.translate(laboratory.translator(keep))["dev"]
+            return round(evaluate([found], [lines], metrics=["bleu"], samples=10)[0].systems[0].score, 2)
+
+        figures[name] = {"full": {"1": bleu(None)}}
+        for label, values in VARIANTS.items():
+            ranking = worth(measures, *values)
+            found = figures[name][label] = {}
+            for size in SIZES:
+                best = AffordableBest(measures, ranking, "words").best(int(size * len(measures)))
+                found[f"{size:g}"] = bleu(select_entries(measures, ranking, best, size=size).keep)
+    report("ranking_on_dev", {"bleu of development sets": figures})
+
+
+if __name__ == "__main__":
+    main()
