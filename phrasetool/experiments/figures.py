@@ -140,7 +140,7 @@ def draw_curves(pruning: pd.DataFrame, protect: str, text: str, name: str, narro
 def draw_curve_file(pruning: pd.DataFrame) -> bytes:
     """The same for all test sets together as a file of its own, one row of panels a protection, with a legend."""
     marks = Marks()
-    protects = protections(pruning)
+    protects = drawn_protections(pruning)
     text = main_text(pruning)
     _, curves = curves_of(pruning)
     with mpl.rc_context(STYLE):
@@ -172,6 +172,13 @@ def draw_curve_file(pruning: pd.DataFrame) -> bytes:
 def protections(pruning: pd.DataFrame) -> list[str]:
     """Protections that something was pruned with, in order of appearance."""
     return list(dict.fromkeys(pruning.loc[pruning["method"] != FULL, "protect"]))
+
+
+def drawn_protections(pruning: pd.DataFrame) -> list[str]:
+    """Those under which a method has more than one point, if there are any: a point alone is no curve."""
+    found = protections(pruning)
+    text = main_text(pruning)
+    return [p for p in found if any(len(rows) > 1 for rows in curve_points(pruning, p, text).values())] or found
 
 
 def main_text(pruning: pd.DataFrame) -> str:

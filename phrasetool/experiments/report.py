@@ -20,8 +20,8 @@ from phrasetool.experiments.figures import (
     curves_of,
     draw_curve_file,
     draw_curves,
+    drawn_protections,
     main_text,
-    protections,
 )
 from phrasetool.experiments.phrase_figures import draw_histogram, draw_map
 from phrasetool.experiments.report_answers import answers
@@ -296,7 +296,7 @@ def _texts(pruning: pd.DataFrame) -> list[str]:
 
 
 def _curve_figures(pruning: pd.DataFrame) -> Iterator[tuple[str, list[_Drawing]]]:
-    for place, protect in enumerate(protections(pruning)):
+    for place, protect in enumerate(drawn_protections(pruning)):
         drawings = []
         for number, text in enumerate(_texts(pruning)):
             name = f"curves-{place}-{number}"

@@ -5,7 +5,14 @@ import pandas as pd
 import pytest
 
 from phrasetool.experiments.drawing import number_text, p_text, percent_text, printable
-from phrasetool.experiments.figures import curve_points, curves_of, draw_curve_file, draw_curves, protections
+from phrasetool.experiments.figures import (
+    curve_points,
+    curves_of,
+    draw_curve_file,
+    draw_curves,
+    drawn_protections,
+    protections,
+)
 from phrasetool.experiments.phrase_figures import draw_histogram, draw_map, text_width
 from tests.phrasetool.experiments.report_frames import (
     LOSSES,
@@ -192,3 +199,10 @@ def test_numbers():
 
 def test_widths_of_scripts():
     assert text_width("北京") > 1.8 * text_width("ab")
+
+
+def test_a_protection_without_a_curve_is_not_drawn():
+    frame = pruning()
+    lonely = frame[frame["method"] != "full"].groupby("text").head(1).assign(protect="none", system="alone")
+    assert drawn_protections(pd.concat([frame, lonely])) == protections(frame)
+    assert drawn_protections(pd.concat([frame[frame["method"] == "full"], lonely])) == ["none"]
