@@ -204,5 +204,5 @@ def test_widths_of_scripts():
 def test_a_protection_without_a_curve_is_not_drawn():
     frame = pruning()
     lonely = frame[frame["method"] != "full"].groupby("text").head(1).assign(protect="none", system="alone")
-    assert drawn_protections(pd.concat([frame, lonely])) == protections(frame)
-    assert drawn_protections(pd.concat([frame[frame["method"] == "full"], lonely])) == ["none"]
+    assert drawn_protections(pd.concat([frame, lonely], ignore_index=True)) == protections(frame)
+    assert drawn_protections(pd.concat([frame[frame["method"] == "full"], lonely], ignore_index=True)) == ["none"]
