@@ -216,10 +216,12 @@ def _annotate(top: ConfigTable, model: EncoderSettings) -> AnnotationSettings:
     seeds = table.integers("tuning_seeds", (1, 2, 3))
     sizes = table.numbers("sizes", (1.0,))
     for key, values in (
-        ("dimensions", dimensions), ("columns", columns), ("tuning_seeds", seeds), ("sizes", sizes),
+        ("dimensions", dimensions), ("tuning_seeds", seeds), ("sizes", sizes),
     ):  # fmt: skip
         if not values:
             raise table.error(key, "is empty")
+    if not columns and len(sizes) < 2:
+        raise table.error("columns", "is empty, and there is one size only: nothing to compare")
     if min(dimensions) < 1:
         raise table.error("dimensions", f"holds {min(dimensions)}; expected 1 or more")
     for column in (part for text in columns for part in text.split("+")):

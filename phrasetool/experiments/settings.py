@@ -90,7 +90,7 @@ class AnnotationSettings:
     Attributes:
         dimensions: of the models whose similarities are appended, each on its own.
         columns: what is appended: `semantic` (two), `composition`, `significance`, or several with `+` between them;
-            each of them on its own.
+            each of them on its own; none: only sizes are compared.
         tuning_seeds: tune with each of them.
         start: tune from `default` weights, or from those of the `ini`; new columns begin at 0.
         iterations: runs of the decoder in a tuning.

@@ -142,6 +142,7 @@ def test_criteria_with_thresholds_of_their_own(folder):
         ("[prune]", '[model]\nloss = "margin"\n[prune]', "model.loss: is 'margin'; expected in-batch, max-margin"),
         ("[prune]", '[annotate]\ncolumns = ["x"]\n[prune]', "annotate.columns: holds 'x'; expected semantic"),
         ("[prune]", "[annotate]\ntuning_seeds = []\n[prune]", "annotate.tuning_seeds: is empty"),
+        ("[prune]", "[annotate]\ncolumns = []\n[prune]", "annotate.columns: is empty, and there is one size only"),
         ("[prune]", "[annotate]\nsizes = [1, 2]\n[prune]", "annotate.sizes: holds 2; a size is a share"),
         ("[prune]", "[search]\nstack = 0\n[prune]", "search.stack: is 0; expected 1 or more"),
         ("[prune]", "[prune", "not TOML"),
