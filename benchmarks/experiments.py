@@ -77,6 +77,43 @@ def summary(name: str) -> dict[str, Any]:
     return found
 
 
+def markdown() -> str:
+    """The README's tables."""
+    sizes: dict[str, list[str]] = {}
+    tuned: dict[str, list[str]] = {}
+    for name in PAIRS:
+        there = RESULTS / name
+        if not (there / "pruning.parquet").exists():
+            continue
+        found = summary(name)
+        title = json.loads((there / "experiment.json").read_text())["name"]
+        full = found["full"]
+        half = (full["interval"][1] - full["interval"][0]) / 2
+        row = [title, f"{full['entries']:,}", f"{full['bleu']:.2f} ± {half:.1f}"]
+        for size in ("0.28", "0.15", "0.1", "0.07", "0.05"):
+            best = found["best on the development set"][size]
+            row.append(f"{best['bleu']:.2f} ({best['difference']:+.2f}{mark(best['p'])}) {short(best['method'])}")
+        sizes[name] = row
+        if "tuned" in found:
+            tuned[name] = [title, *(
+                f"{run['bleu']:.2f}" + (f" ({run['difference']:+.2f}{mark(run['p'])})" if run["p"] == run["p"] else "")
+                for run in found["tuned"]
+            )]  # fmt: skip
+    lines = ["| " + " | ".join(row) + " |" for row in (*sizes.values(), *tuned.values())]
+    return "\n".join(lines)
+
+
+def mark(p: float) -> str:
+    """One star below 0.05, two below 0.01."""
+    return "\\*\\*" if p < 0.01 else "\\*" if p < 0.05 else ""
+
+
+def short(method: str) -> str:
+    """A method by the first letters of its criteria."""
+    return "+".join({"composition": "comp", "significance": "sig", "semantic": "sem"}.get(part, part)
+                    for part in method.split("+"))  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pairs", nargs="*", default=list(PAIRS))
@@ -88,6 +125,7 @@ def main() -> None:
         keep(name)
         print(f"{name}: {time.monotonic() - began:.0f} s")
     there = [name for name in PAIRS if (RESULTS / name / "pruning.parquet").exists()]
+    print(markdown())
     report("experiments", {"pairs": {name: summary(name) for name in there}})
 
 

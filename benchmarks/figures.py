@@ -1,5 +1,6 @@
 """Draw the README's figures from what the other benchmarks wrote and from the reference table.
 
+pruning.svg    BLEU of pruned tables against that of the full one, by size: every method, six language pairs
 size.svg       how much of the table is left at each threshold, for two ways to protect sources
 training.svg   accuracy on held-out pairs over the iterations, both objectives
 """
@@ -10,6 +11,8 @@ import json
 import subprocess
 
 import matplotlib as mpl
+import pandas as pd
+from experiments import PAIRS, RESULTS
 from measuring import COMMAND, ROOT, WORK, model, reference
 
 mpl.use("svg")
@@ -23,6 +26,54 @@ STYLE = {
     "axes.grid": True,
     "grid.alpha": 0.3,
 }
+
+
+# In the order of the legend: with meaning, without, and what nobody should use.
+METHODS = {
+    "composition+semantic": ("#0072b2", "-", "o"),
+    "composition+semantic+significance": ("#56b4e9", "-", "s"),
+    "count+semantic": ("#5b4fc4", "-", "^"),
+    "semantic+significance": ("#cc79a7", "-", "D"),
+    "semantic": ("#882255", "-", "v"),
+    "composition+count": ("#d55e00", "--", "o"),
+    "composition+significance": ("#e69f00", "--", "s"),
+    "count": ("#6e7f1c", "--", "^"),
+    "significance": ("#009e73", "--", "D"),
+    "composition": ("#b58900", "--", "v"),
+    "probability": ("#616468", "--", "P"),
+    "top": ("#9a9ca1", "--", "X"),
+    "random": ("#1c1d1f", ":", "."),
+}
+LOWEST = -4.0
+
+
+def draw_pruning() -> None:
+    there = [name for name in PAIRS if (RESULTS / name / "pruning.parquet").exists()]
+    figure, grid = plt.subplots(2, 3, figsize=(9.6, 6.4), sharex=True, sharey=True)
+    for axes, name in zip(grid.flat, there, strict=False):
+        table = pd.read_parquet(RESULTS / name / "pruning.parquet")
+        rows = table[(table.text == "ALL") & (table["rule"] == "size") & (table.protect == "words")]
+        full = table[(table.text == "ALL") & (table.method == "full")].iloc[0]
+        for method, (colour, line, marker) in METHODS.items():
+            points = rows[rows.method == method].groupby("share").difference.mean().sort_index()
+            axes.plot(100 * points.index, points, line, color=colour, marker=marker, ms=3.5, lw=1.2,
+                      label=method)  # fmt: skip
+        axes.axhline(0, color="#1c1d1f", lw=1)
+        axes.axhspan(-0.1, 0.1, color="#009e73", alpha=0.18, lw=0)
+        facts = json.loads((RESULTS / name / "experiment.json").read_text())
+        axes.set_title(f"{facts['name']}\n{full.entries / 1e6:.1f} million entries, BLEU {full.bleu:.2f}", fontsize=8.5)
+        axes.set_xscale("log")
+        axes.set_xticks([5, 7, 10, 15, 28], ["5", "7", "10", "15", "28"])
+        axes.minorticks_off()
+        axes.set_ylim(LOWEST - 0.15, 1.0)
+    for axes in grid[-1]:
+        axes.set_xlabel("entries kept (%)")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("BLEU minus that of the full table", fontsize=8.5)
+    handles, labels = grid.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=4, fontsize=8, frameon=False)
+    figure.tight_layout(rect=(0, 0.13, 1, 1))
+    figure.savefig(DOCS / "pruning.svg", metadata={"Date": None})
 
 
 def sweep(protect: str) -> tuple[list[float], list[float]]:
@@ -70,6 +121,7 @@ def draw_training() -> None:
 def main() -> None:
     DOCS.mkdir(exist_ok=True)
     plt.rcParams.update(STYLE)
+    draw_pruning()
     draw_sizes()
     draw_training()
 
