@@ -22,11 +22,12 @@ Example:
 
 
 def _check_threshold(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    from moses_compat.filter_table import significance_threshold
+    from phrasetool.pruning.significance import Insignificant
+    from phrasetool.pruning.thresholds import Threshold
 
     try:
         if value is not None:
-            significance_threshold(value, 1.0)
+            Insignificant(Threshold(value).value(1.0))
     except ValueError as error:
         raise click.BadParameter(f"{value!r} is not a+e, a-e or a number of 0 or more") from error
     return value
@@ -141,9 +142,10 @@ def _prepare(request: Request, threads: int, quiet: bool) -> Significance:
     """Index the corpora, or load their index."""
     from moses_compat.bitext_text import check_line_counts
     from moses_compat.corpus_index import CorpusIndex, kept_index, read_index
-    from moses_compat.filter_table import Significance, significance_threshold
+    from moses_compat.filter_table import Significance
     from phrasetool.pipeline import run
     from phrasetool.pruning.significance import alpha_of
+    from phrasetool.pruning.thresholds import Threshold
     from phrasetool_cli.progress import say
 
     def load(side: tuple[str, str]) -> CorpusIndex:
@@ -156,7 +158,7 @@ def _prepare(request: Request, threads: int, quiet: bool) -> Significance:
     check_line_counts(source.name, source.sentences.sentences, target.name, target.sentences.sentences)
     sentences = source.sentences.sentences
     alpha = alpha_of(sentences)
-    threshold = significance_threshold(request.threshold, alpha)
+    threshold = Threshold(request.threshold).value(alpha)
     if not quiet:
         for corpus in (source, target):
             if corpus.note:

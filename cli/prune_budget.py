@@ -14,12 +14,12 @@ from moses_compat.decoding import MosesModel, check_sides
 from moses_compat.laboratory import Laboratory, Mask
 from moses_compat.streams import Input
 from phrasetool.errors import DataError, PhraseToolError
-from phrasetool.experiments.bootstrap import Bootstrap, Sampled
 from phrasetool.phrases import FloatArray
 from phrasetool.pruning.budget import Comparison, Found, compare, search_size, size_grid
 from phrasetool.pruning.measures import Measures
 from phrasetool.pruning.selection import KeepBest, Selection, select_entries
 from phrasetool.smt.bleu import bleu_statistics
+from phrasetool.smt.bootstrap import Bootstrap, Sampled
 from phrasetool.smt.symbols import Symbols
 from phrasetool_cli.loading import load_progress
 from phrasetool_cli.options import chosen_search

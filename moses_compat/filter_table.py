@@ -24,7 +24,7 @@ from phrasetool.jit import exact_kernel
 from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Phrases
 from phrasetool.pipeline import run
 from phrasetool.pruning.best_entries import best_of_groups
-from phrasetool.pruning.significance import EPSILON, FisherExactTest, Insignificant, count_pairs
+from phrasetool.pruning.significance import FisherExactTest, Insignificant, count_pairs
 from phrasetool.vocabulary import is_label
 
 Mask = npt.NDArray[np.bool_]
@@ -39,22 +39,6 @@ _TRIAL = 10_000
 
 class CorpusMismatchError(DataError):
     """The corpora are not those that the table was made from."""
-
-
-def significance_threshold(text: str, alpha: float) -> float:
-    """The least -ln p to keep, as filter-pt's `-l` says it: `a+e`, `a-e`, or a number.
-
-    Args:
-        alpha: -ln p of a pair that occurs once, together.
-
-    Raises:
-        ValueError: it is none of these, or negative.
-    """
-    if text in ("a+e", "a-e"):
-        # One sentence pair has alpha 0.
-        return max(alpha + (EPSILON if text == "a+e" else -EPSILON), 0.0)
-    threshold = float(text)
-    return Insignificant(threshold).threshold
 
 
 @dataclass(frozen=True)

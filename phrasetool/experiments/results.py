@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from phrasetool.experiments.bootstrap import SAMPLES, Bootstrap, Sampled, sentence_statistics
 from phrasetool.experiments.settings import ALL, DEV
 from phrasetool.experiments.systems import FULL, RANDOM, PruningSystem
 from phrasetool.phrases import Int32Array
+from phrasetool.smt.bootstrap import SAMPLES, Bootstrap, Sampled, sentence_statistics
 
 # Translations of one system by the name of the text.
 Translations = Mapping[str, Sequence[str]]

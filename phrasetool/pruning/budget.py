@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phrasetool.experiments.bootstrap import Sampled
+from phrasetool.smt.bootstrap import Sampled
 
 # Sizes to each halving: neighbours differ by 9 %.
 _STEPS_PER_HALVING = 8

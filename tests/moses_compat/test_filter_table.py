@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from moses_compat.appended_fields import lines_with_fields
 from moses_compat.corpus_index import read_index
-from moses_compat.filter_table import CorpusMismatchError, Significance, filter_table, significance_threshold
+from moses_compat.filter_table import CorpusMismatchError, Significance, filter_table
 from moses_compat.streams import Input, Output
 from moses_compat.table_text import TableParser
 from phrasetool.errors import DataError
+from phrasetool.pruning.significance import Insignificant
+from phrasetool.pruning.thresholds import Threshold
 from tests import naive_filter
 from tests.commands import read, write
 from tests.tables import FAULTY, TABLES
@@ -103,7 +105,7 @@ def test_a_pair_seen_once_goes_or_stays(tmp_path, corpora):
     data = b"xyz ||| zyx ||| 1\n"
     alpha = np.log(8)
     for text, kept in (("a+e", b""), ("a-e", data), ("2.07", data), ("2.08", b"")):
-        significance = Significance(*corpora, significance_threshold(text, alpha))
+        significance = Significance(*corpora, Threshold(text).value(alpha))
         assert run_filter(tmp_path, data, significance=significance)[0] == kept
     significance = Significance(*corpora, append_counts=True, append_values=True)
     assert run_filter(tmp_path, data, significance=significance)[0] == b"xyz ||| zyx ||| 1 ||| 1 1 1 ||| 2.079442\n"
@@ -187,7 +189,7 @@ def test_corpora_of_different_sizes(tmp_path, corpora):
 @pytest.mark.parametrize("text", ["-1", "nan", "a", "", "a+e1"])
 def test_thresholds_that_are_none(text):
     with pytest.raises(ValueError):
-        significance_threshold(text, 1.0)
+        Insignificant(Threshold(text).value(1.0))
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**9), st.floats(0, 1e6)), min_size=1, max_size=5))

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phrasetool.experiments.bootstrap import Bootstrap
 from phrasetool.pruning.budget import Comparison, compare, rising_curve, search_size, size_grid
 from phrasetool.smt.bleu import corpus_bleu
+from phrasetool.smt.bootstrap import Bootstrap
 
 
 def compared(difference, spread=0.2):

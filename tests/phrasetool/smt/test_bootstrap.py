@@ -3,7 +3,7 @@ import random
 import numpy as np
 import pytest
 
-from phrasetool.experiments.bootstrap import Bootstrap, bleu_of_sums, sentence_statistics
+from phrasetool.smt.bootstrap import Bootstrap, bleu_of_sums, sentence_statistics
 from phrasetool.smt.evaluation import evaluate
 
 WORDS = ["the", "a", "house", "tree", "is", "was", "green", "red", "big", ".", ",", "not"]
