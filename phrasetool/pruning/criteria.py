@@ -18,7 +18,7 @@ from phrasetool.pruning.measures import Measures
 _NO_COMPOSITION = np.float32(30.0)
 # The least and the most that a use is taken to lose.  A composition that costs nothing by the table's scores still may
 # be missed: it may need a jump, a part that is pruned, or a place in a full stack.  The bounds are those that were best
-# on development data, benchmarks/results/README.md.
+# on development data, see benchmarks/ranking_on_dev.py.
 _LEAST_LOSS = np.float32(0.3)
 _MOST_LOSS = np.float32(1.0)
 
