@@ -78,40 +78,34 @@ def summary(name: str) -> dict[str, Any]:
 
 
 def markdown() -> str:
-    """The README's tables."""
-    sizes: dict[str, list[str]] = {}
-    tuned: dict[str, list[str]] = {}
+    """The README's tables: sizes of the default method beside others; tables that were tuned again."""
+    sizes, tuned = [], []
     for name in PAIRS:
         there = RESULTS / name
         if not (there / "pruning.parquet").exists():
             continue
-        found = summary(name)
+        table = pd.read_parquet(there / "pruning.parquet")
+        rows = table[(table.text == "ALL")].set_index(["method", "rule", "wanted", "protect"])
         title = json.loads((there / "experiment.json").read_text())["name"]
-        full = found["full"]
-        half = (full["interval"][1] - full["interval"][0]) / 2
-        row = [title, f"{full['entries']:,}", f"{full['bleu']:.2f} ± {half:.1f}"]
-        for size in ("0.28", "0.15", "0.1", "0.07", "0.05"):
-            best = found["best on the development set"][size]
-            row.append(f"{best['bleu']:.2f} ({best['difference']:+.2f}{mark(best['p'])}) {short(best['method'])}")
-        sizes[name] = row
-        if "tuned" in found:
-            tuned[name] = [title, *(
-                f"{run['bleu']:.2f}" + (f" ({run['difference']:+.2f}{mark(run['p'])})" if run["p"] == run["p"] else "")
-                for run in found["tuned"]
-            )]  # fmt: skip
-    lines = ["| " + " | ".join(row) + " |" for row in (*sizes.values(), *tuned.values())]
-    return "\n".join(lines)
+        full = rows.loc["full"].iloc[0]
+        cells = [f"[{title}](benchmarks/results/{name}/report.md)", f"{full.entries:,}", f"{full.bleu:.2f}"]
+        wanted = [("composition+semantic", "size", size, "words") for size in (0.15, 0.1, 0.07, 0.05)]
+        wanted += [(method, "size", 0.1, "words") for method in ("count", "significance", "composition", "random")]
+        wanted += [("semantic", "threshold", 0.7, "all")]
+        for key in wanted:
+            row = rows.loc[key] if key in rows.index else None
+            cells.append("" if row is None else f"{row.bleu:.2f}{mark(row.p)}")
+        sizes.append(cells)
+        for run in summary(name).get("tuned", ()):
+            against = "" if run["p"] != run["p"] else f"{run['difference']:+.2f}{mark(run['p'])}"
+            tuned.append([title, run["system"], f"{run['bleu']:.2f} ± {run['deviation']:.2f}", against,
+                          str(run["tuning_seeds"])])  # fmt: skip
+    return "\n".join("| " + " | ".join(row) + " |" for row in (*sizes, *tuned))
 
 
 def mark(p: float) -> str:
     """One star below 0.05, two below 0.01."""
     return "\\*\\*" if p < 0.01 else "\\*" if p < 0.05 else ""
-
-
-def short(method: str) -> str:
-    """A method by the first letters of its criteria."""
-    return "+".join({"composition": "comp", "significance": "sig", "semantic": "sem"}.get(part, part)
-                    for part in method.split("+"))  # fmt: skip
 
 
 def main() -> None:

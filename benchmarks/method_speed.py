@@ -1,0 +1,39 @@
+"""How long `prune` takes by methods that look at a whole table: the reference table to a tenth, similarities kept before.
+
+Beside them `zcat | gzip -6` of the same table, in the same minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from measuring import COMMAND, WORK, alternate, model, reference, report, run, summary
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    rounds = parser.parse_args().rounds
+    moses = reference()
+    table, scores = str(moses / "phrase-table.gz"), str(WORK / "scores.parquet")
+    run([COMMAND, "prune", table, "-m", model(), "--scores", scores, "--sweep", "0.7:0.7:0.1", "-q"])
+    rule = ["--target-size", "0.1", "--scores", scores, "-o", str(WORK / "by-method.gz"), "-q"]
+    weights = ["--moses-ini", str(moses / "moses.ini")]
+    corpus = ["--corpus", str(moses.parent / "train.de.gz"), str(moses.parent / "train.en.gz")]
+    methods = {
+        "composition+semantic": weights,
+        "composition+semantic+significance": [*weights, *corpus],
+        "count+semantic": [],
+        "significance": corpus,
+    }
+    commands: dict[str, list[str] | str] = {
+        name: [COMMAND, "prune", table, "--method", name, *needs, *rule] for name, needs in methods.items()
+    }
+    memory = {name: round(run(command)[1] / 1e6) for name, command in commands.items()}
+    commands["zcat | gzip -6"] = f"zcat {table} | gzip -6 > {WORK / 'recompressed.gz'}"
+    times = {name: summary(values) for name, values in alternate(commands, rounds).items()}
+    report("method_speed", {"seconds": times, "peak memory MB": memory})
+
+
+if __name__ == "__main__":
+    main()
