@@ -1,6 +1,6 @@
-"""How long `prune` takes by methods that look at a whole table: the reference table to a tenth, similarities kept before.
+"""How long `prune` takes by methods that look at a whole table: the reference table to a tenth.
 
-Beside them `zcat | gzip -6` of the same table, in the same minutes.
+The similarities were kept before.  Beside them `zcat | gzip -6` of the same table, in the same minutes.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ class Builder:
         """Run the steps that are not done; those whose inputs are there run side by side.
 
         Returns:
-            The command line of each step, and how many seconds it took when it was run.
+            The command line of each step, and how many seconds it took when it was run, if that is known.
 
         Raises:
             PhraseToolError: a step failed; it says what the command said.
@@ -149,7 +149,11 @@ class Builder:
                 raise
         return (
             {step.name: self._command_line(step) for step in steps},
-            {step.name: float(self._record.get(step.name, {}).get("seconds", 0.0)) for step in steps},
+            {
+                step.name: float(self._record[step.name]["seconds"])
+                for step in steps
+                if "seconds" in self._record.get(step.name, {})
+            },
         )
 
     def _identities(self, steps: Sequence[Step]) -> dict[str, str]:
