@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from phrasetool.pruning.statistics import PruneStatistics
     from phrasetool.pruning.thresholds import Threshold
 
+# From this share of a table on, the criterion matters little.
+_SMALL = 0.8
+
 _EXAMPLE = """\b
 Example:
   phrasetool prune --threshold 0.7 < phrase-table > small
@@ -62,6 +65,7 @@ def command(**given: Any) -> None:
     if method.names == (SEMANTIC,) and request.max_bleu_loss is None:
         best = KeepBest(10 if request.keep_top is None else request.keep_top, request.protect or "all")
         threshold = method.thresholds[0] if method.thresholds else request.threshold
+        _warn_of_meaning_alone(request)
         _run(request, _similarities(request), best, threshold)
         return
     if request.table == "-":
@@ -70,6 +74,18 @@ def command(**given: Any) -> None:
         message = f"{request.scores}: no such file; --method {method.name} uses similarities that are there"
         raise click.UsageError(message)
     run_method(request, method, lambda: _similarities(request))
+
+
+def _warn_of_meaning_alone(request: Request) -> None:
+    """Who names no method should know that there are better ones for a small table; see the README's figure."""
+    from phrasetool_cli.progress import say
+
+    small = request.target_size is not None and request.target_size < _SMALL
+    if small and request.method is None and not request.quiet:
+        say(
+            "note: meaning alone is a poor guide to a table this small; with --moses-ini INI the weights of the model "
+            "decide, too, and without an ini --method count+semantic does well"
+        )
 
 
 def _similarities(request: Request) -> Similarities:

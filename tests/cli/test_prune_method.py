@@ -298,3 +298,20 @@ def test_an_ini_for_another_table(folder):
     done = prune(folder, "--method", "top", "-t", "0", "--moses-ini", folder / "other.ini")
     assert done.code == 1
     assert "the entries have 4 scores, but TranslationModel0 has 2 weights" in done.message
+
+
+@pytest.mark.parametrize(
+    ("more", "warned"),
+    [
+        ((), True), (("-q",), False), (("--method", "semantic"), False), (("--moses-ini", "moses.ini"), False),
+        (("--target-size", "0.9"), False),
+    ],
+)  # fmt: skip
+def test_meaning_alone_is_warned_of(folder, monkeypatch, more, warned):
+    monkeypatch.chdir(folder)
+    done = run_inside(
+        "prune", "table.gz", "--columns", "1,2", "--scale", "raw", "--protect", "none", "--target-size", "0.5", *more,
+        "-o", "warned.gz",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert ("meaning alone is a poor guide" in done.err) == warned
