@@ -9,7 +9,7 @@ import pytest
 
 from phrasetool.errors import PhraseToolError
 from phrasetool_cli import experiment_build
-from phrasetool_cli.experiment_build import Builder, Step
+from phrasetool_cli.experiment_build import Builder, Step, shown
 
 # Instead of phrasetool's commands: join files into the last one; `wait` needs the other of two to be there, too.
 _JOIN = """
@@ -56,7 +56,7 @@ def test_a_step_is_done_once(tmp_path):
     assert done(tmp_path, build) == {"first", "second", "third"}
     assert done(tmp_path, build) == set()
     record = json.loads((build / "commands.json").read_text())
-    assert record["second"]["command"] == f"phrasetool y {build}/first {build}/second"
+    assert record["second"]["command"] == f"phrasetool y {shown(f'{build}/first')} {shown(f'{build}/second')}"
     # Another output that is gone, another command, another file from elsewhere.
     (build / "second").unlink()
     assert done(tmp_path, build) == {"second"}
@@ -118,3 +118,12 @@ def test_training_goes_on(tmp_path):
     (tmp_path / "commands.json").write_text(json.dumps(record))
     Builder(str(tmp_path), 1, True).run([step])
     assert output.read_text().endswith("--resume")
+
+
+def test_paths_are_shown_as_somebody_here_would_write_them(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert shown(str(tmp_path / "there" / "a.gz")) == "../there/a.gz"
+    assert shown(str(tmp_path / "here" / "a.gz")) == "a.gz"
+    assert shown("/elsewhere/a.gz") == "/elsewhere/a.gz"
+    assert [shown(text) for text in ("--stack", "b/c", "")] == ["--stack", "b/c", ""]
