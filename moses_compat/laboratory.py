@@ -101,22 +101,3 @@ class Laboratory:
                 lines.append(translator.text(translation).decode(errors="replace"))
                 tick()
         return found
-
-    def uses(self, translator: Translator, entries: int, n_best: int = 1) -> npt.NDArray[np.float32]:
-        """How often the best translations of all texts use each entry of the table.
-
-        Args:
-            translator: of `translator`.
-            entries: N, of the whole table.
-            n_best: derivations of a sentence that count, each for its share.
-
-        Returns:
-            float32, shape (N,).
-        """
-        uses = np.zeros(entries + 1, np.float32)
-        for sentences in self.sentences.values():
-            for found in translator.translate_all(sentences, self.model.search, n_best, False, threads=self.threads):
-                numbers = translator.table.numbers[found.steps.entries]
-                np.add.at(uses, numbers, np.float32(1 / max(len(found), 1)))
-        return uses[:-1]
-
