@@ -159,9 +159,9 @@ class AffordableBest:
 
     Ten of every source (or word) are more than a small table can hold; what else is worth keeping has no room left.  So
     the protected entries take up three fifths of a table at most; but each protected source keeps one at least, or the
-    decoder would not know it.  Measured on the development sets of Multi30k German-English and Czech-English and of Tatoeba
-    Chinese-English, words protected, composition+semantic: at 3, 5, 7, 10 and 15 % of the entries, the largest k of 1,
-    2, 3, 4, 6, 8 and 10 that this allows is within 0.25 BLEU of the best of them, and mostly within 0.1.
+    decoder would not know it.  Measured on the development sets of Multi30k German-English and Czech-English and of
+    Tatoeba Chinese-English, words protected, composition+semantic: at 3, 5, 7, 10 and 15 % of the entries, the largest
+    k of 1, 2, 3, 4, 6, 8 and 10 that this allows is within 0.25 BLEU of the best of them, and mostly within 0.1.
 
     Args:
         measures: of the table.
