@@ -21,8 +21,8 @@ from phrasetool.phrases import ByteArray, Int64Array
 HashArray = npt.NDArray[np.uint64]
 
 # FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/
-_BASIS = np.uint64(14695981039346656037)
-_PRIME = np.uint64(1099511628211)
+FNV_BASIS = np.uint64(14695981039346656037)
+FNV_PRIME = np.uint64(1099511628211)
 # The lowest bit of a slot says whether its pair has been found.
 _FOUND = np.uint64(1)
 _HASH = np.uint64(2**64 - 2)
@@ -33,38 +33,60 @@ _AT_ONCE = 1 << 16
 
 
 @exact_kernel
-def _hash_pair(text: ByteArray, start: int, end: int) -> tuple[np.uint64, int]:
-    """FNV-1a of the source tokens, a line feed, the target tokens, and where the third field begins.
+def hash_field(text: ByteArray, start: int, end: int, h: np.uint64) -> tuple[np.uint64, int]:
+    """FNV-1a, continued from h, of the tokens of the field at `start` with one space between them.
 
-    Tokens are separated by one space.  A line text[start:end] of fewer than three fields has the hash 0.
+    The field ends at `|||`, a line feed or `end`; where that is comes back, too.
     """
-    h = _BASIS
-    separators = 0
-    # Whether a token stands before, in this field, and whether blanks follow it.
+    # Whether a token stands before, and whether blanks follow it.
     token, gap = False, False
     i = start
     while i < end:
         c = text[i]
-        if c == PIPE and i + 2 < end and text[i + 1] == PIPE and text[i + 2] == PIPE:
-            i += 3
-            separators += 1
-            if separators == 2:
-                return max(h & _HASH, _SMALLEST), i
-            h = (h ^ np.uint64(LF)) * _PRIME
-            token, gap = False, False
-            continue
-        if c == LF:
+        if c == LF or (c == PIPE and i + 2 < end and text[i + 1] == PIPE and text[i + 2] == PIPE):
             break
         if is_blank(c):
             gap = token
         else:
             if gap:
-                h = (h ^ np.uint64(SPACE)) * _PRIME
+                h = (h ^ np.uint64(SPACE)) * FNV_PRIME
                 gap = False
-            h = (h ^ np.uint64(c)) * _PRIME
+            h = (h ^ np.uint64(c)) * FNV_PRIME
             token = True
         i += 1
-    return _NO_PAIR, i
+    return h, i
+
+
+@exact_kernel
+def as_key(h: np.uint64) -> np.uint64:
+    """A hash as it stands in a slot: the lowest bit is free, and no hash is 0, which means none."""
+    return max(h & _HASH, _SMALLEST)
+
+
+@exact_kernel
+def slot_of(slots: HashArray, key: np.uint64) -> int:
+    """Where in a set of `slots` a key is, or else where there is room for it.  There must be a slot that is 0."""
+    slot = np.int64((key >> np.uint64(1)) % np.uint64(len(slots)))
+    while slots[slot] != _NO_PAIR and slots[slot] & _HASH != key:
+        slot += 1
+        if slot == len(slots):
+            slot = 0
+    return slot
+
+
+@exact_kernel
+def _hash_pair(text: ByteArray, start: int, end: int) -> tuple[np.uint64, int]:
+    """FNV-1a of the source tokens, a line feed, the target tokens, and where the third field begins.
+
+    A line text[start:end] of fewer than three fields has the hash 0.
+    """
+    h, i = hash_field(text, start, end, FNV_BASIS)
+    if i >= end or text[i] == LF:
+        return _NO_PAIR, i
+    h, i = hash_field(text, i + 3, end, (h ^ np.uint64(LF)) * FNV_PRIME)
+    if i >= end or text[i] == LF:
+        return _NO_PAIR, i
+    return as_key(h), i + 3
 
 
 @exact_kernel
@@ -99,16 +121,11 @@ def _read(text: ByteArray, scores: int, line_offsets: Int64Array, hashes: HashAr
 @exact_kernel
 def _insert(hashes: HashArray, slots: HashArray) -> int:
     """Put hashes into a set with room for them; return how many were new."""
-    size = np.uint64(len(slots))
     new = 0
     for h in hashes:
         if h == _NO_PAIR:
             continue
-        slot = np.int64((h >> np.uint64(1)) % size)
-        while slots[slot] != _NO_PAIR and slots[slot] != h:
-            slot += 1
-            if slot == len(slots):
-                slot = 0
+        slot = slot_of(slots, h)
         if slots[slot] == _NO_PAIR:
             slots[slot] = h
             new += 1
@@ -121,22 +138,17 @@ def _find(hashes: HashArray, slots: HashArray, found: npt.NDArray[np.bool_]) -> 
 
     Threads may do so at once: the only thing any of them ever writes to a slot is its own value with the mark.
     """
-    size = np.uint64(len(slots))
     for k in range(len(hashes)):
         h = hashes[k]
         found[k] = False
         if h == _NO_PAIR:
             continue
-        slot = np.int64((h >> np.uint64(1)) % size)
-        while slots[slot] != _NO_PAIR:
-            if slots[slot] & _HASH == h:
-                found[k] = True
-                if slots[slot] & _FOUND == _NO_PAIR:
-                    slots[slot] = h | _FOUND
-                break
-            slot += 1
-            if slot == len(slots):
-                slot = 0
+        slot = slot_of(slots, h)
+        if slots[slot] == _NO_PAIR:
+            continue
+        found[k] = True
+        if slots[slot] & _FOUND == _NO_PAIR:
+            slots[slot] = h | _FOUND
 
 
 def hash_pairs(text: ByteArray, line_offsets: Int64Array, wanted: npt.NDArray[np.bool_]) -> HashArray:

@@ -88,7 +88,7 @@ def _find_pairs(text: ByteArray, line_offsets: Int64Array, found: Int64Array, co
             counts[line] = value
 
 
-def _pair_fields(text: ByteArray) -> tuple[Int64Array, npt.NDArray[np.float64]]:
+def pair_fields(text: ByteArray) -> tuple[Int64Array, npt.NDArray[np.float64]]:
     """Find the pairs of a block of lines; see the module for the form of a line.
 
     Returns:
@@ -154,7 +154,7 @@ def read_pairs(
 
 def _read_fields(text: ByteArray) -> tuple[_Fields, int, int]:
     """Fields, number of lines, and the first line without a separator (-1 if there is none)."""
-    found, counts = _pair_fields(text)
+    found, counts = pair_fields(text)
     faulty = np.flatnonzero(found[:, 1] < 0)
     source_starts, source_ends, target_starts, target_ends = (np.ascontiguousarray(column) for column in found.T)
     fields = _Fields(text, source_starts, source_ends, target_starts, target_ends, counts)
