@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from phrasetool.phrases import FloatArray, Int64Array
+from phrasetool.phrases import FloatArray, Int32Array, Int64Array
 
 # Pairs are counted by count up to here.
 COUNT_LIMIT = 10
@@ -41,9 +41,12 @@ class PairStatistics:
         return PairStatistics(self.pairs + other.pairs, self.by_count + other.by_count)
 
 
+_Numbers = Int64Array | Int32Array | FloatArray
+
+
 @dataclass(frozen=True)
 class PairCounts:
-    """The counts of N phrase pairs, each int64, shape (N,).
+    """The counts of N phrase pairs, each shape (N,); as `consolidate`'s, they need not be whole numbers.
 
     Attributes:
         joint: c(s,t), how often source and target were extracted together.
@@ -51,11 +54,11 @@ class PairCounts:
         source_distinct, target_distinct: how many different targets the source has, sources the target has.
     """
 
-    joint: Int64Array
-    source: Int64Array
-    target: Int64Array
-    source_distinct: Int64Array
-    target_distinct: Int64Array
+    joint: _Numbers
+    source: _Numbers
+    target: _Numbers
+    source_distinct: Int64Array | Int32Array
+    target_distinct: Int64Array | Int32Array
 
 
 class Smoothing(Protocol):
@@ -95,9 +98,10 @@ class GoodTuring:
 
     def discounted(self, counts: PairCounts) -> tuple[FloatArray, FloatArray]:
         """See `Smoothing`."""
-        low = counts.joint < COUNT_LIMIT - 1
         joint = counts.joint.astype(np.float32)
-        joint[low] *= self.discounts[counts.joint[low]]
+        count = np.ceil(np.minimum(joint, COUNT_LIMIT)).astype(np.int64)
+        low = count < COUNT_LIMIT - 1
+        joint[low] *= self.discounts[count[low]]
         return joint, joint
 
 
@@ -124,7 +128,7 @@ class KneserNey:
     def discounted(self, counts: PairCounts) -> tuple[FloatArray, FloatArray]:
         """See `Smoothing`."""
         joint = counts.joint.astype(np.float32)
-        discount = self.discounts[np.clip(counts.joint, 1, 3) - 1]
+        discount = self.discounts[np.clip(counts.joint, 1, 3).astype(np.int64) - 1]
         discount = np.where(discount > joint, (joint.astype(np.float64) - 0.01).astype(np.float32), discount)
         sides = []
         for total, distinct, partners in (

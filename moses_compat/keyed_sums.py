@@ -1,0 +1,130 @@
+"""A sum for each of many phrases, which are known by the hashes of their tokens, as in `pair_set`.
+
+A phrase takes 18 bytes whatever its length (twice that before `shrink`; three times while there is more room made).
+Two phrases with one hash (of a billion phrases some 0.05 expected) are one to it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from moses_compat.fields import LF
+from moses_compat.pair_set import FNV_BASIS, HashArray, as_key, hash_field, slot_of
+from phrasetool.jit import exact_kernel
+from phrasetool.phrases import ByteArray, Int32Array, Int64Array
+
+_NO_KEY = np.uint64(0)
+
+
+@exact_kernel
+def _side_keys(text: ByteArray, line_offsets: Int64Array, rows: Int64Array, keys: HashArray) -> None:
+    """keys[:, k] = the keys of source and target of line rows[k]; 0 of both if it has no target."""
+    for k in range(len(rows)):
+        start, end = line_offsets[rows[k]], line_offsets[rows[k] + 1]
+        keys[0, k] = keys[1, k] = _NO_KEY
+        source, i = hash_field(text, start, end, FNV_BASIS)
+        if i >= end or text[i] == LF:
+            continue
+        target, i = hash_field(text, i + 3, end, FNV_BASIS)
+        keys[0, k] = as_key(source)
+        keys[1, k] = as_key(target)
+
+
+@exact_kernel
+def _add(keys: HashArray, numbers: Int32Array, slots: HashArray, sums: Int32Array) -> int:
+    """Add numbers to the sums of their keys, for which there is room; return how many keys were new.  0 is no key."""
+    new = 0
+    for k in range(len(keys)):
+        if keys[k] == _NO_KEY:
+            continue
+        slot = slot_of(slots, keys[k])
+        if slots[slot] == _NO_KEY:
+            slots[slot] = keys[k]
+            new += 1
+        sums[slot] += numbers[k]
+    return new
+
+
+@exact_kernel
+def _look_up(keys: HashArray, slots: HashArray, sums: Int32Array, found: Int32Array) -> None:
+    """found[k] = the sum of key k; an empty slot has the sum 0."""
+    for k in range(len(keys)):
+        found[k] = sums[slot_of(slots, keys[k])]
+
+
+def side_keys(text: ByteArray, line_offsets: Int64Array, rows: Int64Array) -> HashArray:
+    """The keys of the source and of the target of some lines.
+
+    Args:
+        text: uint8, shape (B,), lines of `source ||| target ||| ...`.
+        line_offsets: int64, shape (N + 1,), where each line begins, and the end of the last.
+        rows: int64, shape (R,), the lines.
+
+    Returns:
+        uint64, shape (2, R), sources first; 0 where a line has no `|||`.
+    """
+    if text.dtype != np.uint8 or line_offsets.dtype != np.int64 or rows.dtype != np.int64:
+        raise ValueError("expected uint8 text, int64 offsets and rows")
+    lines = len(line_offsets) - 1
+    if len(rows) and (rows.min() < 0 or rows.max() >= lines or line_offsets[-1] > len(text)):
+        raise ValueError(f"the rows or offsets do not fit {lines} lines in {len(text)} bytes")
+    keys = np.empty((2, len(rows)), np.uint64)
+    _side_keys(np.ascontiguousarray(text), np.ascontiguousarray(line_offsets), np.ascontiguousarray(rows), keys)
+    return keys
+
+
+class KeyedSums:
+    """Key -> int32, in open addressing.
+
+    `look_up` may be called by several threads at once, but not while something is added.
+    """
+
+    def __init__(self) -> None:
+        self._slots = np.zeros(1, np.uint64)
+        self._sums = np.zeros(1, np.int32)
+        self._keys = 0
+
+    def __len__(self) -> int:
+        """How many different keys there are."""
+        return self._keys
+
+    def add(self, keys: HashArray, numbers: Int32Array) -> None:
+        """Add number k to the sum of key k.
+
+        Args:
+            keys: uint64, shape (K,), as from `side_keys`; a key may come several times, 0 is none.
+            numbers: int32, shape (K,).
+        """
+        if keys.dtype != np.uint64 or numbers.dtype != np.int32 or keys.ndim != 1 or keys.shape != numbers.shape:
+            raise ValueError("expected uint64 keys, and an int32 number for each")
+        needed = _size(self._keys + len(keys))
+        if needed > len(self._slots):
+            self._resize(max(needed, 2 * len(self._slots)))
+        self._keys += int(_add(np.ascontiguousarray(keys), np.ascontiguousarray(numbers), self._slots, self._sums))
+
+    def shrink(self) -> None:
+        """Give back what was kept for keys to come."""
+        if _size(self._keys) < len(self._slots):
+            self._resize(_size(self._keys))
+
+    def look_up(self, keys: HashArray) -> Int32Array:
+        """The sums of K keys, int32, shape (K,); 0 where there is none.
+
+        Args:
+            keys: uint64, shape (K,), as from `side_keys`.
+        """
+        if keys.dtype != np.uint64 or keys.ndim != 1:
+            raise ValueError("expected uint64 keys")
+        found = np.empty(len(keys), np.int32)
+        _look_up(np.ascontiguousarray(keys), self._slots, self._sums, found)
+        return found
+
+    def _resize(self, size: int) -> None:
+        slots, sums = np.zeros(size, np.uint64), np.zeros(size, np.int32)
+        _add(self._slots, self._sums, slots, sums)
+        self._slots, self._sums = slots, sums
+
+
+def _size(keys: int) -> int:
+    """Slots for so many keys, one of them at least empty."""
+    return keys + keys // 2 + 1
