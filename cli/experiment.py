@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from moses_compat.decoding import MosesModel
     from moses_compat.laboratory import Laboratory
     from phrasetool.experiments.settings import ExperimentConfig
-    from phrasetool_cli.experiment_build import Built
+    from phrasetool_cli.experiment_steps import Built
 
 FRAMES = ("pruning", "contests", "annotation", "neighbours", "histogram", "map", "surprises")
 
@@ -107,7 +107,8 @@ def _check_model(config: ExperimentConfig) -> None:
 def _run(session: Session) -> dict[str, pd.DataFrame]:
     from moses_compat.decoding import MosesModel
     from moses_compat.experiment_runs import RunStore, decoder_identity
-    from phrasetool_cli.experiment_build import Builder, build
+    from phrasetool_cli.experiment_build import Builder
+    from phrasetool_cli.experiment_steps import build
 
     config = session.config
     builder = Builder(session.path("build"), session.threads, session.quiet)

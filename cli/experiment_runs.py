@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from phrasetool.experiments.settings import ExperimentConfig
     from phrasetool.experiments.systems import PruningSystem
     from phrasetool.pruning.measures import Measures
-    from phrasetool_cli.experiment_build import Built
+    from phrasetool_cli.experiment_steps import Built
 
 # Histograms and surprises are of the tables nearest to this size.
 _LOOKED_AT = 0.1
@@ -75,19 +75,17 @@ def measured(session: Session, model: MosesModel, built: Built) -> Measures:
     from moses_compat.table_measures import MeasureRequest, measure_table
     from moses_compat.table_weights import weights_of
 
-    needs, bitext = session.config.needs, session.config.bitext
-    scores = built.scores.get(built.dimension)
+    bitext, scores = session.config.bitext, built.scores.get(built.dimension)
     with Input(model.table) as source, TableProgress("measure", source.size(), session.quiet) as progress:
-        return measure_table(
-            source,
-            MeasureRequest(
-                weights=weights_of(model.ini, choose_table(model.ini, model.table)) if needs & _WEIGHTED else None,
-                similarities=FileScores(scores) if "similarities" in needs and scores else None,
-                corpora=(bitext.source, bitext.target) if "significance" in needs and bitext else None,
-                losses="composition" in needs,
-                scan=TableScan(threads=session.threads, progress=progress),
-            ),
+        request = MeasureRequest.of(
+            session.config.needs,
+            TableScan(threads=session.threads, progress=progress),
+            weights=lambda: weights_of(model.ini, choose_table(model.ini, model.table)),
+            similarities=FileScores(scores) if scores else None,
+            corpora=(bitext.source, bitext.target) if bitext else None,
+            forced_pairs=built.forced_pairs,
         )
+        return measure_table(source, request)
 
 
 def pruning(
@@ -148,6 +146,8 @@ def _prune_command(session: Session, model: MosesModel, built: Built, system: Pr
         options += ["--moses-ini", built.ini]
     if "significance" in needs and session.config.bitext:
         options += ["--corpus", session.config.bitext.source, session.config.bitext.target]
+    if "uses" in needs and built.forced_pairs:
+        options += ["--forced-pairs", built.forced_pairs]
     return shlex.join(["phrasetool", "prune", shown(model.table), *map(shown, options), "-o", "pruned.gz"])
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from moses_compat.corpus_text import line_blocks
 from moses_compat.decoding import MosesModel, check_sides
+from moses_compat.experiment_texts import shared_pairs
 from moses_compat.laboratory import Laboratory, Mask
 from moses_compat.streams import Input
 from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.experiments.settings import TextPair
 from phrasetool.phrases import FloatArray
 from phrasetool.pruning.budget import Comparison, Found, compare, search_size, size_grid
 from phrasetool.pruning.measures import Measures
@@ -73,19 +72,12 @@ class DevelopmentSet:
 def _warn_of_overlap(dev: tuple[str, str], texts: list[bytes], corpora: tuple[str, str]) -> None:
     """BLEU on sentences that the table has seen says nothing of others."""
 
-    def lines(path: str) -> Iterator[bytes]:
-        return itertools.chain.from_iterable(block.split(b"\n")[:-1] for block in line_blocks(path))
-
-    def keys(sides: Iterable[Iterable[bytes]]) -> Iterator[bytes]:
-        for pair in zip(*sides, strict=False):
-            yield b"\n".join(b" ".join(side.split()) for side in pair)
-
-    ours = [key for key in keys(text.split(b"\n") for text in texts) if key != b"\n"]
-    seen = set(ours).intersection(keys(map(lines, corpora)))
-    if seen:
+    shared = shared_pairs(TextPair(*corpora), {_TEXT: (texts[0], texts[1])})
+    if shared:
+        seen, of = shared[_TEXT]
         say(
-            f"warning: {sum(key in seen for key in ours):,} of {len(ours):,} sentence pairs of {dev[0]} are in "
-            f"{corpora[0]}; BLEU on what the table was made from says little of other text"
+            f"warning: {seen:,} of {of:,} sentence pairs of {dev[0]} are in {corpora[0]}; BLEU on what the table was "
+            "made from says little of other text"
         )
 
 

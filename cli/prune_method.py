@@ -49,6 +49,10 @@ def chosen_method(request: Request, names: str) -> Method:
         raise click.UsageError(
             f"--method {method.name} needs the bitext that the table was made from: give --corpus SOURCE TARGET"
         )
+    if "uses" in method.needs and request.forced_pairs is None:
+        raise click.UsageError(
+            f"--method {method.name} needs the pairs that forced decoding of the bitext used: give --forced-pairs PAIRS"
+        )
     if request.threshold is not None and request.threshold.named and method.names != ("significance",):
         raise click.UsageError(f"--threshold {request.threshold.text} goes with --method significance alone")
     return method
@@ -97,7 +101,8 @@ def run_method(request: Request, method: Method, similarities: Callable[[], Simi
         decision = _decide(request, method, measures, worth)
     selection = decision.selection
     nobody = np.zeros(len(measures), np.bool_)
-    reasons = explain(method, measures, selection)
+    told = request.stats or request.reasons or (len(method.parts) > 1 and not request.quiet)
+    reasons = explain(method, measures, selection) if told else None
     verdict = Verdict(selection.keep, selection.fails, selection.protected, nobody, reasons)
     signature = "|".join(
         [
@@ -187,24 +192,23 @@ def _measure(request: Request, method: Method, similarities: Similarities | None
     from moses_compat.table_measures import MeasureRequest, measure_table
     from phrasetool_cli.progress import TableProgress
 
-    weighted = method.needs & {"composition", "model_scores"}
     with Input(request.table) as source, TableProgress("measure", source.size(), request.quiet) as progress:
-        return measure_table(
-            source,
-            MeasureRequest(
-                weights=_weights(request.table, request.ini) if weighted and request.ini else None,
-                similarities=similarities,
-                corpora=request.corpora if "significance" in method.needs else None,
-                losses="composition" in method.needs,
-                scan=replace(request.scan(), progress=progress),
-            ),
+        wanted = MeasureRequest.of(
+            method.needs,
+            replace(request.scan(), progress=progress),
+            weights=lambda: _weights(request),
+            similarities=similarities,
+            corpora=request.corpora,
+            forced_pairs=request.forced_pairs,
         )
+        return measure_table(source, wanted)
 
 
-def _weights(table: str, ini: str) -> TableWeights:
+def _weights(request: Request) -> TableWeights:
     from moses_compat.ini_tables import choose_table
     from moses_compat.moses_ini import read_moses_ini
     from moses_compat.table_weights import weights_of
 
-    there = read_moses_ini(ini)
-    return weights_of(there, choose_table(there, table))
+    assert request.ini is not None
+    there = read_moses_ini(request.ini)
+    return weights_of(there, choose_table(there, request.table))

@@ -88,6 +88,7 @@ class Request:
     scale: str
     ini: str | None
     corpora: tuple[str, str] | None
+    forced_pairs: str | None
     # What is written.
     output: str
     reordering_table: str | None
@@ -131,7 +132,8 @@ class GroupedCommand(click.Command):
     groups = (
         ("What goes", ("threshold", "target_size", "max_bleu_loss", "sweep", "method", "combine", "seed", "keep_top",
                        "protect")),
-        ("What is known of the entries", ("model_folder", "scores", "columns", "scale", "ini", "corpora")),
+        ("What is known of the entries", ("model_folder", "scores", "columns", "scale", "ini", "corpora",
+                                          "forced_pairs")),
         ("What is written", ("output", "reordering_table", "reordering_out", "rejected", "reasons", "stats")),
         ("For --max-bleu-loss", ("dev", *_SEARCH)),
     )  # fmt: skip
@@ -158,9 +160,10 @@ _OPTIONS = (
                  help="Leave the smallest table that loses no more BLEU than this on --dev."),
     click.option("--sweep", type=Sweep(), help="Only print the size of the table at each of these thresholds."),
     click.option("--method", metavar="NAMES",
-                 help="semantic, significance, composition, probability, count, top, random, or several with + between "
-                      "them.  NAME*2 counts twice (a power in a product); NAME:S is a threshold of its own, as in "
-                      "semantic:0.7+significance:a+e.  [default: semantic; with --moses-ini, composition+semantic]"),
+                 help="semantic, significance, composition, usage, probability, count, top, random, or several with + "
+                      "between them.  NAME*2 counts twice (a power in a product); NAME:S is a threshold of its own, as "
+                      "in semantic:0.7+significance:a+e.  [default: semantic; with --moses-ini, "
+                      "composition+semantic]"),
     click.option("--combine", type=click.Choice(["product", "rank", "intersection", "union"]),
                  help="How several criteria become one: the product of what they say; the mean of their ranks; or keep "
                       "what each of them would keep, or what any of them would, cut at one rank for all or at "
@@ -185,6 +188,8 @@ _OPTIONS = (
                       "translates for --max-bleu-loss."),
     click.option("--corpus", "corpora", nargs=2, metavar="SOURCE TARGET",
                  help="The bitext TABLE was made from (significance)."),
+    click.option("--forced-pairs", metavar="PAIRS",
+                 help="What `force-decode --leave-one-out` of that bitext wrote: how often entries are used (usage)."),
     click.option("-o", "--output", default="-", metavar="FILE", help="Where to write.  [default: standard output]"),
     click.option("--reordering-table", metavar="FILE",
                  help="Prune this reordering table too: keep the lines of the pairs that stay, in any order."),
@@ -239,7 +244,9 @@ def check_request(request: Request, own_thresholds: bool) -> None:
     if request.reordering_table == request.table == "-":
         raise click.UsageError("the phrase table and the reordering table cannot both come from standard input")
     saved = request.scores is not None and os.path.exists(request.scores)
-    inputs = [request.table, request.ini, request.reordering_table, request.scores if saved else None]
+    inputs = [
+        request.table, request.ini, request.reordering_table, request.forced_pairs, request.scores if saved else None
+    ]
     check_outputs(
         [path for path in (*inputs, *(request.corpora or ()), *(request.dev or ())) if path],
         [request.output if request.sweep is None else None, *request.outputs, None if saved else request.scores],

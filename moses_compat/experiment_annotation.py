@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from moses_compat.decoding import MosesModel
 from moses_compat.experiment_runs import RunStore, digest_of
@@ -19,6 +20,7 @@ from moses_compat.laboratory import Laboratory, Mask
 from moses_compat.score_columns import scale_similarities
 from phrasetool.phrases import FloatArray
 from phrasetool.pruning.measures import Measures
+from phrasetool.scoring.forced import SMALLEST_PROBABILITY
 from phrasetool.smt.tuning.loop import TuningRun, tune
 from phrasetool.smt.tuning.n_best import NBestDecoder
 
@@ -33,6 +35,8 @@ def column_values(measures: Measures, columns: Sequence[str]) -> FloatArray:
     `semantic` is two columns: each similarity minus 1, as `phrasetool annotate` writes it, six decimals included.
     `composition` is minus the loss, which is taken between 0 and 3: an entry that can be made of others has about 0.
     `significance` is a tenth of -ln p, at most 2, minus 2.
+    `forced` is two columns: ln p(target | source) and ln p(source | target) by the uses of forced decoding, as
+    `phrasetool annotate` writes them, six digits included.
 
     Args:
         measures: of the N entries, with all that the columns need.
@@ -50,11 +54,22 @@ def column_values(measures: Measures, columns: Sequence[str]) -> FloatArray:
         elif column == "composition":
             assert measures.losses is not None
             found.append((-np.clip(measures.losses, np.float32(0), _LOSS_CAP)[:, None]).astype(np.float32))
+        elif column == "forced":
+            assert measures.forced is not None
+            found.append(np.log(_six_digits(measures.forced).astype(np.float32)))
         else:
             assert measures.significance is not None
             tenth = np.minimum(measures.significance, _LARGEST_SIGNIFICANCE) / np.float32(10)
             found.append((tenth[:, None] - np.float32(2)).astype(np.float32))
     return np.hstack(found, dtype=np.float32)
+
+
+def _six_digits(probabilities: FloatArray) -> npt.NDArray[np.float64]:
+    """Positive numbers as they are when written with six digits and read again."""
+    values = np.maximum(probabilities.astype(np.float64), SMALLEST_PROBABILITY)
+    scale = 10.0 ** (5 - np.floor(np.log10(values)))
+    rounded: npt.NDArray[np.float64] = np.round(values * scale) / scale
+    return rounded
 
 
 def annotated(laboratory: Laboratory, model: MosesModel, values: FloatArray) -> Laboratory:

@@ -26,7 +26,7 @@ from phrasetool.experiments.systems import AFFORDABLE, FULL, PruningSystem
 from phrasetool.phrases import ByteArray, FloatArray, Int64Array
 from phrasetool.pruning.measures import Measures
 from phrasetool.pruning.selection import AffordableBest, KeepBest, select_entries
-from phrasetool.pruning.semantic import BelowThreshold, strength
+from phrasetool.pruning.semantic import BelowThreshold, mean_similarity, strength
 from phrasetool.pruning.sizes import SizeCurve, TooSmallError, allowed_entries
 from phrasetool.scoring.scorer import Scores
 
@@ -134,9 +134,8 @@ def _paper_s_rule(measures: Measures, best: KeepBest, size: float | None, thresh
     assert measures.similarities is not None
     assert measures.opinion is not None
     scores = Scores(measures.similarities, measures.opinion)
-    means = measures.similarities.astype(np.float64)
     protected = best.best_by(
-        measures.group_offsets, measures.source_lengths, measures.faulty, (means[:, 0] + means[:, 1]) / 2
+        measures.group_offsets, measures.source_lengths, measures.faulty, mean_similarity(scores)
     )
     if threshold is None:
         assert size is not None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from moses_compat.bitext_text import check_line_counts
+from moses_compat.corpus_text import line_blocks
 from moses_compat.streams import Input, Output
 from phrasetool.errors import DataError
 from phrasetool.experiments.settings import DEV, ExperimentConfig, TextPair
@@ -77,18 +79,22 @@ def write_pair(texts: ExperimentTexts, name: str, source: str, target: str) -> N
 def overlaps(bitext: TextPair, texts: ExperimentTexts) -> dict[str, tuple[int, int]]:
     """Which texts share sentence pairs with the training set: by name, how many do, and of how many.
 
-    Sentences are the same if their words are; texts that share none are left out.
+    Texts that share none are left out; see `shared_pairs`.
     """
-    wanted: dict[tuple[bytes, bytes], bool] = {}
-    keys = {name: list(zip(_words(texts.sources[name]), _words(texts.targets[name]), strict=True))
-            for name in texts.sources}  # fmt: skip
-    for pairs in keys.values():
-        wanted.update(dict.fromkeys(pairs, False))
-    with Input(bitext.source) as source, Input(bitext.target) as target:
-        for pair in zip(_words(source.read_all()), _words(target.read_all()), strict=False):
-            if pair in wanted:
-                wanted[pair] = True
-    counts = {name: (sum(wanted[pair] for pair in pairs), len(pairs)) for name, pairs in keys.items()}
+    return shared_pairs(bitext, {name: (texts.sources[name], texts.targets[name]) for name in texts.sources})
+
+
+def shared_pairs(bitext: TextPair, texts: Mapping[str, tuple[bytes, bytes]]) -> dict[str, tuple[int, int]]:
+    """The same for the two sides of any texts.
+
+    Sentences are the same if their words are; pairs of two sentences without words do not count.
+    """
+    pairs = {name: [pair for pair in zip(*map(_words, sides), strict=True) if any(pair)]
+             for name, sides in texts.items()}  # fmt: skip
+    wanted = {pair for found in pairs.values() for pair in found}
+    sides = (chain.from_iterable(map(_words, line_blocks(path))) for path in (bitext.source, bitext.target))
+    seen = wanted.intersection(zip(*sides, strict=False))
+    counts = {name: (sum(pair in seen for pair in found), len(found)) for name, found in pairs.items()}
     return {name: (shared, of) for name, (shared, of) in counts.items() if shared}
 
 

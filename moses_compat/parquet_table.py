@@ -26,6 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from moses_compat.parquet_output import parquet_file
 from moses_compat.streams import STANDARD, Input, Output
 from moses_compat.table_blocks import Progress, RawBlock, raw_blocks
 from moses_compat.table_columns import RAW, TEXTS, Rows, gather, read_rows, write_rows
@@ -124,26 +125,6 @@ def _batch(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch(arrays, schema=schema)
 
 
-class _Sink:
-    """The part of a file that a Parquet writer needs, over an `Output`."""
-
-    closed = False
-
-    def __init__(self, output: Output) -> None:
-        self._output = output
-
-    def write(self, data: Any) -> int:
-        """Append bytes."""
-        self._output.write(bytes(data))
-        return len(data)
-
-    def flush(self) -> None:
-        """Nothing waits here."""
-
-    def close(self) -> None:
-        """The output is closed by whoever opened it."""
-
-
 def table_to_parquet(
     source: Input,
     output: Output,
@@ -175,7 +156,7 @@ def table_to_parquet(
 
     dictionary = ["target", "alignment", "tail", *(field.name for field in schema if field.type == pa.float32())]
     with pq.ParquetWriter(
-        pa.PythonFile(_Sink(output), mode="w"), schema, compression="zstd", use_dictionary=[*dictionary, *_COUNTS],
+        parquet_file(output), schema, compression="zstd", use_dictionary=[*dictionary, *_COUNTS],
         write_statistics=False,
     ) as writer:  # fmt: skip
         for raw, batch, kept_whole in run(chain(first, blocks), work, threads):

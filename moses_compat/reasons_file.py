@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import io
 from itertools import pairwise
 from types import TracebackType
 from typing import Any
@@ -20,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from moses_compat.fields import find_separator, is_blank
+from moses_compat.parquet_output import parquet_file
 from moses_compat.streams import Output
 from moses_compat.table_columns import gather
 from phrasetool.jit import exact_kernel
@@ -84,20 +84,6 @@ def _schema(names: tuple[str, ...]) -> pa.Schema:
     )  # fmt: skip
 
 
-class _Sink(io.RawIOBase):
-    """An `Output` as a file for pyarrow."""
-
-    def __init__(self, output: Output) -> None:
-        self._output = output
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._output.write(bytes(data))
-        return len(data)
-
-
 class ReasonsWriter:
     """Writes rows in order, in row groups of one size, whatever the size of blocks.
 
@@ -108,7 +94,7 @@ class ReasonsWriter:
 
     def __init__(self, output: Output, names: tuple[str, ...]) -> None:
         self._writer = pq.ParquetWriter(
-            pa.PythonFile(_Sink(output), mode="w"), _schema(names), compression="zstd", use_dictionary=["failed"],
+            parquet_file(output), _schema(names), compression="zstd", use_dictionary=["failed"],
             write_statistics=False,
         )  # fmt: skip
         self._pending: list[RecordBatch] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from moses_compat.decoder_tables import log_scores
 from moses_compat.fields import find_separator
 from moses_compat.filter_table import DIRECT_COLUMN, PairTest, Significance, Tested, Trial
 from moses_compat.numbered_entries import EntryNumbering, FieldPlaces
+from moses_compat.pair_counts import PairCounts
 from moses_compat.prune import BlockScorer, Similarities, TableScan
 from moses_compat.streams import Input
 from moses_compat.table_blocks import FaultPolicy, RawBlock, raw_blocks
@@ -27,8 +28,12 @@ from phrasetool.phrases import ByteArray, EntryBlock, FloatArray, Int64Array
 from phrasetool.pipeline import run
 from phrasetool.pruning.composition import composition_losses
 from phrasetool.pruning.measures import Measures
+from phrasetool.scoring.forced import forced_probabilities
 from phrasetool.scoring.scorer import Scores
 
+# p(f|e), and how many scores there are, in the tables of Moses' training.
+_INVERSE_COLUMN = 0
+_MOSES_SCORES = 4
 _LARGEST = np.finfo(np.float32).max
 _Rows = tuple[npt.NDArray[np.uint32], Scores] | None
 _Number = TypeVar("_Number", bound=np.generic)
@@ -45,10 +50,12 @@ class MeasureRequest:
         hierarchical: test the runs of words between labels such as `[X]`, not the labels, as filter-pt's `-h`.
         force: go on when the corpora do not match the table.
         losses: whether to find compositions.
+        forced_pairs: of forced decoding, with counts, for the uses; none without.
+        forced_probabilities: whether to make phrase probabilities of these counts.
         scan: how the table is read; its threads work on the rest, too.
 
     Raises:
-        ValueError: losses are asked for without weights.
+        ValueError: losses are asked for without weights, or probabilities without pairs.
     """
 
     weights: TableWeights | None = None
@@ -57,11 +64,50 @@ class MeasureRequest:
     hierarchical: bool = False
     force: bool = False
     losses: bool = False
+    forced_pairs: PairCounts | None = None
+    forced_probabilities: bool = False
     scan: TableScan = field(default_factory=TableScan)
 
     def __post_init__(self) -> None:
         if self.losses and self.weights is None:
             raise ValueError("losses cannot be measured without the weights of a model")
+        if self.forced_probabilities and self.forced_pairs is None:
+            raise ValueError("probabilities of forced decoding cannot be measured without its pairs")
+
+    @classmethod
+    def of(
+        cls,
+        needs: Collection[str],
+        scan: TableScan,
+        *,
+        weights: Callable[[], TableWeights],
+        similarities: Similarities | None = None,
+        corpora: tuple[str, str] | None = None,
+        forced_pairs: str | None = None,
+    ) -> MeasureRequest:
+        """What criteria or columns need, out of what is there; what nobody needs is not read.
+
+        Args:
+            needs: of criteria, see `Criterion`; `forced` for the probabilities of forced decoding.
+            scan: how the table is read.
+            weights: called for the weights of a model.
+            similarities, corpora: see above.
+            forced_pairs: the file of the pairs.
+
+        Raises:
+            DataError: the file of the pairs is damaged or has a line that is none.
+        """
+        needs = frozenset(needs)
+        forced = needs & {"uses", "forced"} and forced_pairs
+        return cls(
+            weights=weights() if needs & {"composition", "model_scores"} else None,
+            similarities=similarities if "similarities" in needs else None,
+            corpora=corpora if "significance" in needs else None,
+            losses="composition" in needs,
+            forced_pairs=PairCounts.read(forced) if forced else None,
+            forced_probabilities="forced" in needs,
+            scan=scan,
+        )
 
 
 def measure_table(source: Input, request: MeasureRequest) -> Measures:
@@ -74,8 +120,9 @@ def measure_table(source: Input, request: MeasureRequest) -> Measures:
     Takes some 40 bytes an entry in the end; 300 in between, if losses are asked for.
 
     Raises:
-        DataError: the table is damaged or has a faulty line (see `scan.on_error`); it does not fit the weights or the
-            saved similarities; or, with weights, a score is negative or infinite; or, for losses, it is all rules.
+        DataError: the table is damaged or has a faulty line (see `scan.on_error`); it does not fit the weights, the
+            saved similarities or the pairs of forced decoding; or, with weights, a score is negative or infinite; or,
+            for losses, it is all rules; or, for probabilities of forced decoding, it has fewer than four scores.
         CorpusMismatchError: more than half of the first entries do not occur in the corpora.
     """
     scan = request.scan
@@ -97,6 +144,8 @@ def measure_table(source: Input, request: MeasureRequest) -> Measures:
     if trial:
         trial.check()
     measures = _joined(parts, request, work.alpha)
+    if request.forced_pairs and measures.uses is not None and not measures.faulty.all() and not measures.uses.any():
+        raise DataError(request.forced_pairs.path, f"none of its pairs is in {source.name}")
     if numbering and request.weights and measures.model_scores is not None:
         losses = np.zeros(done, np.float32)
         good = ~measures.faulty
@@ -129,6 +178,8 @@ class _Part:
     model_scores: FloatArray | None
     scores: Scores | None
     significance: FloatArray | None
+    uses: FloatArray | None
+    forced: FloatArray | None
 
 
 @exact_kernel
@@ -170,10 +221,13 @@ class _BlockMeasurer:
             self._scorer.saved.finish(self._source.name, entries)
 
     def _columns(self, scores: int) -> Sequence[int]:
-        """All score columns if they are weighted, else p(target | source) alone."""
+        """All score columns if they are weighted, else p(target | source), after p(source | target) if need be."""
         if scores < 0:
             return ()
-        return range(scores) if self._request.weights else (min(DIRECT_COLUMN, scores - 1),)
+        if self._request.weights:
+            return range(scores)
+        direct = min(DIRECT_COLUMN, scores - 1)
+        return (_INVERSE_COLUMN, direct) if self._request.forced_probabilities else (direct,)
 
     def __call__(self, item: tuple[RawBlock, _Rows]) -> tuple[RawBlock, _Part, FieldPlaces | None, Tested | None]:
         raw, _ = item
@@ -182,6 +236,13 @@ class _BlockMeasurer:
             raise DataError(
                 self._source.name,
                 f"the entries have {raw.scores} scores, but {weights.name} has {len(weights.scores)} weights",
+                raw.first_entry + 1,
+            )
+        if self._request.forced_probabilities and 0 <= raw.scores < _MOSES_SCORES:
+            raise DataError(
+                self._source.name,
+                f"the entries have {raw.scores} scores; for probabilities of forced decoding they need the "
+                f"{_MOSES_SCORES} that Moses' training writes",
                 raw.first_entry + 1,
             )
         scores: Scores | None = None
@@ -225,10 +286,28 @@ class _BlockMeasurer:
         if tested:
             significance = np.zeros(len(block), np.float32)
             significance[rows] = np.where(tested.wordless, np.inf, tested.values)
+        uses, forced = self._forced(block, rows, values)
         return _Part(
             block.first_entry + block.group_offsets[:-1], block.source_lengths, block.faulty, probabilities, counts,
-            model_scores, scores, significance,
+            model_scores, scores, significance, uses, forced,
         )  # fmt: skip
+
+    def _forced(
+        self, block: EntryBlock, rows: Int64Array, values: npt.NDArray[np.float64]
+    ) -> tuple[FloatArray | None, FloatArray | None]:
+        """How often each of N entries was used, shape (N,); probabilities made of that, shape (N, 2), if asked for."""
+        pairs = self._request.forced_pairs
+        if pairs is None:
+            return None, None
+        found = pairs.look_up(block.text, block.line_offsets, ~block.faulty)
+        uses = np.ascontiguousarray(found[:, 0])
+        if not self._request.forced_probabilities:
+            return uses, None
+        forced = np.zeros((len(block), 2), np.float32)
+        if values.shape[1]:
+            direct = values[:, min(DIRECT_COLUMN, values.shape[1] - 1)]
+            forced[rows] = forced_probabilities(found[rows], direct, values[:, _INVERSE_COLUMN])
+        return uses, forced
 
 
 def _joined(parts: Sequence[_Part], request: MeasureRequest, alpha: float) -> Measures:
@@ -244,6 +323,7 @@ def _joined(parts: Sequence[_Part], request: MeasureRequest, alpha: float) -> Me
         scores = [part.scores for part in parts if part.scores]
         similarities = np.concatenate([np.zeros((0, 2), np.float32), *(part.similarities for part in scores)])
         opinion = joined(np.bool_, (part.opinion for part in scores))
+    forced = np.concatenate([np.zeros((0, 2), np.float32), *(part.forced for part in parts if part.forced is not None)])
     return Measures(
         group_offsets=np.append(joined(np.int64, (part.group_offsets for part in parts)), len(faulty)),
         source_lengths=joined(np.int64, (part.source_lengths for part in parts)),
@@ -255,4 +335,6 @@ def _joined(parts: Sequence[_Part], request: MeasureRequest, alpha: float) -> Me
         opinion=opinion,
         significance=joined(np.float32, (part.significance for part in parts)) if request.corpora else None,
         alpha=alpha,
+        uses=joined(np.float32, (part.uses for part in parts)) if request.forced_pairs else None,
+        forced=forced if request.forced_probabilities else None,
     )

@@ -93,6 +93,9 @@ def parse_config(values: Mapping[str, Any], path: str, output: str | None = None
         raise DataError(path, "nothing to do: give at least one of [prune], [annotate] and [neighbours]")
     if "significance" in config.needs and bitext is None:
         raise DataError(path, "significance is tested on the bitext that the table was made from: give [data.bitext]")
+    if config.counts_uses and bitext is None:
+        raise DataError(path, "uses are counted in forced decoding of the bitext that the table was made from: give "
+                              "[data.bitext]")  # fmt: skip
     return config
 
 

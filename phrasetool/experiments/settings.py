@@ -11,7 +11,9 @@ from phrasetool.experiments.systems import PruningGrid
 from phrasetool.pruning.methods import parse_method
 
 DEV, ALL = "dev", "ALL"
-COLUMNS = ("semantic", "composition", "significance")
+# What is found out by leave-one-out forced decoding.
+FORCED_NEEDS = frozenset({"uses", "forced"})
+COLUMNS = ("semantic", "composition", "significance", "forced")
 ALGORITHMS = ("cube", "stack")
 # What `quick` leaves of an experiment.
 _QUICK_SENTENCES, _QUICK_METHODS, _QUICK_SIZES, _QUICK_ITERATIONS, _QUICK_TUNING = 200, 4, 2, 3, 6
@@ -89,8 +91,8 @@ class AnnotationSettings:
 
     Attributes:
         dimensions: of the models whose similarities are appended, each on its own.
-        columns: what is appended: `semantic` (two), `composition`, `significance`, or several with `+` between them;
-            each of them on its own; none: only sizes are compared.
+        columns: what is appended: `semantic` (two), `composition`, `significance`, `forced` (two), or several with `+`
+            between them; each of them on its own; none: only sizes are compared.
         tuning_seeds: tune with each of them.
         start: tune from `default` weights, or from those of the `ini`; new columns begin at 0.
         iterations: runs of the decoder in a tuning.
@@ -187,6 +189,11 @@ class ExperimentConfig:
     def encodes(self) -> bool:
         """Whether a trained model is needed."""
         return "similarities" in self.needs or self.neighbours is not None
+
+    @property
+    def counts_uses(self) -> bool:
+        """Whether leave-one-out forced decoding of the bitext is needed."""
+        return not self.needs.isdisjoint(FORCED_NEEDS)
 
     def quick(self) -> ExperimentConfig:
         """The same with fewer of everything: some minutes, to see whether all is well."""

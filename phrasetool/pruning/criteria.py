@@ -133,6 +133,32 @@ class Count:
 
 
 @dataclass(frozen=True)
+class Usage:
+    """How often forced decoding of the training set used the pair (Eck, Vogel and Waibel 2007).
+
+    An entry that was extracted from a single sentence explains that sentence, and maybe no other; so the uses should
+    come from leave-one-out decoding (Wuebker, Mauser and Ney 2010), in which a sentence does without what only it gave.
+
+    Eck, Vogel and Waibel, "Translation Model Pruning via Usage Statistics for Statistical Machine Translation", NAACL
+    2007; Wuebker, Mauser and Ney, "Training Phrase Translation Models with Leaving-One-Out", ACL 2010.
+    """
+
+    name: str = "usage"
+    needs: frozenset[str] = frozenset({"uses"})
+
+    def worth(self, measures: Measures) -> FloatArray:
+        """How often the pair was used."""
+        return _measured(measures.uses, "uses")
+
+    def factor(self, measures: Measures) -> FloatArray:
+        """Uses for each time the pair was extracted, as if it had been extracted once more and used as others are."""
+        uses = _measured(measures.uses, "uses")
+        extracted = measures.counts.sum(dtype=np.float64)
+        usual = np.float32(uses.sum(dtype=np.float64) / extracted) if extracted > 0 else np.float32(0)
+        return (uses + usual) / (measures.counts + np.float32(1))
+
+
+@dataclass(frozen=True)
 class Top:
     """The place of an entry among those of its source by model score, as Moses' prunePhraseTable chooses."""
 
@@ -173,6 +199,6 @@ class Random:
 
 
 CRITERIA: tuple[Criterion, ...] = (
-    Semantic(), Significant(), Composition(), Probability(), Count(), Top(), Random(),
+    Semantic(), Significant(), Composition(), Usage(), Probability(), Count(), Top(), Random(),
 )  # fmt: skip
 NAMES = tuple(criterion.name for criterion in CRITERIA)

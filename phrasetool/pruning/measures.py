@@ -9,9 +9,6 @@ import numpy.typing as npt
 
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
 
-# What has to be found out only if a criterion asks for it.
-NEEDS = ("similarities", "significance", "composition")
-
 
 @dataclass(frozen=True)
 class NumberedEntries:
@@ -50,6 +47,9 @@ class Measures:
         alpha: -ln p of a pair that occurs once, together; with the significance.
         losses: float32, shape (N,), what the model loses without the entry (see `composition`), where the sizes of all
             its weights add up to 1, as tuning leaves them; None if nobody asked.
+        uses: float32, shape (N,), how often the pair was used in forced decoding of the training set; None if nobody
+            asked.
+        forced: float32, shape (N, 2), p(target | source) and p(source | target) by these uses; None if nobody asked.
     """
 
     group_offsets: Int64Array
@@ -63,6 +63,8 @@ class Measures:
     significance: FloatArray | None = None
     alpha: float = 0.0
     losses: FloatArray | None = None
+    uses: FloatArray | None = None
+    forced: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.faulty)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from phrasetool.phrases import EntryBlock, FloatArray, Int64Array
 from phrasetool.pruning.best_entries import best_of_groups
 from phrasetool.pruning.measures import Measures
+from phrasetool.pruning.semantic import mean_similarity
 from phrasetool.pruning.sizes import TooSmallError, allowed_entries
 from phrasetool.scoring.scorer import Scores
 
@@ -43,9 +44,7 @@ class KeepBest:
 
     def marks(self, block: EntryBlock, scores: Scores) -> npt.NDArray[np.bool_]:
         """bool, shape (N,): the entries that stay whatever a criterion says."""
-        similarities = scores.similarities.astype(np.float64)
-        keys = (similarities[:, 0] + similarities[:, 1]) / 2
-        return self.best_by(block.group_offsets, block.source_lengths, block.faulty, keys)
+        return self.best_by(block.group_offsets, block.source_lengths, block.faulty, mean_similarity(scores))
 
     def best_by(
         self,

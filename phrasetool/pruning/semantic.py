@@ -37,6 +37,13 @@ class BelowThreshold:
         return scores.opinion & (strength(scores) < self.threshold)
 
 
+def mean_similarity(scores: Scores) -> npt.NDArray[np.float64]:
+    """What ranks the entries of a source, shape (N,): the mean of both similarities."""
+    similarities = scores.similarities.astype(np.float64)
+    mean: npt.NDArray[np.float64] = (similarities[:, 0] + similarities[:, 1]) / 2
+    return mean
+
+
 def strength(scores: Scores) -> npt.NDArray[np.float64]:
     """The largest threshold an entry survives: the better of its similarities; infinite without an opinion."""
     best: npt.NDArray[np.float64] = scores.similarities.max(axis=1).astype(np.float64)

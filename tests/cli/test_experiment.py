@@ -1,6 +1,7 @@
 """`phrasetool experiment`, from a finished model and from a bitext."""
 
 import json
+import random
 import shlex
 import shutil
 from pathlib import Path
@@ -133,6 +134,58 @@ def test_more_threads_and_an_interruption_change_nothing(finished, tmp_path, mon
     whole = len(list((finished / "out" / "runs").glob("*.json")))
     assert len(calls) == whole == len(list((tmp_path / "y" / "out" / "runs").glob("*.json")))
     same(frames_of(tmp_path / "y" / "out"), frames_of(finished / "out"))
+
+
+USAGE = """\
+[prune]
+methods = ["usage", "composition+usage", "composition+semantic+usage", "composition+semantic"]
+sizes = [0.5, 0.3]
+[annotate]
+tuning_seeds = 1
+columns = ["forced", "semantic+forced"]
+dimensions = 6
+iterations = 1
+"""
+
+
+def test_uses_in_forced_decoding(tmp_path):
+    """An experiment that was done is asked more: what is there stays, the bitext is decoded, once."""
+    folder = tmp_path / "u"
+    config = write_experiment(folder, PRUNE.replace("0.6, 0.3, 0.001", "0.5, 0.3"))
+    rng = random.Random(2)
+    entries = [rng.choices([line.split(b" ||| ")[:2] for line in table_lines()], k=3) for _ in range(60)]
+    for side, name in enumerate(("src", "trg")):
+        text = b"".join(b" ".join(phrase[side] for phrase in phrases) + b"\n" for phrases in entries)
+        (folder / f"train.{name}").write_bytes(text)
+    assert run_inside("experiment", config, "--threads", "1", "-q").code == 0
+    before = {path.name for path in (folder / "out" / "runs").glob("*")}
+    config.write_text(config.read_text().replace(PRUNE.replace("0.6, 0.3, 0.001", "0.5, 0.3"), USAGE))
+    done = run_inside("experiment", config, "--threads", "1")
+    assert done.code == 0, done.err
+    assert "count-uses: done in" in done.err
+    assert "scores-n6" not in done.err
+    assert f"9 tables to compare, {2 * 3} to translate with" in done.err
+    assert before < {path.name for path in (folder / "out" / "runs").glob("*")}
+    frames = frames_of(folder / "out")
+    tuned = frames["annotation"]
+    assert list(dict.fromkeys(tuned.system)) == [
+        "baseline", "annotated (forced)", "annotated n=6 (semantic+forced)"
+    ]  # fmt: skip
+    assert set(frames["contests"].without) <= {"usage", "composition+usage"}
+    assert set(frames["contests"].with_semantics) <= {"composition+semantic+usage", "composition+semantic"}
+    rows = frames["pruning"][frames["pruning"].text == "dev"]
+    for row in rows[rows.system != "full"].itertuples():
+        arguments = shlex.split(row.command)[1:]
+        assert ("--forced-pairs" in arguments) == ("usage" in row.method)
+        arguments[-1] = str(folder / "small.gz")
+        assert run_inside(*arguments, "-q").code == 0
+        assert read(folder / "small.gz").count(b"\n") == row.entries
+    done = run_inside("experiment", config, "--threads", "1")
+    assert "9 tables to compare, 0 to translate with" in done.err
+    assert "count-uses" not in done.err
+    assert "3 tunings, 0 to do" in done.err
+    command = json.loads((folder / "out" / "experiment.json").read_text())["commands"]["count-uses"]
+    assert "--leave-one-out" in command
 
 
 def test_what_is_no_longer_asked_for_goes(finished, tmp_path):

@@ -183,6 +183,20 @@ def test_a_development_set_that_was_trained_on(folder, tmp_path):
     assert f"warning: {seen} of 120 sentence pairs of {folder / 'dev.x'} are in {tmp_path / 'x.gz'}" in done.message
 
 
+def test_usage(folder, tmp_path):
+    """What the development set uses is what it needs."""
+    lines = read(folder / "table.gz").splitlines(keepends=True)
+    used = [line for line in lines if b"0.9" in line]
+    write(tmp_path / "pairs", b"".join(b" ||| ".join(line.split(b" ||| ")[:2]) + b" ||| 2\n" for line in used))
+    done = prune(folder, "--max-bleu-loss", "0", "--method", "usage", "--forced-pairs", tmp_path / "pairs",
+                 "-o", tmp_path / "o", "--stats", tmp_path / "s")  # fmt: skip
+    assert done.code == 0, done.err
+    kept = read(tmp_path / "o").splitlines(keepends=True)
+    assert set(used) <= set(kept)
+    assert len(kept) < len(lines)
+    assert json.loads(read(tmp_path / "s"))["signature"].startswith("method:usage|")
+
+
 LOSS = ("--max-bleu-loss", "1")
 
 
@@ -193,6 +207,7 @@ LOSS = ("--max-bleu-loss", "1")
         (("--max-bleu-loss", "nan"), "not NaN"),
         ((*LOSS, "--target-size", "0.5"), "give one of --threshold, --target-size, --max-bleu-loss and --sweep"),
         ((*LOSS, "--method", "count:3"), "thresholds of their own"),
+        ((*LOSS, "--method", "usage"), "give --forced-pairs PAIRS"),
         (("--target-size", "0.5"), "--dev and the options of the search go with --max-bleu-loss"),
     ],
 )

@@ -78,6 +78,56 @@ def test_significance(folder):
     assert 1 not in kept(folder, *options, "--threshold", "0.0001")
 
 
+PAIRS = b"das ||| this ||| 3\nhaus ||| house ||| 2\ndas haus ||| home ||| 1\nx ||| y ||| 4\n"
+
+
+def test_usage(folder):
+    """Used 0 3 0 0 1 2 times, extracted 5 2 1 3 1 4 times."""
+    pairs = write(folder / "pairs.gz", PAIRS)
+    options = ("--forced-pairs", pairs, "--keep-top", "0")
+    assert kept(folder, "--method", "usage:1", *options) == [1, 4, 5]
+    assert kept(folder, "--method", "usage", "--threshold", "2", *options) == [1, 5]
+    assert kept(folder, "--method", "usage", "--target-size", "0.34", *options) == [1, 5]
+    # Composition says 5 2 1 0.9 1 4, usage (uses + 6/16) / (count + 1): 0.31 2.25 0.19 0.08 0.69 1.9.
+    product = ("--method", "composition+usage", "--moses-ini", folder / "moses.ini", *options)
+    assert kept(folder, *product, "--target-size", "0.34") == [1, 5]
+    outputs = ("--reasons", folder / "why", "--stats", folder / "stats")
+    assert kept(folder, *product, "--target-size", "0.7", *outputs) == [0, 1, 4, 5]
+    assert "method:composition+usage(product)|" in json.loads(read(folder / "stats"))["signature"]
+    rows = pq.read_table(folder / "why").to_pylist()
+    told = [(row["line"], row["usage"], row["failed"]) for row in rows]
+    assert told == [(3, 0, "usage"), (4, 0, "composition+usage")]
+
+
+def test_usage_is_the_same_whatever_threads_and_blocks(folder):
+    pairs = write(folder / "pairs.gz", PAIRS)
+    outcomes = set()
+    for more in (("--threads", "1"), ("--threads", "2", "--block-bytes", "1")):
+        done = prune(folder, "--method", "count*2+usage", "--forced-pairs", pairs, "--target-size", "0.5", *more)
+        assert done.code == 0
+        outcomes.add((read(folder / "out"), done.err))
+    assert len(outcomes) == 1
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (b"das ||| the ||| 1\nno pair\n", "pairs:2: expected `source ||| target`"),
+        (b"das ||| nothing ||| 1\n", "pairs: none of its pairs is in "),
+        (b"", "pairs: no phrase pair, the file is empty"),
+        (None, "pairs: No such file"),
+    ],
+)
+def test_pairs_that_are_none(folder, pairs, message):
+    if pairs is not None:
+        write(folder / "pairs", pairs)
+    before = sorted(path.name for path in folder.iterdir())
+    done = prune(folder, "--method", "usage", "-t", "1", "--forced-pairs", folder / "pairs")
+    assert done.code == 1
+    assert message in done.message
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
 def test_the_best_of_words_stay(folder):
     options = ("--method", "random", "--seed", "3", "--protect", "words", "--keep-top", "1", "-t", "2")
     assert {TABLE[i].split()[0] for i in kept(folder, *options)} == {b"das", b"haus"}
@@ -252,6 +302,8 @@ def test_nothing_is_half_written(folder):
         (("--method", "semantics", "-t", "1"), 2, "did you mean"),
         (("--method", "composition", "-t", "1"), 2, "composition needs the weights of a model: give --moses-ini"),
         (("--method", "significance", "-t", "1"), 2, "give --corpus SOURCE TARGET"),
+        (("--method", "usage", "-t", "1"), 2, "usage needs the pairs that forced decoding of the bitext used"),
+        (("--method", "usage:1+count:1"), 2, "give --forced-pairs PAIRS"),
         (("--method", "count+count", "-t", "1"), 2, "count"),
         (("--method", "semantic+count", "-t", "1", "--scores", "none"), 2, "none: no such file"),
         (("--method", "count", "-t", "nan"), 2, "not NaN"),
@@ -281,11 +333,13 @@ def test_standard_input_cannot_be_read_twice(folder):
     assert "reads the table twice" in done.err
 
 
-@pytest.mark.parametrize("name", ["moses.ini", "de", "en", "table.gz"])
+@pytest.mark.parametrize("name", ["moses.ini", "de", "en", "table.gz", "pairs"])
 def test_inputs_are_not_written_over(folder, name):
+    write(folder / "pairs", PAIRS)
     before = read(folder / name)
     done = run_inside(
-        "prune", folder / "table.gz", "--method", "composition+significance", "--moses-ini", folder / "moses.ini",
+        "prune", folder / "table.gz", "--method", "composition+significance+usage", "--forced-pairs", folder / "pairs",
+        "--moses-ini", folder / "moses.ini",
         "--corpus", folder / "de", folder / "en", "-t", "1", "-o", folder / name,
     )  # fmt: skip
     assert done.code == 1

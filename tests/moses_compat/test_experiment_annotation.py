@@ -75,6 +75,16 @@ def test_other_columns():
     assert column_values(table, []).shape == (4, 0)
 
 
+def test_columns_of_forced_decoding():
+    forced = np.array([[1, 0.1234567], [1e-6, 0.00098765432], [0.5, 0.99999999], [0, 0]], np.float32)
+    nothing = np.zeros(4, np.float32)
+    table = Measures(np.array([0, 4]), np.array([1]), np.zeros(4, np.bool_), nothing, nothing, forced=forced)
+    written = [[1, 0.123457], [1e-6, 0.000987654], [0.5, 1], [1e-6, 1e-6]]
+    values = column_values(table, ["forced"])
+    np.testing.assert_array_equal(values, np.log(np.array(written, np.float32)))
+    assert column_values(table, ["forced", "forced"]).shape == (4, 4)
+
+
 def test_a_tuning_is_what_tune_does_and_is_done_once(folder, texts, measures, plain, tmp_path):
     values = column_values(measures, ["semantic"])
     lab = annotated(plain, plain.model, values)

@@ -13,6 +13,7 @@ from moses_compat.count_field import read_counts
 from moses_compat.filter_table import CorpusMismatchError
 from moses_compat.ini_tables import choose_table
 from moses_compat.moses_ini import read_moses_ini
+from moses_compat.pair_counts import PairCounts
 from moses_compat.prune import ColumnScores, FileScores, ModelScores, TableScan, measure_sizes
 from moses_compat.saved_scores import ScoreWriter
 from moses_compat.streams import Input
@@ -283,6 +284,73 @@ def test_similarities_of_columns(tmp_path, weighted):
     expected = [[min(line.values[3], 1), min(line.values[1], 1)] for line in naive.parse_table(data, 4)[0]]
     np.testing.assert_array_equal(measures.similarities, np.array(expected, np.float32))
     assert measures.opinion.all()
+
+
+def pairs_for(data):
+    """Uses of every third entry of a table, each of them twice over, and of pairs that are not in it."""
+    rng = random.Random(len(data))
+    lines = [line for line in naive.parse_table(data, naive.first_score_count(data))[0] if line.fault == "ok"][::3]
+    pairs = [(tuple(naive.tokens(line.source)), tuple(naive.tokens(line.target))) for line in lines]
+    pairs += [(source, (b"nothing",)) for source, _ in pairs[::2]] + [((b"nothing",), target) for _, target in pairs]
+    return [(*pair, rng.choice([0, 1, 2.5, 7])) for pair in pairs for _ in range(2)]
+
+
+@pytest.mark.parametrize("scan", SCANS)
+@pytest.mark.parametrize(("weighted", "probabilities"), [(False, False), (False, True), (True, True)])
+def test_uses_and_probabilities_of_forced_decoding(tmp_path, scan, weighted, probabilities):
+    data = TABLES["seven fields"] + b"no entry\n"
+    pairs = pairs_for(data)
+    text = b"".join(b"%s  ||| %s ||| %g\n" % (b" ".join(s), b" ".join(t), count) for s, t, count in pairs)
+    weights = weights_for(data) if weighted else None
+    forced_pairs = PairCounts.read(str(write(tmp_path / "pairs", text)))
+    measures = measure(tmp_path, data, scan=scan, weights=weights, forced_pairs=forced_pairs,
+                       forced_probabilities=probabilities)  # fmt: skip
+    check(measures, data, weights)
+    assert (measures.forced is not None) == probabilities
+    for i, line in enumerate(naive.parse_table(data, 4)[0]):
+        if line.fault != "ok":
+            assert measures.uses[i] == 0
+            assert not probabilities or measures.forced[i].tolist() == [0, 0]
+            continue
+        source, target = tuple(naive.tokens(line.source)), tuple(naive.tokens(line.target))
+        uses = sum(count for s, t, count in pairs if (s, t) == (source, target))
+        assert measures.uses[i] == uses
+        if probabilities:
+            totals = (sum(pair[2] for pair in pairs if pair[side] == own) for side, own in enumerate((source, target)))
+            expected = [(uses + line.values[column]) / (total + 1)
+                        for total, column in zip(totals, (2, 0), strict=True)]  # fmt: skip
+            np.testing.assert_allclose(measures.forced[i], np.clip(expected, 1e-6, 1), rtol=1e-6)
+
+
+def test_pairs_of_another_table_and_tables_of_other_scores(tmp_path):
+    pairs = PairCounts.read(str(write(tmp_path / "pairs", b"x ||| y ||| 1\n")))
+    with pytest.raises(DataError, match=r"pairs: none of its pairs is in .*table"):
+        measure(tmp_path, TABLES["seven fields"], forced_pairs=pairs)
+    assert len(measure(tmp_path, b"", forced_pairs=pairs).uses) == 0
+    with pytest.raises(DataError, match=r"table:1: the entries have 2 scores; .* the 4 that Moses' training writes"):
+        measure(tmp_path, FAULTY, forced_pairs=pairs, forced_probabilities=True)
+    with pytest.raises(ValueError, match="cannot be measured without its pairs"):
+        MeasureRequest(forced_probabilities=True)
+
+
+def test_what_is_needed_is_read_and_nothing_else(tmp_path):
+    there = {
+        "similarities": FileScores("none"), "corpora": ("no", "file"), "forced_pairs": str(tmp_path / "pairs"),
+        "weights": lambda: TableWeights(np.ones(4, np.float32)),
+    }  # fmt: skip
+    scan = TableScan()
+    assert MeasureRequest.of((), scan, **{**there, "weights": None}) == MeasureRequest(scan=scan)
+    request = MeasureRequest.of({"composition", "significance", "similarities"}, scan, **there)
+    assert request.losses
+    assert request.weights.name == "the model"
+    assert (request.corpora, request.similarities.path) == (("no", "file"), "none")
+    assert request.forced_pairs is None
+    with pytest.raises(DataError, match="pairs: "):
+        MeasureRequest.of({"uses"}, scan, **there)
+    write(tmp_path / "pairs", b"x ||| y ||| 1\n")
+    for needs, probabilities in (({"uses"}, False), ({"forced"}, True), ({"forced", "uses"}, True)):
+        request = MeasureRequest.of(needs, scan, **there)
+        assert (request.forced_pairs.total, request.forced_probabilities) == (1, probabilities)
 
 
 def ini_of(folder, text):

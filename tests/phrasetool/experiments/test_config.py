@@ -128,6 +128,8 @@ def test_criteria_with_thresholds_of_their_own(folder):
         ("0.5]", "true]", "prune.sizes: True is not a number"),
         ('"random"', '"randm"', "prune.methods: unknown criterion 'randm'; did you mean random?"),
         ('"random"', '"significance"', "give \\[data.bitext\\]"),
+        ('"random"', '"composition+usage"', "uses are counted in forced decoding .* give \\[data.bitext\\]"),
+        ("[prune]", '[annotate]\ncolumns = "semantic+forced"\n[prune]', "uses are counted .* give \\[data.bitext\\]"),
         ("sizes", 'combine = "sum"\nsizes', "prune.combine: holds 'sum'; expected product, rank"),
         ("sizes", 'protect = "word"\nsizes', "prune.protect: holds 'word'; expected all, words, none"),
         ("sizes", "keep_top = -1\nsizes", "prune.keep_top: is -1; expected 0 or more"),
@@ -167,6 +169,20 @@ def test_too_little_is_refused(folder):
         config_of(folder, GOOD.replace(tests, ""))
     with pytest.raises(DataError, match="No such file"):
         read_config(str(folder / "none.toml"))
+
+
+def test_what_forced_decoding_is_needed_for(folder):
+    config = config_of(folder, GOOD)
+    assert not config.counts_uses
+    config = config_of(folder, GOOD.replace('"random"', '"composition+usage"'))
+    assert config.counts_uses
+    assert config.needs == {"similarities", "composition", "uses"}
+    config = config_of(folder, GOOD + '[annotate]\ncolumns = ["forced + semantic"]\n')
+    assert config.counts_uses
+    assert config.annotate.columns == ("forced+semantic",)
+    assert config.needs == {"similarities", "composition", "forced"}
+    pruned = '[annotate]\ncolumns = []\nsizes = [1, 0.1]\nmethod = "composition+usage"\n'
+    assert config_of(folder, GOOD + pruned).counts_uses
 
 
 def test_another_folder_to_write_to(folder):

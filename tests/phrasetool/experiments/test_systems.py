@@ -15,6 +15,13 @@ def test_labels_say_what_differs_and_are_unique():
     assert "count+random (rank) 0.5 %, protect none, seed 2" in labels.values()
 
 
+def test_who_looks_at_meaning():
+    methods = ("composition+usage", "composition+semantic+usage", "usage:1", "semantic:0.7+usage:1")
+    systems = list(PruningGrid(methods, ("product",), (0.1,)).systems())
+    assert [system.semantic for system in systems] == [False, True, False, True]
+    assert not PruningSystem().semantic
+
+
 def test_short_labels_where_nothing_else_differs():
     grid = PruningGrid(("random", "semantic:0.7"), sizes=(0.1,))
     assert list(labels_of(list(grid.systems())).values()) == ["random 10 %", "semantic:0.7"]

@@ -25,6 +25,7 @@ MEASURES = Measures(
     opinion=np.array([True, True, False, True, False]),
     significance=np.array([30, 5, 0, 12, 0], np.float32),
     losses=np.array([0.5, np.inf, -2.0, 7.0, 0.0], np.float32),
+    uses=np.array([5, 0, 1, 0, 0], np.float32),
 )
 FAULTY = np.inf
 
@@ -32,6 +33,7 @@ WORTHS = {
     "semantic": [0.7, 0.2, np.inf, 0.3, FAULTY],
     "significance": [30, 5, 0, 12, FAULTY],
     "composition": [1, 30, -2, 28, FAULTY],
+    "usage": [5, 0, 1, 0, FAULTY],
     "probability": [0.5, 0.25, 0.25, 1, FAULTY],
     "count": [2, 1, 1, 4, FAULTY],
     "top": [0, -2, -1, 0, FAULTY],
@@ -40,6 +42,8 @@ FACTORS = {
     "semantic": [0.6, 0.02, 1, 0.2],
     "significance": [2, 0.5, 0.02, 1.2],
     "composition": [1, 1, 0.3, 4],
+    # Six uses of eight extracted pairs: 0.75 for each.
+    "usage": [5.75 / 3, 0.75 / 2, 1.75 / 2, 0.75 / 5],
     "probability": [0.5, 0.25, 0.25, 1],
     "count": [2, 1, 1, 4],
     "top": [1, 1 / 3, 1 / 2, 1],
@@ -55,6 +59,13 @@ def test_worth_and_factor(name):
     factor = method.parts[0].factor(MEASURES)
     assert factor.dtype == np.float32
     np.testing.assert_allclose(factor[:4], FACTORS[name], rtol=1e-5)
+
+
+def test_usage_of_a_table_that_was_never_used_or_extracted():
+    nothing = np.zeros(5, np.float32)
+    for measures in (dataclasses.replace(MEASURES, uses=nothing), dataclasses.replace(MEASURES, counts=nothing)):
+        factor = parse_method("usage").parts[0].factor(measures)
+        assert factor.tolist() == measures.uses.tolist()
 
 
 def test_random_is_fixed_by_its_seed():
@@ -171,10 +182,11 @@ def test_names(text, name):
 
 def test_what_has_to_be_measured():
     assert parse_method("composition+semantic").needs == {"composition", "similarities"}
+    assert parse_method("composition+usage").needs == {"composition", "uses"}
     assert parse_method("count").needs == set()
     without = Measures(MEASURES.group_offsets, MEASURES.source_lengths, MEASURES.faulty, MEASURES.probabilities,
                        MEASURES.counts)  # fmt: skip
-    for name in ("semantic", "significance", "composition", "top"):
+    for name in ("semantic", "significance", "composition", "usage", "top"):
         with pytest.raises(ValueError, match="measured without its"):
             parse_method(name).worth(without)
 
