@@ -17,20 +17,26 @@ if TYPE_CHECKING:
     from moses_compat.annotate import AnnotateCounts
     from moses_compat.ini_lines import FeatureLine
     from moses_compat.moses_ini import MosesIni
+    from moses_compat.pair_counts import PairCounts
     from moses_compat.streams import Output
 
 _EXAMPLE = """\b
 Example:
   phrasetool annotate phrase-table.gz -m phrasetool-model -o phrase-table.annotated.gz
   phrasetool annotate phrase-table.gz --moses-ini moses.ini --moses-ini-out annotated.ini
+  phrasetool force-decode --moses-ini moses.ini train.de train.en --leave-one-out -o forced.gz
+  phrasetool annotate phrase-table.gz --forced-pairs forced.gz
   phrasetool annotate demo-output/engine/phrase-table.gz -m demo-output/model -o - | head -3
 """
 
 
-@click.command(short_help="Add similarity columns to a phrase table.", epilog=_EXAMPLE)
+@click.command(short_help="Add columns to a phrase table.", epilog=_EXAMPLE)
 @click.argument("table")
 @click.option("-m", "--model", "model_folders", multiple=True, metavar="FOLDER",
               help="Model folder; may be repeated.  [default: $PHRASETOOL_MODEL, else ./phrasetool-model]")  # fmt: skip
+@click.option("--forced-pairs", metavar="PAIRS",
+              help="Pairs that `phrasetool force-decode --leave-one-out` wrote: append p(e|f) and p(f|e) by their "
+                   "counts.  Without -m, these columns alone.")  # fmt: skip
 @click.option("-o", "--output", metavar="FILE",
               help="Where to write; `-` is standard output.  [default: TABLE.annotated.gz]")  # fmt: skip
 @click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp", show_default=True,
@@ -46,6 +52,7 @@ Example:
 def command(
     table: str,
     model_folders: tuple[str, ...],
+    forced_pairs: str | None,
     output: str | None,
     scale: str,
     ini: str | None,
@@ -58,19 +65,29 @@ def command(
 ) -> None:
     """Append the similarity of source and target, in both directions, to the scores of every entry of TABLE.
 
-    Two columns per model: source-to-target, then target-to-source.  Everything else of a line stays as it is, byte
+    Two columns per model: source-to-target, then target-to-source.  Behind them, with --forced-pairs, two phrase
+    probabilities that count a pair where it explains a sentence from which it was not extracted; where there is little
+    to count, they follow those of TABLE (its third and first score).  Everything else of a line stays as it is, byte
     for byte.  TABLE is a Moses phrase table in text form, gzip or not; `-` is standard input.
     """
-    from moses_compat.annotate import annotate_table
+    from moses_compat.annotate import FORCED_COLUMNS, MODEL_COLUMNS, annotate_table
+    from moses_compat.pair_counts import PairCounts
     from moses_compat.streams import Input, Output
     from phrasetool.models.storage import load_model
     from phrasetool_cli.progress import TableProgress, say
 
     output = output or _default_output(table)
-    check_outputs([table], [output])
+    folders = model_folders or (() if forced_pairs else (default_model(),))
+    if not folders and _is_given("scale"):
+        raise click.UsageError("--scale is for the similarities of a model; name one with -m")
+    if table == forced_pairs == "-":
+        raise click.UsageError("TABLE and --forced-pairs cannot both be standard input")
+    pairs = [forced_pairs] if forced_pairs else []
+    check_outputs([table, *pairs], [output, ini_output])
     edit = _ini_edit(table, output, ini, ini_output, weight, scale)
-    models = [load_model(folder) for folder in model_folders or (default_model(),)]
-    columns = 2 * len(models)
+    models = [load_model(folder) for folder in folders]
+    forced = PairCounts.read(forced_pairs) if forced_pairs else None
+    columns = MODEL_COLUMNS * len(models) + FORCED_COLUMNS * len(pairs)
     # The ini is the last to be renamed: its name appears only beside its table's.
     with contextlib.ExitStack() as outputs:
         if edit:
@@ -84,6 +101,7 @@ def command(
                 source,
                 destination,
                 models,
+                forced=forced,
                 scale=scale,
                 on_error=on_error,
                 threads=threads,
@@ -93,14 +111,21 @@ def command(
             if edit:
                 edit.check(counts.scores)
     if not quiet:
-        for line in _summary(counts, columns, edit):
+        for line in _summary(counts, columns, forced, edit):
             say(line)
 
 
-def _summary(counts: AnnotateCounts, columns: int, edit: _IniEdit | None) -> Iterator[str]:
+def _is_given(option: str) -> bool:
+    """Whether an option stands on the command line."""
+    return click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE
+
+
+def _summary(counts: AnnotateCounts, columns: int, forced: PairCounts | None, edit: _IniEdit | None) -> Iterator[str]:
     silent = f"; {counts.without_opinion:,} have only unknown words on a side" if counts.without_opinion else ""
     faulty = f"; {counts.faulty:,} faulty lines" if counts.faulty else ""
     yield f"annotated {counts.entries:,} entries{silent}{faulty}"
+    if forced:
+        yield f"forced decoding used {counts.used:,} of them" if counts.used else f"none of them is in {forced.path}"
     if edit:
         yield (
             f"{edit.output} names {edit.table} as {edit.feature.name}, with {edit.scores + columns} scores instead of "
@@ -159,7 +184,7 @@ def _ini_edit(
 ) -> _IniEdit | None:
     """Check all that can be wrong with an ini, before any work starts."""
     if ini is None and ini_output is None:
-        if click.get_current_context().get_parameter_source("weight") is ParameterSource.COMMANDLINE:
+        if _is_given("weight"):
             raise click.UsageError("--weight is for the ini that --moses-ini-out writes")
         return None
     if ini is None or ini_output is None:

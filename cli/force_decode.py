@@ -14,6 +14,8 @@ _EXAMPLE = """\b
 Example:
   phrasetool force-decode --moses-ini moses.ini train.de train.en -o pairs.gz
   phrasetool train pairs.gz -o phrasetool-model
+  phrasetool force-decode --moses-ini moses.ini train.de train.en --leave-one-out -o forced.gz
+  phrasetool annotate phrase-table.gz --forced-pairs forced.gz
   phrasetool force-decode --moses-ini demo-output/engine/moses.ini demo-output/engine/train.{zh,en} -o pairs.gz
 """
 
@@ -40,7 +42,8 @@ def command(
     """Decode every sentence of SOURCE to its translation in TARGET and write the phrase pairs used, with counts.
 
     The pairs are what `phrasetool train` learns from: a table holds all pairs that were ever extracted, a derivation
-    only those that explain a sentence.
+    only those that explain a sentence.  With --leave-one-out their counts are what `phrasetool annotate --forced-pairs`
+    makes probabilities of: they tell which entries explain sentences from which they were not extracted.
     """
     from moses_compat.decoder_tables import InputPhrases, used_pairs
     from moses_compat.decoding import MosesModel, check_sides

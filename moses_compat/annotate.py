@@ -1,4 +1,4 @@
-"""Append similarity columns to a phrase table."""
+"""Append columns to a phrase table: similarities of models, and what forced decoding says of the entries."""
 
 from __future__ import annotations
 
@@ -6,13 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
+from moses_compat.pair_counts import PairCounts
 from moses_compat.score_columns import annotated_lines, scale_similarities
 from moses_compat.streams import Input, Output
 from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, Progress, RawBlock, raw_blocks
-from moses_compat.table_text import TableParser
+from moses_compat.table_text import Fault, TableParser
+from phrasetool.errors import DataError
 from phrasetool.models.brae import Brae
+from phrasetool.phrases import ByteArray, EntryBlock
 from phrasetool.pipeline import run
+from phrasetool.scoring.forced import forced_probabilities
+
+# What Moses' training writes: p(f|e), its lexical weight, p(e|f), its lexical weight.
+_INVERSE, _DIRECT = 0, 2
+_TRAINED_SCORES = 4
+# The columns that a model and forced decoding add.
+MODEL_COLUMNS = FORCED_COLUMNS = 2
 
 
 @dataclass
@@ -24,12 +35,22 @@ class AnnotateCounts:
         without_opinion: entries of which, for the first model, a side has no known word.
         faulty: lines that could not be read.
         scores: score columns of an entry before, -1 for a table without entries.
+        used: entries that forced decoding used.
     """
 
     entries: int = 0
     without_opinion: int = 0
     faulty: int = 0
     scores: int = -1
+    used: int = 0
+
+    def add(self, other: AnnotateCounts) -> None:
+        """Add the counts of the block that follows."""
+        self.entries += other.entries
+        self.without_opinion += other.without_opinion
+        self.faulty += other.faulty
+        self.scores = other.scores
+        self.used += other.used
 
 
 def annotate_table(
@@ -37,46 +58,84 @@ def annotate_table(
     output: Output,
     models: Sequence[Brae],
     *,
+    forced: PairCounts | None = None,
     scale: str = "exp",
     on_error: str = "fail",
     threads: int = 1,
     block_bytes: int = BLOCK_BYTES,
     progress: Progress = lambda position, entries: None,
 ) -> AnnotateCounts:
-    """Write `source` to `output` with the similarity columns of every model appended to its score field.
+    """Write `source` to `output` with more columns in its score field: of every model, then of forced decoding.
 
     Args:
-        models: their columns are appended in this order, source-to-target first.
+        models: their similarities are appended in this order, source-to-target first.
+        forced: the pairs that forced decoding used; p(e|f) and p(f|e) by their counts (see `scoring.forced`) are
+            appended behind the similarities.
         scale: how a similarity is written; see `score_columns`.
         on_error: `fail`, `skip` or `keep`, for lines that are not entries.
         progress: called with the bytes of the file consumed and the entries written so far.
 
     Raises:
-        DataError: the table is damaged, or has a faulty line and `on_error` is `fail`.
+        DataError: the table is damaged, or has a faulty line and `on_error` is `fail`; or, with `forced`, it has fewer
+            than the four scores of Moses' training.
+        ValueError: there is nothing to append.
     """
-    policy = FaultPolicy(source.name, on_error)
-    scorers = [(model, model.scorer()) for model in models]
+    annotator = _Annotator(source.name, models, forced, scale, on_error)
 
     def work(raw: RawBlock) -> tuple[RawBlock, bytes, AnnotateCounts]:
-        columns = []
-        for model, scorer in scorers:
-            parser = TableParser(model.source_vocabulary, model.target_vocabulary, raw.scores)
-            block, faults = parser(raw.index, raw.first_entry, raw.text)
-            keep = policy.keep_mask(block, faults)
-            scores = scorer.score(block)
-            columns.append(scale_similarities(scores.similarities, scale))
-            if len(columns) == 1:
-                silent = int((~scores.opinion & ~block.faulty).sum())
-        text = annotated_lines(block, np.hstack(columns), keep)
-        counts = AnnotateCounts(len(block), silent, len(faults), raw.scores)
+        text, counts = annotator(raw)
         return raw, output.encode(text), counts
 
     total = AnnotateCounts()
     for raw, data, counts in run(raw_blocks(source, block_bytes), work, threads):
         output.write(data)
-        total.entries += counts.entries
-        total.without_opinion += counts.without_opinion
-        total.faulty += counts.faulty
-        total.scores = counts.scores
+        total.add(counts)
         progress(raw.position, total.entries)
     return total
+
+
+class _Annotator:
+    """Annotates one block after another; threads may call it at the same time."""
+
+    def __init__(self, name: str, models: Sequence[Brae], forced: PairCounts | None, scale: str, on_error: str) -> None:
+        if not models and forced is None:
+            raise ValueError("neither models nor pairs of forced decoding: there is nothing to append")
+        self._policy = FaultPolicy(name, on_error)
+        self._scorers = [(model, model.scorer()) for model in models]
+        self._forced = forced
+        self._scale = scale
+
+    def __call__(self, raw: RawBlock) -> tuple[ByteArray, AnnotateCounts]:
+        """The text of a block with more columns, and what was done."""
+        columns: list[npt.NDArray[np.float64]] = []
+        counts = AnnotateCounts(raw.lines, scores=raw.scores)
+        for model, scorer in self._scorers:
+            block, faults = self._parse(raw, model)
+            scores = scorer.score(block)
+            if not columns:
+                counts.without_opinion = int((~scores.opinion & ~block.faulty).sum())
+            columns.append(scale_similarities(scores.similarities, self._scale))
+        if not columns:
+            block, faults = self._parse(raw)
+        keep = self._policy.keep_mask(block, faults)
+        counts.faulty = len(faults)
+        if self._forced:
+            used = self._forced.look_up(block.text, block.line_offsets, ~block.faulty)
+            counts.used = int((used[:, 0] > 0).sum())
+            columns.append(forced_probabilities(used, *block.columns.T))
+        return annotated_lines(block, np.hstack(columns), keep, FORCED_COLUMNS if self._forced else 0), counts
+
+    def _parse(self, raw: RawBlock, model: Brae | None = None) -> tuple[EntryBlock, list[Fault]]:
+        """A block in the words of a model, with p(e|f) and p(f|e) where they are needed."""
+        wanted: tuple[int, ...] = ()
+        if self._forced:
+            if 0 <= raw.scores < _TRAINED_SCORES:
+                message = f"they need the {_TRAINED_SCORES} that Moses' training writes"
+                raise DataError(
+                    self._policy.name,
+                    f"the entries have {raw.scores} scores; for probabilities of forced decoding {message}",
+                    raw.first_entry + 1,
+                )
+            wanted = (_DIRECT, _INVERSE)
+        source, target = (model.source_vocabulary, model.target_vocabulary) if model else (None, None)
+        return TableParser(source, target, raw.scores, wanted)(raw.index, raw.first_entry, raw.text)

@@ -1,4 +1,4 @@
-"""Similarities as Moses score columns, and lines written back byte for byte.
+"""Similarities and probabilities as Moses score columns, and lines written back byte for byte.
 
 Moses takes the logarithm of every score of a table: 0 becomes -100, a negative number becomes NaN and poisons the
 hypothesis.  So a similarity s in [-1, 1] is written as
@@ -6,6 +6,9 @@ hypothesis.  So a similarity s in [-1, 1] is written as
     exp          exp(s - 1), in [0.135, 1]: the decoder sees s - 1, linear in the similarity (the default)
     probability  (1 + s) / 2, at least 1e-6: the decoder sees its logarithm
     raw          s itself, for programs other than Moses
+
+with up to six decimals.  A probability may be much smaller, so it is written as Moses writes its own: six significant
+digits, `1.2e-05`.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from moses_compat.number_text import MAX_WIDTH, write_number
 from phrasetool.jit import exact_kernel
 from phrasetool.phrases import ByteArray, EntryBlock, FloatArray
 
@@ -22,8 +26,8 @@ _SPACE = np.uint8(32)
 _MINUS = np.uint8(ord("-"))
 _POINT = np.uint8(ord("."))
 _ZERO = ord("0")
-# A space, a sign, one digit, a point, six digits.
-_WIDTH = 10
+# A space, and a sign, one digit, a point, six digits; or a number of six significant digits.
+_WIDTH = max(10, 1 + MAX_WIDTH)
 _MILLION = 1000000
 
 
@@ -93,8 +97,10 @@ def _annotate(
     keep: npt.NDArray[np.bool_],
     faulty: npt.NDArray[np.bool_],
     scores: npt.NDArray[np.float64],
+    decimal: int,
     out: ByteArray,
 ) -> int:
+    """Write the kept lines; return how many bytes they are.  The first `decimal` scores have six decimals."""
     position = 0
     for line in range(len(keep)):
         if not keep[line]:
@@ -107,8 +113,11 @@ def _annotate(
         out[position : position + size] = text[start:middle]
         position += size
         if not faulty[line]:
-            for c in range(scores.shape[1]):
+            for c in range(decimal):
                 position = _format(scores[line, c], out, position)
+            for c in range(decimal, scores.shape[1]):
+                out[position] = _SPACE
+                position = write_number(out, position + 1, scores[line, c])
             size = end - middle
             out[position : position + size] = text[middle:end]
             position += size
@@ -133,18 +142,24 @@ def _select(text: ByteArray, line_offsets: npt.NDArray[np.int64], keep: npt.NDAr
     return position
 
 
-def annotated_lines(block: EntryBlock, scores: npt.NDArray[np.float64], keep: npt.NDArray[np.bool_]) -> ByteArray:
+def annotated_lines(
+    block: EntryBlock, scores: npt.NDArray[np.float64], keep: npt.NDArray[np.bool_], significant: int = 0
+) -> ByteArray:
     """The kept lines with scores appended to their score field; faulty lines as they were.
 
     Args:
         block: N entries.
-        scores: shape (N, C), finite, |score| < 10.
+        scores: shape (N, C), finite; all but the last `significant` of a line are smaller than 10.
         keep: bool, shape (N,).
+        significant: how many scores, the last ones, have six significant digits; the others have six decimals.
     """
     if not np.isfinite(scores[~block.faulty]).all():
         raise ValueError("a score is not finite")
+    if not 0 <= significant <= scores.shape[1]:
+        raise ValueError(f"{significant} of {scores.shape[1]} scores cannot be written with significant digits")
     out = np.empty(len(block.text) + _WIDTH * scores.size, np.uint8)
-    size = _annotate(block.text, block.line_offsets, block.score_ends, keep, block.faulty, scores, out)
+    decimal = scores.shape[1] - significant
+    size = _annotate(block.text, block.line_offsets, block.score_ends, keep, block.faulty, scores, decimal, out)
     return out[:size]
 
 

@@ -63,6 +63,18 @@ def test_number_format(values):
         assert float(written) == pytest.approx(value, abs=5.1e-7)
 
 
+@given(arrays(np.float64, st.tuples(st.integers(1, 30), st.just(3)), elements=st.floats(1e-300, 9.9)))
+def test_significant_digits(values):
+    data = b"a ||| b ||| 1 ||| 0-0\n" * len(values)
+    everything = np.ones(len(values), np.bool_)
+    lines = annotated_lines(parse(data), values, everything, 2).tobytes().splitlines()
+    for row, line in zip(values, lines, strict=True):
+        assert line == b"a ||| b ||| 1 %b %g %g ||| 0-0" % (naive_number(row[0]), row[1], row[2])
+    for significant in (-1, 4):
+        with pytest.raises(ValueError, match="of 3 scores cannot be written with significant digits"):
+            annotated_lines(parse(data), values, everything, significant)
+
+
 def test_columns_stand_at_the_end_of_the_scores():
     text = {
         b"a ||| b ||| 0.5 1": b"a ||| b ||| 0.5 1 0.25 1",
