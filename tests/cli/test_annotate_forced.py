@@ -11,7 +11,9 @@ from tests.naive_reordering import pair
 from tests.tables import FAULTY, FAULTY_LINES, TABLES, seven_fields
 from tests.test_promise import WAYS
 
-PAIRS = b"das ||| the ||| 3\ndas\t||| house ||| 1\nhaus ||| house\nist ||| is ||| 2\n das  |||the||| 2\nnie ||| a ||| 9\n"
+PAIRS = (
+    b"das ||| the ||| 3\ndas\t||| house ||| 1\nhaus ||| house\nist ||| is ||| 2\n das  |||the||| 2\nnie ||| a ||| 9\n"
+)
 # p(f|e) and p(e|f) that no training gives, and very small ones.
 EXTREME = (
     b"das ||| the ||| 1 1 0 1 ||| 0-0\r\n"
