@@ -157,7 +157,7 @@ def semantics(contests: pd.DataFrame) -> list[str]:
 
 
 def annotated(annotation: pd.DataFrame) -> list[str]:
-    """Whether similarity columns help."""
+    """Whether more columns help."""
     text = main_text(annotation)
     rows = annotation[(annotation["text"] == text) & annotation["p"].notna()]
     if not len(rows):

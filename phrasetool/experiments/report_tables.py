@@ -259,7 +259,7 @@ def verdict(difference: float, p: float) -> str:
 
 
 def annotation_table(annotation: pd.DataFrame) -> Table:
-    """Table 2: BLEU with similarity columns in the table, against the same table without them."""
+    """Table 2: BLEU with more columns in the table, against the same table without them."""
     texts = texts_of(annotation)
     main = ALL if ALL in texts else texts[-1]
     columns = [

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from moses_compat.decoding import MosesModel
+from moses_compat.experiment_annotation import TuningPlan, tuning_key, with_default_weights
 from moses_compat.experiment_runs import RunStore, decode_run, decoder_identity, file_digest, plan_runs, read_entries
 from moses_compat.ini_tables import choose_table
 from moses_compat.laboratory import Laboratory
@@ -137,6 +138,35 @@ def test_keys_differ_when_anything_does(folder, model, measures, texts):
     assert len(set(keys)) == len(keys) == 10
     same = plan([replace(systems[1], keep_top=5)], measures, model, identities[0])[0]
     assert same[0].key == keys[1]
+
+
+# As they were when the first experiments were run: what is kept in their folders is found by these.
+KEYS = {
+    "full": "77b92646a196094354a9",
+    "semantic 40 %": "6c0fb1fbc1c5d8ac63af",
+    "semantic at 0.3": "35bb26722ed4313a2dcf",
+    "count 40 %": "db19fe09844eb6b92544",
+    "composition 40 %": "e2d3db0580b45b99025b",
+    "composition+semantic 40 %": "539b7ab2328ad1bac60b",
+    "composition+semantic (rank) 40 %": "49e605997e75e245728d",
+    "random 40 %": "9212f00b5cd89042ef5b",
+}
+TUNING_KEY = "f89c5f1f449bd3099f24"
+
+
+def test_runs_that_were_done_are_known_again(tmp_path, measures, texts):
+    write_experiment(tmp_path)
+    # As text, for gzip has more than one way to say a thing.
+    (tmp_path / "table.gz").write_bytes(b"".join(table_lines()))
+    model = MosesModel.read(str(tmp_path / "moses.ini"))
+    identity = decoder_identity(model, texts)
+    methods = ("semantic", "count", "composition", "composition+semantic", "random")
+    grid = PruningGrid(methods, ("product", "rank"), (0.4,), {"semantic": (0.3,)})
+    runs, _ = plan([PruningSystem(), *grid.systems()], measures, model, identity)
+    assert {run.label: run.key for run in runs} == KEYS
+    columns = np.zeros((len(measures), 0), np.float32)
+    plan_of_tuning = TuningPlan("dev", b"a\n", 3)
+    assert tuning_key(identity, with_default_weights(model), columns, None, plan_of_tuning, 2) == TUNING_KEY
 
 
 def test_entries_are_read_by_number(folder):
