@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
-from phrasetool_cli.moses_ini import edited, weight_option
+from phrasetool_cli.annotate_ini import ini_edit, is_given
+from phrasetool_cli.moses_ini import weight_option
 from phrasetool_cli.options import check_outputs, default_model, table_options, without_scipy
 
 if TYPE_CHECKING:
     from moses_compat.annotate import AnnotateCounts
-    from moses_compat.ini_lines import FeatureLine
-    from moses_compat.moses_ini import MosesIni
     from moses_compat.pair_counts import PairCounts
-    from moses_compat.streams import Output
+    from moses_compat.smoothed_probabilities import SmoothedProbabilities
+    from phrasetool_cli.annotate_ini import IniEdit
 
 _EXAMPLE = """\b
 Example:
@@ -26,6 +25,7 @@ Example:
   phrasetool annotate phrase-table.gz --moses-ini moses.ini --moses-ini-out annotated.ini
   phrasetool force-decode --moses-ini moses.ini train.de train.en --leave-one-out -o forced.gz
   phrasetool annotate phrase-table.gz --forced-pairs forced.gz
+  phrasetool annotate phrase-table.gz --smoothing kneser-ney --moses-ini moses.ini --moses-ini-out smoothed.ini
   phrasetool annotate demo-output/engine/phrase-table.gz -m demo-output/model -o - | head -3
 """
 
@@ -36,7 +36,10 @@ Example:
               help="Model folder; may be repeated.  [default: $PHRASETOOL_MODEL, else ./phrasetool-model]")  # fmt: skip
 @click.option("--forced-pairs", metavar="PAIRS",
               help="Pairs that `phrasetool force-decode --leave-one-out` wrote: append p(e|f) and p(f|e) by their "
-                   "counts.  Without -m, these columns alone.")  # fmt: skip
+                   "counts.  Without -m, no similarities.")  # fmt: skip
+@click.option("--smoothing", type=click.Choice(["kneser-ney", "good-turing"]),
+              help="Append p(e|f) and p(f|e) smoothed so, from the counts in TABLE.  Without -m, no "
+                   "similarities.")  # fmt: skip
 @click.option("-o", "--output", metavar="FILE",
               help="Where to write; `-` is standard output.  [default: TABLE.annotated.gz]")  # fmt: skip
 @click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp", show_default=True,
@@ -53,6 +56,7 @@ def command(
     table: str,
     model_folders: tuple[str, ...],
     forced_pairs: str | None,
+    smoothing: str | None,
     output: str | None,
     scale: str,
     ini: str | None,
@@ -67,27 +71,32 @@ def command(
 
     Two columns per model: source-to-target, then target-to-source.  Behind them, with --forced-pairs, two phrase
     probabilities that count a pair where it explains a sentence from which it was not extracted; where there is little
-    to count, they follow those of TABLE (its third and first score).  Everything else of a line stays as it is, byte
-    for byte.  TABLE is a Moses phrase table in text form, gzip or not; `-` is standard input.
+    to count, they follow those of TABLE (its third and first score).  Last, with --smoothing, the two that `extract`
+    with that smoothing would have written; TABLE is read twice for them, and should be whole: annotate it before it is
+    pruned.  Everything else of a line stays as it is, byte for byte.  TABLE is a Moses phrase table in text form, gzip
+    or not; `-` is standard input.
     """
-    from moses_compat.annotate import FORCED_COLUMNS, MODEL_COLUMNS, annotate_table
+    from moses_compat.annotate import FORCED_COLUMNS, MODEL_COLUMNS, SMOOTHED_COLUMNS, annotate_table
     from moses_compat.pair_counts import PairCounts
     from moses_compat.streams import Input, Output
     from phrasetool.models.storage import load_model
     from phrasetool_cli.progress import TableProgress, say
 
     output = output or _default_output(table)
-    folders = model_folders or (() if forced_pairs else (default_model(),))
-    if not folders and _is_given("scale"):
+    folders = model_folders or (() if forced_pairs or smoothing else (default_model(),))
+    if not folders and is_given("scale"):
         raise click.UsageError("--scale is for the similarities of a model; name one with -m")
     if table == forced_pairs == "-":
         raise click.UsageError("TABLE and --forced-pairs cannot both be standard input")
+    if smoothing and (table == "-" or _is_stream(table)):
+        raise click.UsageError("--smoothing reads the table twice, so it cannot come from standard input or a pipe")
     pairs = [forced_pairs] if forced_pairs else []
     check_outputs([table, *pairs], [output, ini_output])
-    edit = _ini_edit(table, output, ini, ini_output, weight, scale)
+    edit = ini_edit(table, output, ini, ini_output, weight, scale)
     models = [load_model(folder) for folder in folders]
     forced = PairCounts.read(forced_pairs) if forced_pairs else None
-    columns = MODEL_COLUMNS * len(models) + FORCED_COLUMNS * len(pairs)
+    smoothed = _smoothed(table, smoothing, on_error, threads, block_bytes, quiet) if smoothing else None
+    columns = MODEL_COLUMNS * len(models) + FORCED_COLUMNS * len(pairs) + SMOOTHED_COLUMNS * bool(smoothing)
     # The ini is the last to be renamed: its name appears only beside its table's.
     with contextlib.ExitStack() as outputs:
         if edit:
@@ -102,6 +111,7 @@ def command(
                 destination,
                 models,
                 forced=forced,
+                smoothed=smoothed,
                 scale=scale,
                 on_error=on_error,
                 threads=threads,
@@ -115,12 +125,27 @@ def command(
             say(line)
 
 
-def _is_given(option: str) -> bool:
-    """Whether an option stands on the command line."""
-    return click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE
+def _is_stream(path: str) -> bool:
+    """Whether this can be read only once."""
+    return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 
-def _summary(counts: AnnotateCounts, columns: int, forced: PairCounts | None, edit: _IniEdit | None) -> Iterator[str]:
+def _smoothed(
+    table: str, smoothing: str, on_error: str, threads: int, block_bytes: int, quiet: bool
+) -> SmoothedProbabilities:
+    """Read the table for the first time."""
+    from moses_compat.smoothed_probabilities import SmoothedProbabilities, count_table
+    from moses_compat.streams import Input
+    from phrasetool_cli.progress import TableProgress, say
+
+    with Input(table) as source, TableProgress("count", source.size(), quiet) as progress:
+        counts = count_table(source, on_error=on_error, threads=threads, block_bytes=block_bytes, progress=progress)
+    if counts.statistics.pairs and not counts.statistics.by_count[1] and not quiet:
+        say(f"no entry of {table} was seen only once: if they were pruned, annotate the whole table before")
+    return SmoothedProbabilities(source.name, counts, smoothing)
+
+
+def _summary(counts: AnnotateCounts, columns: int, forced: PairCounts | None, edit: IniEdit | None) -> Iterator[str]:
     silent = f"; {counts.without_opinion:,} have only unknown words on a side" if counts.without_opinion else ""
     faulty = f"; {counts.faulty:,} faulty lines" if counts.faulty else ""
     yield f"annotated {counts.entries:,} entries{silent}{faulty}"
@@ -136,82 +161,6 @@ def _summary(counts: AnnotateCounts, columns: int, forced: PairCounts | None, ed
             f"entries now have {counts.scores + columns} scores instead of {counts.scores}: set "
             f"num-features={counts.scores + columns} in moses.ini and give the weight line {columns} more numbers"
         )
-
-
-@dataclass(frozen=True)
-class _IniEdit:
-    """What happens to a moses.ini.
-
-    Attributes:
-        ini: as it is.
-        feature: the table that is annotated.
-        table: what is to come into its place.
-        output: the ini to write.
-        weight: of each new column.
-    """
-
-    ini: MosesIni
-    feature: FeatureLine
-    table: str
-    output: str
-    weight: float
-
-    @property
-    def scores(self) -> int:
-        """How many scores the ini says the table has."""
-        return int(self.feature.arguments.get("num-features", "1"))
-
-    def check(self, scores: int) -> None:
-        """Refuse a table with other than these scores; -1 stands for a table without entries."""
-        if scores not in (-1, self.scores):
-            raise self.ini.error(
-                f"{self.feature.name} has num-features={self.scores}, but the entries of the table have {scores} "
-                "scores; Moses stops at that",
-                self.feature.line,
-            )
-
-    def write_to(self, out: Output, columns: int) -> None:
-        """Write the ini for so many new columns."""
-        from moses_compat.moses_ini import ENCODING
-
-        text = edited(self.ini, self.feature, self.table, self.scores + columns, self.weight, self.output)
-        out.write_text(text.encode(*ENCODING))
-        out.flush()
-
-
-def _ini_edit(
-    table: str, output: str, ini: str | None, ini_output: str | None, weight: float, scale: str
-) -> _IniEdit | None:
-    """Check all that can be wrong with an ini, before any work starts."""
-    if ini is None and ini_output is None:
-        if _is_given("weight"):
-            raise click.UsageError("--weight is for the ini that --moses-ini-out writes")
-        return None
-    if ini is None or ini_output is None:
-        raise click.UsageError("--moses-ini and --moses-ini-out need each other")
-    if scale == "raw":
-        raise click.UsageError(
-            "--scale raw is not for Moses: the logarithm of a negative score is no number, even at weight 0"
-        )
-    for option, path in (("TABLE", table), ("--output", output), ("--moses-ini-out", ini_output)):
-        if path == "-":
-            raise click.UsageError(f"with --moses-ini, {option} must be a file")
-
-    from moses_compat.ini_tables import check_table, find_table
-    from moses_compat.moses_ini import read_moses_ini
-    from moses_compat.streams import Input
-    from moses_compat.table_blocks import raw_blocks
-
-    # A table that is not there has no place in an ini either.
-    Input(table).close()
-    there = read_moses_ini(ini)
-    check_outputs([table, ini, *there.paths], [output, ini_output])
-    feature = find_table(there, table)
-    check_table(there, feature)
-    edit = _IniEdit(there, feature, output, ini_output, weight)
-    with Input(table) as source:
-        edit.check(next((block.scores for block in raw_blocks(source, 1 << 16)), -1))
-    return edit
 
 
 def _default_output(table: str) -> str:

@@ -1,4 +1,4 @@
-"""Append columns to a phrase table: similarities of models, and what forced decoding says of the entries."""
+"""Append columns to a phrase table: similarities of models, and probabilities by forced decoding and by smoothing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from moses_compat.pair_counts import PairCounts
 from moses_compat.score_columns import annotated_lines, scale_similarities
+from moses_compat.smoothed_probabilities import SmoothedProbabilities
 from moses_compat.streams import Input, Output
 from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, Progress, RawBlock, raw_blocks
 from moses_compat.table_text import Fault, TableParser
@@ -22,8 +23,8 @@ from phrasetool.scoring.forced import forced_probabilities
 # What Moses' training writes: p(f|e), its lexical weight, p(e|f), its lexical weight.
 _INVERSE, _DIRECT = 0, 2
 _TRAINED_SCORES = 4
-# The columns that a model and forced decoding add.
-MODEL_COLUMNS = FORCED_COLUMNS = 2
+# The columns that a model, forced decoding and smoothing add.
+MODEL_COLUMNS = FORCED_COLUMNS = SMOOTHED_COLUMNS = 2
 
 
 @dataclass
@@ -59,28 +60,30 @@ def annotate_table(
     models: Sequence[Brae],
     *,
     forced: PairCounts | None = None,
+    smoothed: SmoothedProbabilities | None = None,
     scale: str = "exp",
     on_error: str = "fail",
     threads: int = 1,
     block_bytes: int = BLOCK_BYTES,
     progress: Progress = lambda position, entries: None,
 ) -> AnnotateCounts:
-    """Write `source` to `output` with more columns in its score field: of every model, then of forced decoding.
+    """Write `source` to `output` with more columns in its score field: of every model, of forced decoding, smoothed.
 
     Args:
         models: their similarities are appended in this order, source-to-target first.
         forced: the pairs that forced decoding used; p(e|f) and p(f|e) by their counts (see `scoring.forced`) are
             appended behind the similarities.
+        smoothed: of this table; p(e|f) and p(f|e) are the last columns.
         scale: how a similarity is written; see `score_columns`.
         on_error: `fail`, `skip` or `keep`, for lines that are not entries.
         progress: called with the bytes of the file consumed and the entries written so far.
 
     Raises:
         DataError: the table is damaged, or has a faulty line and `on_error` is `fail`; or, with `forced`, it has fewer
-            than the four scores of Moses' training.
+            than the four scores of Moses' training; or, with `smoothed`, it is not the table that was counted.
         ValueError: there is nothing to append.
     """
-    annotator = _Annotator(source.name, models, forced, scale, on_error)
+    annotator = _Annotator(source.name, models, forced, smoothed, scale, on_error)
 
     def work(raw: RawBlock) -> tuple[RawBlock, bytes, AnnotateCounts]:
         text, counts = annotator(raw)
@@ -97,12 +100,21 @@ def annotate_table(
 class _Annotator:
     """Annotates one block after another; threads may call it at the same time."""
 
-    def __init__(self, name: str, models: Sequence[Brae], forced: PairCounts | None, scale: str, on_error: str) -> None:
-        if not models and forced is None:
-            raise ValueError("neither models nor pairs of forced decoding: there is nothing to append")
+    def __init__(
+        self,
+        name: str,
+        models: Sequence[Brae],
+        forced: PairCounts | None,
+        smoothed: SmoothedProbabilities | None,
+        scale: str,
+        on_error: str,
+    ) -> None:
+        if not models and forced is None and smoothed is None:
+            raise ValueError("no models, no pairs of forced decoding, no smoothing: there is nothing to append")
         self._policy = FaultPolicy(name, on_error)
         self._scorers = [(model, model.scorer()) for model in models]
         self._forced = forced
+        self._smoothed = smoothed
         self._scale = scale
 
     def __call__(self, raw: RawBlock) -> tuple[ByteArray, AnnotateCounts]:
@@ -119,11 +131,15 @@ class _Annotator:
             block, faults = self._parse(raw)
         keep = self._policy.keep_mask(block, faults)
         counts.faulty = len(faults)
+        similarities = MODEL_COLUMNS * len(columns)
         if self._forced:
             used = self._forced.look_up(block.text, block.line_offsets, ~block.faulty)
             counts.used = int((used[:, 0] > 0).sum())
             columns.append(forced_probabilities(used, *block.columns.T))
-        return annotated_lines(block, np.hstack(columns), keep, FORCED_COLUMNS if self._forced else 0), counts
+        if self._smoothed:
+            columns.append(self._smoothed(block))
+        appended = np.hstack(columns)
+        return annotated_lines(block, appended, keep, appended.shape[1] - similarities), counts
 
     def _parse(self, raw: RawBlock, model: Brae | None = None) -> tuple[EntryBlock, list[Fault]]:
         """A block in the words of a model, with p(e|f) and p(f|e) where they are needed."""
