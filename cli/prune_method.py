@@ -101,6 +101,7 @@ def run_method(request: Request, method: Method, similarities: Callable[[], Simi
         decision = _decide(request, method, measures, worth)
     selection = decision.selection
     nobody = np.zeros(len(measures), np.bool_)
+    # Each criterion sorts the entries for that.
     told = request.stats or request.reasons or (len(method.parts) > 1 and not request.quiet)
     reasons = explain(method, measures, selection) if told else None
     verdict = Verdict(selection.keep, selection.fails, selection.protected, nobody, reasons)

@@ -5,6 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
+from phrasetool.pruning import reasons
 from tests.commands import read, run_inside, write
 
 TABLE = [
@@ -253,6 +254,15 @@ def test_reasons(folder, more):
     done = prune(folder, *FAILED)
     assert "1 went by count: no other criterion would have removed them by itself" in done.err
     assert "2 went by each of count and probability\n" in done.err
+
+
+def test_reasons_are_found_only_for_who_is_told(folder, monkeypatch):
+    expected = kept(folder, *FAILED)
+    monkeypatch.setattr(reasons, "explain", None)
+    assert kept(folder, *FAILED, "-q") == expected
+    assert kept(folder, "--method", "count", "-t", "3") != []
+    with pytest.raises(TypeError):
+        prune(folder, *FAILED, "-q", "--stats", folder / "s")
 
 
 def test_what_was_protected_has_a_reason_too(folder):

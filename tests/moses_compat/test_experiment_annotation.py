@@ -14,12 +14,13 @@ from moses_compat.experiment_annotation import (
 )
 from moses_compat.experiment_runs import RunStore
 from moses_compat.laboratory import Laboratory
+from moses_compat.pair_counts import PairCounts
 from moses_compat.prune import ModelScores
 from moses_compat.streams import Input
 from moses_compat.table_measures import MeasureRequest, measure_table
 from phrasetool.pruning.measures import Measures
-from tests.commands import run_inside
-from tests.small_experiment import small_model, write_experiment
+from tests.commands import run_inside, write
+from tests.small_experiment import small_model, table_lines, write_experiment
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +62,24 @@ def test_the_decoder_sees_what_it_would_read(folder, texts, measures, plain):
     weights = ours.model.weights.copy()
     weights[-2:] = 1.5, -0.5
     assert ours.translate(ours.translator(None, weights)) == written.translate(written.translator(None, weights))
+
+
+def test_columns_of_forced_decoding_are_those_of_annotate(folder, texts, plain):
+    lines = [line.split(b" ||| ") for line in table_lines()[::4]]
+    pairs = str(write(folder / "pairs.gz", b"".join(b"%s ||| %s ||| %d\n" % (*line[:2], i % 4)
+                                                    for i, line in enumerate(lines))))  # fmt: skip
+    done = run_inside("annotate", folder / "table.gz", "--forced-pairs", pairs, "-o", folder / "forced.gz", "-q")
+    assert done.code == 0, done.err
+    done = run_inside("moses-ini", folder / "moses.ini", "--table", folder / "forced.gz", "-o", folder / "forced.ini")
+    assert done.code == 0
+    written = Laboratory.load(MosesModel.read(str(folder / "forced.ini")), texts)
+    with Input(str(folder / "table.gz")) as source:
+        request = MeasureRequest(forced_pairs=PairCounts.read(pairs), forced_probabilities=True)
+        measured = measure_table(source, request)
+    ours = annotated(plain, plain.model, column_values(measured, ["forced"]))
+    assert written.entries.scores == pytest.approx(ours.entries.scores, abs=2e-6)
+    assert (written.entries.scores == ours.entries.scores).mean() > 0.99
+    assert written.model.features == ours.model.features
 
 
 def test_other_columns():
