@@ -18,7 +18,8 @@ from moses_compat.filter_table import DIRECT_COLUMN, PairTest, Significance, Tes
 from moses_compat.numbered_entries import EntryNumbering, FieldPlaces
 from moses_compat.pair_counts import PairCounts
 from moses_compat.prune import BlockScorer, Similarities, TableScan
-from moses_compat.streams import Input
+from moses_compat.smoothed_probabilities import SmoothedProbabilities, count_table
+from moses_compat.streams import STANDARD, Input
 from moses_compat.table_blocks import FaultPolicy, RawBlock, raw_blocks
 from moses_compat.table_text import TableParser
 from moses_compat.table_weights import TableWeights
@@ -27,7 +28,7 @@ from phrasetool.jit import exact_kernel
 from phrasetool.phrases import ByteArray, EntryBlock, FloatArray, Int64Array
 from phrasetool.pipeline import run
 from phrasetool.pruning.composition import composition_losses
-from phrasetool.pruning.measures import Measures
+from phrasetool.pruning.measures import FORCED_NEEDS, Measures
 from phrasetool.scoring.forced import forced_probabilities
 from phrasetool.scoring.scorer import Scores
 
@@ -52,6 +53,7 @@ class MeasureRequest:
         losses: whether to find compositions.
         forced_pairs: of forced decoding, with counts, for the uses; none without.
         forced_probabilities: whether to make phrase probabilities of these counts.
+        smoothing: a method of `smoothed_probabilities`, for probabilities by the counts of the table; none without.
         scan: how the table is read; its threads work on the rest, too.
 
     Raises:
@@ -66,6 +68,7 @@ class MeasureRequest:
     losses: bool = False
     forced_pairs: PairCounts | None = None
     forced_probabilities: bool = False
+    smoothing: str | None = None
     scan: TableScan = field(default_factory=TableScan)
 
     def __post_init__(self) -> None:
@@ -88,7 +91,8 @@ class MeasureRequest:
         """What criteria or columns need, out of what is there; what nobody needs is not read.
 
         Args:
-            needs: of criteria, see `Criterion`; `forced` for the probabilities of forced decoding.
+            needs: of criteria, see `Criterion`; `forced` for the probabilities of forced decoding, `kneser-ney` for
+                smoothed ones.
             scan: how the table is read.
             weights: called for the weights of a model.
             similarities, corpora: see above.
@@ -98,7 +102,7 @@ class MeasureRequest:
             DataError: the file of the pairs is damaged or has a line that is none.
         """
         needs = frozenset(needs)
-        forced = needs & {"uses", "forced"} and forced_pairs
+        forced = forced_pairs if needs & FORCED_NEEDS else None
         return cls(
             weights=weights() if needs & {"composition", "model_scores"} else None,
             similarities=similarities if "similarities" in needs else None,
@@ -106,12 +110,13 @@ class MeasureRequest:
             losses="composition" in needs,
             forced_pairs=PairCounts.read(forced) if forced else None,
             forced_probabilities="forced" in needs,
+            smoothing="kneser-ney" if "kneser-ney" in needs else None,
             scan=scan,
         )
 
 
 def measure_table(source: Input, request: MeasureRequest) -> Measures:
-    """Read a table once and say of all its entries what `request` asks for.
+    """Read a table once (twice, to smooth) and say of all its entries what `request` asks for.
 
     Faulty lines that `scan.on_error` lets pass are entries whose other measures are 0; they take no part in
     compositions.  An entry with a side without words has infinite significance, for there is nothing to test.  A
@@ -122,12 +127,14 @@ def measure_table(source: Input, request: MeasureRequest) -> Measures:
     Raises:
         DataError: the table is damaged or has a faulty line (see `scan.on_error`); it does not fit the weights, the
             saved similarities or the pairs of forced decoding; or, with weights, a score is negative or infinite; or,
-            for losses, it is all rules; or, for probabilities of forced decoding, it has fewer than four scores.
+            for losses, it is all rules; or, for probabilities of forced decoding, it has fewer than four scores; or,
+            to smooth, an entry has no counts.
         CorpusMismatchError: more than half of the first entries do not occur in the corpora.
+        ValueError: smoothed probabilities are asked for of standard input.
     """
     scan = request.scan
     significance = _significance(request)
-    work = _BlockMeasurer(source, request, significance)
+    work = _BlockMeasurer(source, request, significance, _smoothed(source.path, request))
     trial = Trial(source.name, significance) if significance and not request.force else None
     numbering = EntryNumbering() if request.losses else None
     parts: list[_Part] = []
@@ -166,6 +173,18 @@ def _significance(request: MeasureRequest) -> Significance | None:
     return Significance(first, second, hierarchical=request.hierarchical, force=request.force)
 
 
+def _smoothed(path: str, request: MeasureRequest) -> SmoothedProbabilities | None:
+    """Read the table for the first time."""
+    if request.smoothing is None:
+        return None
+    if path == STANDARD:
+        raise ValueError("to smooth, a table is read twice, which standard input cannot be")
+    scan = request.scan
+    with Input(path) as source:
+        counts = count_table(source, on_error=scan.on_error, threads=scan.threads, block_bytes=scan.block_bytes)
+        return SmoothedProbabilities(source.name, counts, request.smoothing)
+
+
 @dataclass(frozen=True)
 class _Part:
     """The measures of a block; arrays of its N entries and G groups, none of which keeps the text alive."""
@@ -180,6 +199,7 @@ class _Part:
     significance: FloatArray | None
     uses: FloatArray | None
     forced: FloatArray | None
+    smoothed: FloatArray | None
 
 
 @exact_kernel
@@ -196,11 +216,18 @@ def _find_fields(text: ByteArray, line_offsets: Int64Array, source_ends: Int64Ar
 class _BlockMeasurer:
     """Measures one block; may be called by several threads."""
 
-    def __init__(self, source: Input, request: MeasureRequest, significance: Significance | None) -> None:
+    def __init__(
+        self,
+        source: Input,
+        request: MeasureRequest,
+        significance: Significance | None,
+        smoothed: SmoothedProbabilities | None,
+    ) -> None:
         self._source = source
         self._request = request
         self._policy = FaultPolicy(source.name, request.scan.on_error)
         self._test = PairTest(significance) if significance else None
+        self._smoothed = smoothed
         self._scorer: BlockScorer | None = None
         if request.similarities is not None:
             self._scorer = BlockScorer(source, request.similarities, request.scan, columns=self._columns)
@@ -287,9 +314,12 @@ class _BlockMeasurer:
             significance = np.zeros(len(block), np.float32)
             significance[rows] = np.where(tested.wordless, np.inf, tested.values)
         uses, forced = self._forced(block, rows, values)
+        smoothed = None
+        if self._smoothed:
+            smoothed = np.where(block.faulty[:, None], 0, self._smoothed(block)).astype(np.float32)
         return _Part(
             block.first_entry + block.group_offsets[:-1], block.source_lengths, block.faulty, probabilities, counts,
-            model_scores, scores, significance, uses, forced,
+            model_scores, scores, significance, uses, forced, smoothed,
         )  # fmt: skip
 
     def _forced(
@@ -316,14 +346,16 @@ def _joined(parts: Sequence[_Part], request: MeasureRequest, alpha: float) -> Me
     def joined(kind: type[_Number], arrays: Iterator[npt.NDArray[_Number] | None]) -> npt.NDArray[_Number]:
         return np.concatenate([np.zeros(0, kind), *(array for array in arrays if array is not None)])
 
+    def columns(arrays: Iterator[FloatArray | None]) -> FloatArray:
+        return np.concatenate([np.zeros((0, 2), np.float32), *(array for array in arrays if array is not None)])
+
     faulty = joined(np.bool_, (part.faulty for part in parts))
     model_scores = joined(np.float32, (part.model_scores for part in parts)) if request.weights else None
     similarities, opinion = None, None
     if request.similarities is not None:
         scores = [part.scores for part in parts if part.scores]
-        similarities = np.concatenate([np.zeros((0, 2), np.float32), *(part.similarities for part in scores)])
+        similarities = columns(part.similarities for part in scores)
         opinion = joined(np.bool_, (part.opinion for part in scores))
-    forced = np.concatenate([np.zeros((0, 2), np.float32), *(part.forced for part in parts if part.forced is not None)])
     return Measures(
         group_offsets=np.append(joined(np.int64, (part.group_offsets for part in parts)), len(faulty)),
         source_lengths=joined(np.int64, (part.source_lengths for part in parts)),
@@ -336,5 +368,6 @@ def _joined(parts: Sequence[_Part], request: MeasureRequest, alpha: float) -> Me
         significance=joined(np.float32, (part.significance for part in parts)) if request.corpora else None,
         alpha=alpha,
         uses=joined(np.float32, (part.uses for part in parts)) if request.forced_pairs else None,
-        forced=forced if request.forced_probabilities else None,
+        forced=columns(part.forced for part in parts) if request.forced_probabilities else None,
+        smoothed=columns(part.smoothed for part in parts) if request.smoothing else None,
     )

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from phrasetool.experiments.systems import PruningGrid
+from phrasetool.pruning.measures import FORCED_NEEDS
 from phrasetool.pruning.methods import parse_method
 
 DEV, ALL = "dev", "ALL"
-# What is found out by leave-one-out forced decoding.
-FORCED_NEEDS = frozenset({"uses", "forced"})
-COLUMNS = ("semantic", "composition", "significance", "forced")
+COLUMNS = ("semantic", "composition", "significance", "forced", "kneser-ney")
 ALGORITHMS = ("cube", "stack")
 # What `quick` leaves of an experiment.
 _QUICK_SENTENCES, _QUICK_METHODS, _QUICK_SIZES, _QUICK_ITERATIONS, _QUICK_TUNING = 200, 4, 2, 3, 6
@@ -91,8 +90,8 @@ class AnnotationSettings:
 
     Attributes:
         dimensions: of the models whose similarities are appended, each on its own.
-        columns: what is appended: `semantic` (two), `composition`, `significance`, `forced` (two), or several with `+`
-            between them; each of them on its own; none: only sizes are compared.
+        columns: what is appended: `semantic` (two), `composition`, `significance`, `forced` (two), `kneser-ney` (two),
+            or several with `+` between them; each of them on its own; none: only sizes are compared.
         tuning_seeds: tune with each of them.
         start: tune from `default` weights, or from those of the `ini`; new columns begin at 0.
         iterations: runs of the decoder in a tuning.

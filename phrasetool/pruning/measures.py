@@ -9,6 +9,9 @@ import numpy.typing as npt
 
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
 
+# What is found out by forced decoding: how often an entry is used, and probabilities made of that.
+FORCED_NEEDS = frozenset({"uses", "forced"})
+
 
 @dataclass(frozen=True)
 class NumberedEntries:
@@ -50,6 +53,8 @@ class Measures:
         uses: float32, shape (N,), how often the pair was used in forced decoding of the training set; None if nobody
             asked.
         forced: float32, shape (N, 2), p(target | source) and p(source | target) by these uses; None if nobody asked.
+        smoothed: float32, shape (N, 2), p(target | source) and p(source | target) by the counts of the table, smoothed;
+            None if nobody asked.
     """
 
     group_offsets: Int64Array
@@ -65,6 +70,7 @@ class Measures:
     losses: FloatArray | None = None
     uses: FloatArray | None = None
     forced: FloatArray | None = None
+    smoothed: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.faulty)
