@@ -42,7 +42,8 @@ CONFIG is TOML; paths in it are relative to it; what has a value here may be lef
                                  protect = "words", keep_top (10, or {"0.07" = 3} for sizes
                                  up to 7 %; else as many as fit), seeds = 1
   [annotate]                     dimensions, columns = ["semantic"] (also "forced",
-                                 "composition", "significance", "semantic+forced"),
+                                 "kneser-ney", "composition", "significance", or several,
+                                 "kneser-ney+forced+semantic"),
                                  tuning_seeds = [1, 2, 3], start = "default", iterations = 25;
                                  sizes = [1] and method of pruned tables that are tuned, too
   [neighbours]                   phrases, count = 5, pretrain_iterations = 5

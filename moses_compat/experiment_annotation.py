@@ -18,6 +18,7 @@ from moses_compat.decoding import MosesModel
 from moses_compat.experiment_runs import RunStore, digest_of
 from moses_compat.laboratory import Laboratory, Mask
 from moses_compat.score_columns import scale_similarities
+from moses_compat.smoothed_probabilities import SMALLEST_SMOOTHED
 from phrasetool.phrases import FloatArray
 from phrasetool.pruning.measures import Measures
 from phrasetool.scoring.forced import SMALLEST_PROBABILITY
@@ -37,6 +38,7 @@ def column_values(measures: Measures, columns: Sequence[str]) -> FloatArray:
     `significance` is a tenth of -ln p, at most 2, minus 2.
     `forced` is two columns: ln p(target | source) and ln p(source | target) by the uses of forced decoding, as
     `phrasetool annotate` writes them, six digits included.
+    `kneser-ney` is two columns: the same by the counts of the table, smoothed so.
 
     Args:
         measures: of the N entries, with all that the columns need.
@@ -56,7 +58,10 @@ def column_values(measures: Measures, columns: Sequence[str]) -> FloatArray:
             found.append((-np.clip(measures.losses, np.float32(0), _LOSS_CAP)[:, None]).astype(np.float32))
         elif column == "forced":
             assert measures.forced is not None
-            found.append(np.log(_six_digits(measures.forced).astype(np.float32)))
+            found.append(np.log(_six_digits(measures.forced, SMALLEST_PROBABILITY).astype(np.float32)))
+        elif column == "kneser-ney":
+            assert measures.smoothed is not None
+            found.append(np.log(_six_digits(measures.smoothed, SMALLEST_SMOOTHED).astype(np.float32)))
         else:
             assert measures.significance is not None
             tenth = np.minimum(measures.significance, _LARGEST_SIGNIFICANCE) / np.float32(10)
@@ -64,9 +69,9 @@ def column_values(measures: Measures, columns: Sequence[str]) -> FloatArray:
     return np.hstack(found, dtype=np.float32)
 
 
-def _six_digits(probabilities: FloatArray) -> npt.NDArray[np.float64]:
-    """Positive numbers as they are when written with six digits and read again."""
-    values = np.maximum(probabilities.astype(np.float64), SMALLEST_PROBABILITY)
+def _six_digits(probabilities: FloatArray, least: float) -> npt.NDArray[np.float64]:
+    """Numbers, where they are less than `least` that, as they are when written with six digits and read again."""
+    values = np.maximum(probabilities.astype(np.float64), least)
     scale = 10.0 ** (5 - np.floor(np.log10(values)))
     rounded: npt.NDArray[np.float64] = np.round(values * scale) / scale
     return rounded

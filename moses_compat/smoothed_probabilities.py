@@ -38,7 +38,7 @@ SMOOTHINGS = ("kneser-ney", "good-turing")
 # Counts of six digits, as Moses writes them, may disagree by this share.
 _ROUNDING = np.float32(1e-5)
 # Where a formula has nothing left, so that the decoder has a logarithm.
-_SMALLEST = 1e-12
+SMALLEST_SMOOTHED = 1e-12
 
 
 @dataclass(frozen=True)
@@ -173,5 +173,5 @@ class SmoothedProbabilities:
         pairs = PairCounts(joint, source, target, *distinct)
         probabilities = np.ones((len(block), 2))
         inverse, direct = translation_probabilities(pairs, self._smoothing)
-        probabilities[rows] = np.maximum(np.stack([direct, inverse], axis=1), _SMALLEST)
+        probabilities[rows] = np.maximum(np.stack([direct, inverse], axis=1), SMALLEST_SMOOTHED)
         return probabilities

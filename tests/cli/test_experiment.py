@@ -188,6 +188,22 @@ def test_uses_in_forced_decoding(tmp_path):
     assert "--leave-one-out" in command
 
 
+def test_smoothed_columns(tmp_path):
+    """Of a finished model nothing else is needed for them; what was tuned before stays."""
+    asked = '[annotate]\ntuning_seeds = 1\ncolumns = "semantic"\ndimensions = 6\niterations = 1\n'
+    config = write_experiment(tmp_path / "s", asked)
+    assert run_inside("experiment", config, "--threads", "1", "-q").code == 0
+    more = asked.replace('"semantic"', '["semantic", "kneser-ney", "kneser-ney+semantic"]')
+    config.write_text(config.read_text().replace(asked, more))
+    done = run_inside("experiment", config, "--threads", "1")
+    assert done.code == 0, done.err
+    assert "4 tunings, 2 to do" in done.err
+    assert "done in" not in done.err
+    assert list(dict.fromkeys(frames_of(tmp_path / "s" / "out")["annotation"].system)) == [
+        "baseline", "annotated n=6 (semantic)", "annotated (kneser-ney)", "annotated n=6 (kneser-ney+semantic)"
+    ]  # fmt: skip
+
+
 def test_what_is_no_longer_asked_for_goes(finished, tmp_path):
     out = tmp_path / "out"
     config = write_experiment(tmp_path / "z", '[prune]\nmethods = ["count", "probability"]\nsizes = 0.5\n')

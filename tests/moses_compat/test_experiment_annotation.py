@@ -104,6 +104,20 @@ def test_columns_of_forced_decoding():
     assert column_values(table, ["forced", "forced"]).shape == (4, 4)
 
 
+def test_smoothed_columns_are_those_of_annotate(folder, texts, plain):
+    table, ini = folder / "smoothed.gz", folder / "smoothed.ini"
+    options = ("--smoothing", "kneser-ney", "-m", folder / "model", "-o", table, "--moses-ini-out", ini)
+    done = run_inside("annotate", folder / "table.gz", "--moses-ini", folder / "moses.ini", *options, "-q")
+    assert done.code == 0, done.err
+    written = Laboratory.load(MosesModel.read(str(ini)), texts)
+    request = MeasureRequest(similarities=ModelScores(small_model()), smoothing="kneser-ney")
+    with Input(str(folder / "table.gz")) as source:
+        values = column_values(measure_table(source, request), ["semantic", "kneser-ney"])
+    ours = annotated(plain, plain.model, values)
+    assert written.entries.scores == pytest.approx(ours.entries.scores, abs=4e-7)
+    assert ours.entries.scores.shape[1] == 4 + 4
+
+
 def test_a_tuning_is_what_tune_does_and_is_done_once(folder, texts, measures, plain, tmp_path):
     values = column_values(measures, ["semantic"])
     lab = annotated(plain, plain.model, values)

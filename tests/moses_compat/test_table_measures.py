@@ -1,5 +1,6 @@
 """Measures of a whole table against slow Python."""
 
+import io
 import math
 import random
 from itertools import pairwise
@@ -16,14 +17,17 @@ from moses_compat.moses_ini import read_moses_ini
 from moses_compat.pair_counts import PairCounts
 from moses_compat.prune import ColumnScores, FileScores, ModelScores, TableScan, measure_sizes
 from moses_compat.saved_scores import ScoreWriter
+from moses_compat.smoothed_probabilities import SmoothedProbabilities, count_table
 from moses_compat.streams import Input
 from moses_compat.table_measures import MeasureRequest, measure_table
+from moses_compat.table_text import TableParser
 from moses_compat.table_weights import TableWeights, weights_of
 from phrasetool.errors import DataError
 from phrasetool.pruning.selection import KeepBest
 from tests import naive, naive_filter
-from tests.commands import write
+from tests.commands import read, write
 from tests.moses_compat.ini_examples import VERSION_1, VERSION_2
+from tests.moses_compat.test_extracted_table import GOLDEN
 from tests.tables import FAULTY, FAULTY_LINES, TABLES
 
 SCANS = [{}, {"threads": 2, "block_bytes": 1}, {"threads": 2, "block_bytes": 300}]
@@ -333,6 +337,30 @@ def test_pairs_of_another_table_and_tables_of_other_scores(tmp_path):
         MeasureRequest(forced_probabilities=True)
 
 
+@pytest.mark.parametrize("scan", SCANS)
+@pytest.mark.parametrize("method", ["kneser-ney", "good-turing"])
+def test_smoothed_probabilities(tmp_path, scan, method):
+    data = read(GOLDEN / "table.3.gz") + b"no entry\n"
+    measures = measure(tmp_path, data, scan=scan, smoothing=method)
+    check(measures, data)
+    with Input(str(tmp_path / "table")) as source:
+        smoothed = SmoothedProbabilities("t", count_table(source, on_error="keep"), method)
+    block, _ = TableParser(scores=4)(0, 0, np.frombuffer(data, np.uint8))
+    expected = smoothed(block).astype(np.float32)
+    expected[-1] = 0
+    assert measures.smoothed.dtype == np.float32
+    assert np.array_equal(measures.smoothed, expected)
+    assert measure(tmp_path, b"", scan=scan, smoothing=method).smoothed.shape == (0, 2)
+    with pytest.raises(DataError, match=r"table:1: no counts"):
+        measure(tmp_path, b"a ||| b ||| 1\n", scan=scan, smoothing=method)
+
+
+def test_standard_input_cannot_be_smoothed(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a ||| b ||| 1 ||| ||| 1 1 1\n")))
+    with pytest.raises(ValueError, match="read twice"), Input("-") as source:
+        measure_table(source, MeasureRequest(smoothing="kneser-ney"))
+
+
 def test_what_is_needed_is_read_and_nothing_else(tmp_path):
     there = {
         "similarities": FileScores("none"), "corpora": ("no", "file"), "forced_pairs": str(tmp_path / "pairs"),
@@ -347,6 +375,7 @@ def test_what_is_needed_is_read_and_nothing_else(tmp_path):
     assert request.forced_pairs is None
     with pytest.raises(DataError, match="pairs: "):
         MeasureRequest.of({"uses"}, scan, **there)
+    assert MeasureRequest.of({"kneser-ney"}, scan, **there) == MeasureRequest(scan=scan, smoothing="kneser-ney")
     write(tmp_path / "pairs", b"x ||| y ||| 1\n")
     for needs, probabilities in (({"uses"}, False), ({"forced"}, True), ({"forced", "uses"}, True)):
         request = MeasureRequest.of(needs, scan, **there)

@@ -185,6 +185,15 @@ def test_what_forced_decoding_is_needed_for(folder):
     assert config_of(folder, GOOD + pruned).counts_uses
 
 
+def test_smoothed_columns_need_no_bitext_and_no_model(folder):
+    config = config_of(folder, GOOD.replace('"random"', '"count"') + '[annotate]\ncolumns = ["kneser-ney+forced"]\n')
+    assert config.needs >= {"kneser-ney", "forced"}
+    only = config_of(folder, GOOD[: GOOD.index("[prune]")] + '[annotate]\ncolumns = "kneser-ney"\n')
+    assert only.needs == {"kneser-ney"}
+    assert not only.encodes
+    assert not only.counts_uses
+
+
 def test_another_folder_to_write_to(folder):
     values = tomllib.loads(GOOD)
     assert parse_config(values, str(folder / "c.toml"), "elsewhere").output == "elsewhere"
