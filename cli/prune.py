@@ -32,7 +32,7 @@ Example:
   phrasetool prune phrase-table.gz --moses-ini moses.ini --target-size 0.1 -o small.gz
   phrasetool prune phrase-table.gz --moses-ini moses.ini --max-bleu-loss 0.1 --dev dev.de dev.en -o small.gz
   phrasetool force-decode --moses-ini moses.ini train.de train.en --leave-one-out -o forced.gz
-  phrasetool prune phrase-table.gz --method composition+semantic+usage --forced-pairs forced.gz \
+  phrasetool prune phrase-table.gz --method composition+semantic+usage --forced-pairs forced.gz \\
       --moses-ini moses.ini --target-size 0.1 -o small.gz
   phrasetool prune table.gz --method semantic:0.7+significance:a+e --corpus train.de train.en -o small.gz
   phrasetool prune table.gz -t 0.7 -o small.gz --reordering-table reordering.gz --reordering-out small.reordering.gz
