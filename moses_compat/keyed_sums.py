@@ -1,17 +1,22 @@
 """A sum for each of many phrases, which are known by the hashes of their tokens, as in `pair_set`.
 
-A phrase takes 18 bytes whatever its length (twice that before `shrink`; three times while there is more room made).
-Two phrases with one hash (of a billion phrases some 0.05 expected) are one to it.
+A sum of 32 bits takes 18 bytes with its key, one of 64 bits 24, whatever the length of the phrase; three times that for
+a moment while room is made.  Two phrases with one hash (of a billion phrases some 0.05 expected) are one to it.
 """
 
 from __future__ import annotations
 
+from typing import Generic, TypeVar
+
 import numpy as np
+import numpy.typing as npt
 
 from moses_compat.fields import LF
 from moses_compat.pair_set import FNV_BASIS, HashArray, as_key, hash_field, slot_of
 from phrasetool.jit import exact_kernel
-from phrasetool.phrases import ByteArray, Int32Array, Int64Array
+from phrasetool.phrases import ByteArray, Int64Array
+
+Number = TypeVar("Number", np.int32, np.float64)
 
 _NO_KEY = np.uint64(0)
 
@@ -31,7 +36,7 @@ def _side_keys(text: ByteArray, line_offsets: Int64Array, rows: Int64Array, keys
 
 
 @exact_kernel
-def _add(keys: HashArray, numbers: Int32Array, slots: HashArray, sums: Int32Array) -> int:
+def _add(keys: HashArray, numbers: npt.NDArray[Number], slots: HashArray, sums: npt.NDArray[Number]) -> int:
     """Add numbers to the sums of their keys, for which there is room; return how many keys were new.  0 is no key."""
     new = 0
     for k in range(len(keys)):
@@ -46,7 +51,7 @@ def _add(keys: HashArray, numbers: Int32Array, slots: HashArray, sums: Int32Arra
 
 
 @exact_kernel
-def _look_up(keys: HashArray, slots: HashArray, sums: Int32Array, found: Int32Array) -> None:
+def _look_up(keys: HashArray, slots: HashArray, sums: npt.NDArray[Number], found: npt.NDArray[Number]) -> None:
     """found[k] = the sum of key k; an empty slot has the sum 0."""
     for k in range(len(keys)):
         found[k] = sums[slot_of(slots, keys[k])]
@@ -73,56 +78,64 @@ def side_keys(text: ByteArray, line_offsets: Int64Array, rows: Int64Array) -> Ha
     return keys
 
 
-class KeyedSums:
-    """Key -> int32, in open addressing.
+class KeyedSums(Generic[Number]):
+    """Key -> sum, in open addressing.
 
     `look_up` may be called by several threads at once, but not while something is added.
+
+    Args:
+        kind: of the sums.
+
+    Attributes:
+        slots: uint64, the keys where `slot_of` finds them; 0 where there is none.
+        sums: of the same shape; 0 where there is no key.
     """
 
-    def __init__(self) -> None:
-        self._slots = np.zeros(1, np.uint64)
-        self._sums = np.zeros(1, np.int32)
+    def __init__(self, kind: type[Number]) -> None:
+        self.slots = np.zeros(1, np.uint64)
+        self.sums: npt.NDArray[Number] = np.zeros(1, kind)
+        self._kind: type[Number] = kind
         self._keys = 0
 
     def __len__(self) -> int:
         """How many different keys there are."""
         return self._keys
 
-    def add(self, keys: HashArray, numbers: Int32Array) -> None:
+    def add(self, keys: HashArray, numbers: npt.NDArray[Number]) -> None:
         """Add number k to the sum of key k.
 
         Args:
             keys: uint64, shape (K,), as from `side_keys`; a key may come several times, 0 is none.
-            numbers: int32, shape (K,).
+            numbers: shape (K,), of the kind of the sums.
         """
-        if keys.dtype != np.uint64 or numbers.dtype != np.int32 or keys.ndim != 1 or keys.shape != numbers.shape:
-            raise ValueError("expected uint64 keys, and an int32 number for each")
+        if keys.dtype != np.uint64 or numbers.dtype != self._kind or keys.ndim != 1 or keys.shape != numbers.shape:
+            raise ValueError(f"expected uint64 keys, and a number for each, {self._kind.__name__}")
         needed = _size(self._keys + len(keys))
-        if needed > len(self._slots):
-            self._resize(max(needed, 2 * len(self._slots)))
-        self._keys += int(_add(np.ascontiguousarray(keys), np.ascontiguousarray(numbers), self._slots, self._sums))
+        if needed > len(self.slots):
+            self._resize(max(needed, 2 * len(self.slots)))
+        self._keys += int(_add(np.ascontiguousarray(keys), np.ascontiguousarray(numbers), self.slots, self.sums))
 
     def shrink(self) -> None:
         """Give back what was kept for keys to come."""
-        if _size(self._keys) < len(self._slots):
+        if _size(self._keys) < len(self.slots):
             self._resize(_size(self._keys))
 
-    def look_up(self, keys: HashArray) -> Int32Array:
-        """The sums of K keys, int32, shape (K,); 0 where there is none.
+    def look_up(self, keys: HashArray) -> npt.NDArray[Number]:
+        """The sums of K keys, shape (K,); 0 where there is none.
 
         Args:
             keys: uint64, shape (K,), as from `side_keys`.
         """
         if keys.dtype != np.uint64 or keys.ndim != 1:
             raise ValueError("expected uint64 keys")
-        found = np.empty(len(keys), np.int32)
-        _look_up(np.ascontiguousarray(keys), self._slots, self._sums, found)
+        found = np.empty(len(keys), self._kind)
+        _look_up(np.ascontiguousarray(keys), self.slots, self.sums, found)
         return found
 
     def _resize(self, size: int) -> None:
-        slots, sums = np.zeros(size, np.uint64), np.zeros(size, np.int32)
-        _add(self._slots, self._sums, slots, sums)
-        self._slots, self._sums = slots, sums
+        slots, sums = np.zeros(size, np.uint64), np.zeros(size, self._kind)
+        _add(self.slots, self.sums, slots, sums)
+        self.slots, self.sums = slots, sums
 
 
 def _size(keys: int) -> int:

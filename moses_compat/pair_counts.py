@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.fields import CR, LF, find_separator, is_blank, line_offsets_of
+from moses_compat.keyed_sums import KeyedSums
 from moses_compat.pair_set import FNV_BASIS, FNV_PRIME, HashArray, as_key, hash_field, slot_of
 from moses_compat.pairs import pair_fields
 from moses_compat.score_field import OK, check_number
@@ -64,19 +65,6 @@ def _hash(text: ByteArray, line_offsets: Int64Array, keys: HashArray, bad: npt.N
 
 
 @exact_kernel
-def _add(keys: HashArray, counts: DoubleArray, slots: HashArray, sums: DoubleArray) -> int:
-    """Add counts to the sums of their keys, for which there is room; return how many keys were new."""
-    new = 0
-    for k in range(len(keys)):
-        slot = slot_of(slots, keys[k])
-        if slots[slot] == _NO_KEY:
-            slots[slot] = keys[k]
-            new += 1
-        sums[slot] += counts[k]
-    return new
-
-
-@exact_kernel
 def _look_up(
     text: ByteArray,
     line_offsets: Int64Array,
@@ -102,38 +90,6 @@ def _look_up(
         found[line, _TARGET] = target_sums[slot_of(target_slots, target)]
 
 
-class _Sums:
-    """A sum for each of many keys, in open addressing."""
-
-    def __init__(self) -> None:
-        self.slots = np.zeros(1, np.uint64)
-        self.sums = np.zeros(1)
-        self._keys = 0
-
-    def add(self, keys: HashArray, counts: DoubleArray) -> None:
-        """Add count k to the sum of key k; a key may come several times."""
-        needed = _size(self._keys + len(keys))
-        if needed > len(self.slots):
-            self._resize(max(needed, 2 * len(self.slots)))
-        self._keys += int(_add(keys, counts, self.slots, self.sums))
-
-    def shrink(self) -> None:
-        """Give back what was kept for keys to come."""
-        if _size(self._keys) < len(self.slots):
-            self._resize(_size(self._keys))
-
-    def _resize(self, size: int) -> None:
-        slots, sums = np.zeros(size, np.uint64), np.zeros(size)
-        used = self.slots != _NO_KEY
-        _add(self.slots[used], self.sums[used], slots, sums)
-        self.slots, self.sums = slots, sums
-
-
-def _size(keys: int) -> int:
-    """Slots for so many keys, as in `PairSet`."""
-    return keys + keys // 2 + 1
-
-
 class PairCounts:
     """Counts of pairs, and their totals by source and by target; made by `read`.
 
@@ -145,7 +101,7 @@ class PairCounts:
     def __init__(self, path: str) -> None:
         self.path = path
         self.total = 0.0
-        self._sums = (_Sums(), _Sums(), _Sums())
+        self._sums = (KeyedSums(np.float64), KeyedSums(np.float64), KeyedSums(np.float64))
 
     @classmethod
     def read(cls, path: str) -> PairCounts:

@@ -51,8 +51,8 @@ class TableCounts:
     """
 
     statistics: PairStatistics
-    sources: KeyedSums
-    targets: KeyedSums
+    sources: KeyedSums[np.int32]
+    targets: KeyedSums[np.int32]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def count_table(
         return raw, _Part(PairStatistics.of(joint), sides)
 
     statistics = PairStatistics.of(np.zeros(0, np.int64))
-    counted = KeyedSums(), KeyedSums()
+    counted = KeyedSums(np.int32), KeyedSums(np.int32)
     for raw, part in run(raw_blocks(source, block_bytes), work, threads):
         statistics += part.statistics
         for counts, (keys, numbers) in zip(counted, part.sides, strict=True):

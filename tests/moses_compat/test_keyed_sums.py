@@ -56,15 +56,18 @@ def test_rows():
         side_keys(np.frombuffer(text, np.uint8), line_offsets_of(np.frombuffer(text, np.uint8)), np.zeros(1, np.int32))
 
 
-@given(st.lists(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5)), max_size=30), max_size=6))
-def test_sums(parts):
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5)), max_size=30), max_size=6),
+    st.sampled_from([np.int32, np.float64]),
+)
+def test_sums(parts, kind):
     # Keys that all want the same slot, more or less.
     def key(k):
         return 0 if k == 0 else 2 * k * 2**40
 
-    sums, expected = KeyedSums(), Counter()
+    sums, expected = KeyedSums(kind), Counter()
     for part in parts:
-        sums.add(np.array([key(k) for k, _ in part], np.uint64), np.array([n for _, n in part], np.int32))
+        sums.add(np.array([key(k) for k, _ in part], np.uint64), np.array([n for _, n in part], kind))
         for k, n in part:
             expected[k] += n if k else 0
     known = {k: n for k, n in expected.items() if k}
@@ -76,8 +79,9 @@ def test_sums(parts):
 
 
 def test_refuses():
-    sums = KeyedSums()
-    with pytest.raises(ValueError, match="int32 number for each"):
-        sums.add(np.ones(2, np.uint64), np.ones(1, np.int32))
+    sums = KeyedSums(np.int32)
+    for numbers in (np.ones(1, np.int32), np.ones(2)):
+        with pytest.raises(ValueError, match="a number for each, int32"):
+            sums.add(np.ones(2, np.uint64), numbers)
     with pytest.raises(ValueError, match="uint64 keys"):
         sums.look_up(np.ones(2, np.int64))
