@@ -121,7 +121,7 @@ def _counts(name: str, block: EntryBlock, rows: Int64Array) -> FloatArray:
     counts = read_counts(block.text, block.score_ends[rows], block.line_offsets[1:][rows])
     joint, sides = counts[:, 2], np.minimum(counts[:, 0], counts[:, 1])
     # False where a number is missing, too.
-    good: npt.NDArray[np.bool_] = (joint > 0) & (joint <= sides * (1 + _ROUNDING)) & np.isfinite(counts).all(axis=1)
+    good: npt.NDArray[np.bool_] = (joint > 0) & (joint * (1 - _ROUNDING) <= sides) & np.isfinite(counts).all(axis=1)
     if not good.all():
         first = int(np.argmin(good))
         line = block.first_entry + int(rows[first]) + 1
