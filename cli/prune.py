@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool_cli.options import default_model, without_scipy
-from phrasetool_cli.prune_method import DEFAULT, SEMANTIC, chosen_method, run_method
+from phrasetool_cli.prune_method import SEMANTIC, chosen_method, default_method, run_method
 from phrasetool_cli.prune_options import GroupedCommand, Request, check_request, prune_options, request_of
 from phrasetool_cli.prune_outputs import write_tables
 
@@ -32,8 +32,7 @@ Example:
   phrasetool prune phrase-table.gz --moses-ini moses.ini --target-size 0.1 -o small.gz
   phrasetool prune phrase-table.gz --moses-ini moses.ini --max-bleu-loss 0.1 --dev dev.de dev.en -o small.gz
   phrasetool force-decode --moses-ini moses.ini train.de train.en --leave-one-out -o forced.gz
-  phrasetool prune phrase-table.gz --method composition+semantic+usage --forced-pairs forced.gz \\
-      --moses-ini moses.ini --target-size 0.1 -o small.gz
+  phrasetool prune phrase-table.gz --moses-ini moses.ini --forced-pairs forced.gz --target-size 0.1 -o small.gz
   phrasetool prune table.gz --method semantic:0.7+significance:a+e --corpus train.de train.en -o small.gz
   phrasetool prune table.gz -t 0.7 -o small.gz --reordering-table reordering.gz --reordering-out small.reordering.gz
   phrasetool prune demo-output/engine/phrase-table.gz -m demo-output/model --sweep 0.0:0.8:0.2
@@ -51,9 +50,10 @@ def command(**given: Any) -> None:
 
     An entry goes when its similarity is below the threshold in BOTH directions, unless it is among the best K of its
     source.  With --moses-ini, it goes when shorter entries make it up at little loss, or when its sides do not mean
-    the same; the more often it was seen, the more speaks for it.  --method chooses another criterion; it reads TABLE
-    twice and takes up to 300 bytes an entry of memory.  Lines that stay are byte-identical and in their order.  TABLE
-    is a Moses phrase table in text form, gzip or not; standard input by default.
+    the same; the more often it was seen (and, with --forced-pairs, used by forced decoding), the more speaks for it.
+    --method chooses another criterion; it reads TABLE twice and takes up to 300 bytes an entry of memory.  Lines that
+    stay are byte-identical and in their order.  TABLE is a Moses phrase table in text form, gzip or not; standard
+    input by default.
 
     With --max-bleu-loss, the size is searched for: tables of many sizes translate the development set, none of them
     written; first each half as large as the one before, then those about the answer.  BLEU does not rise evenly with
@@ -63,7 +63,7 @@ def command(**given: Any) -> None:
     from phrasetool.pruning.selection import KeepBest
 
     request = request_of(given)
-    method = chosen_method(request, request.method or (DEFAULT if request.ini else SEMANTIC))
+    method = chosen_method(request, request.method or default_method(request))
     check_request(request, bool(method.thresholds))
     if method.names == (SEMANTIC,) and request.max_bleu_loss is None:
         best = KeepBest(10 if request.keep_top is None else request.keep_top, request.protect or "all")

@@ -27,8 +27,16 @@ if TYPE_CHECKING:
     from phrasetool.pruning.statistics import PruneStatistics
 
 # What is best by measurement, where the weights of a model are given; see the README.
-DEFAULT = "composition+semantic"
+_BEST = "composition+semantic"
+_BEST_WITH_USES = "composition+semantic+usage"
 SEMANTIC = "semantic"
+
+
+def default_method(request: Request) -> str:
+    """The method of who names none: the best that what was given allows; the paper's without a model's weights."""
+    if request.ini is None:
+        return SEMANTIC
+    return _BEST_WITH_USES if request.forced_pairs else _BEST
 
 
 def chosen_method(request: Request, names: str) -> Method:

@@ -151,6 +151,15 @@ def test_the_default_with_an_ini_is_composition_and_semantic(folder, model_folde
     assert kept(folder, *options, "--combine", "rank") != []
 
 
+def test_the_default_with_forced_pairs_too_counts_uses(folder, model_folder):
+    write(folder / "pairs", b"das haus ||| the house ||| 3\n")
+    options = ("-m", model_folder, "--moses-ini", folder / "moses.ini", "--target-size", "0.5", "--keep-top", "0",
+               "--forced-pairs", folder / "pairs", "--stats", folder / "stats")  # fmt: skip
+    named = kept(folder, *options, "--method", "composition+semantic+usage")
+    assert kept(folder, *options) == named
+    assert "|method:composition+semantic+usage(product)|" in json.loads(read(folder / "stats"))["signature"]
+
+
 def test_without_an_ini_the_paper_s_rule(folder, model_folder):
     done = prune(folder, "-m", model_folder, "--threshold", "0.7")
     assert done.code == 0
