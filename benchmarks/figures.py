@@ -30,17 +30,20 @@ STYLE = {
 
 # In the order of the legend: with meaning, without, and what nobody should use.
 METHODS = {
+    "composition+semantic+usage": ("#0b3c8c", "-", "P"),
     "composition+semantic": ("#0072b2", "-", "o"),
     "composition+semantic+significance": ("#56b4e9", "-", "s"),
     "count+semantic": ("#5b4fc4", "-", "^"),
     "semantic+significance": ("#cc79a7", "-", "D"),
     "semantic": ("#882255", "-", "v"),
+    "composition+usage": ("#a3262a", "--", "P"),
     "composition+count": ("#d55e00", "--", "o"),
     "composition+significance": ("#e69f00", "--", "s"),
+    "usage": ("#7a4a1d", "--", "p"),
     "count": ("#6e7f1c", "--", "^"),
     "significance": ("#009e73", "--", "D"),
     "composition": ("#b58900", "--", "v"),
-    "probability": ("#616468", "--", "P"),
+    "probability": ("#616468", "--", "*"),
     "top": ("#9a9ca1", "--", "X"),
     "random": ("#1c1d1f", ":", "."),
 }

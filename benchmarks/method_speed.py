@@ -22,6 +22,7 @@ def main() -> None:
     corpus = ["--corpus", str(moses.parent / "train.de.gz"), str(moses.parent / "train.en.gz")]
     methods = {
         "composition+semantic": weights,
+        "composition+semantic+usage": [*weights, "--forced-pairs", str(moses / "forced-pairs.gz")],
         "composition+semantic+significance": [*weights, *corpus],
         "count+semantic": [],
         "significance": corpus,

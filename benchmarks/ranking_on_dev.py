@@ -1,7 +1,8 @@
-"""How the bounds and exponents of `composition+semantic` were chosen: BLEU of development sets, all six language pairs.
+"""How the bounds and exponents of `composition+semantic+usage` were chosen: BLEU of development sets, all six pairs.
 
-The worth of an entry is count^a * min(max(loss, least), most) * similarity^g * p(target | source)^b, where an entry
-without a composition loses `most`.  By every variant the table is pruned to 10 and to 5 % of the entries (one-word
+The worth of an entry is count^a * min(max(loss, least), most) * similarity^g * p(target | source)^b * uses^u, where an
+entry without a composition loses `most`, and uses is (uses in leave-one-out forced decoding + r) / (count + 1), r the
+uses of all entries over their counts.  By every variant the table is pruned to 10 and to 5 % of the entries (one-word
 sources protected, as many of their best as fit), and translates the development set with the weights of the full table.
 
 Needs what `experiments.py` built; test sets are not looked at.
@@ -13,23 +14,25 @@ import argparse
 from dataclasses import replace
 
 import numpy as np
-from experiments import PAIRS, built_model
+from experiments import PAIRS, built_model, folder
 from measuring import report
 
 from moses_compat.decoding import MosesModel
 from moses_compat.ini_tables import choose_table
 from moses_compat.laboratory import Laboratory
+from moses_compat.pair_counts import PairCounts
 from moses_compat.prune import FileScores, TableScan
 from moses_compat.streams import Input
 from moses_compat.table_measures import MeasureRequest, measure_table
 from moses_compat.table_weights import weights_of
 from phrasetool.experiments.config import read_config
+from phrasetool.pruning.criteria import Usage
 from phrasetool.pruning.measures import Measures
 from phrasetool.pruning.selection import AffordableBest, select_entries
 from phrasetool.smt.evaluation import evaluate
 
 SIZES = (0.1, 0.05)
-# least, most, a, g, b
+# least, most, a, g, b, u (0 if not said)
 VARIANTS = {
     "count alone": (1, 1, 1, 0, 0),
     "loss 0..3, similarity^2": (0, 3, 1, 2, 0),
@@ -42,17 +45,23 @@ VARIANTS = {
     "loss 0.6..1, similarity": (0.6, 1, 1, 1, 0),
     "count^1.5, loss 0.3..1, similarity": (0.3, 1, 1.5, 1, 0),
     "loss 0.3..1, similarity, p^0.3": (0.3, 1, 1, 1, 0.3),
+    "loss 0.3..1, uses": (0.3, 1, 1, 0, 0, 1),
+    "loss 0.3..1, similarity, uses": (0.3, 1, 1, 1, 0, 1),
+    "loss 0.3..1, similarity, uses^0.5": (0.3, 1, 1, 1, 0, 0.5),
+    "similarity, uses": (1, 1, 1, 1, 0, 1),
 }
 
 
-def worth(measures: Measures, least: float, most: float, a: float, g: float, b: float) -> np.ndarray:
+def worth(measures: Measures, least: float, most: float, a: float, g: float, b: float, u: float = 0) -> np.ndarray:
     """float32, shape (N,)."""
     assert measures.losses is not None
+    assert measures.uses is not None
     assert measures.similarities is not None
     loss = np.clip(measures.losses, max(least, 1e-3), most)
     similarity = np.clip(measures.similarities.mean(axis=1), 0.02, 1)
     probability = np.maximum(measures.probabilities, 1e-7)
-    return (measures.counts**a * loss * similarity**g * probability**b).astype(np.float32)
+    uses = Usage().factor(measures)
+    return (measures.counts**a * loss * similarity**g * probability**b * uses**u).astype(np.float32)
 
 
 def main() -> None:
@@ -65,8 +74,10 @@ def main() -> None:
         model = MosesModel.read(ini, table)
         model = replace(model, search=replace(model.search, algorithm="cube", pop_limit=400, stack_size=400))
         with Input(table) as source:
-            weights = weights_of(model.ini, choose_table(model.ini, table))
-            request = MeasureRequest(weights, FileScores(scores), losses=True, scan=TableScan(threads=2))
+            request = MeasureRequest(
+                weights_of(model.ini, choose_table(model.ini, table)), FileScores(scores), losses=True,
+                forced_pairs=PairCounts.read(str(folder(name) / "build" / "forced.gz")), scan=TableScan(threads=2),
+            )  # fmt: skip
             measures = measure_table(source, request)
         dev = read_config(str(PAIRS[name])).dev
         with open(dev.source, "rb") as text:
