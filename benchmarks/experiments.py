@@ -89,8 +89,9 @@ def markdown() -> str:
         title = json.loads((there / "experiment.json").read_text())["name"]
         full = rows.loc["full"].iloc[0]
         cells = [f"[{title}](benchmarks/results/{name}/report.md)", f"{full.entries:,}", f"{full.bleu:.2f}"]
-        wanted = [("composition+semantic", "size", size, "words") for size in (0.15, 0.1, 0.07, 0.05)]
-        wanted += [(method, "size", 0.1, "words") for method in ("count", "significance", "composition", "random")]
+        wanted = [("composition+semantic+usage", "size", size, "words") for size in (0.15, 0.1, 0.07, 0.05)]
+        others = ("composition+semantic", "composition+usage", "count", "significance", "composition", "random")
+        wanted += [(method, "size", 0.1, "words") for method in others]
         wanted += [("semantic", "threshold", 0.7, "all")]
         for key in wanted:
             row = rows.loc[key] if key in rows.index else None

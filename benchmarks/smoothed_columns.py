@@ -1,7 +1,8 @@
-"""Smoothed columns of the reference table: what extraction with this smoothing writes, digit by digit, and the time.
+"""Columns that need no model, on the reference table: smoothed ones against extraction, and how long each kind takes.
 
 The table of the real Moses run is annotated from its counts alone; beside it, the bitext of that run is extracted from
-again, smoothed.  Pairs and probabilities of the two are compared as text, line by line.
+again, smoothed.  Pairs and probabilities of the two are compared as text, line by line.  Probabilities of forced
+decoding are only timed here.
 """
 
 from __future__ import annotations
@@ -33,6 +34,13 @@ def equal_lines(extracted: Path, annotated: Path) -> tuple[int, int]:
     return equal, lines
 
 
+def timed(command: list[str], table: str, rounds: int) -> dict[str, object]:
+    """Seconds, beside those of gzip."""
+    times = alternate({"annotate": command, "gzip": f"zcat {table} | gzip -6 > /dev/null"}, rounds)
+    ratios = [a / b for a, b in zip(times["annotate"], times["gzip"], strict=True)]
+    return {"seconds": summary(times["annotate"]), "ratio to zcat | gzip -6": summary(ratios)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
@@ -52,15 +60,15 @@ def main() -> None:
             run([COMMAND, "extract", *corpus, str(points), *smoothing, "-o", str(extracted)])
             _, peak = run(annotate)
             equal, lines = equal_lines(extracted, annotated)
-            times = alternate({"annotate": annotate, "gzip": f"zcat {table} | gzip -6 > /dev/null"}, options.rounds)
-            ratios = [a / b for a, b in zip(times["annotate"], times["gzip"], strict=True)]
             figures[method] = {
                 "entries": lines,
                 "equal to extraction, digit by digit": equal,
-                "seconds": summary(times["annotate"]),
-                "ratio to zcat | gzip -6": summary(ratios),
+                **timed(annotate, table, options.rounds),
                 "peak_mb": round(peak / 2**20),
             }
+        pairs = str(folder / "forced-pairs.gz")
+        forced = [COMMAND, "annotate", table, "--forced-pairs", pairs, *threads, "-o", str(annotated)]
+        figures["forced pairs"] = timed(forced, table, options.rounds)
     report("smoothed_columns", figures)
 
 
