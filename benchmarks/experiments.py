@@ -72,7 +72,7 @@ def summary(name: str) -> dict[str, Any]:
     tuned = there / "annotation.parquet"
     if tuned.exists():
         frame = pd.read_parquet(tuned)
-        columns = ["system", "tuning_seeds", "bleu", "deviation", "difference", "p", "dev_bleu"]
+        columns = ["system", "columns", "tuning_seeds", "bleu", "deviation", "difference", "p", "dev_bleu"]
         found["tuned"] = frame[frame.text == "ALL"][columns].round(3).to_dict("records")
     return found
 
@@ -97,11 +97,22 @@ def markdown() -> str:
             row = rows.loc[key] if key in rows.index else None
             cells.append("" if row is None else f"{row.bleu:.2f}{mark(row.p)}")
         sizes.append(cells)
-        for run in summary(name).get("tuned", ()):
-            against = "" if run["p"] != run["p"] else f"{run['difference']:+.2f}{mark(run['p'])}"
-            tuned.append([title, run["system"], f"{run['bleu']:.2f} ± {run['deviation']:.2f}", against,
-                          str(run["tuning_seeds"])])  # fmt: skip
-    return "\n".join("| " + " | ".join(row) + " |" for row in (*sizes, *tuned))
+        if runs := summary(name).get("tuned"):
+            tuned.append([title, *tuned_cells(runs)])
+    return "\n".join("| " + " | ".join(row) + " |" for row in (*sizes, [], *tuned))
+
+
+def tuned_cells(runs: list[dict[str, Any]]) -> list[str]:
+    """The full table tuned, and what columns, pruning and both make of it: BLEU and the difference."""
+    there = {(run["system"].endswith(" 10 %"), run["columns"]): run for run in runs}
+    every = "kneser-ney+forced+semantic"
+    wanted = [(False, columns) for columns in ("", "semantic", "kneser-ney", every)] + [(True, ""), (True, every)]
+    cells = []
+    for key in wanted:
+        run = there.get(key)
+        difference = f" ({run['difference']:+.2f}{mark(run['p'])})" if run and run["p"] == run["p"] else ""
+        cells.append(f"{run['bleu']:.2f}{difference}" if run else "")
+    return cells
 
 
 def mark(p: float) -> str:
