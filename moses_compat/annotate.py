@@ -9,20 +9,22 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.pair_counts import PairCounts
-from moses_compat.score_columns import annotated_lines, scale_similarities
+from moses_compat.score_columns import (
+    DIRECT_COLUMN,
+    INVERSE_COLUMN,
+    annotated_lines,
+    check_trained_scores,
+    scale_similarities,
+)
 from moses_compat.smoothed_probabilities import SmoothedProbabilities
 from moses_compat.streams import Input, Output
 from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, Progress, RawBlock, raw_blocks
 from moses_compat.table_text import Fault, TableParser
-from phrasetool.errors import DataError
 from phrasetool.models.brae import Brae
 from phrasetool.phrases import ByteArray, EntryBlock
 from phrasetool.pipeline import run
 from phrasetool.scoring.forced import forced_probabilities
 
-# What Moses' training writes: p(f|e), its lexical weight, p(e|f), its lexical weight.
-_INVERSE, _DIRECT = 0, 2
-_TRAINED_SCORES = 4
 # The columns that a model, forced decoding and smoothing add.
 MODEL_COLUMNS = FORCED_COLUMNS = SMOOTHED_COLUMNS = 2
 
@@ -145,13 +147,7 @@ class _Annotator:
         """A block in the words of a model, with p(e|f) and p(f|e) where they are needed."""
         wanted: tuple[int, ...] = ()
         if self._forced:
-            if 0 <= raw.scores < _TRAINED_SCORES:
-                message = f"they need the {_TRAINED_SCORES} that Moses' training writes"
-                raise DataError(
-                    self._policy.name,
-                    f"the entries have {raw.scores} scores; for probabilities of forced decoding {message}",
-                    raw.first_entry + 1,
-                )
-            wanted = (_DIRECT, _INVERSE)
+            check_trained_scores(self._policy.name, raw.scores, raw.first_entry)
+            wanted = (DIRECT_COLUMN, INVERSE_COLUMN)
         source, target = (model.source_vocabulary, model.target_vocabulary) if model else (None, None)
         return TableParser(source, target, raw.scores, wanted)(raw.index, raw.first_entry, raw.text)

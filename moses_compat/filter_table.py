@@ -14,7 +14,7 @@ import numpy.typing as npt
 from moses_compat.appended_fields import lines_with_fields
 from moses_compat.corpus_index import CorpusIndex
 from moses_compat.fields import is_blank
-from moses_compat.score_columns import selected_lines
+from moses_compat.score_columns import DIRECT_COLUMN, selected_lines
 from moses_compat.score_field import OK
 from moses_compat.streams import Input, Output
 from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, Progress, RawBlock, raw_blocks
@@ -29,8 +29,6 @@ from phrasetool.vocabulary import is_label
 
 Mask = npt.NDArray[np.bool_]
 
-# p(e|f) in the tables of Moses' training, from 0.
-DIRECT_COLUMN = 2
 # The fields that Moses reads; what comes after the seventh, it ignores.
 MOSES_FIELDS = 7
 # If a side of more than half of so many entries does not occur in the corpora, they are not the table's.

@@ -17,9 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.number_text import MAX_WIDTH, write_number
+from phrasetool.errors import DataError
 from phrasetool.jit import exact_kernel
 from phrasetool.phrases import ByteArray, EntryBlock, FloatArray
 
+# In the tables of Moses' training: p(f|e), its lexical weight, p(e|f), its lexical weight.
+INVERSE_COLUMN, DIRECT_COLUMN = 0, 2
+_TRAINED_SCORES = 4
 SCALES = ("exp", "probability", "raw")
 _SMALLEST_PROBABILITY = 1e-6
 _SPACE = np.uint8(32)
@@ -29,6 +33,26 @@ _ZERO = ord("0")
 # A space, and a sign, one digit, a point, six digits; or a number of six significant digits.
 _WIDTH = max(10, 1 + MAX_WIDTH)
 _MILLION = 1000000
+
+
+def check_trained_scores(name: str, scores: int, first_entry: int) -> None:
+    """Refuse a block without the scores that probabilities of forced decoding are smoothed towards.
+
+    Args:
+        name: the table, as messages call it.
+        scores: of its entries; -1 where there is none.
+        first_entry: the number of the block's first entry, from 0.
+
+    Raises:
+        DataError: there are too few.
+    """
+    if 0 <= scores < _TRAINED_SCORES:
+        raise DataError(
+            name,
+            f"the entries have {scores} scores; for probabilities of forced decoding they need the {_TRAINED_SCORES} "
+            "that Moses' training writes",
+            first_entry + 1,
+        )
 
 
 def scale_similarities(similarities: FloatArray, scale: str) -> npt.NDArray[np.float64]:

@@ -14,10 +14,11 @@ from moses_compat.corpus_index import read_index
 from moses_compat.count_field import read_counts
 from moses_compat.decoder_tables import log_scores
 from moses_compat.fields import find_separator
-from moses_compat.filter_table import DIRECT_COLUMN, PairTest, Significance, Tested, Trial
+from moses_compat.filter_table import PairTest, Significance, Tested, Trial
 from moses_compat.numbered_entries import EntryNumbering, FieldPlaces
 from moses_compat.pair_counts import PairCounts
 from moses_compat.prune import BlockScorer, Similarities, TableScan
+from moses_compat.score_columns import DIRECT_COLUMN, INVERSE_COLUMN, check_trained_scores
 from moses_compat.smoothed_probabilities import SmoothedProbabilities, count_table
 from moses_compat.streams import STANDARD, Input
 from moses_compat.table_blocks import FaultPolicy, RawBlock, raw_blocks
@@ -32,9 +33,6 @@ from phrasetool.pruning.measures import FORCED_NEEDS, Measures
 from phrasetool.scoring.forced import forced_probabilities
 from phrasetool.scoring.scorer import Scores
 
-# p(f|e), and how many scores there are, in the tables of Moses' training.
-_INVERSE_COLUMN = 0
-_MOSES_SCORES = 4
 _LARGEST = np.finfo(np.float32).max
 _Rows = tuple[npt.NDArray[np.uint32], Scores] | None
 _Number = TypeVar("_Number", bound=np.generic)
@@ -254,7 +252,7 @@ class _BlockMeasurer:
         if self._request.weights:
             return range(scores)
         direct = min(DIRECT_COLUMN, scores - 1)
-        return (_INVERSE_COLUMN, direct) if self._request.forced_probabilities else (direct,)
+        return (INVERSE_COLUMN, direct) if self._request.forced_probabilities else (direct,)
 
     def __call__(self, item: tuple[RawBlock, _Rows]) -> tuple[RawBlock, _Part, FieldPlaces | None, Tested | None]:
         raw, _ = item
@@ -265,13 +263,8 @@ class _BlockMeasurer:
                 f"the entries have {raw.scores} scores, but {weights.name} has {len(weights.scores)} weights",
                 raw.first_entry + 1,
             )
-        if self._request.forced_probabilities and 0 <= raw.scores < _MOSES_SCORES:
-            raise DataError(
-                self._source.name,
-                f"the entries have {raw.scores} scores; for probabilities of forced decoding they need the "
-                f"{_MOSES_SCORES} that Moses' training writes",
-                raw.first_entry + 1,
-            )
+        if self._request.forced_probabilities:
+            check_trained_scores(self._source.name, raw.scores, raw.first_entry)
         scores: Scores | None = None
         if self._scorer:
             scored = self._scorer(item)
@@ -336,7 +329,7 @@ class _BlockMeasurer:
         forced = np.zeros((len(block), 2), np.float32)
         if values.shape[1]:
             direct = values[:, min(DIRECT_COLUMN, values.shape[1] - 1)]
-            forced[rows] = forced_probabilities(found[rows], direct, values[:, _INVERSE_COLUMN])
+            forced[rows] = forced_probabilities(found[rows], direct, values[:, INVERSE_COLUMN])
         return uses, forced
 
 

@@ -32,11 +32,7 @@ Distortion0= 0.2
 LM0= 0.4
 """
 
-CONFIG = """\
-output = "out"
-samples = 50
-[moses]
-ini = "moses.ini"
+DATA = """\
 [data.bitext]
 source = "train.src"
 target = "train.trg"
@@ -46,7 +42,13 @@ target = "dev.trg"
 [data.tests.one]
 source = "one.src"
 target = "one.trg"
-[data.tests.two]
+"""
+CONFIG = f"""\
+output = "out"
+samples = 50
+[moses]
+ini = "moses.ini"
+{DATA}[data.tests.two]
 source = "two.src"
 target = "two.trg"
 [model]

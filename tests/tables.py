@@ -285,3 +285,17 @@ STANDS_FOR = {
     "tests/score.phrase-based/truth": "half table",
     "tests/extract.phrase-based-weighted/truth/extract": "extract with weights",
 }
+
+# An ini of a table of four scores, the file t.
+INI = """\
+[input-factors]
+0
+
+[feature]
+PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=t input-factor=0 output-factor=0
+Distortion
+
+[weight]
+TranslationModel0= 0.1 0.2 0.3 0.4
+Distortion0= 0.3
+"""

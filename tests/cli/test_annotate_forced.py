@@ -8,7 +8,7 @@ from moses_compat.moses_ini import read_moses_ini
 from tests import naive
 from tests.commands import read, run_inside, write
 from tests.naive_reordering import pair
-from tests.tables import FAULTY, FAULTY_LINES, TABLES, seven_fields
+from tests.tables import FAULTY, FAULTY_LINES, INI, TABLES, seven_fields
 from tests.test_promise import WAYS
 
 PAIRS = (
@@ -180,18 +180,6 @@ def test_bad_usage(pairs, tmp_path):
     assert read(pairs) == PAIRS
 
 
-INI = """\
-[input-factors]
-0
-
-[feature]
-PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=t input-factor=0 output-factor=0
-Distortion
-
-[weight]
-TranslationModel0= 0.1 0.2 0.3 0.4
-Distortion0= 0.3
-"""
 
 
 @pytest.mark.parametrize("models", [0, 1])

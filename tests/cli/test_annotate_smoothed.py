@@ -8,22 +8,11 @@ from moses_compat.moses_ini import read_moses_ini
 from tests import naive
 from tests.commands import read, run_inside, run_outside, write
 from tests.moses_compat.test_extracted_table import GOLDEN
+from tests.tables import INI
 from tests.test_promise import WAYS
 
 BITEXT = [GOLDEN / f"bitext.{name}" for name in ("source", "target", "aligned")]
 METHODS = ["kneser-ney", "good-turing"]
-INI = """\
-[input-factors]
-0
-
-[feature]
-PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=t input-factor=0 output-factor=0
-Distortion
-
-[weight]
-TranslationModel0= 0.1 0.2 0.3 0.4
-Distortion0= 0.3
-"""
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from moses_compat.laboratory import Laboratory
 from phrasetool.experiments.config import read_config
 from tests.commands import read, run_inside, run_outside
-from tests.small_experiment import INI, table_lines, write_experiment
+from tests.small_experiment import DATA, INI, table_lines, write_experiment
 
 PRUNE = """\
 [prune]
@@ -290,19 +290,10 @@ def test_the_example_can_be_read(tmp_path):
         read_config(path)
 
 
-BITEXT = """\
+BITEXT = f"""\
 output = "out"
 samples = 20
-[data.bitext]
-source = "train.src"
-target = "train.trg"
-[data.dev]
-source = "dev.src"
-target = "dev.trg"
-[data.tests.one]
-source = "one.src"
-target = "one.trg"
-[build]
+{DATA}[build]
 lm_order = 2
 [model]
 dimension = 4

@@ -5,19 +5,10 @@ import pytest
 from phrasetool.experiments.config import read_config
 from phrasetool_cli.experiment_build import Builder
 from phrasetool_cli.experiment_steps import build
-from tests.small_experiment import write_experiment
+from tests.small_experiment import DATA, write_experiment
 
-MADE = """\
-[data.bitext]
-source = "train.src"
-target = "train.trg"
-[data.dev]
-source = "dev.src"
-target = "dev.trg"
-[data.tests.one]
-source = "one.src"
-target = "one.trg"
-[model]
+MADE = f"""\
+{DATA}[model]
 dimension = 4
 iterations = 1
 """
