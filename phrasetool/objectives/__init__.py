@@ -1,1 +1,34 @@
-"""Objectives: what training minimises.  They know vectors and word ids, no files."""
+"""Objectives: what training minimises.  They know vectors, no files and no word ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from phrasetool.objectives.objective import Objective
+from phrasetool.options import with_options
+from phrasetool.registry import registered
+
+# What users type -> `module:class` of an `Objective`.
+OBJECTIVES = {
+    "in-batch": "phrasetool.objectives.in_batch:InBatch",
+    "max-margin": "phrasetool.objectives.max_semantic_margin:MaxMargin",
+    "sampled": "phrasetool.objectives.sampled:Sampled",
+    "most-informative": "phrasetool.objectives.most_informative:MostInformative",
+    "syn-projection": "phrasetool.objectives.syn_margin:SynProjection",
+    "syn-difference": "phrasetool.objectives.syn_margin:SynDifference",
+    "vmf": "phrasetool.objectives.von_mises_fisher:VonMisesFisher",
+}
+
+
+def objective(name: str, options: Mapping[str, Any] | None = None) -> Objective:
+    """A registered objective.
+
+    Args:
+        name: one of `OBJECTIVES`.
+        options: some of its options.
+
+    Raises:
+        ValueError: an unknown name or option, or a value out of range.
+    """
+    return cast(Objective, with_options(registered(OBJECTIVES, name, "loss"), name, options or {}))

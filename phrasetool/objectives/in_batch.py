@@ -10,73 +10,57 @@ true partner among phrases as frequent as these; leaving some out shifts it for 
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import torch
-from torch import Tensor
-from torch.nn.functional import normalize
+from phrasetool.options import option
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # exp(-2 / temperature), the smallest term there can be, must not vanish in single precision.
 LOWEST_TEMPERATURE = 0.03
-# Keeps the gradient at a zero vector finite.
-_EPSILON = 1e-6
 
 
-def cosines(transformed: Tensor, other: Tensor) -> Tensor:
-    """Cosine of every phrase of one side, in the other side's space, with every phrase of the other side.
+@dataclass(frozen=True)
+class InBatch:
+    """Cross-entropy over the phrases of a batch, as `--loss in-batch`.
 
-    Args:
-        transformed, other: shape (B, n).
-
-    Returns:
-        shape (B, B); 0 where a vector is zero.
-    """
-    return normalize(transformed, eps=_EPSILON) @ normalize(other, eps=_EPSILON).T
-
-
-def in_batch_cross_entropy(similarities: Tensor, temperature: float = 0.1, smoothing: float = 0.0) -> Tensor:
-    """Cross-entropy of picking the partner, from both ends; row i belongs to column i.
-
-    Args:
-        similarities: between -1 and 1, shape (B, B).
-        temperature: what they are divided by.
-        smoothing: share of the wanted distribution spread evenly over the batch (label smoothing, Szegedy et al. 2016).
-
-    Returns:
-        The sum of both cross-entropies for each pair, shape (B,).
+    Attributes:
+        temperature: what cosines are divided by.
+        smoothing: label smoothing.
 
     Raises:
-        ValueError: the temperature is too low for single precision.
+        ValueError: an option is out of range.
     """
-    if temperature < LOWEST_TEMPERATURE:
-        raise ValueError(f"temperature {temperature} is below {LOWEST_TEMPERATURE}, where exponentials underflow")
-    return cast(Tensor, _CrossEntropy.apply(similarities, temperature, smoothing))  # type: ignore[no-untyped-call]
 
+    temperature: float = option(0.1, "What cosines are divided by; at least 0.03.")
+    smoothing: float = option(0.25, "Share of the wanted distribution spread evenly over the batch.")
 
-class _CrossEntropy(torch.autograd.Function):
-    """The gradient is written out: it takes a third of the passes over the matrix."""
+    name: ClassVar[str] = "in-batch"
+    summary: ClassVar[str] = "tell the true partner from the other phrases of the batch"
+    defaults: ClassVar[Mapping[str, Any]] = {}
 
-    @staticmethod
-    def forward(context: Any, similarities: Tensor, temperature: float, smoothing: float) -> Tensor:  # type: ignore[override]
-        # Similarities are at most 1, so this shift keeps every exponential in range, and one serves both ends.
-        exponentials = (similarities - 1).div_(temperature).exp_()
-        rows, columns = exponentials.sum(1), exponentials.sum(0)
-        context.save_for_backward(exponentials, rows, columns)
-        context.temperature, context.smoothing = temperature, smoothing
-        wanted = 2 * (1 - smoothing) * similarities.diagonal() - 2  # 2: the shift
-        if smoothing:
-            wanted = wanted + smoothing * (similarities.mean(1) + similarities.mean(0))
-        return rows.log() + columns.log() - wanted / temperature
+    def __post_init__(self) -> None:
+        if not self.temperature >= LOWEST_TEMPERATURE:
+            raise ValueError(
+                f"temperature is {self.temperature!r}, expected at least {LOWEST_TEMPERATURE}, "
+                "below which exponentials underflow"
+            )
+        if not 0 <= self.smoothing <= 1:
+            raise ValueError(f"smoothing is {self.smoothing!r}, expected between 0 and 1")
 
-    @staticmethod
-    def backward(context: Any, gradient: Tensor) -> Any:  # type: ignore[override]
-        exponentials, rows, columns = context.saved_tensors
-        scaled = gradient / context.temperature
-        d = torch.add((scaled / rows)[:, None], scaled / columns)
-        d *= exponentials
-        if context.smoothing:
-            even = scaled * (context.smoothing / len(scaled))
-            d -= even[:, None]
-            d -= even
-        d.diagonal().sub_(2 * (1 - context.smoothing) * scaled)
-        return d, None, None
+    def batch_losses(self, predicted: Tensor, other: Tensor) -> Tensor:
+        """The cross-entropies of picking the partner, from both ends.
+
+        Args:
+            predicted: phrases of one side carried into the other side's space, shape (B, n).
+            other: the other side's phrase vectors, shape (B, n).
+
+        Returns:
+            shape (B,).
+        """
+        from phrasetool.objectives.in_batch_torch import cosines, in_batch_cross_entropy
+
+        return in_batch_cross_entropy(cosines(predicted, other), self.temperature, self.smoothing)

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from phrasetool.objectives.margin import checked_margin
+from phrasetool.options import option
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from phrasetool.objectives.objective import FrozenBatch
 
 
 def semantic_error(transformed: Tensor, other: Tensor) -> Tensor:
@@ -29,4 +38,43 @@ def max_semantic_margin(transformed: Tensor, positive: Tensor, negative: Tensor,
     Returns:
         shape (B,).
     """
-    return torch.relu(semantic_error(transformed, positive) - semantic_error(transformed, negative) + margin)
+    return (semantic_error(transformed, positive) - semantic_error(transformed, negative) + margin).relu()
+
+
+@dataclass(frozen=True)
+class MaxMargin:
+    """Max-semantic-margin against random words, as `--loss max-margin`.
+
+    Attributes:
+        margin: by how much the distance to the partner must be smaller.
+
+    Raises:
+        ValueError: the margin is negative.
+    """
+
+    margin: float = option(1.0, "By how much the true partner must be nearer than the corrupted one.")
+
+    name: ClassVar[str] = "max-margin"
+    summary: ClassVar[str] = "be nearer to the partner than to it with random words (BRAE's)"
+    # Section 4.1 of the paper; batch_size and pretrain_iterations, on which it is silent, are ours.
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "alpha": 0.15, "learning_rate": 0.01, "schedule": "constant", "batch_size": 64, "optimizer": "sgd",
+        "lambda_words": 1e-2, "lambda_rec": 1e-3, "lambda_sem": 1e-3, "pretrain_iterations": 5, "start": "normal",
+    }  # fmt: skip
+    needs_corrupted: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        checked_margin(self.margin)
+
+    def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
+        """E*_sem of one direction (Eq. 12).
+
+        Args:
+            predicted: phrases carried into the other side's space, shape (B, n).
+            frozen: the other side, with its corrupted phrases.
+
+        Returns:
+            shape (B,).
+        """
+        assert frozen.corrupted is not None
+        return max_semantic_margin(predicted, frozen.positive, frozen.corrupted, self.margin)

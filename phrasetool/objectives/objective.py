@@ -1,0 +1,84 @@
+"""What an objective must bring: the loss of predicted vectors against those of the other language.
+
+It is registered by one line in `phrasetool.objectives.OBJECTIVES`; training and the command line know it by these
+protocols alone.  An objective is a frozen dataclass whose fields are declared by `phrasetool.options.option`, and its
+module must not import torch when it is imported (methods may).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class FrozenBatch:
+    """The other language during co-training, for one batch of B pairs; no gradient goes into it.
+
+    Attributes:
+        positive: vectors of the true partners, shape (B, n).
+        corrupted: vectors of the partners with their words replaced by random ones, shape (B, n); None if the
+            objective does not ask for them.
+        pool: unit vectors of all distinct phrases of the other language, shape (P, n).
+        rng: draws for this batch; the same for the same seed whatever the threads do.
+    """
+
+    positive: Tensor
+    corrupted: Tensor | None
+    pool: Tensor
+    rng: np.random.Generator
+
+
+class _Objective(Protocol):
+    """What all objectives have.
+
+    Attributes:
+        name: what users call it (`--loss`).
+        summary: what it does, in some ten words, for `--help`.
+        defaults: settings of training that differ from the general ones.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    defaults: ClassVar[Mapping[str, Any]]
+
+
+@runtime_checkable
+class JointObjective(_Objective, Protocol):
+    """Both languages are updated together, on vectors of one batch."""
+
+    def batch_losses(self, predicted: Tensor, other: Tensor) -> Tensor:
+        """Losses of one direction, shape (B,).
+
+        Args:
+            predicted: phrases of one side carried into the other side's space, shape (B, n).
+            other: the other side's phrase vectors, shape (B, n); row i belongs to row i.
+        """
+
+
+@runtime_checkable
+class CoTrainingObjective(_Objective, Protocol):
+    """Each language is updated while the other is frozen.
+
+    Attributes:
+        needs_corrupted: whether `FrozenBatch.corrupted` is wanted.
+    """
+
+    needs_corrupted: ClassVar[bool]
+
+    def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
+        """Losses of one direction, shape (B,), finite for any input.
+
+        Args:
+            predicted: phrases carried into the other side's space, shape (B, n).
+            frozen: the other side.
+        """
+
+
+Objective = JointObjective | CoTrainingObjective

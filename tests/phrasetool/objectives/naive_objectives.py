@@ -1,0 +1,73 @@
+"""The slow, obvious version of every objective: one pair at a time, in double precision."""
+
+import math
+
+import mpmath
+import numpy as np
+
+
+def unit(vector):
+    """The vector at length one; zero if it is shorter than 1e-6."""
+    vector = np.asarray(vector, np.float64)
+    length = math.sqrt(float(vector @ vector))
+    return vector / length if length >= 1e-6 else np.zeros_like(vector)
+
+
+def in_batch(similarities, temperature, smoothing=0.0):
+    size = len(similarities)
+    losses = []
+    for i in range(size):
+        loss = 0.0
+        for scores in (similarities[i], similarities[:, i]):
+            total = sum(math.exp(score / temperature) for score in scores)
+            wanted = (1 - smoothing) * scores[i] + smoothing * sum(scores) / size
+            loss += math.log(total) - wanted / temperature
+        losses.append(loss)
+    return losses
+
+
+def margin_loss(predicted, positive, negative, margin):
+    """Eq. 1 of the syn-margin paper."""
+    return max(0.0, margin + negative @ predicted - positive @ predicted)
+
+
+def sampled(predicted, positive, pool, draws, margin):
+    p, u = unit(predicted), unit(positive)
+    return sum(margin_loss(p, u, pool[draw], margin) for draw in draws) / len(draws)
+
+
+def most_informative(predicted, positive, pool):
+    """Index of the pool vector with the largest cosine to p - u, leaving out u itself; None if none is left."""
+    wanted = unit(predicted) - unit(positive)
+    best = None
+    for i, vector in enumerate(pool):
+        if vector @ unit(positive) >= 1 - 1e-6:
+            continue
+        if best is None or vector @ wanted > pool[best] @ wanted:
+            best = i
+    return best
+
+
+def projection(predicted, positive):
+    p, u = unit(predicted), unit(positive)
+    return unit(p - (p @ u) * u)
+
+
+def difference(predicted, positive):
+    return unit(unit(predicted) - unit(positive))
+
+
+def log_normaliser(kappa, dimension):
+    """log C_d(k) and its derivative, in 40 digits; k may be 0."""
+    with mpmath.workdps(40):
+        d, k = mpmath.mpf(dimension), mpmath.mpf(float(kappa))
+        if k == 0:
+            return float(mpmath.loggamma(d / 2) - mpmath.log(2) - d / 2 * mpmath.log(mpmath.pi)), 0.0
+        bessel = mpmath.besseli(d / 2 - 1, k)
+        value = (d / 2 - 1) * mpmath.log(k) - d / 2 * mpmath.log(2 * mpmath.pi) - mpmath.log(bessel)
+        return float(value), float(-mpmath.besseli(d / 2, k) / bessel)
+
+
+def von_mises_fisher(predicted, positive, concentration):
+    p = np.asarray(predicted, np.float64) * concentration * math.sqrt(len(predicted))
+    return -log_normaliser(math.sqrt(float(p @ p)), len(p))[0] - float(p @ unit(positive))
