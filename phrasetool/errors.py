@@ -27,3 +27,7 @@ class ModelError(PhraseToolError):
 
 class DeviceError(PhraseToolError):
     """A device was asked for that this machine does not have."""
+
+
+class LengthError(PhraseToolError, ValueError):
+    """A phrase is longer than an encoder can encode."""

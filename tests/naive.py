@@ -34,6 +34,123 @@ def rae(phrase, parameters):
     return items[0], total, merges
 
 
+def layer_norm(vector, gain, bias):
+    """Layer normalisation of one vector."""
+    mean = vector.mean()
+    return gain * (vector - mean) / math.sqrt(((vector - mean) ** 2).mean() + 1e-5) + bias
+
+
+def with_position(vector, t):
+    """A word's vector with the sinusoidal position t."""
+    w = len(vector)
+    return vector + np.array([(math.sin, math.cos)[k % 2](t / 10000 ** ((k - k % 2) / w)) for k in range(w)])
+
+
+def attention_block(inputs, p, heads, causal=False):
+    """Hidden vectors of one text: self-attention, layer norm, feed-forward with residual, layer norm."""
+    m = len(p["query"])
+    size = m // heads
+    hidden = []
+    for t, x in enumerate(inputs):
+        seen = inputs[: t + 1] if causal else inputs
+        attended = []
+        for head in range(heads):
+            rows = slice(head * size, (head + 1) * size)
+            scores = [(p["query"][rows] @ x) @ (p["key"][rows] @ other) / math.sqrt(size) for other in seen]
+            weights = [math.exp(score - max(scores)) for score in scores]
+            values = [p["value"][rows] @ other for other in seen]
+            attended.append(sum(a * v for a, v in zip(weights, values, strict=True)) / sum(weights))
+        b = layer_norm(np.concatenate(attended), p["attention_gain"], p["attention_bias"])
+        f = p["narrow"] @ np.maximum(p["widen"] @ b + p["widen_bias"], 0) + p["narrow_bias"]
+        hidden.append(layer_norm(f + b, p["hidden_gain"], p["hidden_bias"]))
+    return hidden
+
+
+def mean_max_phrase(words, parameters, heads):
+    """The vector [z_max; z_mean] of one phrase, in float64."""
+    p = {name: array.astype(np.float64) for name, array in parameters.arrays().items()}
+    if not len(words):
+        return np.zeros(2 * len(p["query"]))
+    vectors = [*(p["word_vectors"][word] for word in words), p["end"]]
+    hidden = attention_block([with_position(vector, t) for t, vector in enumerate(vectors, 1)], p, heads)
+    return np.concatenate([np.max(hidden, axis=0), np.mean(hidden, axis=0)])
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm(inputs, p, suffix, output, cell):
+    """Outputs of all steps and the last cell of an LSTM (Hochreiter and Schmidhuber 1997, with forget gates)."""
+    outputs = []
+    for x in inputs:
+        gates = p[f"weight_ih_{suffix}"] @ x + p[f"bias_ih_{suffix}"]
+        gates = gates + p[f"weight_hh_{suffix}"] @ output + p[f"bias_hh_{suffix}"]
+        let_in, keep, new, let_out = np.split(gates, 4)
+        cell = sigmoid(keep) * cell + sigmoid(let_in) * np.tanh(new)
+        output = sigmoid(let_out) * np.tanh(cell)
+        outputs.append(output)
+    return outputs, cell
+
+
+class TextAutoencoder:
+    """A text autoencoder, one text and one step at a time, in float64 (Eq. 1-23 of the gated mean-max paper)."""
+
+    def __init__(self, architecture, arrays):
+        self.a = architecture
+        self.p = {name: array.astype(np.float64) for name, array in arrays.items()}
+        self.end = len(self.p["output"]) - 1
+
+    def part(self, prefix):
+        return {n.removeprefix(prefix).removeprefix("attention."): v for n, v in self.p.items() if n.startswith(prefix)}
+
+    def encode(self, words):
+        vectors = [self.p["words"][word] for word in [*words, self.end]]
+        p, m = self.part("encoder."), self.a.hidden
+        start = []
+        if self.a.recurrent:
+            zero = np.zeros(m // 2)
+            forward, first_cell = lstm(vectors, p, "l0", zero, zero)
+            backward, second_cell = lstm(vectors[::-1], p, "l0_reverse", zero, zero)
+            hidden = [np.concatenate(pair) for pair in zip(forward, backward[::-1], strict=True)]
+            start = [forward[-1], backward[-1], first_cell, second_cell]
+        else:
+            inputs = [with_position(vector, t) for t, vector in enumerate(vectors, 1)]
+            hidden = attention_block(inputs, p, self.a.heads)
+        pools = {"max": np.max, "mean": np.mean}
+        return np.concatenate([*(pools[name](hidden, axis=0) for name in self.a.pooled), *start])
+
+    def scores(self, before, z):
+        """Scores of all words and the end after the words before; z is the vector of the text."""
+        m, p = self.a.hidden, self.part("decoder.")
+        inputs = [self.p["words"][-1], *(self.p["words"][word] for word in before)]
+        if self.a.recurrent:
+            hidden = lstm(inputs, p, "l0", z[-2 * m : -m], z[-m:])[0][-1]
+        else:
+            inputs = [vector if not t else with_position(vector, t) for t, vector in enumerate(inputs)]
+            hidden = attention_block(inputs, p, self.a.heads, causal=True)[-1]
+        total = hidden
+        for i, name in enumerate(self.a.pooled):
+            pooled, gate = z[i * m : (i + 1) * m], self.part(f"gates.{name}.")
+            total = total + pooled * sigmoid(gate["pooled"] @ pooled + gate["hidden"] @ hidden + gate["bias"])
+        if self.a.pooled:
+            total = layer_norm(total, self.p["gated_gain"], self.p["gated_bias"])
+        return self.p["output"] @ total + self.p["output_bias"]
+
+    def loss(self, words):
+        z, total = self.encode(words), 0.0
+        for t, word in enumerate([*words, self.end]):
+            scores = self.scores(words[:t], z)
+            total += math.log(np.exp(scores - scores.max()).sum()) + scores.max() - scores[word]
+        return total
+
+    def reconstruct(self, words, most):
+        z, written = self.encode(words), []
+        while len(written) < most and (word := int(np.argmax(self.scores(written, z)))) != self.end:
+            written.append(word)
+        return written
+
+
 def transform(vector, parameters):
     """The phrase vector in the other language's space."""
     return np.tanh(parameters.transform.astype(np.float64) @ vector + parameters.transform_bias.astype(np.float64))
@@ -185,9 +302,14 @@ def pruned_lines(lines, groups, similarities, opinions, threshold, keep_top, pro
     return removed
 
 
+def encoded(phrase, parameters, kind):
+    """The vector of a phrase, in float64."""
+    return rae(phrase, parameters)[0] if kind.name == "rae" else mean_max_phrase(phrase, parameters, kind.heads)
+
+
 def similarities(source, target, model):
     """Both similarities of two phrases (word ids)."""
-    p_s, p_t = rae(source, model.source)[0], rae(target, model.target)[0]
+    p_s, p_t = encoded(source, model.source, model.kind), encoded(target, model.target, model.kind)
     if not len(source) or not len(target):
         return 0.0, 0.0
     return cosine(transform(p_s, model.source), p_t), cosine(transform(p_t, model.target), p_s)

@@ -1,1 +1,29 @@
 """Encoders: from a phrase, a sequence of word ids, to a vector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from phrasetool.encoders.kind import EncoderKind
+from phrasetool.options import with_options
+from phrasetool.registry import registered
+
+# What users type -> `module:class` of an `EncoderKind`.
+ENCODERS = {
+    "rae": "phrasetool.encoders.rae:Rae",
+    "mean-max": "phrasetool.encoders.mean_max:MeanMax",
+}
+
+
+def encoder_kind(name: str, options: Mapping[str, Any] | None = None) -> EncoderKind:
+    """A registered encoder.
+
+    Args:
+        name: one of `ENCODERS`.
+        options: some of its options.
+
+    Raises:
+        ValueError: an unknown name or option, or a value out of range.
+    """
+    return cast(EncoderKind, with_options(registered(ENCODERS, name, "encoder"), name, options or {}))

@@ -18,11 +18,16 @@ scoring) and `tests/naive.py` (slow and obvious, the oracle of the other two).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from phrasetool.phrases import FloatArray
+
+if TYPE_CHECKING:
+    from phrasetool.encoders.kind import EncoderModule, PackedEncoder
 
 
 @dataclass(frozen=True)
@@ -119,3 +124,51 @@ class RaeParameters:
     def arrays(self) -> dict[str, FloatArray]:
         """Name -> array, in the order of the definition."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True)
+class Rae:
+    """The recursive auto-encoder, as `--encoder rae`."""
+
+    name: ClassVar[str] = "rae"
+    summary: ClassVar[str] = "a recursive auto-encoder: adjacent vectors merged greedily (BRAE)"
+    label: ClassVar[str] = "brae"
+    reconstructs: ClassVar[bool] = True
+    defaults: ClassVar[Mapping[str, Any]] = {}
+
+    def word_dimension(self, dimension: int) -> int:
+        """n: a word is a phrase."""
+        return dimension
+
+    def initial(self, word_vectors: FloatArray, dimension: int, start: str, rng: np.random.Generator) -> RaeParameters:
+        """Parameters to start from.
+
+        Args:
+            word_vectors: shape (V, n), used as they are.
+            dimension: n.
+            start: `averaging` (a parent is about the mean of its children) or `normal` (the paper's).
+            rng: source of randomness.
+        """
+        make = RaeParameters.averaging if start == "averaging" else RaeParameters.random
+        return make(word_vectors, rng)
+
+    def parameters(self, arrays: Mapping[str, FloatArray]) -> RaeParameters:
+        """Parameters from named arrays.
+
+        Raises:
+            KeyError: an array is missing.
+            ValueError: they do not fit together.
+        """
+        return RaeParameters(**{name: arrays[name] for name in RaeParameters.__annotations__})
+
+    def module(self, parameters: RaeParameters) -> EncoderModule:
+        """A module to train."""
+        from phrasetool.encoders.rae_torch import RecursiveAutoencoder
+
+        return RecursiveAutoencoder(parameters)
+
+    def pack(self, parameters: RaeParameters) -> PackedEncoder:
+        """The parameters laid out for scoring."""
+        from phrasetool.encoders.rae_numba import PackedRae
+
+        return PackedRae(parameters)

@@ -14,86 +14,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.encoders.dense_kernels import GROUP, affine, normalise, sum_buffer, tanh, tanh_all, total
 from phrasetool.jit import kernel
 from phrasetool.phrases import FloatArray
 
-_ONE = np.float32(1.0)
 _HALF = np.float32(0.5)
 _ZERO = np.float32(0.0)
-# tanh(x) = x P(x^2) / Q(x^2) on [-7.9, 7.9]: a minimax fit made for this file (weighted least squares on Chebyshev
-# nodes).  Largest error 5e-9 in exact arithmetic, 3.3e-7 in float32; beyond 7.9 tanh is 1 to within 3e-7.
-_LIMIT = np.float32(7.9)
-_P1 = np.float32(1.344445204e-01)
-_P2 = np.float32(3.571696393e-03)
-_P3 = np.float32(2.190342390e-05)
-_P4 = np.float32(1.525969262e-08)
-_Q1 = np.float32(4.677777421e-01)
-_Q2 = np.float32(2.616441426e-02)
-_Q3 = np.float32(3.411743718e-04)
-_Q4 = np.float32(8.530552096e-07)
-
-# Rows of the packed matrices are padded to this many floats, so that vector loops have no scalar remainder.
-PAD = 16
-# Vectors that go through a matrix product together; they share the loads of the matrix.
-GROUP = 4
-
-
-@kernel
-def _tanh(x: float) -> float:
-    x = _LIMIT if x > _LIMIT else x
-    x = -_LIMIT if x < -_LIMIT else x
-    u = x * x
-    p = (((_P4 * u + _P3) * u + _P2) * u + _P1) * u + _ONE
-    q = (((_Q4 * u + _Q3) * u + _Q2) * u + _Q1) * u + _ONE
-    return x * p / q
-
-
-@kernel
-def affine(weights: FloatArray, bias: FloatArray, x: FloatArray, y: FloatArray) -> None:
-    """y[g] = bias + weights^T x[g] for g in 0..3; weights (inputs, padded outputs), x (4, inputs)."""
-    inputs, outputs = weights.shape
-    for g in range(GROUP):
-        for o in range(outputs):
-            y[g, o] = bias[o]
-    whole = inputs - inputs % 4
-    for k in range(0, whole, 4):
-        a0, a1, a2, a3 = x[0, k], x[0, k + 1], x[0, k + 2], x[0, k + 3]
-        b0, b1, b2, b3 = x[1, k], x[1, k + 1], x[1, k + 2], x[1, k + 3]
-        c0, c1, c2, c3 = x[2, k], x[2, k + 1], x[2, k + 2], x[2, k + 3]
-        d0, d1, d2, d3 = x[3, k], x[3, k + 1], x[3, k + 2], x[3, k + 3]
-        for o in range(outputs):
-            w0, w1, w2, w3 = weights[k, o], weights[k + 1, o], weights[k + 2, o], weights[k + 3, o]
-            y[0, o] = (((y[0, o] + a0 * w0) + a1 * w1) + a2 * w2) + a3 * w3
-            y[1, o] = (((y[1, o] + b0 * w0) + b1 * w1) + b2 * w2) + b3 * w3
-            y[2, o] = (((y[2, o] + c0 * w0) + c1 * w1) + c2 * w2) + c3 * w3
-            y[3, o] = (((y[3, o] + d0 * w0) + d1 * w1) + d2 * w2) + d3 * w3
-    for k in range(whole, inputs):
-        a0, b0, c0, d0 = x[0, k], x[1, k], x[2, k], x[3, k]
-        for o in range(outputs):
-            w0 = weights[k, o]
-            y[0, o] += a0 * w0
-            y[1, o] += b0 * w0
-            y[2, o] += c0 * w0
-            y[3, o] += d0 * w0
-
-
-@kernel
-def tanh_all(x: FloatArray) -> None:
-    """In place, on a contiguous matrix."""
-    flat = x.reshape(x.size)
-    for i in range(len(flat)):
-        flat[i] = _tanh(flat[i])
-
-
-@kernel
-def _sum(buffer: FloatArray) -> float:
-    """The sum of a buffer whose length is a power of two, by halves; destroys it."""
-    half = len(buffer) // 2
-    while half > 0:
-        for i in range(half):
-            buffer[i] += buffer[half + i]
-        half //= 2
-    return buffer[0]
 
 
 @kernel
@@ -128,7 +54,7 @@ def _parent(left: int, right: int, products: FloatArray, bias: FloatArray, g: in
     """Eq. 2 from the products of the children: x[g] = f(left + right + b1)."""
     n = x.shape[1]
     for i in range(n):
-        x[g, i] = _tanh(products[left, i] + products[right, n + i] + bias[i])
+        x[g, i] = tanh(products[left, i] + products[right, n + i] + bias[i])
 
 
 @kernel
@@ -147,10 +73,7 @@ def compute_nodes(
     n = vectors.shape[1]
     x = np.zeros((GROUP, n), np.float32)
     y = np.zeros((GROUP, packed_reconstruct.shape[1]), np.float32)
-    length = 2
-    while length < 2 * n:
-        length *= 2
-    squares = np.zeros(length, np.float32)
+    squares = sum_buffer(2 * n)
     group = np.zeros(GROUP, np.int64)
     start = first
     while start < last:
@@ -176,9 +99,9 @@ def compute_nodes(
             for i in range(n):
                 d = vectors[right, i] - y[g, n + i]
                 squares[n + i] = d * d
-            for i in range(2 * n, length):
+            for i in range(2 * n, len(squares)):
                 squares[i] = _ZERO
-            errors[node] = _HALF * _sum(squares)
+            errors[node] = _HALF * total(squares)
 
 
 @kernel
@@ -367,21 +290,6 @@ def build_trees(
 
 
 @kernel
-def _normalise(rows: FloatArray, row: int, buffer: FloatArray) -> None:
-    """Scale a row to length one; a zero vector stays zero, so that its cosine is 0."""
-    n = rows.shape[1]
-    for i in range(n):
-        buffer[i] = rows[row, i] * rows[row, i]
-    for i in range(n, len(buffer)):
-        buffer[i] = _ZERO
-    square = _sum(buffer)
-    if square > _ZERO:
-        scale = _ONE / np.sqrt(square)
-        for i in range(n):
-            rows[row, i] *= scale
-
-
-@kernel
 def finish(
     offsets: npt.NDArray[np.int64],
     items: npt.NDArray[np.int32],
@@ -399,10 +307,7 @@ def finish(
     n = vectors.shape[1]
     x = np.zeros((GROUP, n), np.float32)
     y = np.zeros((GROUP, packed_transform.shape[1]), np.float32)
-    length = 2
-    while length < n:
-        length *= 2
-    buffer = np.zeros(length, np.float32)
+    buffer = sum_buffer(n)
     phrases = len(lengths)
     for first in range(0, phrases, GROUP):
         used = min(GROUP, phrases - first)
@@ -426,5 +331,5 @@ def finish(
             for k in range(n):
                 transformed[i, k] = y[g, k] if lengths[i] > 0 else _ZERO
             if unit:
-                _normalise(encoded, i, buffer)
-                _normalise(transformed, i, buffer)
+                normalise(encoded, i, buffer)
+                normalise(transformed, i, buffer)

@@ -10,17 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from phrasetool.encoders.dense_kernels import pack, pack_bias
 from phrasetool.encoders.rae import RaeParameters
-from phrasetool.encoders.rae_kernels import PAD, build_trees, compute_products, enter_words, finish
+from phrasetool.encoders.rae_kernels import build_trees, compute_products, enter_words, finish
 from phrasetool.phrases import FloatArray, Phrases
-
-
-def pack(matrix: FloatArray) -> FloatArray:
-    """(outputs, inputs) -> (inputs, outputs padded), as `affine` wants it."""
-    outputs, inputs = matrix.shape
-    packed = np.zeros((inputs, -(-outputs // PAD) * PAD), np.float32)
-    packed[:, :outputs] = matrix.T
-    return packed
 
 
 class PackedRae:
@@ -36,14 +29,16 @@ class PackedRae:
         self.compose = pack(np.vstack([parameters.compose[:, :n], parameters.compose[:, n:]]))
         self.compose_bias = parameters.compose_bias
         self.reconstruct = pack(parameters.reconstruct)
-        self.reconstruct_bias = np.zeros(self.reconstruct.shape[1], np.float32)
-        self.reconstruct_bias[: 2 * n] = parameters.reconstruct_bias
+        self.reconstruct_bias = pack_bias(parameters.reconstruct_bias)
         self.transform = pack(parameters.transform)
-        self.transform_bias = np.zeros(self.transform.shape[1], np.float32)
-        self.transform_bias[:n] = parameters.transform_bias
+        self.transform_bias = pack_bias(parameters.transform_bias)
         everyone = np.arange(len(self.word_vectors))
         self.word_products = np.empty((len(everyone), 2 * n), np.float32)
         compute_products(everyone, len(everyone), self.word_vectors, self.word_products, self.compose)
+
+    def encoder(self, node_capacity: int) -> RaeEncoder:
+        """An encoder for one thread; see `RaeEncoder`."""
+        return RaeEncoder(self, node_capacity)
 
 
 class RaeEncoder:

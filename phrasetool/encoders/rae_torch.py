@@ -289,6 +289,17 @@ class RecursiveAutoencoder(nn.Module):
         """f(Wl p + bl), shape (B, n): the vectors in the other language's space (Eq. 9)."""
         return torch.tanh(nn.functional.linear(vectors, self.transform, self.transform_bias))
 
+    def groups(self) -> dict[str, list[nn.Parameter]]:
+        """Every parameter once: of the words, of the tree, of the transformation."""
+        return {
+            "words": [self.word_vectors],
+            "rec": [self.compose, self.compose_bias, self.reconstruct, self.reconstruct_bias],
+            "sem": [self.transform, self.transform_bias],
+        }
+
+    def seed_dropout(self, seed: int) -> None:
+        """Nothing is dropped here."""
+
     def numpy(self) -> RaeParameters:
         """The current values."""
         return RaeParameters(**{name: value.detach().cpu().numpy().copy() for name, value in self.named_parameters()})

@@ -13,17 +13,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from phrasetool.encoders.rae_kernels import (
-    GROUP,
-    affine,
-    build_trees,
-    compute_nodes,
-    compute_products,
-    enter_words,
-    intern,
-    tanh_all,
-)
-from phrasetool.encoders.rae_numba import pack
+from phrasetool.encoders.dense_kernels import GROUP, affine, pack, pack_bias, tanh_all
+from phrasetool.encoders.rae_kernels import build_trees, compute_nodes, compute_products, enter_words, intern
 from phrasetool.jit import kernel
 from phrasetool.phrases import FloatArray, Phrases
 
@@ -305,8 +296,7 @@ class GreedyComposeOnCpu(torch.autograd.Function):
         n = table.shape[1]
         compose, reconstruct = w1.detach().numpy(), w2.detach().numpy()
         packed_reconstruct = pack(reconstruct)
-        packed_bias = np.zeros(packed_reconstruct.shape[1], np.float32)
-        packed_bias[: 2 * n] = b2.detach().numpy()
+        packed_bias = pack_bias(b2.detach().numpy())
         packed_compose = pack(np.vstack([compose[:, :n], compose[:, n:]]))
         bias = b1.detach().numpy()
         space = pool.take(len(phrases.words), len(table), n)

@@ -1,0 +1,165 @@
+"""Kernels that encoders share: affine maps of four vectors at a time, tanh, sums, scaling to length one.
+
+Sums are always taken in the same order, so what becomes of a vector depends on nothing but that vector.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.jit import kernel
+from phrasetool.phrases import FloatArray
+
+_ONE = np.float32(1.0)
+_HALF = np.float32(0.5)
+_ZERO = np.float32(0.0)
+# tanh(x) = x P(x^2) / Q(x^2) on [-7.9, 7.9]: a minimax fit made for this file (weighted least squares on Chebyshev
+# nodes).  Largest error 5e-9 in exact arithmetic, 3.3e-7 in float32; beyond 7.9 tanh is 1 to within 3e-7.
+_LIMIT = np.float32(7.9)
+_P1 = np.float32(1.344445204e-01)
+_P2 = np.float32(3.571696393e-03)
+_P3 = np.float32(2.190342390e-05)
+_P4 = np.float32(1.525969262e-08)
+_Q1 = np.float32(4.677777421e-01)
+_Q2 = np.float32(2.616441426e-02)
+_Q3 = np.float32(3.411743718e-04)
+_Q4 = np.float32(8.530552096e-07)
+
+# exp(x) = 2^n exp(r), r = x - n ln 2, after expf of the Cephes library (Moshier): ln 2 in two parts, and a polynomial
+# in r.  Largest relative error 1e-7 in float32.
+_LOWEST = np.float32(-87.0)
+_LOG2_E = np.float32(1.44269504)
+_LN2_HIGH = np.float32(0.693359375)
+_LN2_LOW = np.float32(-2.12194440e-4)
+_E2 = np.float32(5.0000001201e-1)
+_E3 = np.float32(1.6666665459e-1)
+_E4 = np.float32(4.1665795894e-2)
+_E5 = np.float32(8.3334519073e-3)
+_E6 = np.float32(1.3981999507e-3)
+_E7 = np.float32(1.9875691500e-4)
+_EXPONENT_BIAS = 127
+_MANTISSA_BITS = 23
+
+# Rows of the packed matrices are padded to this many floats, so that vector loops have no scalar remainder.
+PAD = 16
+# Vectors that go through a matrix product together; they share the loads of the matrix.
+GROUP = 4
+
+
+def pack(matrix: FloatArray) -> FloatArray:
+    """(outputs, inputs) -> (inputs, outputs padded), as `affine` wants it."""
+    outputs, inputs = matrix.shape
+    packed = np.zeros((inputs, -(-outputs // PAD) * PAD), np.float32)
+    packed[:, :outputs] = matrix.T
+    return packed
+
+
+def pack_bias(bias: FloatArray) -> FloatArray:
+    """(outputs,) -> (outputs padded,), as `affine` wants it."""
+    packed = np.zeros(-(-len(bias) // PAD) * PAD, np.float32)
+    packed[: len(bias)] = bias
+    return packed
+
+
+@kernel
+def tanh(x: float) -> float:
+    """Of a float32; see the top of the file."""
+    x = _LIMIT if x > _LIMIT else x
+    x = -_LIMIT if x < -_LIMIT else x
+    u = x * x
+    p = (((_P4 * u + _P3) * u + _P2) * u + _P1) * u + _ONE
+    q = (((_Q4 * u + _Q3) * u + _Q2) * u + _Q1) * u + _ONE
+    return x * p / q
+
+
+@kernel
+def affine(weights: FloatArray, bias: FloatArray, x: FloatArray, y: FloatArray) -> None:
+    """y[g] = bias + weights^T x[g] for g in 0..3; weights (inputs, padded outputs), x (4, inputs)."""
+    inputs, outputs = weights.shape
+    for g in range(GROUP):
+        for o in range(outputs):
+            y[g, o] = bias[o]
+    whole = inputs - inputs % 4
+    for k in range(0, whole, 4):
+        a0, a1, a2, a3 = x[0, k], x[0, k + 1], x[0, k + 2], x[0, k + 3]
+        b0, b1, b2, b3 = x[1, k], x[1, k + 1], x[1, k + 2], x[1, k + 3]
+        c0, c1, c2, c3 = x[2, k], x[2, k + 1], x[2, k + 2], x[2, k + 3]
+        d0, d1, d2, d3 = x[3, k], x[3, k + 1], x[3, k + 2], x[3, k + 3]
+        for o in range(outputs):
+            w0, w1, w2, w3 = weights[k, o], weights[k + 1, o], weights[k + 2, o], weights[k + 3, o]
+            y[0, o] = (((y[0, o] + a0 * w0) + a1 * w1) + a2 * w2) + a3 * w3
+            y[1, o] = (((y[1, o] + b0 * w0) + b1 * w1) + b2 * w2) + b3 * w3
+            y[2, o] = (((y[2, o] + c0 * w0) + c1 * w1) + c2 * w2) + c3 * w3
+            y[3, o] = (((y[3, o] + d0 * w0) + d1 * w1) + d2 * w2) + d3 * w3
+    for k in range(whole, inputs):
+        a0, b0, c0, d0 = x[0, k], x[1, k], x[2, k], x[3, k]
+        for o in range(outputs):
+            w0 = weights[k, o]
+            y[0, o] += a0 * w0
+            y[1, o] += b0 * w0
+            y[2, o] += c0 * w0
+            y[3, o] += d0 * w0
+
+
+@kernel
+def tanh_all(x: FloatArray) -> None:
+    """In place, on a contiguous matrix."""
+    flat = x.reshape(x.size)
+    for i in range(len(flat)):
+        flat[i] = tanh(flat[i])
+
+
+@kernel
+def exp_all(x: FloatArray, powers: FloatArray, bits: npt.NDArray[np.int32]) -> None:
+    """In place, of values not above 0; below -87 it is exp(-87), which is 2e-38.
+
+    Args:
+        x: any number of values.
+        powers: room for as many.
+        bits: the same memory as integers.
+    """
+    for i in range(len(x)):
+        value = max(x[i], _LOWEST)
+        n = np.int32(value * _LOG2_E - _HALF)
+        r = (value - np.float32(n) * _LN2_HIGH) - np.float32(n) * _LN2_LOW
+        p = ((((_E7 * r + _E6) * r + _E5) * r + _E4) * r + _E3) * r + _E2
+        bits[i] = (n + _EXPONENT_BIAS) << _MANTISSA_BITS
+        x[i] = p * r * r + r + _ONE
+    for i in range(len(x)):
+        x[i] *= powers[i]
+
+
+@kernel
+def total(buffer: FloatArray) -> float:
+    """The sum of a buffer whose length is a power of two, by halves; destroys it."""
+    half = len(buffer) // 2
+    while half > 0:
+        for i in range(half):
+            buffer[i] += buffer[half + i]
+        half //= 2
+    return buffer[0]
+
+
+@kernel
+def sum_buffer(size: int) -> FloatArray:
+    """A buffer for `total` with room for `size` values, all zero."""
+    length = 2
+    while length < size:
+        length *= 2
+    return np.zeros(length, np.float32)
+
+
+@kernel
+def normalise(rows: FloatArray, row: int, buffer: FloatArray) -> None:
+    """Scale a row to length one; a zero vector stays zero, so that its cosine is 0."""
+    n = rows.shape[1]
+    for i in range(n):
+        buffer[i] = rows[row, i] * rows[row, i]
+    for i in range(n, len(buffer)):
+        buffer[i] = _ZERO
+    square = total(buffer)
+    if square > _ZERO:
+        scale = _ONE / np.sqrt(square)
+        for i in range(n):
+            rows[row, i] *= scale
