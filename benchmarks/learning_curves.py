@@ -16,7 +16,7 @@ from phrasetool.embeddings.initial import initial_vectors
 from phrasetool.embeddings.word2vec import phrase_sentences, train_word2vec
 from phrasetool.evaluation import evaluate_pairs
 from phrasetool.scoring.scorer import BilingualScorer
-from phrasetool.training.settings import TrainingSettings, initial_parameters
+from phrasetool.training.settings import TrainingSettings
 from phrasetool.training.trainer import Trainer
 
 # Name -> loss, whether word vectors start from word2vec (trained on the pairs) or at random, settings.
@@ -67,12 +67,12 @@ def main() -> None:
         for which, vocabulary in enumerate((pairs.source_vocabulary, pairs.target_vocabulary)):
             rng = np.random.default_rng([1, which])
             vectors = initial_vectors(vocabulary, known[which] if word2vec else {}, 50, settings.vector_scale, rng)
-            initial.append(initial_parameters(vectors, settings.start, rng))
+            initial.append(settings.kind.initial(vectors, settings.dimension, settings.start, rng))
         trainer = Trainer(pairs, settings, initial[0], initial[1])
         curves[name] = []
         for step in trainer.run():
             if step.phase == "train":
-                scorer = BilingualScorer(*trainer.parameters())
+                scorer = BilingualScorer(*map(settings.kind.pack, trainer.parameters()))
                 quality = evaluate_pairs(scorer, test.sources, test.targets, len(pairs.target_vocabulary))
                 curves[name].append(round(quality.accuracy_at_1, 4))
     report("learning_curves", {"curves": curves})

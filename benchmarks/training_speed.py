@@ -15,8 +15,10 @@ from measuring import reference, report
 from moses_compat.pairs import read_pairs
 from moses_compat.streams import Input
 from phrasetool.encoders.rae import RaeParameters
-from phrasetool.training.settings import LOSSES, TrainingSettings
-from phrasetool.training.trainer import Trainer, choose_device
+from phrasetool.objectives import OBJECTIVES
+from phrasetool.training.device import choose_device
+from phrasetool.training.settings import TrainingSettings
+from phrasetool.training.trainer import Trainer
 
 PAPER_PAIRS = 1_120_000
 
@@ -32,7 +34,7 @@ def main() -> None:
         pairs = read_pairs(source)
     reading = time.perf_counter() - start
     figures: dict = {"pairs": len(pairs), "device": str(device), "reading_seconds": round(reading, 1)}
-    for loss in LOSSES:
+    for loss in OBJECTIVES:
         settings = TrainingSettings.for_loss(loss, iterations=1, pretrain_iterations=0)
         rng = np.random.default_rng(1)
         initial = [

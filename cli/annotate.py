@@ -79,7 +79,7 @@ def command(
     from moses_compat.annotate import FORCED_COLUMNS, MODEL_COLUMNS, SMOOTHED_COLUMNS, annotate_table
     from moses_compat.pair_counts import PairCounts
     from moses_compat.streams import Input, Output
-    from phrasetool.models.storage import load_model
+    from phrasetool.models.storage import load_bilingual_model
     from phrasetool_cli.progress import TableProgress, say
 
     output = output or _default_output(table)
@@ -93,7 +93,7 @@ def command(
     pairs = [forced_pairs] if forced_pairs else []
     check_outputs([table, *pairs], [output, ini_output])
     edit = ini_edit(table, output, ini, ini_output, weight, scale)
-    models = [load_model(folder) for folder in folders]
+    models = [load_bilingual_model(folder) for folder in folders]
     forced = PairCounts.read(forced_pairs) if forced_pairs else None
     smoothed = _smoothed(table, smoothing, on_error, threads, block_bytes, quiet) if smoothing else None
     columns = MODEL_COLUMNS * len(models) + FORCED_COLUMNS * len(pairs) + SMOOTHED_COLUMNS * bool(smoothing)

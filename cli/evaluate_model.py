@@ -40,9 +40,9 @@ def command(
     from moses_compat.pairs import read_pairs
     from moses_compat.streams import Input
     from phrasetool.evaluation import evaluate_pairs
-    from phrasetool.models.storage import load_model
+    from phrasetool.models.storage import load_bilingual_model
 
-    model = load_model(model_folder or default_model())
+    model = load_bilingual_model(model_folder or default_model())
     with Input(pairs) as source:
         data = read_pairs(
             source, max_length=max_length, vocabularies=(model.source_vocabulary, model.target_vocabulary)

@@ -170,20 +170,21 @@ def _phrases(session: Session, built: Built) -> dict[str, pd.DataFrame]:
     from moses_compat.pairs import read_pairs
     from moses_compat.streams import Input
     from phrasetool.experiments.phrase_frames import choose_phrases, map_frame, neighbour_frame
-    from phrasetool.models.storage import load_model
+    from phrasetool.models.storage import load_bilingual_model
 
     folder = built.models.get(built.dimension)
     if folder is None:
         return {}
     models = {}
-    folders = {"RAE": built.unsupervised, "BRAE": folder} if built.unsupervised else {"BRAE": folder}
-    for name, path in folders.items():
-        model = load_model(path)
+    for path in (built.unsupervised, folder) if built.unsupervised else (folder,):
+        model = load_bilingual_model(path)
+        # An encoder goes by its own name as long as it has learned from one language alone.
+        name = (model.kind.name if path == built.unsupervised else model.kind.label).upper()
         with Input(built.pairs) as source, TableProgress("read pairs", source.size(), session.quiet) as progress:
             vocabularies = (model.source_vocabulary, model.target_vocabulary)
-            models[name] = model, read_pairs(source, vocabularies=vocabularies, progress=progress)
-    brae, pairs = models["BRAE"]
-    frames = {"map": map_frame(brae, pairs, seed=session.config.seed)}
+            pairs = read_pairs(source, vocabularies=vocabularies, progress=progress)
+        models[name] = model, pairs
+    frames = {"map": map_frame(model, pairs, seed=session.config.seed)}
     if session.config.neighbours:
         asked = session.config.neighbours
         phrases = asked.phrases or (*choose_phrases(pairs, False), *choose_phrases(pairs, True))

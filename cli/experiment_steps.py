@@ -24,7 +24,8 @@ class Built:
         scores: saved similarities, by dimension.
         dimension: of the model that prunes.
         forced_pairs: pairs of leave-one-out forced decoding, if their counts are needed.
-        unsupervised: the folder of the model that was only pre-trained, if neighbours are asked for.
+        unsupervised: the folder of the model that was only pre-trained, if neighbours are asked for and the encoder
+            can be trained alone.
         commands: the command line of each step.
         seconds: how long each took.
     """
@@ -112,6 +113,7 @@ def _search_options(config: ExperimentConfig) -> list[str]:
 def _encoders(config: ExperimentConfig, built: Built, builder: Builder, steps: list[Step]) -> None:
     """The steps from a tuned model to pairs, models of phrases, and saved similarities."""
     from moses_compat.decoding import MosesModel
+    from phrasetool.encoders import encoder_kind
 
     own = config.model.folder
     built.dimension = _dimension_of(own) if own else config.model.dimension
@@ -123,7 +125,7 @@ def _encoders(config: ExperimentConfig, built: Built, builder: Builder, steps: l
     if config.moses:
         table = built.table or MosesModel.read(config.moses.ini).table
     built.pairs, before = _pairs(config, built, builder, steps, table, bool(trained or config.neighbours))
-    if config.neighbours:
+    if config.neighbours and encoder_kind(config.model.encoder).reconstructs:
         built.unsupervised = builder.path("model-rae")
         iterations = ("--iterations", "0", "--pretrain-iterations", str(config.neighbours.pretrain_iterations))
         steps.append(_train_step(config, "rae", built.pairs, built.dimension, iterations, before, builder))
@@ -154,9 +156,9 @@ def _encoders(config: ExperimentConfig, built: Built, builder: Builder, steps: l
 
 
 def _dimension_of(folder: str) -> int:
-    from phrasetool.models.storage import load_model
+    from phrasetool.models.storage import load_bilingual_model
 
-    return load_model(folder).dimension
+    return load_bilingual_model(folder).dimension
 
 
 def _pairs(
@@ -205,10 +207,12 @@ def _train_step(
     texts = [part for option, paths in (("--source-text", model.source_text), ("--target-text", model.target_text))
              for path in paths for part in (option, path)]  # fmt: skip
     options = [part for key, value in model.options.items() for part in (f"--{key.replace('_', '-')}", str(value))]
+    # What is the default goes unsaid, so that a model trained before there was a choice is known again.
+    encoder = ("--encoder", model.encoder) if model.encoder != type(model).encoder else ()
     count = ("--min-pair-count", f"{model.min_pair_count:g}") if model.min_pair_count else ()
     return Step(
         f"train-{name}",
         ("train", pairs, "-o", folder, "--dimension", str(dimension), "--loss", model.loss, "--seed", str(config.seed),
-         "--device", "cpu", *iterations, *count, *texts, *options),
+         "--device", "cpu", *encoder, *iterations, *count, *texts, *options),
         (os.path.join(f"model-{name}", "config.json"),), after, resumes=folder,
     )  # fmt: skip

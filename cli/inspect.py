@@ -102,14 +102,20 @@ def _as_json(name: str, summary: TableSummary, loaders: list[Verdict]) -> bytes:
 
 
 def _show_model(path: str) -> None:
+    from phrasetool.models.bilingual import BilingualModel
     from phrasetool.models.storage import load_model
 
     model = load_model(path)
     click.echo(f"{path}: {model.signature}")
-    click.echo(f"  columns        {', '.join(model.columns)}")
-    for name, vocabulary in (("source", model.source_vocabulary), ("target", model.target_vocabulary)):
+    if isinstance(model, BilingualModel):
+        click.echo(f"  encoder        {model.kind.name}")
+        click.echo(f"  columns        {', '.join(model.columns)}")
+        vocabularies = {"source": model.source_vocabulary, "target": model.target_vocabulary}
+    else:
+        vocabularies = {"text": model.vocabulary}
+    for name, vocabulary in vocabularies.items():
         common = b" ".join(vocabulary.words[1:9]).decode("utf-8", "replace")
-        click.echo(f"  {name} words   {len(vocabulary) - 1:,} (most frequent: {common})")
+        click.echo(f"  {name + ' words':<12}   {len(vocabulary) - 1:,} (most frequent: {common})")
     for key, value in model.training.items():
         click.echo(f"  {key:<20} {value}")
 

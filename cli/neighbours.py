@@ -31,10 +31,10 @@ def command(
     """Show the phrases nearest to PHRASE in its own language, and those nearest to its transformation in the other."""
     from moses_compat.pairs import read_pairs
     from moses_compat.streams import Input
-    from phrasetool.models.storage import load_model
+    from phrasetool.models.storage import load_bilingual_model
     from phrasetool.neighbours import PhraseIndex
 
-    model = load_model(model_folder or default_model())
+    model = load_bilingual_model(model_folder or default_model())
     text = " ".join(phrase).encode()
     sides = {"source": model.source_vocabulary, "target": model.target_vocabulary}
     known = {name: sum(word > 0 for word in vocabulary.ids(text)) for name, vocabulary in sides.items()}

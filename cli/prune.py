@@ -100,9 +100,9 @@ def _similarities(request: Request) -> Similarities:
         return ColumnScores(source_to_target, target_to_source, request.scale)
     if request.scores and os.path.exists(request.scores):
         return FileScores(request.scores)
-    from phrasetool.models.storage import load_model
+    from phrasetool.models.storage import load_bilingual_model
 
-    return ModelScores(load_model(request.model_folder or default_model()))
+    return ModelScores(load_bilingual_model(request.model_folder or default_model()))
 
 
 def _run(request: Request, similarities: Similarities, best: KeepBest, given: Threshold | None) -> None:

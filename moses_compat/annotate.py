@@ -20,7 +20,7 @@ from moses_compat.smoothed_probabilities import SmoothedProbabilities
 from moses_compat.streams import Input, Output
 from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, Progress, RawBlock, raw_blocks
 from moses_compat.table_text import Fault, TableParser
-from phrasetool.models.brae import Brae
+from phrasetool.models.bilingual import BilingualModel
 from phrasetool.phrases import ByteArray, EntryBlock
 from phrasetool.pipeline import run
 from phrasetool.scoring.forced import forced_probabilities
@@ -59,7 +59,7 @@ class AnnotateCounts:
 def annotate_table(
     source: Input,
     output: Output,
-    models: Sequence[Brae],
+    models: Sequence[BilingualModel],
     *,
     forced: PairCounts | None = None,
     smoothed: SmoothedProbabilities | None = None,
@@ -105,7 +105,7 @@ class _Annotator:
     def __init__(
         self,
         name: str,
-        models: Sequence[Brae],
+        models: Sequence[BilingualModel],
         forced: PairCounts | None,
         smoothed: SmoothedProbabilities | None,
         scale: str,
@@ -143,7 +143,7 @@ class _Annotator:
         appended = np.hstack(columns)
         return annotated_lines(block, appended, keep, appended.shape[1] - similarities), counts
 
-    def _parse(self, raw: RawBlock, model: Brae | None = None) -> tuple[EntryBlock, list[Fault]]:
+    def _parse(self, raw: RawBlock, model: BilingualModel | None = None) -> tuple[EntryBlock, list[Fault]]:
         """A block in the words of a model, with p(e|f) and p(f|e) where they are needed."""
         wanted: tuple[int, ...] = ()
         if self._forced:

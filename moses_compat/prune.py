@@ -18,7 +18,7 @@ from moses_compat.table_blocks import BLOCK_BYTES, FaultPolicy, Progress, RawBlo
 from moses_compat.table_text import TableParser
 from moses_compat.table_writer import PrunedBlock, TableWriter, Verdict
 from phrasetool.errors import DataError
-from phrasetool.models.brae import Brae
+from phrasetool.models.bilingual import BilingualModel
 from phrasetool.phrases import EntryBlock
 from phrasetool.pipeline import run
 from phrasetool.pruning.reasons import Reasons
@@ -33,7 +33,7 @@ from phrasetool.scoring.scorer import Scores
 class ModelScores:
     """Similarities computed by a model."""
 
-    model: Brae
+    model: BilingualModel
 
     @property
     def signature(self) -> str:

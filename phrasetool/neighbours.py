@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.distinct import number_distinct
-from phrasetool.models.brae import Brae
+from phrasetool.models.bilingual import BilingualModel
 from phrasetool.phrases import FloatArray, Phrases
 
 
@@ -29,7 +29,7 @@ class PhraseIndex:
         sources, targets: phrases of the two languages, in the model's word ids; duplicates are fine.
     """
 
-    def __init__(self, model: Brae, sources: Phrases, targets: Phrases) -> None:
+    def __init__(self, model: BilingualModel, sources: Phrases, targets: Phrases) -> None:
         self._model = model
         self._scorer = model.scorer()
         self._phrases = (_distinct_known(sources), _distinct_known(targets))

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from phrasetool.encoders.rae import RaeParameters
-from phrasetool.models.brae import Brae
+from phrasetool.encoders.mean_max import MeanMax
+from phrasetool.encoders.rae import Rae, RaeParameters
+from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.storage import save_model
 from phrasetool.vocabulary import Vocabulary
 from tests.tables import TABLES
@@ -51,11 +52,42 @@ def random_parameters(words, dimension, seed):
     return RaeParameters(**arrays)
 
 
+# Small encoders of every kind that is registered.
+KINDS = {"rae": Rae(), "mean-max": MeanMax(word_units=6, heads=2, feed_forward=7)}
+
+
+def random_encoder(kind, words, dimension, seed):
+    """Random parameters of any kind of encoder, no bias zero."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(words, kind.word_dimension(dimension))).astype(np.float32)
+    arrays = kind.initial(vectors, dimension, "normal", rng).arrays()
+    for name, array in arrays.items():
+        if name.endswith("_bias"):
+            arrays[name] = rng.normal(0, 0.3, array.shape).astype(np.float32)
+    return kind.parameters(arrays)
+
+
 @pytest.fixture(scope="session")
 def model():
     vocabularies = Vocabulary(SOURCE_WORDS, range(len(SOURCE_WORDS))), Vocabulary(TARGET_WORDS)
     parameters = random_parameters(len(SOURCE_WORDS), 10, 1), random_parameters(len(TARGET_WORDS), 10, 2)
-    return Brae(*vocabularies, *parameters, {"loss": "none"})
+    return BilingualModel(*vocabularies, *parameters, Rae(), {"loss": "none"})
+
+
+@pytest.fixture(scope="session", params=sorted(KINDS))
+def any_model(request):
+    """A model with encoders of each kind."""
+    vocabularies = Vocabulary(SOURCE_WORDS, range(len(SOURCE_WORDS))), Vocabulary(TARGET_WORDS)
+    kind = KINDS[request.param]
+    sides = (random_encoder(kind, len(vocabulary), 12, seed) for seed, vocabulary in enumerate(vocabularies))
+    return BilingualModel(*vocabularies, *sides, kind, {"loss": "none"})
+
+
+@pytest.fixture(scope="session")
+def any_model_folder(any_model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model") / any_model.kind.name
+    save_model(any_model, folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

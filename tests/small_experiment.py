@@ -5,7 +5,8 @@ import random
 
 import numpy as np
 
-from phrasetool.models.brae import Brae
+from phrasetool.encoders.rae import Rae
+from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.storage import save_model
 from phrasetool.vocabulary import Vocabulary
 from tests.conftest import random_parameters
@@ -83,7 +84,7 @@ def write_texts(folder, name, sentences, rng):
 def small_model(seed=1, dimension=6):
     words = [b"<unk>", *SOURCE], [b"<unk>", *TARGET]
     sides = [random_parameters(len(side), dimension, seed + i) for i, side in enumerate(words)]
-    return Brae(*map(Vocabulary, words), *sides)
+    return BilingualModel(*map(Vocabulary, words), *sides, Rae())
 
 
 def write_experiment(folder, more="", seed=1):

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from phrasetool.models.brae import Brae
+from phrasetool.encoders.rae import Rae
+from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.storage import save_model
 from phrasetool.vocabulary import Vocabulary
 from tests import naive
@@ -33,7 +34,8 @@ def test_a_factored_token_is_looked_up_by_its_surface(model_folder, tmp_path, na
 
 def test_a_model_of_factored_tokens_matches_them_whole(tmp_path):
     source, target = Vocabulary([*SOURCE_WORDS, b"das|ART"]), Vocabulary(TARGET_WORDS)
-    model = Brae(source, target, random_parameters(len(source), 6, 1), random_parameters(len(target), 6, 2))
+    parameters = random_parameters(len(source), 6, 1), random_parameters(len(target), 6, 2)
+    model = BilingualModel(source, target, *parameters, Rae())
     save_model(model, tmp_path / "model")
     table = b"das ||| the ||| 1\ndas|ART ||| the ||| 1\ndas|PRO ||| the ||| 1\n"
     bare, whole, surface = columns(table, tmp_path / "model", tmp_path)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from phrasetool.encoders import ENCODERS
 from phrasetool.errors import DataError
 from phrasetool.experiments.config_table import ConfigTable
 from phrasetool.experiments.settings import (
@@ -29,9 +30,10 @@ from phrasetool.experiments.settings import (
     TextPair,
 )
 from phrasetool.experiments.systems import KEEP_TOP, PruningGrid, ways_of
+from phrasetool.objectives import OBJECTIVES
 from phrasetool.pruning.methods import COMBINATIONS, parse_method
 from phrasetool.pruning.selection import PROTECTIONS
-from phrasetool.training.settings import LOSSES, TrainingSettings
+from phrasetool.training.settings import TrainingSettings
 
 _KNOWN = (
     "name", "output", "seed", "samples", "data", "moses", "build", "model", "prune", "annotate", "neighbours", "search",
@@ -132,14 +134,19 @@ def _build(top: ConfigTable) -> BuildSettings:
 
 
 def _model(top: ConfigTable) -> EncoderSettings:
-    own = ("dimension", "loss", "iterations", "pretrain_iterations")
+    own = ("encoder", "dimension", "loss", "iterations", "pretrain_iterations")
     table = top.table("model", (*own, "folder", "min_pair_count", "source_text", "target_text", "options"))
-    others = [field.name for field in fields(TrainingSettings) if field.name not in (*own, "seed")]
-    options = table.table("options", others)
-    return EncoderSettings(
+    loss = table.choice("loss", EncoderSettings.loss, tuple(OBJECTIVES))
+    encoder = table.choice("encoder", EncoderSettings.encoder, tuple(ENCODERS))
+    default = TrainingSettings.for_loss(loss, encoder)
+    elsewhere = (*own, "seed", "freeze_encoders", "loss_options", "encoder_options")
+    others = [field.name for field in fields(TrainingSettings) if field.name not in elsewhere]
+    options = table.table("options", (*others, *default.loss_options, *default.encoder_options))
+    chosen = EncoderSettings(
         table.folder("folder") if "folder" in table else None,
-        table.integer("dimension", 50, least=1),
-        table.choice("loss", LOSSES[0], LOSSES),
+        table.integer("dimension", default.dimension, least=1),
+        loss,
+        encoder,
         table.integer("iterations", 0, least=0) if "iterations" in table else None,
         table.integer("pretrain_iterations", 0, least=0) if "pretrain_iterations" in table else None,
         table.number("min_pair_count", 0.0),
@@ -147,6 +154,19 @@ def _model(top: ConfigTable) -> EncoderSettings:
         table.files("target_text"),
         dict(options.values),
     )
+    _check_training(top.path, "[model]", chosen, chosen.dimension)
+    return chosen
+
+
+def _check_training(path: str, what: str, model: EncoderSettings, dimension: int) -> None:
+    """Refuse settings with which no model of this dimension can be trained; `what` says where they stand."""
+    try:
+        TrainingSettings.for_loss(
+            model.loss, model.encoder, dimension=dimension, pretrain_iterations=model.pretrain_iterations,
+            **model.options,
+        )  # fmt: skip
+    except ValueError as error:
+        raise DataError(path, f"{what}: {error}") from error
 
 
 def _prune(top: ConfigTable) -> PruningGrid:
@@ -233,6 +253,8 @@ def _annotate(top: ConfigTable, model: EncoderSettings) -> AnnotationSettings:
     for size in sizes:
         if not 0 < size <= 1:
             raise table.error("sizes", f"holds {size:g}; a size is a share of the entries, above 0 and at most 1")
+    for dimension in dimensions:
+        _check_training(top.path, "annotate.dimensions", model, dimension)
     settings = AnnotationSettings(
         tuple(dict.fromkeys(dimensions)), tuple(dict.fromkeys(columns)), tuple(dict.fromkeys(seeds)),
         table.choice("start", "default", ("default", "ini")), table.integer("iterations", 25, least=1),

@@ -63,10 +63,12 @@ class ConfigTable:
         return value
 
     def choice(self, key: str, default: str, choices: Sequence[str]) -> str:
-        """One of these texts."""
+        """One of these texts; where another stands, the nearest is named."""
         value = self.text(key, default)
         if value not in choices:
-            raise self.error(key, f"is {value!r}; expected {', '.join(choices)}")
+            near = difflib.get_close_matches(value, choices, 1, 0.4)
+            meant = f"did you mean {near[0]}? " if near else ""
+            raise self.error(key, f"is {value!r}; {meant}expected {', '.join(choices)}")
         return value
 
     def boolean(self, key: str, default: bool) -> bool:

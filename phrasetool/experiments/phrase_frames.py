@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from phrasetool.distinct import number_distinct
-from phrasetool.models.brae import Brae
+from phrasetool.models.bilingual import BilingualModel
 from phrasetool.neighbours import PhraseIndex
 from phrasetool.phrases import FloatArray, Int64Array
 from phrasetool.pruning.measures import Measures
@@ -69,7 +69,7 @@ def choose_phrases(pairs: PhrasePairs, target: bool, count: int = _CHOSEN_PHRASE
 
 
 def neighbour_frame(
-    models: Mapping[str, tuple[Brae, PhrasePairs]], phrases: Sequence[str], count: int
+    models: Mapping[str, tuple[BilingualModel, PhrasePairs]], phrases: Sequence[str], count: int
 ) -> pd.DataFrame:
     """Table 3: the nearest phrases of the same language, by each model.
 
@@ -94,7 +94,7 @@ def neighbour_frame(
     return pd.DataFrame(rows, columns=_NEIGHBOURS)
 
 
-def _is_target(model: Brae, phrase: str) -> bool:
+def _is_target(model: BilingualModel, phrase: str) -> bool:
     def known(vocabulary: Vocabulary) -> int:
         return sum(word > 0 for word in vocabulary.ids(phrase.encode()))
 
@@ -125,7 +125,7 @@ def histogram_frame(measures: Measures, kept: Mapping[str, Mask]) -> pd.DataFram
     return pd.DataFrame(rows, columns=_HISTOGRAM)
 
 
-def map_frame(model: Brae, pairs: PhrasePairs, count: int = _MAP_PHRASES, seed: int = 1) -> pd.DataFrame:
+def map_frame(model: BilingualModel, pairs: PhrasePairs, count: int = _MAP_PHRASES, seed: int = 1) -> pd.DataFrame:
     """The most frequent source phrases and their most frequent translations on a plane.
 
     Source vectors stand where they are, target vectors are carried into the source's space first.  Neighbours on the

@@ -66,16 +66,18 @@ class EncoderSettings:
     Attributes:
         folder: a model that is there; else one is trained.
         dimension: n.
-        loss: `in-batch` or `max-margin`.
+        loss: one of `OBJECTIVES`.
+        encoder: one of `ENCODERS`.
         iterations, pretrain_iterations: passes over the pairs; what `phrasetool train` takes if None.
         min_pair_count: pairs seen less often are left out.
         source_text, target_text: monolingual text for word vectors.
-        options: more hyper-parameters of training, see `TrainingSettings`.
+        options: more hyper-parameters of training, see `TrainingSettings`, and options of the loss and of the encoder.
     """
 
     folder: str | None = None
     dimension: int = 50
     loss: str = "in-batch"
+    encoder: str = "rae"
     iterations: int | None = None
     pretrain_iterations: int | None = None
     min_pair_count: float = 0.0

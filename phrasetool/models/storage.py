@@ -6,10 +6,10 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy.typing as npt
 from safetensors import SafetensorError
@@ -17,12 +17,51 @@ from safetensors.numpy import load_file, save_file
 
 from phrasetool import __version__
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.models.brae import Brae
+from phrasetool.registry import registered
+
+if TYPE_CHECKING:
+    from phrasetool.models.autoencoder import AutoencoderModel
+    from phrasetool.models.bilingual import BilingualModel
 
 FORMAT_VERSION = 1
 CONFIG = "config.json"
 WEIGHTS = "weights.safetensors"
-_MODELS = {"brae": Brae}
+# What `config.json` calls a model -> `module:class`.
+MODELS = {
+    "brae": "phrasetool.models.bilingual:BilingualModel",
+    "autoencoder": "phrasetool.models.autoencoder:AutoencoderModel",
+}
+
+
+class StoredModel(Protocol):
+    """What every model brings; besides, its class has `from_files(folder, config, weights)`."""
+
+    name: str
+
+    @property
+    def dimension(self) -> int:
+        """n, of the vectors that it makes."""
+
+    @property
+    def identity(self) -> str:
+        """Eight hexadecimal digits that differ when anything that matters differs."""
+
+    @property
+    def signature(self) -> str:
+        """The model's part of a signature line."""
+
+    @property
+    def training(self) -> Mapping[str, Any]:
+        """How it was trained."""
+
+    def config(self) -> dict[str, Any]:
+        """What `config.json` says of it."""
+
+    def weights(self) -> dict[str, npt.NDArray[Any]]:
+        """Name -> array, as stored."""
+
+    def save_vocabularies(self, folder: Path) -> None:
+        """Write the vocabularies."""
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -45,8 +84,8 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise ModelError(f"{path}: format version {found!r}, but this phrasetool reads version {FORMAT_VERSION}")
     if not isinstance(config.get("training", {}), dict):
         raise ModelError(f"{path}: `training` is no object")
-    if not isinstance(config.get("model"), str) or config["model"] not in _MODELS:
-        raise ModelError(f"{path}: unknown model {config.get('model')!r}; expected one of {', '.join(_MODELS)}")
+    if not isinstance(config.get("model"), str) or config["model"] not in MODELS:
+        raise ModelError(f"{path}: unknown model {config.get('model')!r}; expected one of {', '.join(MODELS)}")
     return config
 
 
@@ -65,19 +104,55 @@ def read_weights(path: Path) -> dict[str, npt.NDArray[Any]]:
         raise ModelError(f"{path}: the weights are damaged ({error})") from error
 
 
-def load_model(folder: str | os.PathLike[str]) -> Brae:
+def load_model(folder: str | os.PathLike[str]) -> BilingualModel | AutoencoderModel:
     """Load the model saved in a folder.
 
     Raises:
         ModelError: it is missing, damaged, or of another format version.
     """
     path = Path(folder)
+    model: BilingualModel | AutoencoderModel = _load(path, read_config(path))
+    return model
+
+
+def load_bilingual_model(folder: str | os.PathLike[str]) -> BilingualModel:
+    """Load a model that scores phrase pairs.
+
+    Raises:
+        ModelError: as `load_model`; or it is of another kind.
+    """
+    path = Path(folder)
     config = read_config(path)
-    weights = read_weights(path / WEIGHTS)
-    return _MODELS[config["model"]].from_files(path, config, weights)
+    if config["model"] != "brae":
+        raise ModelError(
+            f"{path}: an autoencoder of one language; this needs a model of phrase pairs (`phrasetool train PAIRS`)"
+        )
+    model: BilingualModel = _load(path, config)
+    return model
 
 
-def save_model(model: Brae, folder: str | os.PathLike[str]) -> None:
+def load_autoencoder(folder: str | os.PathLike[str]) -> AutoencoderModel:
+    """Load an autoencoder of one language.
+
+    Raises:
+        ModelError: as `load_model`; or it is of another kind.
+    """
+    path = Path(folder)
+    config = read_config(path)
+    if config["model"] != "autoencoder":
+        raise ModelError(
+            f"{path}: a model of phrase pairs; this needs an autoencoder of one language "
+            "(`phrasetool train --model autoencoder TEXT`)"
+        )
+    model: AutoencoderModel = _load(path, config)
+    return model
+
+
+def _load(path: Path, config: Mapping[str, Any]) -> Any:
+    return registered(MODELS, config["model"], "model").from_files(path, config, read_weights(path / WEIGHTS))
+
+
+def save_model(model: StoredModel, folder: str | os.PathLike[str]) -> None:
     """Save a model; files of the folder that do not belong to the model (a log, checkpoints) stay.
 
     Raises:

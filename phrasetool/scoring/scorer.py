@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.distinct import number_distinct
-from phrasetool.encoders.rae import RaeParameters
-from phrasetool.encoders.rae_numba import PackedRae, RaeEncoder
+from phrasetool.encoders.kind import PackedEncoder, PhraseEncoder
 from phrasetool.jit import exact_kernel
 from phrasetool.phrases import EntryBlock, FloatArray, Int32Array, Int64Array, Phrases
 from phrasetool.scoring.cosine import pair_cosines
@@ -54,22 +53,22 @@ class BilingualScorer:
     Threads may call it at the same time: each gets its own encoders, the parameters are shared.
 
     Args:
-        source, target: the parameters of the two languages.
-        node_capacity: interned nodes an encoder keeps between blocks; bounds the memory.
+        source, target: the parameters of the two languages, laid out for scoring.
+        node_capacity: intermediate vectors that an encoder keeps between blocks; bounds the memory.
     """
 
-    def __init__(self, source: RaeParameters, target: RaeParameters, node_capacity: int = 1 << 16) -> None:
+    def __init__(self, source: PackedEncoder, target: PackedEncoder, node_capacity: int = 1 << 16) -> None:
         if source.dimension != target.dimension:
             raise ValueError(f"dimensions differ: {source.dimension} and {target.dimension}")
-        self._packed = (PackedRae(source), PackedRae(target))
+        self._packed = (source, target)
         self._capacity = node_capacity
         self._local = threading.local()
 
-    def _encoders(self) -> tuple[RaeEncoder, RaeEncoder]:
+    def _encoders(self) -> tuple[PhraseEncoder, PhraseEncoder]:
         if not hasattr(self._local, "encoders"):
             source, target = self._packed
-            self._local.encoders = RaeEncoder(source, self._capacity), RaeEncoder(target, self._capacity)
-        encoders: tuple[RaeEncoder, RaeEncoder] = self._local.encoders
+            self._local.encoders = source.encoder(self._capacity), target.encoder(self._capacity)
+        encoders: tuple[PhraseEncoder, PhraseEncoder] = self._local.encoders
         return encoders
 
     def encode_sources(self, phrases: Phrases) -> tuple[FloatArray, FloatArray]:

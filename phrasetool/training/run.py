@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -11,22 +10,21 @@ from typing import Any
 
 import torch
 
-from phrasetool.encoders.rae import RaeParameters
-from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.models.brae import Brae
+from phrasetool.encoders.kind import EncoderParameters
+from phrasetool.errors import ModelError
+from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.storage import save_model
 from phrasetool.training.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
+from phrasetool.training.log import write_log
 from phrasetool.training.pairs import PhrasePairs
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.training.trainer import IterationReport, Trainer
-
-LOG = "training.jsonl"
 
 
 def train_model(
     pairs: PhrasePairs,
     settings: TrainingSettings,
-    initial: Callable[[], tuple[RaeParameters, RaeParameters]],
+    initial: Callable[[], tuple[EncoderParameters, EncoderParameters]],
     folder: Path,
     *,
     device: torch.device | None = None,
@@ -34,8 +32,8 @@ def train_model(
     record: dict[str, Any] | None = None,
     on_report: Callable[[IterationReport], None] = lambda report: None,
     tick: Callable[[int], None] = lambda pairs: None,
-) -> Brae:
-    """Train a BRAE model and save it.
+) -> BilingualModel:
+    """Train a model and save it.
 
     An interrupted run goes on with `resume` and ends with the same weights as one that was not.
 
@@ -52,7 +50,7 @@ def train_model(
 
     Raises:
         ModelError: the checkpoint is missing, damaged, or of other pairs or settings.
-        PhraseToolError: the folder cannot be written.
+        PhraseToolError: the folder cannot be written; or training diverged.
     """
     identity = {"pairs": pairs.fingerprint, "settings": settings.as_dict()}
     history: list[dict[str, Any]] = []
@@ -61,41 +59,24 @@ def train_model(
         if state["identity"] != identity:
             raise ModelError(f"{folder / CHECKPOINT}: made from other pairs or with other settings; cannot resume")
         history = state["history"]
-        trainer = Trainer(pairs, settings, *_parameters(tensors), device)
         try:
-            trainer.restore(tensors, state["progress"])
+            trainer = Trainer.resumed(pairs, settings, tensors, state["progress"], device)
         except (KeyError, RuntimeError, ValueError) as error:
             raise ModelError(f"{folder / CHECKPOINT}: does not fit these pairs and settings ({error})") from error
     else:
         trainer = Trainer(pairs, settings, *initial(), device)
-    _write_log(folder, history)
+    write_log(folder, history)
     for report in trainer.run(tick):
         history.append(asdict(report))
-        _write_log(folder, history)
+        write_log(folder, history)
         save_checkpoint(
             folder, trainer.tensors(), {"identity": identity, "progress": trainer.progress(), "history": history}
         )
         on_report(report)
     training = {**settings.as_dict(), "pairs": len(pairs), "iterations_done": trainer.iteration, **(record or {})}
-    model = Brae(pairs.source_vocabulary, pairs.target_vocabulary, *trainer.parameters(), training)
+    vocabularies = pairs.source_vocabulary, pairs.target_vocabulary
+    model = BilingualModel(*vocabularies, *trainer.parameters(), settings.kind, training)
     save_model(model, folder)
     with contextlib.suppress(FileNotFoundError):
         (folder / CHECKPOINT).unlink()
     return model
-
-
-def _parameters(tensors: dict[str, torch.Tensor]) -> tuple[RaeParameters, RaeParameters]:
-    source, target = (
-        RaeParameters(**{name: tensors[f"{side}.{name}"].numpy() for name in RaeParameters.__annotations__})
-        for side in ("source", "target")
-    )
-    return source, target
-
-
-def _write_log(folder: Path, history: list[dict[str, Any]]) -> None:
-    """One JSON line per iteration; there is no time in it, so a seed fixes every byte."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / LOG).write_text("".join(json.dumps(line) + "\n" for line in history), "utf-8")
-    except OSError as error:
-        raise PhraseToolError(f"{folder / LOG}: cannot write: {error.strerror}") from error

@@ -1,19 +1,24 @@
-"""Hyper-parameters, with the paper's values as defaults where the paper has one."""
+"""Hyper-parameters, with the BRAE paper's values as defaults where the paper has one."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
-import numpy as np
+from phrasetool.encoders import ENCODERS, encoder_kind
+from phrasetool.encoders.kind import EncoderKind
+from phrasetool.objectives import OBJECTIVES, objective
+from phrasetool.objectives.objective import Objective
+from phrasetool.options import checked, declared_options, option, option_values
+from phrasetool.registry import registered
 
-from phrasetool.encoders.rae import RaeParameters
-from phrasetool.phrases import FloatArray
-
-LOSSES = ("in-batch", "max-margin")
 OPTIMIZERS = ("adam", "sgd")
 SCHEDULES = ("constant", "linear")
 STARTS = ("averaging", "normal")
+# Settings that are no number or text.
+_COMPOSED = ("loss_options", "encoder_options")
 
 
 @dataclass(frozen=True)
@@ -21,95 +26,159 @@ class TrainingSettings:
     """Everything that decides what training does.
 
     Attributes:
-        loss: `max-margin` (the paper's, co-training with SGD) or `in-batch` (both languages at once).
+        loss: one of `OBJECTIVES`.
+        encoder: one of `ENCODERS`.
         dimension: n.
         iterations: passes over the pairs at most.
-        pretrain_iterations: passes that train each RAE alone first.
+        pretrain_iterations: passes that train each encoder alone first, on its reconstruction error.
         seed: fixes everything.
         alpha: weight of the reconstruction error; the semantic error has 1 - alpha (Eq. 10).
         learning_rate: step size (eta in Eq. 14).
         schedule: `constant`, or `linear`: the step size falls to nothing over the iterations.
         batch_size: pairs per update.
         optimizer: `sgd` or `adam`.
-        lambda_words, lambda_rec, lambda_sem: L2 weights of word vectors, of W1 W2 b1 b2, of Wl bl.
-        margin: of max-margin (Eq. 12).
-        temperature: of in-batch.
-        smoothing: label smoothing of in-batch.
+        lambda_words, lambda_rec, lambda_sem: L2 weights of the word vectors, of the encoder, of the transformation.
         unknown_rate: chance that a word seen once in training is read as unknown, which trains the unknown word.
         vector_scale: root mean square of a word-vector component at the start.
-        start: `averaging` (a parent is about the mean of its children) or `normal` (the paper's) for W1, W2, Wl.
+        start: `averaging` (a parent is about the mean of its children) or `normal` (the paper's), for encoders that
+            know both.
+        freeze_encoders: only the transformations are trained.
+        loss_options, encoder_options: what the loss and the encoder declare for themselves; defaults are filled in.
     """
 
     loss: str = "in-batch"
-    dimension: int = 50
-    iterations: int = 25
-    pretrain_iterations: int = 0
+    encoder: str = "rae"
+    dimension: int = option(50, "n, the size of a phrase vector.")
+    iterations: int = option(
+        25, "Passes over the pairs (at most, with a constant step size: then a local minimum ends it)."
+    )
+    pretrain_iterations: int = option(0, "Passes that train each encoder alone first, to reconstruct.")
     seed: int = 1
-    alpha: float = 0.1
-    learning_rate: float = 0.006
-    schedule: str = "linear"
-    batch_size: int = 512
-    optimizer: str = "adam"
-    lambda_words: float = 0.0
-    lambda_rec: float = 0.0
-    lambda_sem: float = 0.0
-    margin: float = 1.0
-    temperature: float = 0.1
-    smoothing: float = 0.25
-    unknown_rate: float = 0.1
-    vector_scale: float = 0.3
-    start: str = "averaging"
+    alpha: float = option(0.1, "Weight of the reconstruction error against the semantic one.")
+    learning_rate: float = option(0.006, "Step size.")
+    schedule: str = option("linear", "constant, or linear: the step size falls to 0.")
+    batch_size: int = option(512, "Pairs per update; fewer for small sets, if not given.")
+    optimizer: str = option("adam", "adam or sgd.")
+    lambda_words: float = option(0.0, "L2 weight of the word vectors.")
+    lambda_rec: float = option(0.0, "L2 weight of the encoder's matrices and biases.")
+    lambda_sem: float = option(0.0, "L2 weight of the transformations.")
+    unknown_rate: float = option(0.1, "Chance to read a word seen once as unknown, which trains <unk>.")
+    vector_scale: float = option(0.3, "Root mean square of a word-vector component at the start.")
+    start: str = option("averaging", "Matrices at first: averaging (a parent is a mean; rae) or normal.")
+    freeze_encoders: bool = False
+    loss_options: Mapping[str, Any] = field(default_factory=dict)
+    encoder_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._require(self.loss in LOSSES, "loss", f"one of {', '.join(LOSSES)}")
-        self._require(self.optimizer in OPTIMIZERS, "optimizer", f"one of {', '.join(OPTIMIZERS)}")
-        self._require(self.schedule in SCHEDULES, "schedule", f"one of {', '.join(SCHEDULES)}")
+        for name, spec in declared_options(type(self)).items():
+            object.__setattr__(self, name, checked(name, getattr(self, name), spec.default))
+        object.__setattr__(self, "loss_options", option_values(objective(self.loss, self.loss_options)))
+        object.__setattr__(self, "encoder_options", option_values(encoder_kind(self.encoder, self.encoder_options)))
+        for name, choices in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES), ("start", STARTS)):
+            self._require(getattr(self, name) in choices, name, f"one of {', '.join(choices)}")
         for name in ("dimension", "batch_size"):
             self._require(getattr(self, name) >= 1, name, "at least 1")
-        for name in (
-            "iterations", "pretrain_iterations", "lambda_words", "lambda_rec", "lambda_sem", "margin"
-        ):  # fmt: skip
+        for name in ("iterations", "pretrain_iterations", "seed", "lambda_words", "lambda_rec", "lambda_sem"):
             self._require(getattr(self, name) >= 0, name, "0 or more")
-        self._require(self.temperature >= 0.03, "temperature", "at least 0.03")
         for name in ("learning_rate", "vector_scale"):
             self._require(getattr(self, name) > 0, name, "more than 0")
-        self._require(self.start in STARTS, "start", f"one of {', '.join(STARTS)}")
-        for name in ("alpha", "unknown_rate", "smoothing"):
+        for name in ("alpha", "unknown_rate"):
             self._require(0 <= getattr(self, name) <= 1, name, "between 0 and 1")
+        self.kind.word_dimension(self.dimension)
+        silent = None if self.kind.reconstructs else f"the encoder {self.encoder} does not reconstruct"
+        silent = "frozen encoders do not learn to reconstruct" if self.freeze_encoders else silent
+        for name in ("alpha", "pretrain_iterations") if silent else ():
+            self._require(getattr(self, name) == 0, name, f"0: {silent}")
 
     def _require(self, good: bool, name: str, expected: str) -> None:
         if not good:
             raise ValueError(f"{name} is {getattr(self, name)!r}, expected {expected}")
 
+    @cached_property
+    def objective(self) -> Objective:
+        """The loss with its options."""
+        return objective(self.loss, self.loss_options)
+
+    @cached_property
+    def kind(self) -> EncoderKind:
+        """The encoder with its options."""
+        return encoder_kind(self.encoder, self.encoder_options)
+
     @classmethod
-    def for_loss(cls, loss: str, **changes: Any) -> TrainingSettings:
-        """The defaults of a loss, with changes; a change that is None is ignored.
+    def for_loss(cls, loss: str, encoder: str = "rae", **changes: Any) -> TrainingSettings:
+        """The defaults of a loss and an encoder, with changes.
+
+        Args:
+            loss: one of `OBJECTIVES`.
+            encoder: one of `ENCODERS`.
+            changes: settings, options of the loss and options of the encoder, all by name; one that is None is ignored.
 
         Raises:
-            ValueError: an unknown loss or setting, or a value out of range.
+            ValueError: an unknown loss, encoder or setting; an option of another loss or encoder; a value out of range;
+                a combination that does not work.
         """
-        known = {field.name for field in fields(cls)}
-        unknown = set(changes) - known
-        if unknown:
-            raise ValueError(f"unknown settings: {', '.join(sorted(unknown))}")
         given = {name: value for name, value in changes.items() if value is not None}
-        return replace(PRESETS.get(loss, cls(loss=loss)), **given)
+        frozen = bool(given.get("freeze_encoders", False))
+        chosen: dict[str, Any] = preset(loss, encoder, frozen)
+        known = {f.name for f in fields(cls)} - {"loss", "encoder", *_COMPOSED}
+        options = {
+            "loss_options": declared_options(registered(OBJECTIVES, loss, "loss")),
+            "encoder_options": declared_options(registered(ENCODERS, encoder, "encoder")),
+        }
+        for name, value in given.items():
+            owners = [owner for owner, declared in options.items() if name in declared]
+            if not owners and name not in known:
+                raise ValueError(_homeless(name, loss, encoder))
+            for owner in owners:
+                chosen[owner] = {**chosen.get(owner, {}), name: value}
+            if name in known:
+                chosen[name] = value
+        return cls(loss=loss, encoder=encoder, **chosen)
 
     def as_dict(self) -> dict[str, Any]:
-        """For `config.json`."""
-        return asdict(self)
+        """For `config.json`: all in one table; an option whose name means something else, too, names its owner."""
+        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _COMPOSED}
+        for owner, options, others in (
+            ("loss", self.loss_options, self.encoder_options),
+            ("encoder", self.encoder_options, self.loss_options),
+        ):
+            for name, value in options.items():
+                found[f"{owner}_{name}" if name in found or name in others else name] = value
+        return found
 
 
-def initial_parameters(word_vectors: FloatArray, start: str, rng: np.random.Generator) -> RaeParameters:
-    """Parameters to start from.
+def preset(loss: str, encoder: str, frozen: bool = False) -> dict[str, Any]:
+    """Settings that a loss and an encoder want different from the general defaults.
 
     Args:
-        word_vectors: shape (V, n).
-        start: one of `STARTS`.
-        rng: source of randomness.
+        loss: one of `OBJECTIVES`.
+        encoder: one of `ENCODERS`; where both have wishes, its own count.
+        frozen: whether encoders are frozen.
+
+    Raises:
+        ValueError: an unknown loss or encoder.
     """
-    make = RaeParameters.averaging if start == "averaging" else RaeParameters.random
-    return make(word_vectors, rng)
+    kind = registered(ENCODERS, encoder, "encoder")
+    wishes = {**registered(OBJECTIVES, loss, "loss").defaults, **kind.defaults}
+    if frozen or not kind.reconstructs:
+        wishes.update(alpha=0.0, pretrain_iterations=0)
+    return wishes
+
+
+def _homeless(name: str, loss: str, encoder: str) -> str:
+    """What to say of a name that is no setting and no option of this loss and this encoder."""
+    owners, taken = [], []
+    for what, plural, registry, chosen in (
+        ("loss", "losses", OBJECTIVES, loss),
+        ("encoder", "encoders", ENCODERS, encoder),
+    ):
+        options = {owner: declared_options(registered(registry, owner, what)) for owner in registry}
+        found = [owner for owner in registry if name in options[owner]]
+        if found:
+            owners.append(f"the {what if len(found) == 1 else plural} {', '.join(found)}")
+        taken.append(f"the {what} {chosen} takes {', '.join(options[chosen]) or 'no options'}")
+    belongs = f"{name} belongs to {' and '.join(owners)}" if owners else f"unknown setting {name}"
+    return f"{belongs}; {' and '.join(taken)}"
 
 
 def batch_size_for(pairs: int) -> int:
@@ -118,22 +187,3 @@ def batch_size_for(pairs: int) -> int:
     while size > 32 and pairs < 32 * size:
         size //= 2
     return size
-
-
-PRESETS = {
-    "in-batch": TrainingSettings(),
-    # Section 4.1 of the paper; batch_size and pretrain_iterations, on which it is silent, are ours.
-    "max-margin": TrainingSettings(
-        loss="max-margin",
-        alpha=0.15,
-        learning_rate=0.01,
-        schedule="constant",
-        batch_size=64,
-        optimizer="sgd",
-        lambda_words=1e-2,
-        lambda_rec=1e-3,
-        lambda_sem=1e-3,
-        pretrain_iterations=5,
-        start="normal",
-    ),
-}

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moses_compat.score_columns import scale_similarities
-from phrasetool.models.brae import Brae
+from phrasetool.encoders.rae import Rae
+from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.storage import save_model
 from tests import naive
 from tests.commands import read, run_inside, write
@@ -66,8 +67,12 @@ def test_columns_are_the_similarities(model, model_folder, tmp_path):
 
 
 def test_several_models(model, model_folder, tmp_path):
-    other = Brae(
-        model.source_vocabulary, model.target_vocabulary, random_parameters(14, 4, 8), random_parameters(14, 4, 9)
+    other = BilingualModel(
+        model.source_vocabulary,
+        model.target_vocabulary,
+        random_parameters(14, 4, 8),
+        random_parameters(14, 4, 9),
+        Rae(),
     )
     save_model(other, tmp_path / "other")
     table = write(tmp_path / "t", TABLES["crlf"])

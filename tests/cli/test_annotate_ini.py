@@ -11,7 +11,8 @@ from moses_compat.decoder_tables import InputPhrases
 from moses_compat.decoding import MosesModel
 from moses_compat.moses_ini import read_moses_ini
 from moses_compat.n_best import read_n_best
-from phrasetool.models.brae import Brae
+from phrasetool.encoders.rae import Rae
+from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.storage import save_model
 from phrasetool.smt.decoder.translator import Translator
 from phrasetool.vocabulary import Vocabulary
@@ -247,7 +248,7 @@ def annotated_run(reference, tmp_path_factory):
                                   for word in line.split(b" ||| ")[1].split()})]  # fmt: skip
     vocabularies = Vocabulary(words, range(len(words))), Vocabulary(targets, range(len(targets)))
     parameters = random_parameters(len(words), 10, 1), random_parameters(len(targets), 10, 2)
-    save_model(Brae(*vocabularies, *parameters, {"loss": "none"}), folder / "model")
+    save_model(BilingualModel(*vocabularies, *parameters, Rae(), {"loss": "none"}), folder / "model")
     ini = (reference / "moses.ini").read_bytes().replace(b"path=./phrase-table.gz", b"path=table.gz")
     write(folder / "moses.ini", ini.replace(b"path=./", f"path={reference}/".encode()))
     models = [MosesModel.read(str(folder / "moses.ini"))]

@@ -108,3 +108,21 @@ def test_steps_that_were_done_are_known_again(tmp_path, more):
     builder, _ = made_from_a_bitext(tmp_path, more)
     found = builder.identities(list(builder.steps.values()))
     assert {name: found[name] for name in IDENTITIES} == IDENTITIES
+
+
+NEIGHBOURS = '[neighbours]\nphrases = ["a"]\n'
+
+
+def test_an_encoder_that_cannot_be_trained_alone_has_no_unsupervised_model_beside_it(tmp_path):
+    builder, built = made_from_a_bitext(tmp_path, PRUNE + NEIGHBOURS)
+    assert built.unsupervised == f"{FOLDER}/model-rae"
+    assert "--encoder" not in builder.steps["train-n4"].arguments
+    path = tmp_path / "mean-max.toml"
+    path.write_text(MADE.replace("[model]", '[model]\nencoder = "mean-max"\noptions.heads = 2') + PRUNE + NEIGHBOURS)
+    builder, built = steps_of(path)
+    assert built.unsupervised is None
+    assert "train-rae" not in builder.steps
+    arguments = " ".join(builder.steps["train-n4"].arguments)
+    assert "--dimension 4" in arguments
+    assert "--encoder mean-max" in arguments
+    assert "--heads 2" in arguments

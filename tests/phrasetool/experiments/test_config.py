@@ -141,7 +141,17 @@ def test_criteria_with_thresholds_of_their_own(folder):
         ("tests.news", "tests.dev", "data.tests.dev: is the name of another text"),
         ("[prune]", '[model]\nfolder = "gone"\n[prune]', "model.folder: there is no folder .*gone"),
         ("[prune]", "[model]\noptions.temprature = 1\n[prune]", "model.options.temprature; did you mean temperature?"),
-        ("[prune]", '[model]\nloss = "margin"\n[prune]', "model.loss: is 'margin'; expected in-batch, max-margin"),
+        ("[prune]", '[model]\nloss = "margin"\n[prune]', "model.loss: is 'margin'; did you mean max-margin\\?"),
+        ("[prune]", '[model]\nencoder = "max"\n[prune]', "model.encoder: is 'max'; did you mean mean-max\\?"),
+        ("[prune]", "[model]\noptions.head = 2\n[prune]", "unknown key model.options.head"),
+        ("[prune]", "[model]\noptions.temperature = 0.01\n[prune]", "\\[model\\]: temperature is 0.01, expected"),
+        ("[prune]", '[model]\noptions.optimizer = 3\n[prune]', "\\[model\\]: optimizer is 3, expected text"),
+        ("[prune]", '[model]\nencoder = "mean-max"\ndimension = 30\n[prune]', "\\[model\\]: 4 heads cannot share 15"),
+        (
+            "[prune]",
+            '[model]\nencoder = "mean-max"\n[annotate]\ndimensions = [512, 31]\n[prune]',
+            "annotate.dimensions: mean-max makes vectors of an even dimension",
+        ),
         ("[prune]", '[annotate]\ncolumns = ["x"]\n[prune]', "annotate.columns: holds 'x'; expected semantic"),
         ("[prune]", "[annotate]\ntuning_seeds = []\n[prune]", "annotate.tuning_seeds: is empty"),
         ("[prune]", "[annotate]\ncolumns = []\n[prune]", "annotate.columns: is empty, and there is one size only"),
@@ -197,3 +207,10 @@ def test_smoothed_columns_need_no_bitext_and_no_model(folder):
 def test_another_folder_to_write_to(folder):
     values = tomllib.loads(GOOD)
     assert parse_config(values, str(folder / "c.toml"), "elsewhere").output == "elsewhere"
+
+
+def test_the_encoder_brings_its_dimension_and_options(folder):
+    more = '[model]\nencoder = "mean-max"\nloss = "sampled"\noptions.heads = 8\noptions.negatives = 2\n'
+    model = config_of(folder, GOOD + more).model
+    assert (model.encoder, model.loss, model.dimension) == ("mean-max", "sampled", 512)
+    assert model.options == {"heads": 8, "negatives": 2}

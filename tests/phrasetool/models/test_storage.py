@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from phrasetool.encoders.mean_max import MeanMax
+from phrasetool.encoders.rae import Rae
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.models.brae import Brae
-from phrasetool.models.storage import load_model, save_model, staged
+from phrasetool.models.bilingual import BilingualModel
+from phrasetool.models.storage import load_autoencoder, load_bilingual_model, load_model, save_model, staged
 from phrasetool.vocabulary import Vocabulary
-from tests.conftest import random_parameters
+from tests.conftest import random_encoder, random_parameters
 
 
 @pytest.fixture
@@ -41,8 +43,8 @@ def refused(folder, *names):
     return message
 
 
-def test_round_trip(model, model_folder):
-    again = load_model(str(model_folder))
+def test_round_trip(any_model, any_model_folder):
+    model, again = any_model, load_model(str(any_model_folder))
     assert again.weights().keys() == model.weights().keys()
     for name, array in model.weights().items():
         np.testing.assert_array_equal(again.weights()[name], array)
@@ -51,7 +53,9 @@ def test_round_trip(model, model_folder):
     assert again.target_vocabulary.words == model.target_vocabulary.words
     assert again.training == {"loss": "none"}
     assert again.signature == model.signature
-    assert again.columns == ("brae_st", "brae_ts")
+    assert again.kind == model.kind
+    label = {"rae": "brae", "mean-max": "mean_max"}[model.kind.name]
+    assert again.columns == (f"{label}_st", f"{label}_ts")
 
 
 def test_files_of_a_folder(model_folder):
@@ -61,22 +65,41 @@ def test_files_of_a_folder(model_folder):
     assert config["model"] == "brae"
     assert config["dimension"] == 10
     assert config["columns"] == ["brae_st", "brae_ts"]
+    assert config["encoder"] == "rae"
+    assert "encoder_options" not in config
 
 
-def test_same_model_same_bytes(model, model_folder, tmp_path):
-    save_model(model, tmp_path / "again")
-    for name in os.listdir(model_folder):
-        assert (tmp_path / "again" / name).read_bytes() == (model_folder / name).read_bytes()
+def test_options_of_the_encoder_are_stored(any_model, any_model_folder):
+    config = json.loads((any_model_folder / "config.json").read_text())
+    assert config["encoder"] == any_model.kind.name
+    expected = {"word_units": 6, "heads": 2, "feed_forward": 7, "dropout": 0.2}
+    assert config.get("encoder_options") == (expected if any_model.kind.name == "mean-max" else None)
 
 
-def test_identity_tells_models_apart(model):
-    parts = [model.source_vocabulary, model.target_vocabulary, model.source, model.target]
-    assert Brae(*parts).identity == model.identity
+def test_same_model_same_bytes(any_model, any_model_folder, tmp_path):
+    save_model(any_model, tmp_path / "again")
+    for name in os.listdir(any_model_folder):
+        assert (tmp_path / "again" / name).read_bytes() == (any_model_folder / name).read_bytes()
+
+
+def test_identity_tells_models_apart(any_model):
+    model = any_model
+    parts = [model.source_vocabulary, model.target_vocabulary, model.source, model.target, model.kind]
+    assert BilingualModel(*parts).identity == model.identity
     words = [*model.source_vocabulary.words[:-1], b"other"]
-    other_words = Brae(Vocabulary(words), *parts[1:])
-    other_weights = Brae(*parts[:3], random_parameters(len(model.target_vocabulary), 10, 99))
+    other_words = BilingualModel(Vocabulary(words), *parts[1:])
+    other = random_encoder(model.kind, len(model.target_vocabulary), model.dimension, 99)
+    other_weights = BilingualModel(*parts[:3], other, model.kind)
     assert len({model.identity, other_words.identity, other_weights.identity}) == 3
     assert len(model.identity) == 8
+
+
+def test_identity_tells_options_of_the_encoder_apart():
+    vocabulary = Vocabulary([b"<unk>", b"a"])
+    kinds = MeanMax(word_units=6, heads=2), MeanMax(word_units=6, heads=1)
+    sides = [random_encoder(kinds[0], 2, 8, seed) for seed in (1, 2)]
+    found = {BilingualModel(vocabulary, vocabulary, *sides, kind).identity for kind in kinds}
+    assert len(found) == 2
 
 
 def test_saving_over_a_model_keeps_other_files(model, copy):
@@ -131,6 +154,11 @@ def test_other_format_version(copy, version):
         {"model": "siamese"},
         {"model": None},
         {"model": ["brae"]},
+        {"encoder": "transformer"},
+        {"encoder": None},
+        {"encoder": ["rae"]},
+        {"encoder_options": {"heads": 4}},
+        {"encoder_options": [4]},
         {"dimension": 11},
         {"dimension": "10"},
         {"training": 5},
@@ -180,10 +208,38 @@ def test_sides_swapped(copy):
 
 
 def test_parts_must_fit(model):
+    other = random_parameters(14, 4, 0)
     with pytest.raises(ValueError, match="dimension"):
-        Brae(model.source_vocabulary, model.target_vocabulary, model.source, random_parameters(14, 4, 0))
+        BilingualModel(model.source_vocabulary, model.target_vocabulary, model.source, other, Rae())
     with pytest.raises(ValueError, match="word vectors"):
-        Brae(model.source_vocabulary, Vocabulary([b"<unk>"]), model.source, model.target)
+        BilingualModel(model.source_vocabulary, Vocabulary([b"<unk>"]), model.source, model.target, Rae())
+
+
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({"encoder": "transformer"}, ["unknown encoder 'transformer'", "rae, mean-max"]),
+        ({"encoder_options": {"width": 3}}, ["no option width", "word_units, heads, feed_forward, dropout"]),
+        ({"encoder_options": {"heads": "2"}}, ["heads is '2'", "a whole number"]),
+        ({"encoder_options": {"heads": 5}}, ["5 heads cannot share 6 hidden units"]),
+    ],
+    ids=str,
+)
+def test_encoders_that_are_not_known_or_do_not_fit(tmp_path, changes, names):
+    vocabulary, kind = Vocabulary([b"<unk>", b"a"]), MeanMax(word_units=6, heads=2)
+    sides = [random_encoder(kind, 2, 12, seed) for seed in (1, 2)]
+    save_model(BilingualModel(vocabulary, vocabulary, *sides, kind), tmp_path / "m")
+    edit_config(tmp_path / "m", **changes)
+    refused(tmp_path / "m", *names)
+
+
+def test_an_autoencoder_does_not_score_pairs_nor_the_other_way_round(model_folder, copy):
+    assert load_bilingual_model(model_folder).kind == Rae()
+    with pytest.raises(ModelError, match=r"a model of phrase pairs; this needs an autoencoder .*--model autoencoder"):
+        load_autoencoder(model_folder)
+    edit_config(copy, model="autoencoder")
+    with pytest.raises(ModelError, match=r"an autoencoder of one language; this needs a model of phrase pairs"):
+        load_bilingual_model(copy)
 
 
 def test_folder_that_cannot_be_made(model, tmp_path):

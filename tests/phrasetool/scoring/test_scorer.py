@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from moses_compat.table_text import TableParser
 from phrasetool.distinct import number_distinct
+from phrasetool.encoders.rae_numba import PackedRae
 from phrasetool.phrases import Phrases
 from phrasetool.scoring.cosine import pair_cosines
 from phrasetool.scoring.scorer import BilingualScorer, has_known_word
@@ -69,7 +70,8 @@ def test_pair_cosines_check_their_arguments():
 
 @settings(max_examples=30)
 @given(st.lists(st.tuples(*[st.lists(st.integers(0, 12), max_size=3)] * 2), max_size=12))
-def test_score_pairs_agrees_with_naive(model, pairs):
+def test_score_pairs_agrees_with_naive(any_model, pairs):
+    model = any_model
     found = model.scorer().score_pairs(*(Phrases.from_lists([pair[side] for pair in pairs]) for side in (0, 1)))
     assert found.shape == (len(pairs), 2)
     for pair, similarities in zip(pairs, found, strict=True):
@@ -117,10 +119,11 @@ def test_known_words_by_chance_do_not_matter_to_unknown_ones(model):
     assert scores.similarities[3].tolist() == [0, 0]
 
 
-def test_capacity_and_threads_do_not_change_a_bit(model):
+def test_capacity_and_threads_do_not_change_a_bit(any_model):
+    model = any_model
     block = parse(model, TABLES["seven fields"], 4)
     expected = model.scorer().score(block).similarities.tobytes()
-    small = BilingualScorer(model.source, model.target, node_capacity=1)
+    small = BilingualScorer(model.kind.pack(model.source), model.kind.pack(model.target), node_capacity=1)
     found = []
     threads = [
         threading.Thread(target=lambda: found.append(small.score(block).similarities.tobytes())) for _ in range(4)
@@ -134,6 +137,6 @@ def test_capacity_and_threads_do_not_change_a_bit(model):
 
 def test_parameters_and_pairs_must_fit(model):
     with pytest.raises(ValueError, match="dimensions differ"):
-        BilingualScorer(model.source, random_parameters(5, 4, 0))
+        BilingualScorer(PackedRae(model.source), PackedRae(random_parameters(5, 4, 0)))
     with pytest.raises(ValueError, match="1 sources and 2 targets"):
         model.scorer().score_pairs(Phrases.from_lists([[1]]), Phrases.from_lists([[1], [2]]))

@@ -1,21 +1,29 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+from phrasetool.encoders import ENCODERS
 from phrasetool.encoders.rae import RaeParameters
-from phrasetool.errors import DeviceError, ModelError
+from phrasetool.errors import DeviceError, ModelError, PhraseToolError
 from phrasetool.evaluation import evaluate_pairs
 from phrasetool.models.storage import load_model
+from phrasetool.objectives import OBJECTIVES
 from phrasetool.phrases import Phrases
+from phrasetool.scoring.scorer import BilingualScorer
+from phrasetool.training.device import choose_device
 from phrasetool.training.pairs import PhrasePairs
 from phrasetool.training.run import train_model
-from phrasetool.training.settings import LOSSES, TrainingSettings, batch_size_for
-from phrasetool.training.trainer import Trainer, choose_device
+from phrasetool.training.settings import TrainingSettings, batch_size_for
+from phrasetool.training.trainer import Trainer
 from phrasetool.vocabulary import Vocabulary
 
 WORDS = 30
+LOSSES = tuple(OBJECTIVES)
+COMBINATIONS = [(loss, encoder) for encoder in ENCODERS for loss in LOSSES]
+combinations = pytest.mark.parametrize(("loss", "encoder"), COMBINATIONS)
 
 
 def vocabulary(prefix):
@@ -38,9 +46,12 @@ def pairs():
     )
 
 
-def settings(loss, **changes):
-    base = {"dimension": 16, "iterations": 4, "pretrain_iterations": 2, "batch_size": 32, "vector_scale": 0.1}
-    return TrainingSettings.for_loss(loss, **{**base, **changes})
+def settings(loss, encoder="rae", **changes):
+    base = {"dimension": 16, "iterations": 4, "batch_size": 32, "vector_scale": 0.1}
+    more = {"pretrain_iterations": 2} if encoder == "rae" else {"word_units": 10, "heads": 2}
+    if changes.get("freeze_encoders"):
+        more.pop("pretrain_iterations", None)
+    return TrainingSettings.for_loss(loss, encoder, **{**base, **more, **changes})
 
 
 def start(n=16):
@@ -48,22 +59,35 @@ def start(n=16):
     return tuple(RaeParameters.random(rng.normal(0, 0.1, (WORDS + 1, n)).astype(np.float32), rng) for _ in range(2))
 
 
+def start_of(chosen):
+    """Parameters to start from, of the encoder that was chosen."""
+    rng = np.random.default_rng(3)
+    shape = WORDS + 1, chosen.kind.word_dimension(chosen.dimension)
+    vectors = [rng.normal(0, 0.1, shape).astype(np.float32) for _ in range(2)]
+    return tuple(chosen.kind.initial(side, chosen.dimension, "normal", rng) for side in vectors)
+
+
+def some_of(pairs, index):
+    return PhrasePairs(
+        pairs.sources.select(index), pairs.targets.select(index), pairs.counts[index],
+        pairs.source_vocabulary, pairs.target_vocabulary,
+    )  # fmt: skip
+
+
+def scorer_of(trainer):
+    return BilingualScorer(*map(trainer.settings.kind.pack, trainer.parameters()))
+
+
 def test_in_batch_learns_the_toy_language(pairs):
     held_out = np.arange(0, len(pairs), 5)
     seen = np.setdiff1d(np.arange(len(pairs)), held_out)
-    some = PhrasePairs(
-        pairs.sources.select(seen), pairs.targets.select(seen), pairs.counts[seen],
-        pairs.source_vocabulary, pairs.target_vocabulary,
-    )  # fmt: skip
-    trainer = Trainer(some, settings("in-batch", iterations=25, pretrain_iterations=0, temperature=0.2), *start())
+    chosen = settings("in-batch", iterations=25, pretrain_iterations=0, temperature=0.2)
+    trainer = Trainer(some_of(pairs, seen), chosen, *start())
     reports = list(trainer.run())
     assert len(reports) == 25
     assert reports[-1].joint_error < reports[0].joint_error / 2
-    from phrasetool.scoring.scorer import BilingualScorer
-
-    scorer = BilingualScorer(*trainer.parameters())
     quality = evaluate_pairs(
-        scorer, pairs.sources.select(held_out), pairs.targets.select(held_out), WORDS + 1, candidates=100
+        scorer_of(trainer), pairs.sources.select(held_out), pairs.targets.select(held_out), WORDS + 1, candidates=100
     )
     assert quality.accuracy_at_1 > 0.5
     assert quality.auc_random_words > 0.9
@@ -91,11 +115,12 @@ def test_pretraining_lowers_the_reconstruction_error_only(pairs):
     np.testing.assert_array_equal(trainer.parameters()[0].transform, transform)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_a_seed_fixes_everything(pairs, loss):
-    runs = []
+@combinations
+def test_a_seed_fixes_everything(pairs, loss, encoder):
+    pairs, runs = some_of(pairs, np.arange(150)), []
     for seed in (1, 1, 2):
-        trainer = Trainer(pairs, settings(loss, seed=seed), *start())
+        chosen = settings(loss, encoder, seed=seed, iterations=2)
+        trainer = Trainer(pairs, chosen, *start_of(chosen))
         reports = list(trainer.run())
         runs.append((reports, trainer.parameters()[1].word_vectors))
     assert runs[0][0] == runs[1][0]
@@ -103,14 +128,15 @@ def test_a_seed_fixes_everything(pairs, loss):
     assert (runs[0][1] != runs[2][1]).any()
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("stop_after", [1, 2, 4])
-def test_resuming_gives_the_same_model_as_never_stopping(pairs, loss, stop_after, tmp_path):
+@combinations
+@pytest.mark.parametrize("stop_after", [1, 2, 3])
+def test_resuming_gives_the_same_model_as_never_stopping(pairs, loss, encoder, stop_after, tmp_path):
     class StopHere(Exception):
         pass
 
-    chosen = settings(loss, learning_rate=0.02)
-    whole = train_model(pairs, chosen, start, tmp_path / "whole")
+    pairs = some_of(pairs, np.arange(150))
+    chosen = settings(loss, encoder, learning_rate=0.02, iterations=3)
+    whole = train_model(pairs, chosen, lambda: start_of(chosen), tmp_path / "whole")
     done = []
 
     def stop(report):
@@ -119,13 +145,107 @@ def test_resuming_gives_the_same_model_as_never_stopping(pairs, loss, stop_after
             raise StopHere
 
     with pytest.raises(StopHere):
-        train_model(pairs, chosen, start, tmp_path / "parts", on_report=stop)
+        train_model(pairs, chosen, lambda: start_of(chosen), tmp_path / "parts", on_report=stop)
     assert (tmp_path / "parts" / "checkpoint.safetensors").is_file()
     resumed = train_model(pairs, chosen, lambda: pytest.fail("must not start anew"), tmp_path / "parts", resume=True)
     assert resumed.identity == whole.identity
     assert (tmp_path / "parts" / "training.jsonl").read_bytes() == (tmp_path / "whole" / "training.jsonl").read_bytes()
     assert not (tmp_path / "parts" / "checkpoint.safetensors").exists()
     assert load_model(tmp_path / "parts").identity == whole.identity
+
+
+def test_resuming_after_a_local_minimum_keeps_the_parameters_that_reached_it(pairs, tmp_path):
+    chosen = settings("max-margin", iterations=40, learning_rate=2.0, pretrain_iterations=0, lambda_words=0)
+    history = []
+    whole = train_model(pairs, chosen, start, tmp_path / "whole", on_report=history.append)
+    assert len(history) < 40
+    assert history[-1].joint_error > history[-2].joint_error
+    done = []
+
+    def stop(report):
+        done.append(report)
+        if len(done) == len(history):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_model(pairs, chosen, start, tmp_path / "parts", on_report=stop)
+    resumed = train_model(pairs, chosen, lambda: pytest.fail("must not start anew"), tmp_path / "parts", resume=True)
+    assert resumed.identity == whole.identity
+    best = train_model(pairs, replace(chosen, iterations=len(history) - 1), start, tmp_path / "best")
+    assert best.identity == whole.identity
+
+
+@combinations
+def test_one_iteration_of_every_loss_and_encoder_can_be_stored_and_scores(pairs, loss, encoder, tmp_path):
+    pairs = some_of(pairs, np.arange(100))
+    chosen = settings(loss, encoder, iterations=1)
+    before = start_of(chosen)
+    trained = train_model(pairs, chosen, lambda: before, tmp_path)
+    loaded = load_model(tmp_path)
+    assert loaded.identity == trained.identity
+    assert loaded.kind == chosen.kind
+    for name, array in before[0].arrays().items():
+        if encoder == "rae" or name != "word_vectors":
+            assert (trained.source.arrays()[name] != array).any(), name
+    scores = loaded.scorer().score_pairs(pairs.sources, pairs.targets)
+    assert np.isfinite(scores).all()
+    assert np.abs(scores).max() <= 1
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_loss_learns_the_toy_language(pairs, loss):
+    changes = {"learning_rate": 0.01, "iterations": 20, "optimizer": "adam", "schedule": "linear", "batch_size": 32}
+    off = dict.fromkeys(("lambda_words", "lambda_rec", "lambda_sem"), 0.0)
+    chosen = settings(loss, pretrain_iterations=0, alpha=0.1, **changes, **off)
+    rng = np.random.default_rng(3)
+    vectors = [rng.normal(0, 0.3, (WORDS + 1, 16)).astype(np.float32) for _ in range(2)]
+    trainer = Trainer(pairs, chosen, *(chosen.kind.initial(side, 16, "averaging", rng) for side in vectors))
+    before = evaluate_pairs(scorer_of(trainer), pairs.sources, pairs.targets, WORDS + 1, candidates=100)
+    for _ in trainer.run():
+        pass
+    after = evaluate_pairs(scorer_of(trainer), pairs.sources, pairs.targets, WORDS + 1, candidates=100)
+    assert before.accuracy_at_1 < 0.1
+    assert after.accuracy_at_1 > 0.3
+
+
+def test_the_mean_max_encoder_learns_the_toy_language(pairs):
+    chosen = settings("in-batch", "mean-max", dimension=32, iterations=25, dropout=0.0, vector_scale=0.3)
+    trainer = Trainer(pairs, chosen, *start_of(chosen))
+    reports = list(trainer.run())
+    assert reports[-1].semantic_error < reports[0].semantic_error / 1.5
+    quality = evaluate_pairs(scorer_of(trainer), pairs.sources, pairs.targets, WORDS + 1, candidates=100)
+    assert quality.accuracy_at_1 > 0.3
+
+
+@pytest.mark.parametrize("encoder", list(ENCODERS))
+@pytest.mark.parametrize("loss", ["in-batch", "max-margin", "sampled"])
+def test_frozen_encoders_stay_as_they_are(pairs, loss, encoder):
+    pairs = some_of(pairs, np.arange(150))
+    chosen = settings(loss, encoder, freeze_encoders=True, learning_rate=0.02)
+    before = start_of(chosen)
+    trainer = Trainer(pairs, chosen, *before)
+    reports = list(trainer.run())
+    assert reports[-1].joint_error < reports[0].joint_error
+    for old, new in zip(before, trainer.parameters(), strict=True):
+        for name, array in old.arrays().items():
+            assert (new.arrays()[name] != array).any() == name.startswith("transform"), name
+
+
+def test_dropout_is_for_updates_only(pairs):
+    pairs = some_of(pairs, np.arange(100))
+    found = {}
+    for dropout in (0.0, 0.6):
+        chosen = settings("sampled", "mean-max", dropout=dropout, unknown_rate=0.0, learning_rate=1e-20, iterations=1)
+        trainer = Trainer(pairs, chosen, *start_of(chosen))
+        found[dropout] = [report.semantic_error for report in trainer.run()]
+    # The step is so small that nothing changes; what is measured afterwards is measured without dropout.
+    assert found[0.0] == found[0.6]
+
+
+def test_training_that_diverges_says_so(pairs, tmp_path):
+    chosen = settings("in-batch", learning_rate=1e30, optimizer="sgd", pretrain_iterations=0)
+    with pytest.raises(PhraseToolError, match=r"diverged in iteration 1 .*smaller learning rate than 1e\+30"):
+        train_model(pairs, chosen, start, tmp_path)
 
 
 def test_the_log_has_a_line_an_iteration(pairs, tmp_path):
@@ -172,7 +292,10 @@ def test_unknown_devices_and_absent_ones_are_errors():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("loss", "hinge"), ("alpha", 1.5), ("batch_size", 0), ("learning_rate", -1), ("schedule", "cosine")],
+    [
+        ("loss", "hinge"), ("encoder", "bag"), ("alpha", 1.5), ("batch_size", 0), ("learning_rate", -1),
+        ("schedule", "cosine"), ("dimension", "50"), ("iterations", 2.5), ("alpha", float("nan")), ("seed", -1),
+    ],
 )
 def test_settings_out_of_range_are_refused(name, value):
     with pytest.raises(ValueError, match=name):
@@ -181,8 +304,43 @@ def test_settings_out_of_range_are_refused(name, value):
 
 def test_the_papers_values_are_the_defaults_of_max_margin():
     s = TrainingSettings.for_loss("max-margin")
-    assert (s.alpha, s.learning_rate, s.iterations, s.margin) == (0.15, 0.01, 25, 1.0)
+    assert (s.alpha, s.learning_rate, s.iterations, s.loss_options) == (0.15, 0.01, 25, {"margin": 1.0})
     assert (s.lambda_words, s.lambda_rec, s.lambda_sem, s.optimizer) == (1e-2, 1e-3, 1e-3, "sgd")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"margin": 1.0}, "margin belongs to the losses max-margin, sampled, .*; the loss in-batch takes temperature"),
+        ({"heads": 2}, "heads belongs to the encoder mean-max; .*the encoder rae takes no options"),
+        ({"width": 2}, "unknown setting width"),
+        ({"temperature": "hot"}, "temperature is 'hot', expected a finite number"),
+        ({"encoder": "mean-max", "dimension": 31}, "even dimension"),
+        ({"encoder": "mean-max", "dimension": 32, "heads": 3}, "3 heads cannot share 16 .*heads can be 1, 2, 4, 8, 16"),
+        ({"encoder": "mean-max", "alpha": 0.1}, "alpha is 0.1, expected 0: the encoder mean-max does not reconstruct"),
+        ({"encoder": "mean-max", "pretrain_iterations": 1}, "pretrain_iterations is 1, expected 0"),
+        ({"freeze_encoders": True, "alpha": 0.1}, "frozen encoders do not learn to reconstruct"),
+    ],
+)
+def test_combinations_that_do_not_work_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        TrainingSettings.for_loss("in-batch", **changes)
+
+
+def test_own_defaults_yield_to_those_of_loss_and_encoder_and_all_to_what_is_given():
+    s = TrainingSettings.for_loss("max-margin", "mean-max", heads=2, margin=0.5, batch_size=8)
+    assert (s.optimizer, s.schedule, s.alpha, s.pretrain_iterations) == ("adam", "constant", 0.0, 0)
+    assert (s.dimension, s.batch_size, s.lambda_words) == (512, 8, 0.01)
+    assert s.loss_options == {"margin": 0.5}
+    assert s.encoder_options == {"word_units": 128, "heads": 2, "feed_forward": 0, "dropout": 0.2}
+    assert TrainingSettings.for_loss("max-margin", freeze_encoders=True).alpha == 0
+
+
+def test_settings_are_one_flat_table():
+    table = TrainingSettings.for_loss("sampled", "mean-max", negatives=3).as_dict()
+    assert (table["loss"], table["encoder"], table["negatives"], table["heads"]) == ("sampled", "mean-max", 3, 4)
+    assert not {"loss_options", "encoder_options"} & set(table)
+    json.dumps(table)
 
 
 def test_batches_of_small_sets_are_small():

@@ -1,16 +1,22 @@
-"""BRAE: bilingually-constrained recursive auto-encoders (Zhang et al. 2014), as a trained scorer."""
+"""Bilingually-constrained encoders as a trained scorer: an encoder and a transformation per language.
+
+With recursive auto-encoders, this is BRAE (Zhang et al. 2014).
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from phrasetool.encoders.rae import RaeParameters
+from phrasetool.encoders import encoder_kind
+from phrasetool.encoders.kind import EncoderKind, EncoderParameters
 from phrasetool.errors import ModelError
+from phrasetool.options import option_values
 from phrasetool.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -19,12 +25,13 @@ if TYPE_CHECKING:
 _SIDES = ("source", "target")
 
 
-class Brae:
-    """Two recursive auto-encoders and a transformation each way.
+class BilingualModel:
+    """Two encoders of one kind, and a transformation each way.
 
     Args:
         source_vocabulary, target_vocabulary: of the two languages.
         source, target: parameters; their word vectors have one row per word of the vocabulary.
+        kind: of the encoders.
         training: how it was trained (hyper-parameters), kept in `config.json`.
 
     Raises:
@@ -37,8 +44,9 @@ class Brae:
         self,
         source_vocabulary: Vocabulary,
         target_vocabulary: Vocabulary,
-        source: RaeParameters,
-        target: RaeParameters,
+        source: EncoderParameters,
+        target: EncoderParameters,
+        kind: EncoderKind,
         training: Mapping[str, Any] | None = None,
     ) -> None:
         if source.dimension != target.dimension:
@@ -53,29 +61,33 @@ class Brae:
         self.target_vocabulary = target_vocabulary
         self.source = source
         self.target = target
+        self.kind = kind
         self.training = dict(training or {})
 
     @property
     def dimension(self) -> int:
-        """n, the dimension of every vector."""
+        """n, the dimension of a phrase vector."""
         return self.source.dimension
 
     @property
     def columns(self) -> tuple[str, str]:
         """Names of the two similarities, source-to-target first."""
-        return ("brae_st", "brae_ts")
+        label = self.kind.label.replace("-", "_")
+        return (f"{label}_st", f"{label}_ts")
 
     def scorer(self) -> BilingualScorer:
         """A scorer with these parameters."""
         from phrasetool.scoring.scorer import BilingualScorer
 
-        return BilingualScorer(self.source, self.target)
+        return BilingualScorer(self.kind.pack(self.source), self.kind.pack(self.target))
 
     def config(self) -> dict[str, Any]:
         """What `config.json` says of it."""
+        options = option_values(self.kind)
         return {
             "model": self.name,
-            "encoder": "rae",
+            "encoder": self.kind.name,
+            **({"encoder_options": options} if options else {}),
             "dimension": self.dimension,
             "columns": list(self.columns),
             "training": self.training,
@@ -83,19 +95,22 @@ class Brae:
 
     @property
     def identity(self) -> str:
-        """Eight hexadecimal digits that differ when a weight or a word differs."""
+        """Eight hexadecimal digits that differ when a weight, a word or an option of the encoder differs."""
         digest = hashlib.sha256()
         for name, array in sorted(self.weights().items()):
             digest.update(name.encode())
             digest.update(array.tobytes())
         for vocabulary in (self.source_vocabulary, self.target_vocabulary):
             digest.update(b"\n".join(vocabulary.words))
+        options = option_values(self.kind)
+        if options:
+            digest.update(json.dumps(options).encode())
         return digest.hexdigest()[:8]
 
     @property
     def signature(self) -> str:
         """The model's part of a signature line."""
-        return f"model:{self.name}-{self.identity}|n:{self.dimension}"
+        return f"model:{self.kind.label}-{self.identity}|n:{self.dimension}"
 
     def weights(self) -> dict[str, npt.NDArray[Any]]:
         """Name -> array, as stored."""
@@ -111,19 +126,24 @@ class Brae:
         self.target_vocabulary.save(folder / "target.vocab")
 
     @classmethod
-    def from_files(cls, folder: Path, config: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) -> Brae:
+    def from_files(
+        cls, folder: Path, config: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]
+    ) -> BilingualModel:
         """Build from what a folder holds.
 
         Raises:
             ModelError: parts are missing, or do not fit together.
         """
+        kind = _kind(folder, config)
         words, other_words = (Vocabulary.load(folder / f"{side}.vocab") for side in _SIDES)
         try:
             source, target = (
-                RaeParameters(**{name: weights[f"{side}.{name}"] for name in RaeParameters.__annotations__})
+                kind.parameters(
+                    {name.removeprefix(f"{side}."): array for name, array in weights.items() if name.startswith(side)}
+                )
                 for side in _SIDES
             )
-            model = cls(words, other_words, source, target, config.get("training", {}))
+            model = cls(words, other_words, source, target, kind, config.get("training", {}))
         except KeyError as error:
             raise ModelError(f"{folder}: the weights lack {error}") from error
         except ValueError as error:
@@ -133,3 +153,18 @@ class Brae:
                 f"{folder}: config.json says dimension {config.get('dimension')!r}, the weights have {model.dimension}"
             )
         return model
+
+
+def _kind(folder: Path, config: Mapping[str, Any]) -> EncoderKind:
+    """The encoder that `config.json` names.
+
+    Raises:
+        ModelError: there is none of this name, or not with these options.
+    """
+    name, options = config.get("encoder"), config.get("encoder_options", {})
+    if not isinstance(options, dict):
+        raise ModelError(f"{folder / 'config.json'}: `encoder_options` is no object")
+    try:
+        return encoder_kind(name if isinstance(name, str) else repr(name), options)
+    except ValueError as error:
+        raise ModelError(f"{folder / 'config.json'}: {error}") from error

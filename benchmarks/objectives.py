@@ -1,0 +1,216 @@
+"""The objectives beside each other: accuracy on held-out pairs over several seeds, and training speed.
+
+Pairs: of forced decoding, Multi30k German-English (the reference run's) and Tatoeba Chinese-English (made by our own
+engine, if no experiment has left them).  2,000 are held out, the same for all; each true target is ranked among 1,000
+held-out targets by the mean of both similarities.  A seed changes everything that training draws.  Everything else is
+what `phrasetool train` does by default with a loss.
+
+Speed: whole iterations of training (both languages, encoding included), and the loss alone with its gradient, for a
+batch of 512 pairs; all losses in turn, medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from experiments import folder as experiment_folder
+from measuring import COMMAND, ROOT, WORK, reference, report
+
+from moses_compat.pairs import read_pairs
+from moses_compat.streams import Input
+from phrasetool.objectives import OBJECTIVES, objective
+from phrasetool.objectives.margin import unit_vectors
+from phrasetool.objectives.objective import FrozenBatch, JointObjective
+from phrasetool.training.pairs import PhrasePairs
+from phrasetool.training.settings import TrainingSettings
+from phrasetool.training.trainer import Trainer
+
+HELD_OUT = 2000
+BATCH = 512
+POOL = 50_000
+RESULTS = ROOT / "benchmarks" / "results" / "objectives.json"
+
+
+def multi30k() -> Path:
+    """Forced pairs of the reference run."""
+    return reference() / "forced-pairs.gz"
+
+
+def tatoeba() -> Path:
+    """Forced pairs of Tatoeba: an experiment's, else made here."""
+    found = experiment_folder("tatoeba-zh-en") / "build" / "pairs.gz"
+    if found.is_file():
+        return found
+    data, made = ROOT.parent / "shared" / "data" / "tatoeba-zh-en", WORK / "tatoeba-zh-en"
+    made.mkdir(parents=True, exist_ok=True)
+    text = [str(data / "train.zh.gz"), str(data / "train.en.gz")]
+    dev = ["--source", str(data / "dev.zh"), "--reference", str(data / "dev.en")]
+    table = ["--table", str(made / "table.gz"), "--reordering-table", str(made / "reordering.gz")]
+    steps = {
+        "aligned.gz": ["align", *text],
+        "table.gz": ["extract", *text, str(made / "aligned.gz"), *table[2:]],
+        "lm.arpa.gz": ["lm", text[1], "--order", "5"],
+        "start.ini": ["moses-ini", *table, "--lm", str(made / "lm.arpa.gz")],
+        "moses.ini": ["tune", "--moses-ini", str(made / "start.ini"), *dev, "--search", "cube"],
+        "pairs.gz": ["force-decode", "--moses-ini", str(made / "moses.ini"), *text],
+    }
+    for output, command in steps.items():
+        if not (made / output).is_file():
+            subprocess.run([COMMAND, *command, "-o", str(made / output)], check=True)
+    return made / "pairs.gz"
+
+
+PAIRS: dict[str, Callable[[], Path]] = {"multi30k-de-en": multi30k, "tatoeba-zh-en": tatoeba}
+
+
+def split(name: str) -> tuple[str, str]:
+    """Write the training and the held-out pairs."""
+    with gzip.open(PAIRS[name]()) as file:
+        lines = file.readlines()
+    order = np.random.default_rng(0).permutation(len(lines))
+    paths = []
+    for part, index in (("train", np.sort(order[HELD_OUT:])), ("held-out", order[:HELD_OUT])):
+        path = WORK / f"objectives-{name}-{part}.txt"
+        path.write_bytes(b"".join(lines[i] for i in index))
+        paths.append(str(path))
+    return paths[0], paths[1]
+
+
+def accuracy(train: str, held_out: str, loss: str, seed: int, more: list[str]) -> float:
+    """Accuracy@1 of a model trained with a loss and a seed."""
+    model = str(WORK / "objectives-model")
+    subprocess.run(
+        [COMMAND, "train", train, "-o", model, "--loss", loss, "--seed", str(seed), "--device", "cpu", "-q", *more],
+        check=True,
+    )
+    done = subprocess.run([COMMAND, "evaluate-model", held_out, "-m", model, "--json"], check=True, capture_output=True)
+    return round(json.loads(done.stdout)["accuracy_at_1"], 4)
+
+
+def training_seconds(pairs: PhrasePairs, losses: list[str], encoder: str, rounds: int) -> dict[str, list[float]]:
+    """Seconds of an iteration with each loss, in turn, after one that is not counted."""
+    running = {}
+    for loss in losses:
+        # With a constant step size, a rise of the error would end the training.
+        settings = TrainingSettings.for_loss(
+            loss, encoder, iterations=rounds + 1, pretrain_iterations=0, schedule="linear"
+        )
+        kind = settings.kind
+        initial = []
+        for which, vocabulary in enumerate((pairs.source_vocabulary, pairs.target_vocabulary)):
+            rng = np.random.default_rng([1, which])
+            shape = (len(vocabulary), kind.word_dimension(settings.dimension))
+            vectors = rng.normal(0, settings.vector_scale, shape).astype(np.float32)
+            initial.append(kind.initial(vectors, settings.dimension, settings.start, rng))
+        running[loss] = Trainer(pairs, settings, initial[0], initial[1]).run()
+    seconds: dict[str, list[float]] = {loss: [] for loss in losses}
+    for number in range(rounds + 1):
+        for loss in losses:
+            began = time.perf_counter()
+            next(running[loss])
+            if number:
+                seconds[loss].append(time.perf_counter() - began)
+    return seconds
+
+
+def loss_milliseconds(losses: list[str], dimension: int, rounds: int = 30) -> dict[str, float]:
+    """Median milliseconds of a loss and its gradient for a batch, one thread, losses in turn."""
+    rng = np.random.default_rng(1)
+    predicted, positive, corrupted = torch.tensor(rng.normal(size=(3, BATCH, dimension)), dtype=torch.float32).tanh()
+    pool = unit_vectors(torch.tensor(rng.normal(size=(POOL, dimension)), dtype=torch.float32))
+    predicted.requires_grad_()
+    seconds: dict[str, list[float]] = {loss: [] for loss in losses}
+    for number in range(rounds + 1):
+        for loss in losses:
+            measure = objective(loss)
+            frozen = FrozenBatch(positive, corrupted, pool, rng)
+            began = time.perf_counter()
+            if isinstance(measure, JointObjective):
+                found = measure.batch_losses(predicted, positive)
+            else:
+                found = measure.frozen_losses(predicted, frozen)
+            torch.autograd.grad(found.mean(), predicted)
+            if number:
+                seconds[loss].append(time.perf_counter() - began)
+    return {loss: round(1000 * statistics.median(values), 3) for loss, values in seconds.items()}
+
+
+def measured(name: str, losses: list[str], seeds: int, encoder: str, rounds: int, more: list[str]) -> dict:
+    """Accuracy and speed of the losses on some pairs; `more` goes to `phrasetool train`."""
+    train, held_out = split(name)
+    more = ["--encoder", encoder, *more]
+    found: dict[str, Any] = {}
+    for loss in losses:
+        values = [accuracy(train, held_out, loss, seed, more) for seed in range(1, seeds + 1)]
+        deviation = statistics.stdev(values) if seeds > 1 else 0.0
+        found[loss] = {
+            "accuracy_at_1": round(statistics.mean(values), 4), "deviation": round(deviation, 4), "seeds": values,
+        }  # fmt: skip
+        print(name, encoder, loss, found[loss], flush=True)
+    with Input(train) as source:
+        pairs = read_pairs(source)
+    for loss, seconds in training_seconds(pairs, losses, encoder, rounds).items():
+        found[loss]["pairs_per_second"] = round(len(pairs) / statistics.median(seconds))
+    return found
+
+
+def markdown(figures: dict[str, Any], run: str) -> str:
+    """A row for every loss: accuracy and deviation, pairs a second, for all pairs; milliseconds of the loss alone."""
+    names = [name for name in PAIRS if run in figures.get(name, {})]
+    alone = figures["loss_milliseconds"]
+    heads = ["loss", *(f"{name}: accuracy@1 | pairs/s" for name in names), *(f"ms alone, n = {n}" for n in alone)]
+    lines = ["| " + " | ".join(heads) + " |"]
+    lines.append("|" + "---|" * (lines[0].count("|") - 1))
+    for loss in OBJECTIVES:
+        cells = [loss]
+        for name in names:
+            row = figures[name][run].get(loss)
+            cells += [f"{row['accuracy_at_1']:.3f} ± {row['deviation']:.3f}" if row else ""]
+            cells += [f"{row['pairs_per_second']:,}" if row else ""]
+        cells += [f"{times[loss]:.2f}" if loss in times else "" for times in alone.values()]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--losses", nargs="+", default=list(OBJECTIVES), choices=list(OBJECTIVES))
+    parser.add_argument("--pairs", nargs="+", default=list(PAIRS), choices=list(PAIRS))
+    parser.add_argument("--encoder", default="rae")
+    parser.add_argument("--seeds", type=int, default=4, help="1 .. N")
+    parser.add_argument("--rounds", type=int, default=3, help="iterations timed with each loss")
+    parser.add_argument("--random-vectors", action="store_true", help="word vectors start at random, not from word2vec")
+    parser.add_argument("--iterations", type=int, help="for a trial; then nothing is kept")
+    options = parser.parse_args()
+    WORK.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(1)
+    # What was not measured now keeps its last figures.
+    figures: dict[str, Any] = {}
+    if RESULTS.is_file() and not options.iterations:
+        figures = {key: value for key, value in json.loads(RESULTS.read_text()).items() if isinstance(value, dict)}
+    more = ["--iterations", str(options.iterations)] if options.iterations else []
+    more += ["--random-vectors"] if options.random_vectors else []
+    run = options.encoder + (", random vectors" if options.random_vectors else "")
+    for name in options.pairs:
+        found = measured(name, options.losses, options.seeds, options.encoder, options.rounds, more)
+        figures.setdefault(name, {}).setdefault(run, {}).update(found)
+    alone = figures.setdefault("loss_milliseconds", {})
+    for dimension in (50, 512):
+        alone.setdefault(str(dimension), {}).update(loss_milliseconds(options.losses, dimension))
+    if not options.iterations:
+        report("objectives", figures)
+    print(markdown(figures, run))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""A text autoencoder (Zhang, Wu, Li and Zhang: gated mean-max autoencoder), as a trained, saved, loadable model."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.encoders.text_architecture import TextArchitecture
+from phrasetool.errors import ModelError
+from phrasetool.phrases import FloatArray
+from phrasetool.vocabulary import UNKNOWN, Vocabulary
+
+_VOCABULARY = "text.vocab"
+
+
+class AutoencoderModel:
+    """A vocabulary and the arrays of an autoencoder.
+
+    Args:
+        vocabulary: of the texts.
+        architecture: which autoencoder, and its dimensions.
+        arrays: float32, named and shaped as `TextArchitecture.shapes` says.
+        training: how it was trained (hyper-parameters), kept in `config.json`.
+
+    Raises:
+        KeyError: an array is missing.
+        ValueError: the parts do not fit together.
+    """
+
+    name = "autoencoder"
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        architecture: TextArchitecture,
+        arrays: Mapping[str, FloatArray],
+        training: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.vocabulary = vocabulary
+        self.architecture = architecture
+        self.arrays: dict[str, FloatArray] = {}
+        for name, shape in architecture.shapes(len(vocabulary)).items():
+            array = arrays[name]
+            if array.shape != shape or array.dtype != np.float32:
+                raise ValueError(f"{name} is {array.dtype} {array.shape}, expected float32 {shape}")
+            if not np.isfinite(array).all():
+                raise ValueError(f"{name} holds values that are not finite")
+            self.arrays[name] = array
+        self.training = dict(training or {})
+
+    @property
+    def dimension(self) -> int:
+        """Size of the vector of a text."""
+        return self.architecture.dimension
+
+    def encoder_settings(self) -> dict[str, Any]:
+        """Settings of training under which the encoder of this model can serve as the encoder of phrases.
+
+        Raises:
+            ModelError: the model is not of the architecture mean-max.
+        """
+        a = self._mean_max()
+        options = {"word_units": a.word_units, "heads": a.heads, "feed_forward": a.feed_forward}
+        return {"encoder": "mean-max", "dimension": self.dimension, **options}
+
+    def _mean_max(self) -> TextArchitecture:
+        if self.architecture.name != "mean-max":
+            raise ModelError(
+                f"a {self.architecture.name} autoencoder has no mean-max encoder; "
+                "train one of the architecture mean-max"
+            )
+        return self.architecture
+
+    def encoder_arrays(self, words: Sequence[bytes]) -> dict[str, FloatArray]:
+        """The encoder as arrays of a phrase encoder, for `MeanMax.parameters`.
+
+        The transformation into the other language's space, which a text autoencoder does not have, is the identity
+        (before its tanh).
+
+        Args:
+            words: the vocabulary of the phrase encoder, unescaped; row i of the word vectors is that of `words[i]`,
+                or of the unknown word.
+
+        Raises:
+            ModelError: the model is not of the architecture mean-max.
+        """
+        self._mean_max()
+        rows = {word: row for row, word in enumerate(self.vocabulary.words)}
+        table, n = self.arrays["words"], self.dimension
+        encoder = {
+            name.rpartition(".")[2]: array for name, array in self.arrays.items() if name.startswith("encoder.")
+        }
+        return {
+            "word_vectors": table[[rows.get(word, UNKNOWN) for word in words]],
+            "end": table[len(self.vocabulary)],
+            **encoder,
+            "transform": np.eye(n, dtype=np.float32),
+            "transform_bias": np.zeros(n, np.float32),
+        }
+
+    def config(self) -> dict[str, Any]:
+        """What `config.json` says of it."""
+        return {
+            "model": self.name,
+            "architecture": asdict(self.architecture),
+            "dimension": self.dimension,
+            "training": self.training,
+        }
+
+    @property
+    def identity(self) -> str:
+        """Eight hexadecimal digits that differ when a weight or a word differs."""
+        digest = hashlib.sha256(repr(self.architecture).encode())
+        for name, array in sorted(self.arrays.items()):
+            digest.update(name.encode())
+            digest.update(array.tobytes())
+        digest.update(b"\n".join(self.vocabulary.words))
+        return digest.hexdigest()[:8]
+
+    @property
+    def signature(self) -> str:
+        """The model's part of a signature line."""
+        return f"model:{self.name}-{self.identity}|architecture:{self.architecture.name}|n:{self.dimension}"
+
+    def weights(self) -> dict[str, npt.NDArray[Any]]:
+        """Name -> array, as stored."""
+        return dict(self.arrays)
+
+    def save_vocabularies(self, folder: Path) -> None:
+        """Write `text.vocab`."""
+        self.vocabulary.save(folder / _VOCABULARY)
+
+    @classmethod
+    def from_files(
+        cls, folder: Path, config: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]
+    ) -> AutoencoderModel:
+        """Build from what a folder holds.
+
+        Raises:
+            ModelError: parts are missing, or do not fit together.
+        """
+        vocabulary = Vocabulary.load(folder / _VOCABULARY)
+        try:
+            architecture = TextArchitecture(**config["architecture"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelError(f"{folder}: config.json does not describe the architecture ({error})") from error
+        try:
+            return cls(vocabulary, architecture, weights, config.get("training", {}))
+        except KeyError as error:
+            raise ModelError(f"{folder}: the weights lack {error}") from error
+        except ValueError as error:
+            raise ModelError(f"{folder}: {error}") from error

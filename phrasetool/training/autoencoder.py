@@ -1,0 +1,211 @@
+"""Train a text autoencoder, in ordinary epochs, with a checkpoint after each.
+
+A batch has texts of one length or of a few that are close, since nothing is padded; which texts meet in a batch and in
+what order batches come is drawn anew for every epoch.  On a CPU a seed fixes the weights for a given number of threads
+(a matrix product may add up in another order with another number); on a GPU it does so as far as torch does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from phrasetool.encoders.text_autoencoder import Autoencoder
+from phrasetool.errors import ModelError
+from phrasetool.models.autoencoder import AutoencoderModel
+from phrasetool.models.storage import save_model
+from phrasetool.phrases import Int64Array, Phrases
+from phrasetool.training.autoencoder_settings import AutoencoderSettings
+from phrasetool.training.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
+from phrasetool.training.log import write_log
+from phrasetool.vocabulary import Vocabulary
+
+_OPTIMIZER = "optimizer."
+
+
+@dataclass(frozen=True)
+class EpochReport:
+    """One line of `training.jsonl`.
+
+    Attributes:
+        epoch: from 1.
+        cross_entropy: mean of a word (or end) over the epoch, in nats, with dropout.
+        updates: done so far.
+    """
+
+    epoch: int
+    cross_entropy: float
+    updates: int
+
+
+def length_batches(lengths: Int64Array, size: int, rng: np.random.Generator) -> list[Int64Array]:
+    """Every text once, in batches of neighbouring lengths, in random order.
+
+    Args:
+        lengths: words of each text, shape (N,).
+        size: texts in a batch.
+        rng: draws which texts of a length meet, and the order of the batches.
+    """
+    shuffled = rng.permutation(len(lengths))
+    ordered = shuffled[np.argsort(lengths[shuffled], kind="stable")]
+    batches = [ordered[first : first + size] for first in range(0, len(ordered), size)]
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+class AutoencoderTrainer:
+    """Trains a text autoencoder.
+
+    Args:
+        texts: what to learn from, in ids of the vocabulary; none without words or longer than the settings say.
+        vocabulary_size: V.
+        settings: how.
+        device: where; CPU by default.
+
+    Attributes:
+        epoch: epochs done.
+    """
+
+    def __init__(
+        self, texts: Phrases, vocabulary_size: int, settings: AutoencoderSettings, device: torch.device | None = None
+    ) -> None:
+        self.texts = texts
+        self.settings = settings
+        arrays = settings.shape.initial(vocabulary_size, np.random.default_rng(settings.seed))
+        module = Autoencoder(settings.shape, arrays, settings.dropout, settings.precision)
+        self.module = module.to(device or torch.device("cpu"))
+        self.optimizer = torch.optim.Adam(self.module.parameters(), lr=settings.learning_rate, fused=True)
+        self.epoch = 0
+        self._updates_an_epoch = -(-len(texts) // settings.batch_size)
+
+    def run(self, tick: Callable[[int], None] = lambda texts: None) -> Iterator[EpochReport]:
+        """Train to the last epoch; yields after every epoch.
+
+        Args:
+            tick: called with the number of texts just seen.
+        """
+        while self.epoch < self.settings.epochs:
+            # An epoch's draws depend on the seed and its number alone, so that a checkpoint keeps no random state.
+            rng = np.random.default_rng([self.settings.seed, self.epoch + 1])
+            self.module.train()
+            self.module.seed_dropout(int(rng.integers(2**63)))
+            total = torch.zeros((), dtype=torch.float64, device=self.module.words.device)
+            for number, batch in enumerate(length_batches(self.texts.lengths, self.settings.batch_size, rng)):
+                total += self._update(batch, self.epoch * self._updates_an_epoch + number)
+                tick(len(batch))
+            self.epoch += 1
+            words = len(self.texts.words) + len(self.texts)
+            yield EpochReport(self.epoch, float(total) / words, self.epoch * self._updates_an_epoch)
+
+    def _update(self, batch: Int64Array, done: int) -> Tensor:
+        """One step of Adam; the sum of the cross-entropies."""
+        s = self.settings
+        for group in self.optimizer.param_groups:
+            group["lr"] = s.learning_rate * (1 - done / (s.epochs * self._updates_an_epoch))
+        self.optimizer.zero_grad()
+        loss, count = self.module.loss(self.texts.select(batch))
+        (loss / count).backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.module.parameters(), s.clip)
+        self.optimizer.step()
+        return loss.detach()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every tensor needed to go on: parameters and optimiser state, on CPU."""
+        found = {name: value.detach() for name, value in self.module.named_parameters()}
+        for index, state in self.optimizer.state_dict()["state"].items():
+            found.update({f"{_OPTIMIZER}{index}.{key}": torch.as_tensor(entry) for key, entry in state.items()})
+        return {name: value.cpu().contiguous() for name, value in found.items()}
+
+    def restore(self, tensors: dict[str, Tensor], epoch: int) -> None:
+        """Go on where `tensors` were taken, after so many epochs.
+
+        Raises:
+            KeyError, RuntimeError, ValueError: they are of other settings or texts.
+        """
+        with torch.no_grad():
+            for name, value in self.module.named_parameters():
+                value.copy_(tensors[name])
+        states: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in tensors.items():
+            if name.startswith(_OPTIMIZER):
+                index, key = name[len(_OPTIMIZER) :].split(".", 1)
+                states.setdefault(int(index), {})[key] = tensor
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": states})
+        self.epoch = epoch
+
+
+def train_autoencoder(
+    texts: Phrases,
+    vocabulary: Vocabulary,
+    settings: AutoencoderSettings,
+    folder: Path,
+    *,
+    device: torch.device | None = None,
+    resume: bool = False,
+    record: dict[str, Any] | None = None,
+    on_report: Callable[[EpochReport], None] = lambda report: None,
+    tick: Callable[[int], None] = lambda texts: None,
+) -> AutoencoderModel:
+    """Train a text autoencoder and save it.
+
+    An interrupted run goes on with `resume` and ends with the same weights as one that was not.
+
+    Args:
+        texts: what to learn from, in ids of the vocabulary.
+        vocabulary: of the texts.
+        settings: how.
+        folder: the model folder; gets `training.jsonl` and a checkpoint on the way, which goes when all is done.
+        device: where to train; CPU by default.
+        resume: go on from the checkpoint in `folder`.
+        record: more to remember in `config.json`, under `training`.
+        on_report: called after every epoch.
+        tick: called with the number of texts just seen.
+
+    Raises:
+        ModelError: the checkpoint is missing, damaged, or of other texts or settings.
+        PhraseToolError: the folder cannot be written.
+        ValueError: there is no text, or one has no words or more than the settings allow.
+    """
+    lengths = texts.lengths
+    if not len(texts) or lengths.min() < 1 or lengths.max() > settings.max_length:
+        raise ValueError(f"expected texts of 1 to {settings.max_length} words, at least one")
+    identity = {"texts": _fingerprint(texts, vocabulary), "settings": settings.as_dict()}
+    trainer = AutoencoderTrainer(texts, len(vocabulary), settings, device)
+    history: list[dict[str, Any]] = []
+    if resume:
+        tensors, state = load_checkpoint(folder)
+        if state["identity"] != identity:
+            raise ModelError(f"{folder / CHECKPOINT}: made from other texts or with other settings; cannot resume")
+        history = state["history"]
+        try:
+            trainer.restore(tensors, len(history))
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise ModelError(f"{folder / CHECKPOINT}: does not fit these texts and settings ({error})") from error
+    write_log(folder, history)
+    for report in trainer.run(tick):
+        history.append(asdict(report))
+        write_log(folder, history)
+        save_checkpoint(folder, trainer.tensors(), {"identity": identity, "history": history})
+        on_report(report)
+    training = {**settings.as_dict(), "texts": len(texts), "epochs_done": trainer.epoch, **(record or {})}
+    model = AutoencoderModel(vocabulary, settings.shape, trainer.module.numpy(), training)
+    save_model(model, folder)
+    with contextlib.suppress(FileNotFoundError):
+        (folder / CHECKPOINT).unlink()
+    return model
+
+
+def _fingerprint(texts: Phrases, vocabulary: Vocabulary) -> str:
+    """Hexadecimal digits that differ when a text or a word differs."""
+    digest = hashlib.sha256()
+    for array in (texts.offsets, texts.words):
+        digest.update(array.tobytes())
+    digest.update(b"\n".join(vocabulary.words))
+    return digest.hexdigest()[:16]

@@ -1,0 +1,89 @@
+"""Hyper-parameters of a text autoencoder; the defaults are for a CPU, the paper's values stand beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from phrasetool.encoders.mean_max import LONGEST
+from phrasetool.encoders.text_architecture import ARCHITECTURES, TextArchitecture
+from phrasetool.options import option, with_options
+
+PRECISIONS = ("float32", "bfloat16")
+
+
+@dataclass(frozen=True)
+class AutoencoderSettings:
+    """Everything that decides what training does.  Zhang, Wu, Li and Zhang, table 1, have the values in brackets.
+
+    Attributes:
+        architecture: one of `phrasetool.encoders.text_architecture.ARCHITECTURES`.
+        word_units: w (512).
+        hidden: m (1024).
+        heads: h (8).
+        feed_forward: d; 0 for as many as hidden units.
+        dropout: share of components dropped (0.2).
+        learning_rate: step size of Adam at first (0.0002, constant); it falls to nothing over the epochs, linearly.
+        batch_size: texts per update (32).
+        epochs: passes over the texts.
+        clip: the gradient's norm is cut to this (5).
+        min_count: words seen less often are read as unknown.
+        vocabulary_size: of the others, so many of the most frequent are kept; 0 for all (25000 and 33090).
+        precision: float32, or bfloat16 for the products with the output's matrix, most of the work: faster on
+            processors that have it.
+        max_length: texts with more words are left out.
+        seed: fixes everything.
+    """
+
+    architecture: str = option("mean-max", f"Which autoencoder: {', '.join(ARCHITECTURES)}.")
+    word_units: int = option(128, "Size of a word vector.")
+    hidden: int = option(256, "Hidden units.")
+    heads: int = option(4, "Attention heads; must divide the hidden units.")
+    feed_forward: int = option(0, "Units of the feed-forward layers; 0: as many as hidden units.")
+    dropout: float = option(0.2, "Share of components dropped in training.")
+    learning_rate: float = option(0.003, "Step size of Adam at first; it falls to 0 over the epochs.")
+    batch_size: int = option(64, "Texts per update.")
+    epochs: int = option(10, "Passes over the texts.")
+    clip: float = option(5.0, "The norm of the gradient is cut to this.")
+    min_count: int = option(3, "Words seen less often are read as unknown.")
+    vocabulary_size: int = option(0, "Keep so many of the most frequent words; 0: all.")
+    max_length: int = option(LONGEST, "Leave out texts with more words.")
+    precision: str = option("float32", "Of the products with the output's matrix: float32 or bfloat16.")
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        _ = self.shape
+        for name, least in (("batch_size", 1), ("epochs", 1), ("min_count", 1), ("vocabulary_size", 0)):
+            self._require(getattr(self, name) >= least, name, f"at least {least}")
+        self._require(self.feed_forward >= 0, "feed_forward", "at least 0")
+        self._require(0 <= self.dropout < 1, "dropout", "at least 0 and less than 1")
+        for name in ("learning_rate", "clip"):
+            self._require(getattr(self, name) > 0, name, "more than 0")
+        self._require(self.precision in PRECISIONS, "precision", f"one of {', '.join(PRECISIONS)}")
+        self._require(1 <= self.max_length <= LONGEST, "max_length", f"from 1 to {LONGEST}")
+
+    def _require(self, good: bool, name: str, expected: str) -> None:
+        if not good:
+            raise ValueError(f"{name} is {getattr(self, name)!r}, expected {expected}")
+
+    @property
+    def shape(self) -> TextArchitecture:
+        """The autoencoder and its dimensions."""
+        return TextArchitecture(
+            self.architecture, self.word_units, self.hidden, self.heads, self.feed_forward or self.hidden
+        )
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], seed: int) -> AutoencoderSettings:
+        """The defaults with some options changed.
+
+        Raises:
+            ValueError: an unknown option, or a value out of range.
+        """
+        made: AutoencoderSettings = with_options(cls, "autoencoder", options)
+        return replace(made, seed=seed)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `config.json`."""
+        return asdict(self)

@@ -1,0 +1,126 @@
+"""Co-training (Zhang et al. 2014, section 3.3.3), step (2): each language is updated while the other is frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from phrasetool.objectives.margin import unit_vectors
+from phrasetool.objectives.objective import CoTrainingObjective, FrozenBatch
+from phrasetool.phrases import Int64Array, Phrases
+from phrasetool.random_words import replace_words
+from phrasetool.training.settings import TrainingSettings
+from phrasetool.training.sides import EncodedPhrases, Sides, parts
+
+_MEASURE_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class _Frozen:
+    """The other language: all its phrases, the same with random words if they are wanted, and the pool of both."""
+
+    true: EncodedPhrases
+    corrupted: EncodedPhrases | None
+    pool: Tensor
+
+    def batch(self, rows: Tensor, rng: np.random.Generator) -> FrozenBatch:
+        """What an objective needs to know for some pairs."""
+        corrupted = self.corrupted.vectors(rows) if self.corrupted else None
+        return FrozenBatch(self.true.vectors(rows), corrupted, self.pool, rng)
+
+
+class CoTraining:
+    """Iterations with an objective that takes the other language's vectors as they are.
+
+    Args:
+        sides: both languages.
+        settings: of training.
+        objective: what to minimise.
+    """
+
+    def __init__(self, sides: Sides, settings: TrainingSettings, objective: CoTrainingObjective) -> None:
+        self._sides = sides
+        self._alpha = settings.alpha
+        self._objective = objective
+        # Both languages under the current parameters, if an iteration has been done.
+        self._encoded: tuple[EncodedPhrases, EncodedPhrases] | None = None
+
+    def _loss(self, vectors: Tensor, errors: Tensor, which: int, frozen: FrozenBatch) -> Tensor:
+        semantic = self._objective.frozen_losses(self._sides[which].module.transformed(vectors), frozen)
+        return (self._alpha * errors + (1 - self._alpha) * semantic).mean()
+
+    def try_out(self, batch: Int64Array) -> None:
+        """Compute the gradients of a batch, for both languages in turn, and forget them."""
+        for which, side in enumerate(self._sides):
+            vectors, errors = side.forward(batch, side.phrases.select(batch))
+            other = vectors.detach()
+            corrupted = other if self._objective.needs_corrupted else None
+            frozen = FrozenBatch(other, corrupted, unit_vectors(other), np.random.default_rng(0))
+            self._loss(vectors, errors, which, frozen).backward()  # type: ignore[no-untyped-call]
+            side.optimizer.zero_grad()
+
+    def iteration(
+        self, rng: np.random.Generator, side_rngs: tuple[np.random.Generator, ...], tick: Callable[[int], None]
+    ) -> tuple[float, float]:
+        """Update both languages on all pairs.
+
+        Args:
+            rng: draws random words and the batches.
+            side_rngs: what one language draws on its own.
+            tick: called with the number of pairs just seen.
+
+        Returns:
+            E_rec and semantic error of the whole corpus afterwards, means over the pairs, both sides added.
+        """
+        sides = self._sides
+        bad = None
+        if self._objective.needs_corrupted:
+            bad = [replace_words(side.phrases, side.vocabulary_size, rng) for side in sides]
+        inputs = [side.with_unknowns(rng) for side in sides]
+        batches = sides.batches(rng)
+        frozen = self._freeze(bad)
+
+        def update(which: int) -> None:
+            side = sides[which]
+            side.begin(side_rngs[which])
+            for batch, phrases in parts(inputs[which], batches):
+                vectors, errors = side.forward(batch, phrases)
+                other = frozen[1 - which].batch(side.rows(batch), side_rngs[which])
+                side.optimizer.zero_grad()
+                self._loss(vectors, errors, which, other).backward()  # type: ignore[no-untyped-call]
+                side.optimizer.step()
+                if which == 0:
+                    tick(len(batch))
+
+        sides.both(update)
+        self._encoded = None
+        frozen = self._freeze(bad)
+        semantic = sides.both(lambda which: self._measure(which, frozen, side_rngs[which]))
+        return float(frozen[0].true.mean_error() + frozen[1].true.mean_error()), sum(semantic)
+
+    def _freeze(self, bad: list[Phrases] | None) -> tuple[_Frozen, _Frozen]:
+        """Both languages under the current parameters."""
+        sides = self._sides
+        encoded = self._encoded or sides.both(lambda which: sides[which].encode_all())
+        self._encoded = encoded
+
+        def freeze(which: int) -> _Frozen:
+            corrupted = sides[which].encode(bad[which]) if bad else None
+            return _Frozen(encoded[which], corrupted, unit_vectors(encoded[which].distinct))
+
+        return sides.both(freeze)
+
+    def _measure(self, which: int, frozen: tuple[_Frozen, _Frozen], rng: np.random.Generator) -> float:
+        """The mean semantic error of one direction over all pairs."""
+        side = self._sides[which]
+        losses = []
+        with torch.no_grad():
+            for first in range(0, len(side.phrases), _MEASURE_AT_ONCE):
+                rows = side.rows(np.arange(first, min(first + _MEASURE_AT_ONCE, len(side.phrases))))
+                predicted = side.module.transformed(frozen[which].true.vectors(rows))
+                losses.append(self._objective.frozen_losses(predicted, frozen[1 - which].batch(rows, rng)))
+        return float(torch.cat(losses).mean())

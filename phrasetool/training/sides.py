@@ -1,0 +1,205 @@
+"""The two languages in training: phrases, module and optimiser of each, and two threads to work on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from phrasetool.distinct import number_distinct
+from phrasetool.encoders.kind import EncoderModule, EncoderParameters
+from phrasetool.phrases import Int64Array, Phrases
+from phrasetool.training.pairs import PhrasePairs
+from phrasetool.training.settings import TrainingSettings
+from phrasetool.vocabulary import UNKNOWN, Vocabulary
+
+_ENCODE_AT_ONCE = 4096
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class EncodedPhrases:
+    """N phrases under parameters that stay as they are; P of them differ.
+
+    Attributes:
+        distinct: vectors, shape (P, n).
+        errors: reconstruction errors, shape (P,).
+        index: int64, shape (N,): phrase i has row `index[i]`.
+    """
+
+    distinct: Tensor
+    errors: Tensor
+    index: Tensor
+
+    def vectors(self, rows: Tensor) -> Tensor:
+        """Vectors of the phrases `rows`, shape (len(rows), n)."""
+        return self.distinct[self.index[rows]]
+
+    def mean_error(self) -> Tensor:
+        """Mean reconstruction error of the N phrases, a scalar."""
+        return self.errors[self.index].mean()
+
+
+class Side:
+    """One language.
+
+    Args:
+        phrases: N phrases, one of every pair.
+        vocabulary: what they are made of.
+        settings: of training.
+        parameters: initial values.
+        device: where.
+
+    Attributes:
+        phrases: the same phrases.
+        vocabulary_size: V.
+        module: what is trained.
+        optimizer: of the module's parameters, but for frozen ones.
+    """
+
+    def __init__(
+        self,
+        phrases: Phrases,
+        vocabulary: Vocabulary,
+        settings: TrainingSettings,
+        parameters: EncoderParameters,
+        device: torch.device,
+    ) -> None:
+        self.phrases = phrases
+        self.vocabulary_size = len(vocabulary)
+        self.module: EncoderModule = settings.kind.module(parameters).to(device)
+        self._settings = settings
+        self._device = device
+        self._rare = (vocabulary.counts <= 1)[phrases.words]
+        self._frozen: EncodedPhrases | None = None
+        self.optimizer = self._optimizer()
+
+    def _optimizer(self) -> torch.optim.Optimizer:
+        s = self._settings
+        weights = {"words": s.lambda_words, "rec": s.lambda_rec, "sem": s.lambda_sem}
+        groups: list[dict[str, Any]] = []
+        for name, parameters in self.module.groups().items():
+            if s.freeze_encoders and name != "sem":
+                for parameter in parameters:
+                    parameter.requires_grad_(False)
+            elif parameters:
+                groups.append({"params": parameters, "weight_decay": weights[name]})
+        if s.optimizer == "sgd":
+            return torch.optim.SGD(groups, lr=s.learning_rate)
+        return torch.optim.Adam(groups, lr=s.learning_rate, betas=(0.9, 0.99), fused=True)
+
+    def begin(self, rng: np.random.Generator) -> None:
+        """Make ready for the updates of an iteration.
+
+        Args:
+            rng: decides what dropout drops.
+        """
+        self.module.train(not self._settings.freeze_encoders)
+        self.module.seed_dropout(int(rng.integers(2**63)))
+
+    def with_unknowns(self, rng: np.random.Generator) -> Phrases:
+        """The phrases with some of the words seen only once read as unknown."""
+        words = self.phrases.words
+        if self._settings.unknown_rate and not self._settings.freeze_encoders and self._rare.any():
+            drop = self._rare & (rng.random(len(words)) < self._settings.unknown_rate)
+            words = np.where(drop, np.int32(UNKNOWN), words)
+        return Phrases(self.phrases.offsets, words)
+
+    def forward(self, batch: Int64Array, phrases: Phrases) -> tuple[Tensor, Tensor]:
+        """Vectors, shape (B, n), and reconstruction errors, shape (B,), to be trained on.
+
+        Args:
+            batch: which phrases.
+            phrases: these phrases as they are to be read; frozen encoders, which know them already, do not read.
+        """
+        if not self._settings.freeze_encoders:
+            return self.module(phrases)
+        vectors = self.encode_all().vectors(self.rows(batch))
+        return vectors, vectors.new_zeros(len(vectors))
+
+    def encode_all(self) -> EncodedPhrases:
+        """All phrases of this side, as `encode` does; by frozen encoders once and for all."""
+        if not self._settings.freeze_encoders:
+            return self.encode(self.phrases)
+        if self._frozen is None:
+            self._frozen = self.encode(self.phrases)
+        return self._frozen
+
+    def encode(self, phrases: Phrases) -> EncodedPhrases:
+        """Encode N phrases under the current parameters, without gradients and without dropout."""
+        numbers, firsts = number_distinct(phrases)
+        distinct = phrases.select(firsts)
+        vectors, errors = [], []
+        self.module.train(False)
+        with torch.no_grad():
+            for start in range(0, len(distinct), _ENCODE_AT_ONCE):
+                part = distinct.part(start, min(start + _ENCODE_AT_ONCE, len(distinct)))
+                v, e = self.module(part)
+                vectors.append(v)
+                errors.append(e)
+        return EncodedPhrases(torch.cat(vectors), torch.cat(errors), self.rows(numbers))
+
+    def rows(self, batch: Int64Array) -> Tensor:
+        """Numbers of phrases as an index on the device."""
+        return torch.from_numpy(batch).to(self._device)
+
+
+class Sides:
+    """Both languages, source first.  On CPU each is worked on by a thread of its own.
+
+    Args:
+        pairs: what to learn from.
+        settings: how.
+        parameters: initial values of both.
+        device: where.
+    """
+
+    def __init__(
+        self,
+        pairs: PhrasePairs,
+        settings: TrainingSettings,
+        parameters: tuple[EncoderParameters, EncoderParameters],
+        device: torch.device,
+    ) -> None:
+        self._sides = (
+            Side(pairs.sources, pairs.source_vocabulary, settings, parameters[0], device),
+            Side(pairs.targets, pairs.target_vocabulary, settings, parameters[1], device),
+        )
+        self._batch_size = settings.batch_size
+        self._threads = ThreadPoolExecutor(2) if device.type == "cpu" else None
+
+    def __getitem__(self, which: int) -> Side:
+        return self._sides[which]
+
+    def __iter__(self) -> Iterator[Side]:
+        return iter(self._sides)
+
+    def __len__(self) -> int:
+        return 2
+
+    def both(self, work: Callable[[int], Result]) -> tuple[Result, Result]:
+        """work(0) and work(1), side by side on CPU."""
+        if self._threads is None:
+            return work(0), work(1)
+        second = self._threads.submit(work, 1)
+        first = work(0)
+        return first, second.result()
+
+    def batches(self, rng: np.random.Generator) -> list[Int64Array]:
+        """The numbers of all pairs, shuffled and cut into batches."""
+        order = rng.permutation(len(self._sides[0].phrases))
+        return [order[i : i + self._batch_size] for i in range(0, len(order), self._batch_size)]
+
+
+def parts(phrases: Phrases, batches: list[Int64Array]) -> Iterator[tuple[Int64Array, Phrases]]:
+    """Every batch and its phrases.  They are put in order once, so that a batch is a view."""
+    ordered = phrases.select(np.concatenate(batches))
+    first = 0
+    for batch in batches:
+        yield batch, ordered.part(first, first + len(batch))
+        first += len(batch)

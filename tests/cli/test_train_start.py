@@ -1,0 +1,116 @@
+import json
+
+import numpy as np
+import pytest
+
+from phrasetool.models.storage import load_autoencoder, load_bilingual_model
+from tests.cli.test_train import pair_lines
+from tests.commands import run_inside, write
+
+SMALL = ("--word-units", "8", "--hidden", "12", "--heads", "3", "--epochs", "1", "--min-count", "1", "-q")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Pairs, and an autoencoder of each language, trained on every second phrase."""
+    folder = tmp_path_factory.mktemp("start")
+    pairs = write(folder / "pairs.gz", pair_lines())
+    for which, side in enumerate(("source", "target")):
+        phrases = [line.split(b" ||| ")[which] for line in pair_lines().splitlines()]
+        text = write(folder / f"{side}.txt", b"\n".join(phrases[which::2]) + b"\n")
+        done = run_inside("train", text, "--model", "autoencoder", "-o", folder / side, "--seed", which, *SMALL)
+        assert done.code == 0, done.err
+    return folder, pairs
+
+
+def both(folder):
+    return ("--source-autoencoder", folder / "source", "--target-autoencoder", folder / "target")
+
+
+def test_frozen_autoencoders_are_the_encoders(files, tmp_path):
+    folder, pairs = files
+    options = ("--freeze-encoders", "--loss", "syn-projection", "--iterations", "2")
+    done = run_inside("train", pairs, "-o", tmp_path / "m", *both(folder), *options)
+    assert done.code == 0, done.err
+    assert "encoder mean-max" in done.err
+    assert "n=24" in done.err
+    model = load_bilingual_model(tmp_path / "m")
+    assert (model.kind.word_units, model.kind.heads, model.dimension) == (8, 3, 24)
+    for side in ("source", "target"):
+        vocabulary = getattr(model, f"{side}_vocabulary")
+        wanted = load_autoencoder(folder / side).encoder_arrays(vocabulary.words)
+        for name, array in getattr(model, side).arrays().items():
+            assert np.array_equal(array, wanted[name]) != name.startswith("transform"), name
+    training = json.loads((tmp_path / "m" / "config.json").read_text())["training"]
+    assert training["source_autoencoder"] == str(folder / "source")
+    assert training["freeze_encoders"] is True
+
+
+def test_one_autoencoder_and_training_of_everything(files, tmp_path):
+    folder, pairs = files
+    done = run_inside(
+        "train", pairs, "-o", tmp_path / "m", "--source-autoencoder", folder / "source", "--iterations", "1"
+    )
+    assert done.code == 0, done.err
+    assert "source word vectors:" in done.err
+    model = load_bilingual_model(tmp_path / "m")
+    wanted = load_autoencoder(folder / "source").encoder_arrays(model.source_vocabulary.words)
+    assert not np.array_equal(model.source.arrays()["query"], wanted["query"])
+    assert np.abs(model.source.arrays()["query"] - wanted["query"]).max() < 0.1
+    assert "source_autoencoder" in model.training
+    assert "target_autoencoder" not in model.training
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--encoder", "rae"), 2, "encoder is rae, but the autoencoder in"),
+        (("--dimension", "48"), 2, "dimension is 48, but the autoencoder in"),
+        (("--heads", "2"), 2, "heads is 2, but the autoencoder in"),
+        (("--source-text", "mono.gz"), 2, "--source-autoencoder brings word vectors; leave out --source-text"),
+        (("--target-vectors", "v.txt"), 2, "--target-autoencoder brings word vectors; leave out --target-vectors"),
+    ],
+)
+def test_what_contradicts_an_autoencoder_is_bad_usage(files, tmp_path, arguments, code, message):
+    folder, pairs = files
+    done = run_inside("train", pairs, "-o", tmp_path / "m", *both(folder), *arguments, "-q")
+    assert done.code == code
+    assert message in done.err
+
+
+def test_models_of_the_other_kind_are_refused(files, tmp_path):
+    folder, pairs = files
+    assert run_inside("train", pairs, "-o", tmp_path / "m", "--dimension", "6", "--iterations", "1", "-q").code == 0
+    done = run_inside("train", pairs, "-o", tmp_path / "n", "--source-autoencoder", tmp_path / "m", "-q")
+    assert "a model of phrase pairs; this needs an autoencoder of one language" in done.message
+    for command in (("evaluate-model", pairs), ("annotate", pairs), ("neighbours", "a1"), ("prune", pairs, "-t", "0")):
+        done = run_inside(*command, "-m", folder / "source")
+        assert done.code == 1
+        assert "an autoencoder of one language; this needs a model of phrase pairs" in done.message
+    text = run_inside("inspect", folder / "source").out.decode()
+    assert "model:autoencoder-" in text
+    assert "text words" in text
+
+
+def test_an_autoencoder_of_another_architecture_cannot_encode_phrases(files, tmp_path):
+    folder, pairs = files
+    options = ("--model", "autoencoder", "--architecture", "mean", "-o", tmp_path / "mean", *SMALL)
+    assert run_inside("train", folder / "source.txt", *options).code == 0
+    done = run_inside("train", pairs, "-o", tmp_path / "m", "--source-autoencoder", tmp_path / "mean", "-q")
+    assert done.code == 1
+    assert f"{tmp_path / 'mean'}: a mean autoencoder has no mean-max encoder" in done.message
+
+
+def test_a_phrase_beyond_the_limit_of_an_encoder_is_one_line(tmp_path):
+    pairs = write(tmp_path / "pairs.gz", b"a ||| b\n" + b"a " * 600 + b"||| b c\n")
+    options = ("--encoder", "mean-max", "--dimension", "8", "--word-units", "4", "--max-length", "700", "-q")
+    done = run_inside("train", pairs, "-o", tmp_path / "m", *options)
+    assert done.code == 1
+    assert "a phrase of 600 words is longer than the 511 that mean-max can encode" in done.message
+    short = ("--max-length", "7", "--iterations", "1")
+    assert run_inside("train", pairs, "-o", tmp_path / "m", *options, *short).code == 0
+    table = write(tmp_path / "t.gz", b"a " * 600 + b"||| b ||| 0.5\n")
+    done = run_inside("annotate", table, "-m", tmp_path / "m", "-o", tmp_path / "a.gz", "-q")
+    assert done.code == 1
+    assert "a phrase of 600 words is longer than the 511 that mean-max can encode" in done.message
+    assert not (tmp_path / "a.gz").exists()

@@ -1,0 +1,185 @@
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phrasetool.encoders.text_architecture import ARCHITECTURES
+from phrasetool.encoders.text_autoencoder import most_words
+from phrasetool.errors import ModelError
+from phrasetool.models.storage import load_autoencoder
+from phrasetool.options import declared_options
+from phrasetool.phrases import Phrases
+from phrasetool.reconstruction import autoencoder_module, encode_texts, reconstruct_texts
+from phrasetool.training.autoencoder import AutoencoderTrainer, length_batches, train_autoencoder
+from phrasetool.training.autoencoder_settings import AutoencoderSettings
+from phrasetool.training.text_vocabulary import frequent_words, in_vocabulary
+from phrasetool.vocabulary import Vocabulary
+
+WORDS = 15
+VOCABULARY = Vocabulary([b"<unk>", *(b"w%d" % i for i in range(1, WORDS))])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Threads that wait for each other cost more than these sizes are worth."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def texts():
+    rng = np.random.default_rng(0)
+    return Phrases.from_lists([rng.integers(0, WORDS, n).tolist() for n in rng.integers(1, 6, 60)])
+
+
+def settings(**changes):
+    base = {"word_units": 8, "hidden": 16, "heads": 2, "batch_size": 16, "epochs": 3}
+    return AutoencoderSettings(**{**base, **changes})
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_texts_that_were_learned_by_heart_come_back(texts, architecture, tmp_path):
+    chosen = settings(
+        architecture=architecture, word_units=16, hidden=48, epochs=40, dropout=0, learning_rate=0.02, batch_size=8
+    )
+    texts = texts.part(0, 30)
+    model = train_autoencoder(texts, VOCABULARY, chosen, tmp_path)
+    log = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]
+    assert log[-1]["cross_entropy"] < 0.1 * log[0]["cross_entropy"]
+    again = reconstruct_texts(model, texts)
+    assert np.mean([a.tolist() == b.tolist() for a, b in zip(texts, again, strict=True)]) > 0.8
+
+
+def test_a_seed_fixes_everything(texts, tmp_path):
+    names = [
+        train_autoencoder(texts, VOCABULARY, settings(seed=seed), tmp_path / str(number)).identity
+        for number, seed in enumerate((1, 1, 2))
+    ]
+    assert names[0] == names[1] != names[2]
+
+
+@pytest.mark.parametrize("architecture", ["mean-max", "lstm-mean-max"])
+@pytest.mark.parametrize("stop_after", [1, 2, 3])
+def test_resuming_gives_the_same_model_as_never_stopping(texts, architecture, stop_after, tmp_path):
+    class StopHere(Exception):
+        pass
+
+    def stop(report):
+        if report.epoch == stop_after:
+            raise StopHere
+
+    chosen = settings(architecture=architecture)
+    whole = train_autoencoder(texts, VOCABULARY, chosen, tmp_path / "whole")
+    with pytest.raises(StopHere):
+        train_autoencoder(texts, VOCABULARY, chosen, tmp_path / "parts", on_report=stop)
+    resumed = train_autoencoder(texts, VOCABULARY, chosen, tmp_path / "parts", resume=True)
+    assert resumed.identity == whole.identity
+    assert (tmp_path / "parts" / "training.jsonl").read_bytes() == (tmp_path / "whole" / "training.jsonl").read_bytes()
+    assert not (tmp_path / "parts" / "checkpoint.safetensors").exists()
+    assert load_autoencoder(tmp_path / "parts").identity == whole.identity
+
+
+def test_a_checkpoint_of_other_texts_or_settings_is_refused(texts, tmp_path):
+    def stop(report):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_autoencoder(texts, VOCABULARY, settings(), tmp_path, on_report=stop)
+    for others, changes in ((texts, {"seed": 5}), (texts.part(0, 30), {})):
+        with pytest.raises(ModelError, match="other texts or with other settings"):
+            train_autoencoder(others, VOCABULARY, settings(**changes), tmp_path, resume=True)
+    with pytest.raises(ModelError, match="no checkpoint"):
+        train_autoencoder(texts, VOCABULARY, settings(), tmp_path / "nowhere", resume=True)
+
+
+def test_every_text_is_ticked_off_and_every_epoch_reported(texts):
+    trainer = AutoencoderTrainer(texts, WORDS, settings(epochs=2))
+    seen = []
+    reports = list(trainer.run(seen.append))
+    assert sum(seen) == 2 * len(texts)
+    assert [(report.epoch, report.updates) for report in reports] == [(1, 4), (2, 8)]
+    assert trainer.optimizer.param_groups[0]["lr"] == pytest.approx(0.003 / 8)
+
+
+def test_the_gradient_is_clipped(texts, monkeypatch):
+    clipped = []
+    original = torch.nn.utils.clip_grad_norm_
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", lambda p, m: clipped.append(m) or original(p, m))
+    list(AutoencoderTrainer(texts, WORDS, settings(epochs=1, clip=0.5)).run())
+    assert clipped == [0.5] * 4
+
+
+@pytest.mark.parametrize("lists", [[], [[1], []], [[1] * 9]])
+def test_texts_of_forbidden_lengths_are_refused(lists, tmp_path):
+    with pytest.raises(ValueError, match="expected texts of 1 to 8 words"):
+        train_autoencoder(Phrases.from_lists(lists), VOCABULARY, settings(max_length=8), tmp_path)
+
+
+@given(st.lists(st.integers(1, 30), min_size=1), st.integers(1, 9), st.integers(0, 99))
+def test_batches_have_every_text_once_and_like_lengths(lengths, size, seed):
+    lengths = np.array(lengths)
+    batches = length_batches(lengths, size, np.random.default_rng(seed))
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+    assert sorted(map(len, batches))[1:] == [size] * (len(batches) - 1)
+    spans = sorted((int(lengths[b].min()), int(lengths[b].max())) for b in batches)
+    assert all(first[1] <= second[0] for first, second in pairwise(spans))
+
+
+def test_vectors_and_texts_do_not_depend_on_how_texts_are_batched(texts, tmp_path, monkeypatch):
+    model = train_autoencoder(texts, VOCABULARY, settings(epochs=30, learning_rate=0.02), tmp_path)
+    vectors, written = encode_texts(model, texts), reconstruct_texts(model, texts)
+    module = autoencoder_module(model)
+    monkeypatch.setattr("phrasetool.reconstruction._WORDS_AT_ONCE", 11)
+    ticks = []
+    np.testing.assert_allclose(encode_texts(model, texts, tick=ticks.append), vectors, atol=1e-5)
+    assert sum(ticks) == len(texts)
+    again = reconstruct_texts(model, texts)
+    for i, text in enumerate(texts):
+        one = Phrases.from_lists([text.tolist()])
+        np.testing.assert_allclose(module.encode(one)[0].detach().numpy(), vectors[i], atol=1e-5)
+        alone = module.reconstruct(module.encode(one).detach(), most_words(one.lengths))[0]
+        assert written[i].tolist() == again[i].tolist() == alone.tolist()
+    assert encode_texts(model, texts.part(0, 0)).shape == (0, 32)
+    assert len(reconstruct_texts(model, texts.part(0, 0))) == 0
+
+
+def test_the_vocabulary_is_the_frequent_words():
+    words = [b"rare", b"often", b"<unk>", b"twice"]
+    texts = Phrases.from_lists([[1, 0, 1], [2, 3, 1, 3]])
+    vocabulary = frequent_words(texts, words, 2, 0)
+    assert vocabulary.words == [b"<unk>", b"often", b"twice"]
+    assert vocabulary.counts.tolist() == [2, 3, 2]
+    assert frequent_words(texts, words, 1, 1).words == [b"<unk>", b"often"]
+    assert frequent_words(texts, words, 1, 0).words == [b"<unk>", b"often", b"twice", b"rare"]
+    assert [text.tolist() for text in in_vocabulary(texts, words, vocabulary)] == [[1, 0, 1], [0, 2, 1, 2]]
+    assert len(frequent_words(Phrases.from_lists([[]]), [], 1, 0)) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"architecture": "rnn"}, "unknown architecture 'rnn'; expected one of mean-max"),
+        ({"heads": 5}, "5 heads cannot share 256 hidden units"),
+        ({"dropout": 1.0}, "dropout is 1.0, expected at least 0 and less than 1"),
+        ({"epochs": 0}, "epochs is 0, expected at least 1"),
+        ({"learning_rate": 0.0}, "learning_rate is 0.0, expected more than 0"),
+        ({"max_length": 600}, "max_length is 600, expected from 1 to 511"),
+        ({"precision": "int8"}, "precision is 'int8', expected one of float32, bfloat16"),
+        ({"margin": 2}, "autoencoder has no option margin; it takes architecture, "),
+    ],
+)
+def test_bad_settings_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        AutoencoderSettings.from_options(changes, 1)
+
+
+def test_the_seed_is_no_option():
+    assert "seed" not in declared_options(AutoencoderSettings)
+    assert AutoencoderSettings.from_options({"epochs": 2}, 7).seed == 7
+    assert AutoencoderSettings().shape.feed_forward == 256
