@@ -32,7 +32,7 @@ from phrasetool.objectives import OBJECTIVES, objective
 from phrasetool.objectives.margin import unit_vectors
 from phrasetool.objectives.objective import FrozenBatch, JointObjective
 from phrasetool.training.pairs import PhrasePairs
-from phrasetool.training.settings import TrainingSettings
+from phrasetool.training.settings import VECTORS, TrainingSettings
 from phrasetool.training.trainer import Trainer
 
 HELD_OUT = 2000
@@ -150,7 +150,7 @@ def measured(name: str, losses: list[str], seeds: int, encoder: str, rounds: int
     train, held_out = split(name)
     more = ["--encoder", encoder, *more]
     found: dict[str, Any] = {}
-    for loss in losses:
+    for loss in losses if seeds else ():
         values = [accuracy(train, held_out, loss, seed, more) for seed in range(1, seeds + 1)]
         deviation = statistics.stdev(values) if seeds > 1 else 0.0
         found[loss] = {
@@ -160,7 +160,7 @@ def measured(name: str, losses: list[str], seeds: int, encoder: str, rounds: int
     with Input(train) as source:
         pairs = read_pairs(source)
     for loss, seconds in training_seconds(pairs, losses, encoder, rounds).items():
-        found[loss]["pairs_per_second"] = round(len(pairs) / statistics.median(seconds))
+        found.setdefault(loss, {})["pairs_per_second"] = round(len(pairs) / statistics.median(seconds))
     return found
 
 
@@ -187,9 +187,9 @@ def main() -> None:
     parser.add_argument("--losses", nargs="+", default=list(OBJECTIVES), choices=list(OBJECTIVES))
     parser.add_argument("--pairs", nargs="+", default=list(PAIRS), choices=list(PAIRS))
     parser.add_argument("--encoder", default="rae")
-    parser.add_argument("--seeds", type=int, default=4, help="1 .. N")
+    parser.add_argument("--seeds", type=int, default=4, help="1 .. N; 0: only speed")
     parser.add_argument("--rounds", type=int, default=3, help="iterations timed with each loss")
-    parser.add_argument("--random-vectors", action="store_true", help="word vectors start at random, not from word2vec")
+    parser.add_argument("--vectors", choices=VECTORS, help="what word vectors start from, not what a loss wants")
     parser.add_argument("--iterations", type=int, help="for a trial; then nothing is kept")
     options = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
@@ -199,11 +199,13 @@ def main() -> None:
     if RESULTS.is_file() and not options.iterations:
         figures = {key: value for key, value in json.loads(RESULTS.read_text()).items() if isinstance(value, dict)}
     more = ["--iterations", str(options.iterations)] if options.iterations else []
-    more += ["--random-vectors"] if options.random_vectors else []
-    run = options.encoder + (", random vectors" if options.random_vectors else "")
+    more += ["--vectors", options.vectors] if options.vectors else []
+    run = options.encoder + (f", {options.vectors} vectors" if options.vectors else "")
     for name in options.pairs:
         found = measured(name, options.losses, options.seeds, options.encoder, options.rounds, more)
-        figures.setdefault(name, {}).setdefault(run, {}).update(found)
+        kept = figures.setdefault(name, {}).setdefault(run, {})
+        for loss, row in found.items():
+            kept.setdefault(loss, {}).update(row)
     alone = figures.setdefault("loss_milliseconds", {})
     for dimension in (50, 512):
         alone.setdefault(str(dimension), {}).update(loss_milliseconds(options.losses, dimension))

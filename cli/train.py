@@ -52,7 +52,6 @@ Example:
 @click.option("--source-vectors", metavar="FILE",
               help="Word vectors to start from: word2vec, GloVe or fastText, text or binary.")  # fmt: skip
 @click.option("--target-vectors", metavar="FILE", help="The same for the target language.")
-@click.option("--random-vectors", is_flag=True, help="Start from random word vectors instead of word2vec.")
 @click.option("--source-autoencoder", metavar="FOLDER",
               help="Start from the encoder of an autoencoder, trained on the source language.")  # fmt: skip
 @click.option("--target-autoencoder", metavar="FOLDER", help="The same for the target language.")
@@ -106,8 +105,12 @@ def _start(chosen: dict[str, Any], quiet: bool) -> Start:
         for what in ("text", "vectors"):
             if pairs["autoencoder"][which] and pairs[what][which]:
                 raise click.UsageError(f"--{side}-autoencoder brings word vectors; leave out --{side}-{what}")
+            if chosen["vectors"] == "random" and pairs[what][which]:
+                raise click.UsageError(f"--vectors random draws all word vectors; leave out --{side}-{what}")
+    if chosen["vectors"] and all(pairs["autoencoder"]):
+        raise click.UsageError("autoencoders bring word vectors; leave out --vectors")
     autoencoders = load_autoencoders(pairs["autoencoder"], chosen)
-    return Start(pairs["text"], pairs["vectors"], chosen.pop("random_vectors"), autoencoders, quiet)
+    return Start(pairs["text"], pairs["vectors"], autoencoders, quiet)
 
 
 def _data_and_settings(

@@ -28,14 +28,12 @@ class Start:
     Attributes:
         texts: monolingual text to train word vectors on.
         vectors: files of word vectors.
-        random: draw word vectors at random instead of training them.
         autoencoders: trained ones, whose encoders are taken as they are.
         quiet: say nothing.
     """
 
     texts: tuple[tuple[str, ...], tuple[str, ...]]
     vectors: tuple[str | None, str | None]
-    random: bool
     autoencoders: tuple[AutoencoderModel | None, AutoencoderModel | None]
     quiet: bool
 
@@ -55,14 +53,14 @@ class Start:
     ) -> EncoderParameters:
         import numpy as np
 
-        from phrasetool.embeddings.initial import initial_vectors
+        from phrasetool.embeddings.initial import components_to_remove, initial_vectors
         from phrasetool_cli.progress import say
 
         known: Mapping[bytes, Any] = {}
         autoencoder = self.autoencoders[which]
         if autoencoder is not None:
             known = dict.fromkeys(autoencoder.vocabulary.words)
-        elif not self.random:
+        elif settings.vectors != "random":
             known = self._known_vectors(which, phrases, vocabulary, settings)
         if not self.quiet and known:
             share = sum(word in known for word in vocabulary.words[1:]) / max(len(vocabulary) - 1, 1)
@@ -71,7 +69,8 @@ class Start:
             return settings.kind.parameters(autoencoder.encoder_arrays(vocabulary.words))
         rng = np.random.default_rng([settings.seed, which])
         dimension = settings.kind.word_dimension(settings.dimension)
-        vectors = initial_vectors(vocabulary, known, dimension, settings.vector_scale, rng)
+        components = components_to_remove(dimension) if settings.vectors == "centred" else 0
+        vectors = initial_vectors(vocabulary, known, dimension, settings.vector_scale, rng, components)
         return settings.kind.initial(vectors, settings.dimension, settings.start, rng)
 
     def _known_vectors(

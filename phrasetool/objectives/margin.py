@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 # Shorter vectors count as zero: in single precision, the direction of what is left of a difference of two unit vectors
 # is rounding noise there; and the gradient of a direction grows as one over the length.
 SHORTEST = 1e-6
-# The paper does not give its own.  With this one, nothing is left to learn once the cosine with the true vector is 0.91
-# by projection, 0.81 by difference, and 0.5 against a negative that is orthogonal to both.
-MARGIN = 0.5
+# The paper does not give its own.  With this one a pair teaches something as long as its cosine is below 1, against a
+# negative that is orthogonal to the prediction.  All losses that share it learn less with smaller ones.
+MARGIN = 1.0
 MARGIN_HELP = "By how much the cosine with the true partner must be above that with the negative."
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from phrasetool.objectives.margin import MARGIN, MARGIN_HELP, checked_margin, margin_loss, unit_vectors
+from phrasetool.objectives.objective import SPREAD
 from phrasetool.options import option
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class _SynMargin:
 
     margin: float = option(MARGIN, MARGIN_HELP)
 
-    defaults: ClassVar[Mapping[str, Any]] = {}
+    defaults: ClassVar[Mapping[str, Any]] = SPREAD
     needs_corrupted: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ from phrasetool.registry import registered
 OPTIMIZERS = ("adam", "sgd")
 SCHEDULES = ("constant", "linear")
 STARTS = ("averaging", "normal")
+VECTORS = ("word2vec", "centred", "random")
 # Settings that are no number or text.
 _COMPOSED = ("loss_options", "encoder_options")
 
@@ -39,6 +40,8 @@ class TrainingSettings:
         optimizer: `sgd` or `adam`.
         lambda_words, lambda_rec, lambda_sem: L2 weights of the word vectors, of the encoder, of the transformation.
         unknown_rate: chance that a word seen once in training is read as unknown, which trains the unknown word.
+        vectors: word vectors at the start: `word2vec`; `centred`, the same without their first principal components,
+            so that phrases point in all directions from the start; or `random`.
         vector_scale: root mean square of a word-vector component at the start.
         start: `averaging` (a parent is about the mean of its children) or `normal` (the paper's), for encoders that
             know both.
@@ -63,6 +66,7 @@ class TrainingSettings:
     lambda_rec: float = option(0.0, "L2 weight of the encoder's matrices and biases.")
     lambda_sem: float = option(0.0, "L2 weight of the transformations.")
     unknown_rate: float = option(0.1, "Chance to read a word seen once as unknown, which trains <unk>.")
+    vectors: str = option("word2vec", "Word vectors at first: word2vec, centred (word2vec, spread out) or random.")
     vector_scale: float = option(0.3, "Root mean square of a word-vector component at the start.")
     start: str = option("averaging", "Matrices at first: averaging (a parent is a mean; rae) or normal.")
     freeze_encoders: bool = False
@@ -74,7 +78,9 @@ class TrainingSettings:
             object.__setattr__(self, name, checked(name, getattr(self, name), spec.default))
         object.__setattr__(self, "loss_options", option_values(objective(self.loss, self.loss_options)))
         object.__setattr__(self, "encoder_options", option_values(encoder_kind(self.encoder, self.encoder_options)))
-        for name, choices in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES), ("start", STARTS)):
+        for name, choices in (
+            ("optimizer", OPTIMIZERS), ("schedule", SCHEDULES), ("start", STARTS), ("vectors", VECTORS),
+        ):  # fmt: skip
             self._require(getattr(self, name) in choices, name, f"one of {', '.join(choices)}")
         for name in ("dimension", "batch_size"):
             self._require(getattr(self, name) >= 1, name, "at least 1")

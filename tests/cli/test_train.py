@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 
+import numpy as np
 import pytest
 
 from phrasetool.models.storage import load_model
@@ -61,7 +62,7 @@ def test_threads_do_not_change_the_model(pairs, tmp_path):
     assert len(names) == 1
 
 
-@pytest.mark.parametrize("extra", [("--loss", "max-margin"), ("--random-vectors",), ("--min-pair-count", "2")])
+@pytest.mark.parametrize("extra", [("--loss", "max-margin"), ("--vectors", "random"), ("--min-pair-count", "2")])
 def test_options_are_remembered(pairs, tmp_path, extra):
     assert run_inside("train", pairs, "-o", tmp_path / "m", *FAST, *extra).code == 0
     training = json.loads((tmp_path / "m" / "config.json").read_text())["training"]
@@ -84,6 +85,25 @@ def test_monolingual_text_and_vector_files(pairs, tmp_path):
     outcome = run_inside("train", pairs, "-o", tmp_path / "n", "--target-vectors", vectors, "--quiet")
     assert outcome.code == 1
     assert "have dimension 12, but dimension 50" in outcome.message
+
+
+def test_what_word_vectors_start_from(pairs, tmp_path):
+    """Frozen encoders keep the word vectors they start with."""
+    made = {}
+    for vectors in ("word2vec", "centred", "random"):
+        options = ("--vectors", vectors, "--freeze-encoders", "--iterations", "1", "--dimension", "12")
+        outcome = run_inside("train", pairs, "-o", tmp_path / vectors, *options)
+        assert outcome.code == 0
+        assert ("start from known vectors" in outcome.err) == (vectors != "random")
+        made[vectors] = load_model(tmp_path / vectors).source.word_vectors[1:].astype(np.float64)
+        assert json.loads((tmp_path / vectors / "config.json").read_text())["training"]["vectors"] == vectors
+        assert np.sqrt((made[vectors] ** 2).mean()) == pytest.approx(0.3, rel=0.1)
+    values = {name: np.linalg.svd(vectors, compute_uv=False) for name, vectors in made.items()}
+    assert values["centred"][-1] < 1e-4 < values["word2vec"][-1]
+    # All that was left is scaled alike.
+    np.testing.assert_allclose(
+        values["centred"][:-1] / values["centred"][0], values["word2vec"][1:] / values["word2vec"][1], rtol=1e-3
+    )
 
 
 def test_interrupted_training_resumes_to_the_same_model(pairs, tmp_path):
@@ -112,6 +132,9 @@ def test_interrupted_training_resumes_to_the_same_model(pairs, tmp_path):
         (("PAIRS", "--device", "cuda:99"), 1, "cuda:99 was asked for|no usable GPU"),
         (("PAIRS", "--device", "quantum"), 1, "expected cpu, cuda or auto"),
         (("PAIRS", "--alpha", "2"), 2, "alpha is 2.0, expected between 0 and 1"),
+        (("PAIRS", "--vectors", "glove"), 2, "vectors is 'glove', expected one of word2vec, centred, random"),
+        (("PAIRS", "--vectors", "random", "--source-text", "a"), 2, "random draws all.*; leave out --source-text"),
+        (("PAIRS", "--vectors", "random", "--target-vectors", "a"), 2, "leave out --target-vectors"),
         (("PAIRS", "--resume"), 1, "no checkpoint to resume from"),
         (("missing.gz",), 1, "missing.gz: No such file"),
         (("PAIRS", "--min-pair-count", "99"), 1, "no phrase pair"),

@@ -67,6 +67,7 @@ def test_one_autoencoder_and_training_of_everything(files, tmp_path):
         (("--encoder", "rae"), 2, "encoder is rae, but the autoencoder in"),
         (("--dimension", "48"), 2, "dimension is 48, but the autoencoder in"),
         (("--heads", "2"), 2, "heads is 2, but the autoencoder in"),
+        (("--vectors", "centred"), 2, "autoencoders bring word vectors; leave out --vectors"),
         (("--source-text", "mono.gz"), 2, "--source-autoencoder brings word vectors; leave out --source-text"),
         (("--target-vectors", "v.txt"), 2, "--target-autoencoder brings word vectors; leave out --target-vectors"),
     ],
@@ -83,7 +84,7 @@ def test_models_of_the_other_kind_are_refused(files, tmp_path):
     assert run_inside("train", pairs, "-o", tmp_path / "m", "--dimension", "6", "--iterations", "1", "-q").code == 0
     done = run_inside("train", pairs, "-o", tmp_path / "n", "--source-autoencoder", tmp_path / "m", "-q")
     assert "a model of phrase pairs; this needs an autoencoder of one language" in done.message
-    for command in (("evaluate-model", pairs), ("annotate", pairs), ("neighbours", "a1"), ("prune", pairs, "-t", "0")):
+    for command in (("evaluate-model", pairs), ("annotate", pairs), ("prune", pairs, "-t", "0")):
         done = run_inside(*command, "-m", folder / "source")
         assert done.code == 1
         assert "an autoencoder of one language; this needs a model of phrase pairs" in done.message

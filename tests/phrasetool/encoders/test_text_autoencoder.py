@@ -77,7 +77,7 @@ def test_greedy_texts_equal_those_of_the_oracle(name):
     written = module.reconstruct(module.encode(texts).detach(), most_words(texts.lengths))
     expected = [slow.reconstruct(text, len(text) * 3 // 2) for text in lists]
     assert [text.tolist() for text in written] == expected
-    assert len({tuple(text) for text in expected}) > 5
+    assert len({tuple(text) for text in expected}) > 2
 
 
 @every_architecture
@@ -213,8 +213,8 @@ def test_what_is_pooled_has_the_same_size_everywhere():
 
 def test_start_values():
     arrays = architecture("lstm-mean-max", m=40).initial(1000, np.random.default_rng(0))
-    limit = (6 / 1008) ** 0.5
-    assert np.abs(arrays["words"]).max() == pytest.approx(limit, rel=0.01)
+    assert np.abs(arrays["output"]).max() == pytest.approx((6 / 1041) ** 0.5, rel=0.01)
+    assert np.square(arrays["words"]).mean() == pytest.approx(1, rel=0.05)
     assert arrays["decoder.bias_ih_l0"].reshape(4, 40).mean(1).tolist() == [0, 1, 0, 0]
     assert (arrays["gated_gain"] == 1).all()
     assert not arrays["output_bias"].any()

@@ -142,7 +142,7 @@ def test_the_best_length_is_where_the_mean_vector_has_the_mean_length():
 
     def closure():
         optimizer.zero_grad()
-        loss = VonMisesFisher().frozen_losses((length * direction).expand(400, 10), positive).mean()
+        loss = VonMisesFisher(10.0).frozen_losses((length * direction).expand(400, 10), positive).mean()
         loss.backward()
         return loss
 

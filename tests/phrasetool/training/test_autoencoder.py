@@ -104,7 +104,7 @@ def test_every_text_is_ticked_off_and_every_epoch_reported(texts):
     reports = list(trainer.run(seen.append))
     assert sum(seen) == 2 * len(texts)
     assert [(report.epoch, report.updates) for report in reports] == [(1, 4), (2, 8)]
-    assert trainer.optimizer.param_groups[0]["lr"] == pytest.approx(0.003 / 8)
+    assert trainer.optimizer.param_groups[0]["lr"] == pytest.approx(0.002 / 8)
 
 
 def test_the_gradient_is_clipped(texts, monkeypatch):

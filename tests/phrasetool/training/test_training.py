@@ -332,7 +332,7 @@ def test_own_defaults_yield_to_those_of_loss_and_encoder_and_all_to_what_is_give
     assert (s.optimizer, s.schedule, s.alpha, s.pretrain_iterations) == ("adam", "constant", 0.0, 0)
     assert (s.dimension, s.batch_size, s.lambda_words) == (512, 8, 0.01)
     assert s.loss_options == {"margin": 0.5}
-    assert s.encoder_options == {"word_units": 128, "heads": 2, "feed_forward": 0, "dropout": 0.2}
+    assert s.encoder_options == {"word_units": 128, "heads": 2, "feed_forward": 0, "dropout": 0.0}
     assert TrainingSettings.for_loss("max-margin", freeze_encoders=True).alpha == 0
 
 
