@@ -37,7 +37,8 @@ COMMANDS = {
     "force-decode": ("phrasetool_cli.force_decode", "Find the phrase pairs that translate a bitext."),
     "evaluate": ("phrasetool_cli.evaluate", "Score translations: BLEU, chrF, TER, and whether they differ."),
     "experiment": ("phrasetool_cli.experiment", "Compare ways to prune and annotate a table, from text to report."),
-    "neighbours": ("phrasetool_cli.neighbours", "Show the phrases nearest to a phrase."),
+    "neighbours": ("phrasetool_cli.neighbours", "Show the phrases nearest to a phrase, or sentences to a sentence."),
+    "reconstruct": ("phrasetool_cli.reconstruct", "Measure what an autoencoder gives back of a text."),
 }
 
 

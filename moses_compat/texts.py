@@ -14,13 +14,14 @@ from phrasetool.vocabulary import unescape
 
 
 def read_texts(
-    path: str, progress: Callable[[int, int], None] = lambda position, texts: None
+    path: str, progress: Callable[[int, int], None] = lambda position, texts: None, as_written: bool = False
 ) -> tuple[Phrases, Symbols]:
     """Read texts and the words they are made of, escapes undone.
 
     Args:
         path: the file, compressed or not; `-` for standard input.
         progress: called with the bytes consumed and the texts read so far.
+        as_written: leave the escapes in the words.
 
     Returns:
         The texts in ids of the symbols, and the symbols.
@@ -33,7 +34,7 @@ def read_texts(
     read = 0
     with Input(path) as file:
         for block in file.whole_lines():
-            part = symbols.read_lines(unescape(block) if b"&" in block else block)
+            part = symbols.read_lines(unescape(block) if b"&" in block and not as_written else block)
             if not part.lengths.all():
                 line = read + int(np.argmin(part.lengths)) + 1
                 raise DataError(file.name, "the line is empty; leave out lines without a word", line)

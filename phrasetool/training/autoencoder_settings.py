@@ -42,7 +42,7 @@ class AutoencoderSettings:
     heads: int = option(4, "Attention heads; must divide the hidden units.")
     feed_forward: int = option(0, "Units of the feed-forward layers; 0: as many as hidden units.")
     dropout: float = option(0.2, "Share of components dropped in training.")
-    learning_rate: float = option(0.003, "Step size of Adam at first; it falls to 0 over the epochs.")
+    learning_rate: float = option(0.002, "Step size of Adam at first; it falls to 0 over the epochs.")
     batch_size: int = option(64, "Texts per update.")
     epochs: int = option(10, "Passes over the texts.")
     clip: float = option(5.0, "The norm of the gradient is cut to this.")

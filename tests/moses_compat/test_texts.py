@@ -11,6 +11,8 @@ def test_texts_are_read_with_escapes_undone(tmp_path):
     texts, symbols = read_texts(str(path), lambda position, count: seen.append(count))
     assert [symbols.join(text) for text in texts] == [b"a b 's", b"'s a", b"c &amp;"]
     assert seen[-1] == 3
+    texts, symbols = read_texts(str(path), as_written=True)
+    assert [symbols.join(text) for text in texts] == [b"a b &apos;s", b"'s a", b"c &amp;amp;"]
 
 
 @pytest.mark.parametrize(("data", "line"), [(b"a\n\nb\n", 2), (b"a\nb\n \t\n", 3), (b"\n", 1), (b"a\n\r\n", 2)])

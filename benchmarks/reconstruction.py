@@ -1,0 +1,226 @@
+"""The five text autoencoders beside each other: what of held-out captions comes back, by length, and training speed.
+
+Text: the monolingual captions beside the reference run (145,000 of Multi30k, English unless told otherwise).  Every
+145th line is held out, 1,000 in all; lines that are the same as one of these are taken out of the training text.  All
+architectures have the same dimensions, settings and epochs: those of `phrasetool train --model autoencoder`, but for
+what is given here (unknown flags go to it as they are, `--hidden 1024` and the like).
+
+A model that is there, trained in this way, is not trained again; a training that was interrupted goes on.
+
+Speed: whole epochs over 6,400 of the captions, all architectures in turn, medians; words are counted with the end of
+each caption, which is predicted too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import statistics
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import torch
+from figures import DOCS, STYLE
+from measuring import COMMAND, ROOT, WORK, reference, report
+
+from moses_compat.texts import read_texts
+from phrasetool.encoders.text_architecture import ARCHITECTURES
+from phrasetool.phrases import Phrases
+from phrasetool.training.autoencoder import AutoencoderTrainer
+from phrasetool.training.autoencoder_settings import AutoencoderSettings
+from phrasetool.training.device import choose_device
+from phrasetool.training.text_vocabulary import frequent_words, in_vocabulary
+from phrasetool.vocabulary import Vocabulary
+
+mpl.use("svg")
+import matplotlib.pyplot as plt
+
+EVERY = 145
+TIMED = 6400
+# Groups of fewer captions are not drawn.
+DRAWN = 10
+COLOURS = {
+    "mean-max": ("#0072b2", "-", "o"),
+    "mean": ("#009e73", "--", "s"),
+    "max": ("#e69f00", "--", "^"),
+    "lstm-mean-max": ("#cc79a7", "-", "D"),
+    "lstm": ("#616468", ":", "v"),
+}
+
+
+def split(folder: Path, language: str, limit: int | None) -> tuple[Path, Path]:
+    """Write the training and the held-out captions."""
+    with gzip.open(reference().parent / "mono" / f"mono.{language}.gz") as file:
+        lines = file.readlines()[:limit]
+    held_out = lines[EVERY - 1 :: EVERY]
+    taken = set(held_out)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = folder / "train.txt", folder / "held-out.txt"
+    for path, part in zip(paths, ([line for line in lines if line not in taken], held_out), strict=True):
+        path.write_bytes(b"".join(part))
+    return paths
+
+
+def train(text: Path, model: Path, flags: list[str]) -> None:
+    """Train a model, unless it is there; `how.json` beside it remembers the flags and the seconds."""
+    how = model / "how.json"
+    before = json.loads(how.read_text()) if how.is_file() else {}
+    if before.get("flags") == flags and (model / "config.json").is_file():
+        return
+    resume = before.get("flags") == flags and (model / "checkpoint.safetensors").is_file()
+    model.mkdir(parents=True, exist_ok=True)
+    (model / "config.json").unlink(missing_ok=True)
+    how.write_text(json.dumps({"flags": flags}))
+    command = [COMMAND, "train", "--model", "autoencoder", str(text), "-o", str(model), *flags]
+    began = time.perf_counter()
+    subprocess.run([*command, *(["--resume"] if resume else [])], check=True)
+    # How long an interrupted training took is not known.
+    seconds = None if resume else round(time.perf_counter() - began, 1)
+    how.write_text(json.dumps({"flags": flags, "seconds": seconds}))
+
+
+def reconstructed(held_out: Path, model: Path, threads: int) -> dict[str, Any]:
+    """Figures of the held-out captions."""
+    done = subprocess.run(
+        [COMMAND, "reconstruct", str(held_out), "-m", str(model), "-o", str(model / "held-out.back"), "--by-length",
+         "--threads", str(threads), "--json", "-q"], check=True, capture_output=True,
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    seconds = json.loads((model / "how.json").read_text()).get("seconds")
+    log = [json.loads(line) for line in (model / "training.jsonl").read_text().splitlines()]
+    del found["schema_version"]
+    return {**found, "cross_entropy": round(log[-1]["cross_entropy"], 4), "training_seconds": seconds}
+
+
+def words_per_second(
+    texts: Phrases, vocabulary: Vocabulary, models: dict[str, Path], rounds: int, device: torch.device
+) -> dict[str, dict[str, Any]]:
+    """Words of training a second, architectures in turn, after an epoch each that is not counted."""
+    running = {}
+    for name, model in models.items():
+        training = json.loads((model / "config.json").read_text())["training"]
+        known = {key: training[key] for key in AutoencoderSettings.__dataclass_fields__}
+        settings = AutoencoderSettings(**{**known, "epochs": rounds + 1})
+        running[name] = AutoencoderTrainer(texts, len(vocabulary), settings, device)
+    runs = {name: trainer.run() for name, trainer in running.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in models}
+    for number in range(rounds + 1):
+        for name, run in runs.items():
+            began = time.perf_counter()
+            next(run)
+            if number:
+                seconds[name].append(time.perf_counter() - began)
+    words = len(texts.words) + len(texts)
+    return {
+        name: {
+            "words_per_second": round(words / statistics.median(values)),
+            "rounds": [round(words / value) for value in values],
+        }
+        for name, values in seconds.items()
+    }
+
+
+def timed(text: Path, models: dict[str, Path], rounds: int, device: torch.device) -> dict[str, dict[str, Any]]:
+    """Training speed on some of the captions, with the vocabulary of all."""
+    everything, symbols = read_texts(str(text))
+    training = json.loads((next(iter(models.values())) / "config.json").read_text())["training"]
+    vocabulary = frequent_words(everything, symbols.words, training["min_count"], training["vocabulary_size"])
+    some = everything.select(np.random.default_rng(1).permutation(len(everything))[:TIMED])
+    return words_per_second(in_vocabulary(some, symbols.words, vocabulary), vocabulary, models, rounds, device)
+
+
+def compared(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """What the gated mean-max autoencoder of self-attention is better by, as far as all were trained."""
+    ours, others = found.get("mean-max", {}), {name: row for name, row in found.items() if name != "mean-max"}
+    if "bleu" not in ours:
+        return {}
+    recurrent = found.get("lstm-mean-max", {})
+    faster = ours["words_per_second"] / recurrent["words_per_second"] if recurrent else None
+    return {
+        "bleu_above": {name: round(ours["bleu"] - row["bleu"], 2) for name, row in others.items()},
+        "times_as_fast_as_lstm_mean_max": round(faster, 2) if faster else None,
+        "bars": {"bleu_above mean, max": 10, "bleu_above lstm": 0, "times_as_fast_as_lstm_mean_max": 1},
+    }
+
+
+def draw(found: dict[str, dict[str, Any]], path: Path) -> None:
+    """BLEU over the length of the captions."""
+    plt.rcParams.update(STYLE)
+    figure, axes = plt.subplots()
+    groups: dict[tuple[int, int], int] = {}
+    for row in found.values():
+        groups.update({(g["from"], g["to"]): g["texts"] for g in row["by_length"] if g["texts"] >= DRAWN})
+    places = {group: place for place, group in enumerate(sorted(groups))}
+    for name, row in found.items():
+        colour, line, marker = COLOURS[name]
+        points = [(places[g["from"], g["to"]], g["bleu"]) for g in row["by_length"] if (g["from"], g["to"]) in places]
+        label = f"{name}: {row['bleu']:.1f} of all"
+        axes.plot(*zip(*points, strict=True), line, color=colour, marker=marker, ms=4, label=label)
+    axes.set_xticks(range(len(places)), [f"{first}–{last}\n{groups[first, last]}" for first, last in places])
+    axes.set_xlabel("words of a caption, and how many captions")
+    axes.set_ylabel("BLEU of the reconstructions")
+    axes.set_ylim(0, 100)
+    axes.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+
+
+def markdown(found: dict[str, dict[str, Any]]) -> str:
+    """A row for every architecture."""
+    lines = ["| architecture | n | BLEU | ROUGE-1 | ROUGE-2 | word for word | training, words/s |", "|---" * 7 + "|"]
+    for name, row in found.items():
+        lines.append(
+            f"| {name} | {row['dimension']} | {row['bleu']:.1f} | {row['rouge_1']:.1f} | {row['rouge_2']:.1f} | "
+            f"{row['exact']:.1f} % | {row['words_per_second']:,} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--architectures", nargs="+", default=list(ARCHITECTURES), choices=ARCHITECTURES)
+    parser.add_argument("--epochs", type=int, default=AutoencoderSettings().epochs)
+    parser.add_argument("--language", default="en", choices=("en", "de"))
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--rounds", type=int, default=5, help="epochs timed of each architecture")
+    parser.add_argument("--limit", type=int, help="captions, for a trial; then no results are kept")
+    parser.add_argument("--name", default="reconstruction", help="of the results, the figure and the folder of models")
+    options, more = parser.parse_known_args()
+    device = choose_device(options.device)
+    torch.set_num_threads(options.threads)
+    work = WORK / (options.name + (f"-{options.limit}" if options.limit else ""))
+    text, held_out = split(work, options.language, options.limit)
+    flags = ["--epochs", str(options.epochs), "--device", str(device), "--threads", str(options.threads), *more]
+    models = {name: work / name for name in options.architectures}
+    kept = ROOT / "benchmarks" / "results" / f"{options.name}.json"
+    # What is not trained now keeps its last figures.
+    found: dict[str, dict[str, Any]] = {}
+    if kept.is_file() and not options.limit:
+        found = json.loads(kept.read_text())["architectures"]
+    for name, model in models.items():
+        train(text, model, ["--architecture", name, *flags])
+        found[name] = reconstructed(held_out, model, options.threads)
+    for name, speed in timed(text, models, options.rounds, device).items():
+        found[name].update(speed)
+    found = {name: found[name] for name in ARCHITECTURES if name in found}
+    figures = {
+        "language": options.language, "device": str(device), "threads": options.threads, "flags": flags,
+        "training_captions": len(text.read_bytes().splitlines()), "architectures": found, **compared(found),
+    }  # fmt: skip
+    if options.limit:
+        print(json.dumps(figures, indent=2))
+    else:
+        report(options.name, figures)
+    draw(found, work / f"{options.name}.svg" if options.limit else DOCS / f"{options.name}.svg")
+    print(markdown(found))
+
+
+if __name__ == "__main__":
+    main()

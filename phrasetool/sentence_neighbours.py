@@ -1,0 +1,75 @@
+"""The sentences nearest to a sentence (section 5.4 of Zhang, Wu, Li and Zhang): by the cosine of their vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+
+from phrasetool.models.autoencoder import AutoencoderModel
+from phrasetool.neighbours import Neighbour
+from phrasetool.phrases import FloatArray, Phrases
+from phrasetool.reconstruction import encode_texts
+from phrasetool.training.text_vocabulary import in_vocabulary
+
+
+class SentenceIndex:
+    """Sentences with their vectors, 4 n bytes each.
+
+    Args:
+        model: encodes them.
+        sentences: in ids of `words`; one that is there twice is found twice.
+        words: distinct, unescaped.
+        device: where to encode; CPU by default.
+        tick: called with the number of sentences just encoded.
+
+    Raises:
+        ValueError: a sentence has more than `phrasetool.encoders.mean_max.LONGEST` words.
+    """
+
+    def __init__(
+        self,
+        model: AutoencoderModel,
+        sentences: Phrases,
+        words: Sequence[bytes],
+        device: torch.device | None = None,
+        tick: Callable[[int], None] = lambda sentences: None,
+    ) -> None:
+        self._model = model
+        self._words = words
+        self._device = device
+        self._sentences = sentences
+        self._vectors = self._encoded(sentences, words, tick)
+
+    def nearest(self, sentence: Sequence[bytes], count: int) -> list[Neighbour]:
+        """The nearest sentences, the sentence itself left out, the nearest first; equally near ones in their order.
+
+        Args:
+            sentence: its words, unescaped.
+            count: how many at most.
+
+        Raises:
+            ValueError: as above.
+        """
+        wanted = list(sentence)
+        vector = self._encoded(Phrases.from_lists([range(len(wanted))]), wanted)[0]
+        similarities = np.clip(self._vectors @ vector, -1, 1)
+        found: list[Neighbour] = []
+        for i in np.argsort(-similarities, kind="stable"):
+            words = [self._words[word] for word in self._sentences[i]]
+            if words != wanted:
+                found.append(Neighbour(b" ".join(words), float(similarities[i])))
+            if len(found) == count:
+                break
+        return found
+
+    def _encoded(
+        self, texts: Phrases, words: Sequence[bytes], tick: Callable[[int], None] = lambda texts: None
+    ) -> FloatArray:
+        """Vectors of length one (or zero)."""
+        known = in_vocabulary(texts, words, self._model.vocabulary)
+        vectors = encode_texts(self._model, known, self._device, tick)
+        norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+        vectors /= np.maximum(norms, np.finfo(np.float32).tiny)[:, None]
+        return vectors

@@ -1,0 +1,28 @@
+from itertools import product
+
+import pytest
+
+from tests.commands import run_inside, write
+
+KINDS = product(("cat", "dog"), ("hat", "ball"), ("red", "big", "old"))
+SENTENCES = [f"the {owner} &apos;s {thing} is {what} ." for owner, thing, what in KINDS]
+SENTENCES += ["a dog", "a cat", "two old men &amp; a dog see the big red ball ."]
+
+
+@pytest.fixture(scope="session")
+def text(tmp_path_factory):
+    """Sentences as Moses escapes them, each twice."""
+    return write(tmp_path_factory.mktemp("text") / "text.gz", "".join(line + "\n" for line in SENTENCES * 2).encode())
+
+
+@pytest.fixture(scope="session")
+def autoencoder(text, tmp_path_factory):
+    """The folder of an autoencoder that has learned the text by heart."""
+    folder = tmp_path_factory.mktemp("model") / "autoencoder"
+    options = ("--word-units", 16, "--hidden", 48, "--heads", 2, "--epochs", 30, "--dropout", 0, "--batch-size", 8)
+    done = run_inside(
+        "train", "--model", "autoencoder", text, "-o", folder, *options, "--learning-rate", 0.02, "--min-count", 1,
+        "--threads", 1, "-q",
+    )  # fmt: skip
+    assert (done.code, done.err) == (0, "")
+    return folder

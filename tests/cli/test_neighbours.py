@@ -1,0 +1,89 @@
+import json
+
+import pytest
+
+from phrasetool.models.storage import load_autoencoder
+from tests.cli.conftest import SENTENCES
+from tests.commands import run_inside, write
+
+
+def nearest(sentence, *arguments):
+    done = run_inside("neighbours", sentence, *arguments, "--threads", 1, "-q", "--json")
+    assert (done.code, done.err) == (0, ""), done.err
+    return json.loads(done.out)
+
+
+def naive(model, sentence, sentences):
+    """Cosines one by one, in double precision."""
+    import numpy as np
+
+    from phrasetool.phrases import Phrases
+    from phrasetool.reconstruction import encode_texts
+
+    def vector(line):
+        words = model.vocabulary.words
+        ids = [words.index(word) if word in words else 0 for word in line.replace("&apos;", "'").encode().split()]
+        return encode_texts(model, Phrases.from_lists([ids]))[0].astype(np.float64)
+
+    wanted = vector(sentence)
+    found = {}
+    for line in sentences:
+        one = vector(line)
+        found[line.replace("&apos;", "'")] = one @ wanted / np.linalg.norm(one) / np.linalg.norm(wanted)
+    return found
+
+
+def test_sentences_by_cosine(text, autoencoder):
+    sentence = "the cat &apos;s hat is red ."
+    found = nearest(sentence, "-m", autoencoder, "--sentences", text, "-k", 6)
+    assert found["sentence"] == sentence
+    assert found["searched"] == len(SENTENCES)
+    others = [line for line in SENTENCES[:-1] if line != sentence]
+    expected = naive(load_autoencoder(autoencoder), sentence, others)
+    got = {one["sentence"]: one["similarity"] for one in found["nearest"]}
+    assert got == pytest.approx({line: expected[line] for line in sorted(expected, key=expected.get)[-6:]}, abs=1e-5)
+    assert list(got.values()) == sorted(got.values(), reverse=True)
+    assert any(line.startswith("the cat 's hat is") for line in got)
+
+
+def test_all_but_the_sentence_itself(text, autoencoder):
+    found = nearest("a dog", "-m", autoencoder, "--sentences", text, "-k", 99)["nearest"]
+    assert len(found) == len(SENTENCES) - 1
+    assert "a dog" not in {one["sentence"] for one in found}
+    assert "two old men & a dog see the big red ball ." in {one["sentence"] for one in found}
+    # One that the file lacks, with a word that the model lacks: nothing is left out.
+    assert len(nearest("a grey dog", "-m", autoencoder, "--sentences", text, "-k", 99)["nearest"]) == len(SENTENCES)
+
+
+def test_sentences_that_look_alike_to_the_model_are_two(autoencoder, tmp_path):
+    file = write(tmp_path / "text", b"a zebra\na zebu\na cat\n")
+    (first, second) = nearest("a zebra", "-m", autoencoder, "--sentences", file)["nearest"]
+    assert (first["sentence"], first["similarity"]) == ("a zebu", pytest.approx(1, abs=1e-5))
+    assert second["similarity"] < 1
+
+
+def test_a_list_to_be_read(text, autoencoder, tmp_path):
+    long = write(tmp_path / "long", b"a cat\n" + b"a " * 512 + b"\na dog\n")
+    done = run_inside("neighbours", "a", "dog", "-m", autoencoder, "--sentences", long, "--threads", 1)
+    assert done.code == 0
+    assert done.message == "phrasetool: 1 lines of more than 511 words are left out"
+    title, line = done.out.decode().splitlines()
+    assert title == "nearest of 2 sentences"
+    assert line.endswith("  a cat")
+
+
+def test_bad_requests(text, autoencoder, model_folder, tmp_path):
+    def fails(*arguments, code=1):
+        done = run_inside("neighbours", *arguments)
+        assert (done.code, done.out) == (code, b"")
+        return done.err
+
+    assert "name texts to search with --sentences" in fails("a dog", "-m", autoencoder)
+    assert "this needs an autoencoder of one language" in fails("a dog", "-m", model_folder, "--sentences", text)
+    found = ("-m", autoencoder, "--sentences")
+    assert "the model knows no word of 'zebras'" in fails("zebras", *found, text)
+    assert "the sentence has 512 words; an autoencoder encodes at most 511" in fails("a " * 512, *found, text)
+    empty = write(tmp_path / "text", b"a cat\n\n")
+    assert "text:2: the line is empty" in fails("a dog", *found, empty)
+    assert "leave them out with --sentences" in fails("a dog", *found, text, "--side", "source", code=2)
+    assert "leave them out with --sentences" in fails("a dog", *found, text, "--pairs", text, code=2)

@@ -1,0 +1,113 @@
+import json
+import re
+
+import pytest
+import sacrebleu
+
+from phrasetool.models.storage import load_autoencoder
+from tests.cli.conftest import SENTENCES
+from tests.commands import read, run_inside, write
+
+
+def reconstruct(*arguments, **options):
+    """A run that works."""
+    done = run_inside("reconstruct", *arguments, "--threads", 1, **options)
+    assert (done.code, done.err) == (0, ""), done.err
+    return done.out.decode()
+
+
+def figures(*arguments, **options):
+    return json.loads(reconstruct(*arguments, "--json", **options))
+
+
+def test_what_was_learned_by_heart_comes_back_as_it_is_written(text, autoencoder, tmp_path):
+    found = figures(text, "-m", autoencoder, "-o", tmp_path / "back.gz", "--by-length")
+    back = read(tmp_path / "back.gz").decode()
+    wanted = read(text).decode()
+    assert found["exact"] > 50
+    assert found["bleu"] > 70
+    assert back.count("&apos;s") > 0.7 * wanted.count("&apos;s")
+    assert "'" not in back
+    lines = back.splitlines(), wanted.splitlines()
+    assert found["texts"] == len(lines[0]) == len(lines[1])
+    assert found["exact"] == round(100 * sum(a == b for a, b in zip(*lines, strict=True)) / len(lines[0]), 4)
+    assert found["words"] == len(wanted.split())
+    assert found["unknown_words"] == 0
+    assert found["dimension"] == 96
+    assert found["signature"] == load_autoencoder(autoencoder).signature
+    groups = [(group["from"], group["to"], group["texts"]) for group in found["by_length"]]
+    assert groups == [(1, 5, 4), (6, 10, 24), (11, 15, 2)]
+
+
+def test_figures_are_those_of_evaluate(text, autoencoder, tmp_path):
+    other = write(tmp_path / "other", "".join(f"{line} dog\n" for line in SENTENCES).encode())
+    found = figures(other, "-m", autoencoder, "-o", tmp_path / "back")
+    lines = [path.read_text().splitlines() for path in (tmp_path / "back", other)]
+    expected = sacrebleu.corpus_bleu(lines[0], [lines[1]], tokenize="none", force=True).score
+    assert found["bleu"] == round(expected, 4)
+    assert 0 < found["bleu"] < 95
+    again = json.loads(run_inside("evaluate", tmp_path / "back", "-r", other, "--metrics", "bleu", "--json").out)
+    assert round(again["metrics"][0]["systems"][0]["score"], 4) == found["bleu"]
+    assert found["bleu_signature"] == again["metrics"][0]["signature"].replace("|bs:1000|seed:12345", "")
+    assert 0 < found["rouge_2"] < found["rouge_1"] < 100
+
+
+def test_unknown_words_cannot_come_back(autoencoder, tmp_path):
+    path = write(tmp_path / "new", b"a zebra\na cat\n")
+    found = figures(path, "-m", autoencoder, "-o", tmp_path / "back")
+    assert found["unknown_words"] == 1
+    assert found["exact"] <= 50
+    assert "zebra" not in (tmp_path / "back").read_text()
+
+
+def test_a_table_to_be_read(text, autoencoder):
+    lines = reconstruct(text, "-m", autoencoder).splitlines()
+    words = len(read(text).split())
+    assert lines[0] == f"30 texts of {words} words, 0.0% of them unknown to the model, from 96 numbers each"
+    assert lines[1].split() == ["words", "texts", "BLEU", "ROUGE-1", "ROUGE-2", "word", "for", "word"]
+    assert re.fullmatch(r" +all +30 +\d+\.\d\d +\d+\.\d\d +\d+\.\d\d +\d+\.\d %", lines[2])
+    assert lines[3].startswith("BLEU: nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:")
+    assert len(lines) == 4
+    more = reconstruct(text, "-m", autoencoder, "--by-length").splitlines()
+    assert more[:3] + more[-1:] == lines
+    assert [line.split()[0] for line in more[3:-1]] == ["1-5", "6-10", "11-15"]
+
+
+def test_reconstructions_on_standard_output(text, autoencoder, tmp_path):
+    figures(text, "-m", autoencoder, "-o", tmp_path / "back")
+    done = run_inside("reconstruct", "-", "-m", autoencoder, "-o", "-", "--limit", 3, "-q", stdin=read(text))
+    assert done.out.splitlines() == (tmp_path / "back").read_bytes().splitlines()[:3]
+    assert done.err.startswith("3 texts of ")
+
+
+def test_bytes_that_are_not_utf8(autoencoder, tmp_path):
+    path = write(tmp_path / "latin", b"a caf\xe9\na cat\n")
+    assert figures(path, "-m", autoencoder)["unknown_words"] == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"a cat\n\na dog\n", "text:2: the line is empty; leave out lines without a word"),
+        (b"a cat\n" + b"a " * 512 + b"\n", "text:2: the line has 512 words; an autoencoder encodes at most 511"),
+        (b"", "text: there is no text in it"),
+    ],
+)
+def test_lines_that_cannot_be_encoded(autoencoder, tmp_path, data, message):
+    path = write(tmp_path / "text", data)
+    done = run_inside("reconstruct", path, "-m", autoencoder, "-o", tmp_path / "out", "-q")
+    assert (done.code, done.out) == (1, b"")
+    assert done.message.endswith(message)
+    assert not (tmp_path / "out").exists()
+
+
+def test_bad_requests(text, autoencoder, model_folder, tmp_path):
+    done = run_inside("reconstruct", text, "-m", model_folder)
+    assert done.code == 1
+    assert "a model of phrase pairs; this needs an autoencoder of one language" in done.message
+    assert run_inside("reconstruct", text, "-m", tmp_path / "none").message.count("no such model folder") == 1
+    assert run_inside("reconstruct", text, "-m", autoencoder, "--limit", 0).code == 2
+    assert "expected cpu, cuda or auto" in run_inside("reconstruct", text, "-m", autoencoder, "--device", "tpu").message
+    done = run_inside("reconstruct", text, "-m", autoencoder, "-o", text)
+    assert done.code == 1
+    assert "the output is the input" in done.message
