@@ -25,8 +25,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from phrasetool.encoders.parameter_checks import check_arrays
+from phrasetool.errors import LengthError
 from phrasetool.options import option
-from phrasetool.phrases import FloatArray
+from phrasetool.phrases import FloatArray, Int64Array
 
 if TYPE_CHECKING:
     from phrasetool.encoders.kind import EncoderModule, PackedEncoder
@@ -35,6 +37,20 @@ if TYPE_CHECKING:
 LONGEST = 511
 # Added to the variance by layer normalisation.
 NORM_EPSILON = 1e-5
+
+
+def check_lengths(lengths: Int64Array) -> None:
+    """Refuse what is too long to encode.
+
+    Args:
+        lengths: words of each phrase.
+
+    Raises:
+        LengthError: one has more than `LONGEST`.
+    """
+    longest = int(lengths.max(initial=0))
+    if longest > LONGEST:
+        raise LengthError(f"a phrase of {longest} words is longer than the {LONGEST} that mean-max can encode")
 
 
 def positions(count: int, word_units: int) -> FloatArray:
@@ -87,12 +103,7 @@ class MeanMaxParameters:
             "widen": (d, m), "widen_bias": (d,), "narrow": (m, d), "narrow_bias": (m,),
             "hidden_gain": (m,), "hidden_bias": (m,), "transform": (2 * m, 2 * m), "transform_bias": (2 * m,),
         }  # fmt: skip
-        for name, shape in shapes.items():
-            array = getattr(self, name)
-            if array.shape != shape or array.dtype != np.float32:
-                raise ValueError(f"{name} is {array.dtype} {array.shape}, expected float32 {shape}")
-            if not np.isfinite(array).all():
-                raise ValueError(f"{name} holds values that are not finite")
+        check_arrays(self.arrays(), shapes)
 
     @property
     def hidden(self) -> int:

@@ -7,13 +7,12 @@ words.  All else belongs to one phrase, for attention makes every position depen
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from phrasetool.encoders.batched import BatchedEncoder
 from phrasetool.encoders.dense_kernels import GROUP, pack, pack_bias
-from phrasetool.encoders.mean_max import LONGEST, MeanMaxParameters, positions
+from phrasetool.encoders.mean_max import LONGEST, MeanMaxParameters, check_lengths, positions
 from phrasetool.encoders.mean_max_kernels import attend, enter_words, feed_forward, pool, project, transform
-from phrasetool.errors import LengthError
-from phrasetool.phrases import FloatArray, Phrases
+from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
 
 
 class PackedMeanMax:
@@ -61,7 +60,7 @@ class PackedMeanMax:
         return MeanMaxPhraseEncoder(self, node_capacity)
 
 
-class MeanMaxPhraseEncoder:
+class MeanMaxPhraseEncoder(BatchedEncoder):
     """Encodes phrases on CPU.  Not for use by two threads at once; threads share a `PackedMeanMax` instead.
 
     Args:
@@ -70,53 +69,28 @@ class MeanMaxPhraseEncoder:
             the next batch might not fit, all are forgotten, which costs time and never changes a result.
     """
 
-    # Words and ends of a batch; room for the longest phrase.
-    _BATCH_POSITIONS = 1 << 10
+    # Room for the longest phrase; every phrase has an end beside its words.
+    batch_positions = 1 << 10
+    more_positions = 1
 
     def __init__(self, packed: PackedMeanMax, node_capacity: int = 1 << 16) -> None:
+        super().__init__(len(packed.word_vectors), packed.dimension)
         m = packed.dimension // 2
         self.packed = packed
-        capacity = max(min(node_capacity // 3, len(packed.word_vectors)), self._BATCH_POSITIONS)
+        capacity = max(min(node_capacity // 3, len(packed.word_vectors)), self.batch_positions)
         self._products = np.empty((capacity, 3 * m), np.float32)
         self._word_rows = np.full(len(packed.word_vectors), -1, np.int32)
         self._state = np.zeros(1, np.int64)
-        self._rows = np.zeros((self._BATCH_POSITIONS + GROUP, m), np.float32)
+        self._rows = np.zeros((self.batch_positions + GROUP, m), np.float32)
 
     def encode(self, phrases: Phrases, unit: bool = True) -> tuple[FloatArray, FloatArray]:
-        """Encode phrases.
-
-        Args:
-            phrases: N phrases; every word id is below the vocabulary size.
-            unit: scale the vectors to length one (zero vectors stay zero).
-
-        Returns:
-            The phrase vectors and their transformations, both float32 of shape (N, n).
+        """Encode phrases; see `BatchedEncoder.encode`.
 
         Raises:
             ValueError: a word id is outside the vocabulary, or a phrase has more than `LONGEST` words.
         """
-        words, offsets = np.ascontiguousarray(phrases.words, np.int32), phrases.offsets
-        if len(words) and not 0 <= int(words.min()) <= int(words.max()) < len(self.packed.word_vectors):
-            raise ValueError("a word id is outside the vocabulary")
-        longest = int(phrases.lengths.max(initial=0))
-        if longest > LONGEST:
-            raise LengthError(f"a phrase of {longest} words is longer than the {LONGEST} that mean-max can encode")
-        encoded = np.empty((len(phrases), self.packed.dimension), np.float32)
-        transformed = np.empty_like(encoded)
-        starts = offsets + np.arange(len(offsets))
-        first = 0
-        while first < len(phrases):
-            limit = starts[first] + self._BATCH_POSITIONS
-            last = max(first + 1, int(np.searchsorted(starts, limit, side="right")) - 1)
-            self._encode_batch(
-                offsets[first : last + 1] - offsets[first],
-                words[offsets[first] : offsets[last]],
-                unit,
-                encoded[first:last],
-                transformed[first:last],
-            )
-            first = last
-        return encoded, transformed
+        check_lengths(phrases.lengths)
+        return super().encode(phrases, unit)
 
     def _make_room(self, words: int) -> None:
         if self._state[0] + words > len(self._products):
@@ -124,12 +98,7 @@ class MeanMaxPhraseEncoder:
             self._state[0] = 0
 
     def _encode_batch(
-        self,
-        offsets: npt.NDArray[np.int64],
-        words: npt.NDArray[np.int32],
-        unit: bool,
-        encoded: FloatArray,
-        transformed: FloatArray,
+        self, offsets: Int64Array, words: Int32Array, unit: bool, encoded: FloatArray, transformed: FloatArray
     ) -> None:
         packed = self.packed
         self._make_room(len(words))

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from phrasetool.encoders.mean_max import LONGEST, NORM_EPSILON, MeanMaxParameters, positions
-from phrasetool.errors import LengthError
+from phrasetool.encoders.mean_max import LONGEST, NORM_EPSILON, MeanMaxParameters, check_lengths, positions
 from phrasetool.phrases import FloatArray, Phrases
 
 
@@ -43,9 +42,7 @@ class LengthGroups:
             LengthError: a text has more words than `LONGEST`.
         """
         lengths = phrases.lengths
-        longest = int(lengths.max(initial=0))
-        if longest > LONGEST:
-            raise LengthError(f"a phrase of {longest} words is longer than the {LONGEST} that mean-max can encode")
+        check_lengths(lengths)
         order = np.argsort(lengths, kind="stable")
         sizes = np.bincount(lengths)
         return cls(

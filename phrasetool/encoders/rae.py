@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from phrasetool.encoders.parameter_checks import check_arrays
 from phrasetool.phrases import FloatArray
 
 if TYPE_CHECKING:
@@ -63,12 +64,7 @@ class RaeParameters:
             "transform": (n, n),
             "transform_bias": (n,),
         }
-        for name, shape in shapes.items():
-            array = getattr(self, name)
-            if array.shape != shape or array.dtype != np.float32:
-                raise ValueError(f"{name} is {array.dtype} {array.shape}, expected float32 {shape}")
-            if not np.isfinite(array).all():
-                raise ValueError(f"{name} holds values that are not finite")
+        check_arrays(self.arrays(), shapes)
 
     @property
     def dimension(self) -> int:

@@ -6,14 +6,13 @@ keeps the nodes it has computed between calls, within a bounded memory.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from phrasetool.encoders.batched import BatchedEncoder
 from phrasetool.encoders.dense_kernels import pack, pack_bias
 from phrasetool.encoders.rae import RaeParameters
 from phrasetool.encoders.rae_kernels import build_trees, compute_products, enter_words, finish
-from phrasetool.phrases import FloatArray, Phrases
+from phrasetool.phrases import FloatArray, Int32Array, Int64Array
 
 
 class PackedRae:
@@ -41,7 +40,7 @@ class PackedRae:
         return RaeEncoder(self, node_capacity)
 
 
-class RaeEncoder:
+class RaeEncoder(BatchedEncoder):
     """Encodes phrases on CPU.  Not for use by two threads at once; threads share a `PackedRae` instead.
 
     Args:
@@ -50,12 +49,13 @@ class RaeEncoder:
             next batch might not fit, all are forgotten, which costs time and never changes a result.
     """
 
-    _BATCH_WORDS = 1 << 13
+    batch_positions = 1 << 13
 
     def __init__(self, packed: PackedRae, node_capacity: int = 1 << 16) -> None:
+        super().__init__(len(packed.word_vectors), packed.dimension)
         self.packed = packed
         self._word_nodes = np.full(len(packed.word_vectors), -1, np.int32)
-        self._allocate(max(node_capacity, 4 * self._BATCH_WORDS))
+        self._allocate(max(node_capacity, 4 * self.batch_positions))
 
     def _allocate(self, capacity: int) -> None:
         n = self.packed.dimension
@@ -83,39 +83,9 @@ class RaeEncoder:
         elif self._state[0] + needed > self._capacity:
             self._forget()
 
-    def encode(self, phrases: Phrases, unit: bool = True) -> tuple[FloatArray, FloatArray]:
-        """Encode phrases.
-
-        Args:
-            phrases: N phrases; every word id is below the vocabulary size.
-            unit: scale the vectors to length one (zero vectors stay zero).
-
-        Returns:
-            The phrase vectors and their transformations, both float32 of shape (N, n).
-
-        Raises:
-            ValueError: a word id is outside the vocabulary.
-        """
-        words, offsets = np.ascontiguousarray(phrases.words, np.int32), phrases.offsets
-        if len(words) and not 0 <= int(words.min()) <= int(words.max()) < len(self.packed.word_vectors):
-            raise ValueError("a word id is outside the vocabulary")
-        encoded = np.empty((len(phrases), self.packed.dimension), np.float32)
-        transformed = np.empty_like(encoded)
-        first = 0
-        while first < len(phrases):
-            limit = offsets[first] + self._BATCH_WORDS
-            last = max(first + 1, int(np.searchsorted(offsets, limit, side="right")) - 1)
-            self._encode_batch(
-                offsets[first : last + 1] - offsets[first],
-                words[offsets[first] : offsets[last]],
-                unit,
-                encoded[first:last],
-                transformed[first:last],
-            )
-            first = last
-        return encoded, transformed
-
-    def _encode_batch(self, offsets: Any, words: Any, unit: bool, encoded: FloatArray, transformed: FloatArray) -> None:
+    def _encode_batch(
+        self, offsets: Int64Array, words: Int32Array, unit: bool, encoded: FloatArray, transformed: FloatArray
+    ) -> None:
         packed = self.packed
         self._make_room(len(words))
         computed = int(self._state[0])

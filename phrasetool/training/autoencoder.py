@@ -7,10 +7,9 @@ what order batches come is drawn anew for every epoch.  On a CPU a seed fixes th
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,11 @@ import torch
 from torch import Tensor
 
 from phrasetool.encoders.text_autoencoder import Autoencoder
-from phrasetool.errors import ModelError
 from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.models.storage import save_model
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.training.autoencoder_settings import AutoencoderSettings
-from phrasetool.training.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
-from phrasetool.training.log import write_log
+from phrasetool.training.resumable import forget_checkpoint, train_resumably
 from phrasetool.vocabulary import Vocabulary
 
 _OPTIMIZER = "optimizer."
@@ -123,6 +120,10 @@ class AutoencoderTrainer:
             found.update({f"{_OPTIMIZER}{index}.{key}": torch.as_tensor(entry) for key, entry in state.items()})
         return {name: value.cpu().contiguous() for name, value in found.items()}
 
+    def progress(self) -> dict[str, Any]:
+        """Everything else needed to go on, as JSON values."""
+        return {"epoch": self.epoch}
+
     def restore(self, tensors: dict[str, Tensor], epoch: int) -> None:
         """Go on where `tensors` were taken, after so many epochs.
 
@@ -177,28 +178,20 @@ def train_autoencoder(
     if not len(texts) or lengths.min() < 1 or lengths.max() > settings.max_length:
         raise ValueError(f"expected texts of 1 to {settings.max_length} words, at least one")
     identity = {"texts": _fingerprint(texts, vocabulary), "settings": settings.as_dict()}
-    trainer = AutoencoderTrainer(texts, len(vocabulary), settings, device)
-    history: list[dict[str, Any]] = []
-    if resume:
-        tensors, state = load_checkpoint(folder)
-        if state["identity"] != identity:
-            raise ModelError(f"{folder / CHECKPOINT}: made from other texts or with other settings; cannot resume")
-        history = state["history"]
-        try:
-            trainer.restore(tensors, len(history))
-        except (KeyError, RuntimeError, ValueError) as error:
-            raise ModelError(f"{folder / CHECKPOINT}: does not fit these texts and settings ({error})") from error
-    write_log(folder, history)
-    for report in trainer.run(tick):
-        history.append(asdict(report))
-        write_log(folder, history)
-        save_checkpoint(folder, trainer.tensors(), {"identity": identity, "history": history})
-        on_report(report)
+
+    def start() -> AutoencoderTrainer:
+        return AutoencoderTrainer(texts, len(vocabulary), settings, device)
+
+    def resumed(tensors: dict[str, Tensor], progress: dict[str, Any]) -> AutoencoderTrainer:
+        trainer = start()
+        trainer.restore(tensors, progress["epoch"])
+        return trainer
+
+    trainer = train_resumably(folder, identity, start, resumed, resume=resume, on_report=on_report, tick=tick)
     training = {**settings.as_dict(), "texts": len(texts), "epochs_done": trainer.epoch, **(record or {})}
     model = AutoencoderModel(vocabulary, settings.shape, trainer.module.numpy(), training)
     save_model(model, folder)
-    with contextlib.suppress(FileNotFoundError):
-        (folder / CHECKPOINT).unlink()
+    forget_checkpoint(folder)
     return model
 
 

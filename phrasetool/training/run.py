@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from phrasetool.encoders.kind import EncoderParameters
-from phrasetool.errors import ModelError
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.storage import save_model
-from phrasetool.training.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
-from phrasetool.training.log import write_log
 from phrasetool.training.pairs import PhrasePairs
+from phrasetool.training.resumable import forget_checkpoint, train_resumably
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.training.trainer import IterationReport, Trainer
 
@@ -53,30 +49,14 @@ def train_model(
         PhraseToolError: the folder cannot be written; or training diverged.
     """
     identity = {"pairs": pairs.fingerprint, "settings": settings.as_dict()}
-    history: list[dict[str, Any]] = []
-    if resume:
-        tensors, state = load_checkpoint(folder)
-        if state["identity"] != identity:
-            raise ModelError(f"{folder / CHECKPOINT}: made from other pairs or with other settings; cannot resume")
-        history = state["history"]
-        try:
-            trainer = Trainer.resumed(pairs, settings, tensors, state["progress"], device)
-        except (KeyError, RuntimeError, ValueError) as error:
-            raise ModelError(f"{folder / CHECKPOINT}: does not fit these pairs and settings ({error})") from error
-    else:
-        trainer = Trainer(pairs, settings, *initial(), device)
-    write_log(folder, history)
-    for report in trainer.run(tick):
-        history.append(asdict(report))
-        write_log(folder, history)
-        save_checkpoint(
-            folder, trainer.tensors(), {"identity": identity, "progress": trainer.progress(), "history": history}
-        )
-        on_report(report)
+    trainer = train_resumably(
+        folder, identity, lambda: Trainer(pairs, settings, *initial(), device),
+        lambda tensors, progress: Trainer.resumed(pairs, settings, tensors, progress, device),
+        resume=resume, on_report=on_report, tick=tick,
+    )  # fmt: skip
     training = {**settings.as_dict(), "pairs": len(pairs), "iterations_done": trainer.iteration, **(record or {})}
     vocabularies = pairs.source_vocabulary, pairs.target_vocabulary
     model = BilingualModel(*vocabularies, *trainer.parameters(), settings.kind, training)
     save_model(model, folder)
-    with contextlib.suppress(FileNotFoundError):
-        (folder / CHECKPOINT).unlink()
+    forget_checkpoint(folder)
     return model

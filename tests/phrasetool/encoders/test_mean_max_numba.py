@@ -100,7 +100,7 @@ def test_bits_do_not_depend_on_company(sizes, lists, capacity, batch, unit, rand
     random.shuffle(order)
     shuffled = encode(packed, [lists[i] for i in order], unit)
     small = packed.encoder(capacity)
-    small._BATCH_POSITIONS = batch
+    small.batch_positions = batch
     piecewise = small.encode(Phrases.from_lists(lists), unit)
     again = small.encode(Phrases.from_lists(lists), unit)
     for part in range(2):
@@ -127,7 +127,7 @@ def test_neighbours_that_begin_alike_change_nothing():
 
 
 def test_forgotten_words_change_nothing(monkeypatch):
-    monkeypatch.setattr(MeanMaxPhraseEncoder, "_BATCH_POSITIONS", LONGEST + 1)
+    monkeypatch.setattr(MeanMaxPhraseEncoder, "batch_positions", LONGEST + 1)
     rng = np.random.default_rng(3)
     parameters = random_parameters(6, 8, 0)
     wide = {**parameters.arrays(), "word_vectors": rng.normal(size=(5000, 6)).astype(np.float32)}

@@ -91,7 +91,7 @@ def test_bits_do_not_depend_on_company(n, lists, capacity, batch, unit, random):
     random.shuffle(order)
     shuffled = encode(PACKED[n], [lists[i] for i in order], unit)
     small = RaeEncoder(PACKED[n], capacity)
-    small._BATCH_WORDS = batch
+    small.batch_positions = batch
     piecewise = small.encode(Phrases.from_lists(lists), unit)
     again = small.encode(Phrases.from_lists(lists), unit)
     for part in range(2):
@@ -107,7 +107,7 @@ def test_a_full_cache_changes_nothing():
     expected = encode(PACKED[10], lists)
     for capacity in (1, 50, 400, 3000):
         encoder = RaeEncoder(PACKED[10], capacity)
-        encoder._BATCH_WORDS = 64
+        encoder.batch_positions = 64
         for _ in range(2):
             found = encoder.encode(Phrases.from_lists(lists))
             assert found[0].tobytes() == expected[0].tobytes()
