@@ -174,9 +174,9 @@ def markdown(figures: dict[str, Any], run: str) -> str:
     for loss in OBJECTIVES:
         cells = [loss]
         for name in names:
-            row = figures[name][run].get(loss)
-            cells += [f"{row['accuracy_at_1']:.3f} ± {row['deviation']:.3f}" if row else ""]
-            cells += [f"{row['pairs_per_second']:,}" if row else ""]
+            row = figures[name][run].get(loss, {})
+            cells += [f"{row['accuracy_at_1']:.3f} ± {row['deviation']:.3f}" if "accuracy_at_1" in row else ""]
+            cells += [f"{row['pairs_per_second']:,}" if "pairs_per_second" in row else ""]
         cells += [f"{times[loss]:.2f}" if loss in times else "" for times in alone.values()]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
