@@ -17,6 +17,7 @@ def check_arrays(arrays: Mapping[str, FloatArray], shapes: Mapping[str, tuple[in
         shapes: what is expected of each.
 
     Raises:
+        KeyError: one of them is missing.
         ValueError: one of them is not; it is named.
     """
     for name, shape in shapes.items():

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.encoders.parameter_checks import check_arrays
 from phrasetool.encoders.text_architecture import TextArchitecture
 from phrasetool.errors import ModelError
 from phrasetool.phrases import FloatArray
@@ -44,14 +45,9 @@ class AutoencoderModel:
     ) -> None:
         self.vocabulary = vocabulary
         self.architecture = architecture
-        self.arrays: dict[str, FloatArray] = {}
-        for name, shape in architecture.shapes(len(vocabulary)).items():
-            array = arrays[name]
-            if array.shape != shape or array.dtype != np.float32:
-                raise ValueError(f"{name} is {array.dtype} {array.shape}, expected float32 {shape}")
-            if not np.isfinite(array).all():
-                raise ValueError(f"{name} holds values that are not finite")
-            self.arrays[name] = array
+        shapes = architecture.shapes(len(vocabulary))
+        check_arrays(arrays, shapes)
+        self.arrays: dict[str, FloatArray] = {name: arrays[name] for name in shapes}
         self.training = dict(training or {})
 
     @property

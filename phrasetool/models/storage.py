@@ -110,8 +110,7 @@ def load_model(folder: str | os.PathLike[str]) -> BilingualModel | AutoencoderMo
     Raises:
         ModelError: it is missing, damaged, or of another format version.
     """
-    path = Path(folder)
-    model: BilingualModel | AutoencoderModel = _load(path, read_config(path))
+    model: BilingualModel | AutoencoderModel = _load(Path(folder))
     return model
 
 
@@ -121,13 +120,8 @@ def load_bilingual_model(folder: str | os.PathLike[str]) -> BilingualModel:
     Raises:
         ModelError: as `load_model`; or it is of another kind.
     """
-    path = Path(folder)
-    config = read_config(path)
-    if config["model"] != "brae":
-        raise ModelError(
-            f"{path}: an autoencoder of one language; this needs a model of phrase pairs (`phrasetool train PAIRS`)"
-        )
-    model: BilingualModel = _load(path, config)
+    refusal = "an autoencoder of one language; this needs a model of phrase pairs (`phrasetool train PAIRS`)"
+    model: BilingualModel = _load(Path(folder), "brae", refusal)
     return model
 
 
@@ -137,18 +131,19 @@ def load_autoencoder(folder: str | os.PathLike[str]) -> AutoencoderModel:
     Raises:
         ModelError: as `load_model`; or it is of another kind.
     """
-    path = Path(folder)
-    config = read_config(path)
-    if config["model"] != "autoencoder":
-        raise ModelError(
-            f"{path}: a model of phrase pairs; this needs an autoencoder of one language "
-            "(`phrasetool train --model autoencoder TEXT`)"
-        )
-    model: AutoencoderModel = _load(path, config)
+    refusal = (
+        "a model of phrase pairs; this needs an autoencoder of one language "
+        "(`phrasetool train --model autoencoder TEXT`)"
+    )
+    model: AutoencoderModel = _load(Path(folder), "autoencoder", refusal)
     return model
 
 
-def _load(path: Path, config: Mapping[str, Any]) -> Any:
+def _load(path: Path, wanted: str | None = None, refusal: str = "") -> Any:
+    """Load a model, if it is of the wanted kind."""
+    config = read_config(path)
+    if wanted not in (None, config["model"]):
+        raise ModelError(f"{path}: {refusal}")
     return registered(MODELS, config["model"], "model").from_files(path, config, read_weights(path / WEIGHTS))
 
 

@@ -14,6 +14,7 @@ margin + 1, and has no gradient.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -56,7 +57,7 @@ def difference_negative(predicted: Tensor, positive: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class _SynMargin:
+class _SynMargin(ABC):
     """What both share.
 
     Attributes:
@@ -74,44 +75,36 @@ class _SynMargin:
     def __post_init__(self) -> None:
         checked_margin(self.margin)
 
+    @staticmethod
+    @abstractmethod
+    def negative(predicted: Tensor, positive: Tensor) -> Tensor:
+        """The negative made of unit vectors p and u, shape (B, n)."""
 
-@dataclass(frozen=True)
+    def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
+        """max(0, margin + negative.p - u.p), the negative a constant.
+
+        Args:
+            predicted: phrases carried into the other side's space, shape (B, n).
+            frozen: the other side.
+
+        Returns:
+            shape (B,).
+        """
+        unit, positive = unit_vectors(predicted), unit_vectors(frozen.positive)
+        return margin_loss(unit, positive, self.negative(unit.detach(), positive), self.margin)
+
+
 class SynProjection(_SynMargin):
     """Margin loss against u_orth, as `--loss syn-projection`."""
 
     name: ClassVar[str] = "syn-projection"
     summary: ClassVar[str] = "margin against what the prediction has orthogonal to the partner"
-
-    def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
-        """max(0, margin + u_orth.p - u.p), u_orth a constant.
-
-        Args:
-            predicted: phrases carried into the other side's space, shape (B, n).
-            frozen: the other side.
-
-        Returns:
-            shape (B,).
-        """
-        unit, positive = unit_vectors(predicted), unit_vectors(frozen.positive)
-        return margin_loss(unit, positive, orthogonal_negative(unit.detach(), positive), self.margin)
+    negative = staticmethod(orthogonal_negative)
 
 
-@dataclass(frozen=True)
 class SynDifference(_SynMargin):
     """Margin loss against u_diff, as `--loss syn-difference`."""
 
     name: ClassVar[str] = "syn-difference"
     summary: ClassVar[str] = "margin against the difference of the prediction and the partner"
-
-    def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
-        """max(0, margin + u_diff.p - u.p), u_diff a constant.
-
-        Args:
-            predicted: phrases carried into the other side's space, shape (B, n).
-            frozen: the other side.
-
-        Returns:
-            shape (B,).
-        """
-        unit, positive = unit_vectors(predicted), unit_vectors(frozen.positive)
-        return margin_loss(unit, positive, difference_negative(unit.detach(), positive), self.margin)
+    negative = staticmethod(difference_negative)

@@ -22,6 +22,7 @@ from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.models.storage import save_model
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.training.autoencoder_settings import AutoencoderSettings
+from phrasetool.training.checkpoint import optimizer_tensors, restore_optimizer
 from phrasetool.training.resumable import forget_checkpoint, train_resumably
 from phrasetool.vocabulary import Vocabulary
 
@@ -116,8 +117,7 @@ class AutoencoderTrainer:
     def tensors(self) -> dict[str, Tensor]:
         """Every tensor needed to go on: parameters and optimiser state, on CPU."""
         found = {name: value.detach() for name, value in self.module.named_parameters()}
-        for index, state in self.optimizer.state_dict()["state"].items():
-            found.update({f"{_OPTIMIZER}{index}.{key}": torch.as_tensor(entry) for key, entry in state.items()})
+        found.update(optimizer_tensors(self.optimizer, _OPTIMIZER))
         return {name: value.cpu().contiguous() for name, value in found.items()}
 
     def progress(self) -> dict[str, Any]:
@@ -133,12 +133,7 @@ class AutoencoderTrainer:
         with torch.no_grad():
             for name, value in self.module.named_parameters():
                 value.copy_(tensors[name])
-        states: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in tensors.items():
-            if name.startswith(_OPTIMIZER):
-                index, key = name[len(_OPTIMIZER) :].split(".", 1)
-                states.setdefault(int(index), {})[key] = tensor
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": states})
+        restore_optimizer(self.optimizer, tensors, _OPTIMIZER)
         self.epoch = epoch
 
 

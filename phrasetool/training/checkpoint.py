@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+from torch.optim import Optimizer
 
 from phrasetool.errors import ModelError, PhraseToolError
 
@@ -43,6 +45,30 @@ def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], state: Mapping[
     finally:
         if temporary:
             os.unlink(temporary)
+
+
+def optimizer_tensors(optimizer: Optimizer, prefix: str) -> dict[str, Tensor]:
+    """The state of an optimiser as tensors named `prefix` + number of the parameter + `.` + what it is."""
+    return {
+        f"{prefix}{index}.{key}": torch.as_tensor(entry)
+        for index, state in optimizer.state_dict()["state"].items()
+        for key, entry in state.items()
+        if entry is not None
+    }
+
+
+def restore_optimizer(optimizer: Optimizer, tensors: Mapping[str, Tensor], prefix: str) -> None:
+    """Give an optimiser the state that `optimizer_tensors` took; tensors of other names are ignored.
+
+    Raises:
+        KeyError, RuntimeError, ValueError: it is of other parameters.
+    """
+    states: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        if name.startswith(prefix):
+            index, key = name[len(prefix) :].split(".", 1)
+            states.setdefault(int(index), {})[key] = tensor
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": states})
 
 
 def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

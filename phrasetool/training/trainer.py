@@ -22,6 +22,7 @@ from torch import Tensor
 from phrasetool.encoders.kind import EncoderParameters
 from phrasetool.errors import PhraseToolError
 from phrasetool.objectives.objective import CoTrainingObjective
+from phrasetool.training.checkpoint import optimizer_tensors, restore_optimizer
 from phrasetool.training.co_training import CoTraining
 from phrasetool.training.joint import JointTraining
 from phrasetool.training.pairs import PhrasePairs
@@ -105,10 +106,7 @@ class Trainer:
         for which, (name, side) in enumerate(zip(_NAMES, self._sides, strict=True)):
             for key, array in parameters[which].arrays().items():
                 found[f"{name}.{key}"] = torch.from_numpy(array)
-            for index, state in side.optimizer.state_dict()["state"].items():
-                for key, entry in state.items():
-                    if entry is not None:
-                        found[f"{name}.optimizer.{index}.{key}"] = torch.as_tensor(entry)
+            found.update(optimizer_tensors(side.optimizer, f"{name}.optimizer."))
             if self._best is not None and not self._rose:
                 for key, array in self._best[which].arrays().items():
                     found[f"{name}.best.{key}"] = torch.from_numpy(array)
@@ -141,13 +139,7 @@ class Trainer:
         source, target = (settings.kind.parameters(_arrays(tensors, f"{name}.")) for name in _NAMES)
         trainer = cls(pairs, settings, source, target, device)
         for name, side in zip(_NAMES, trainer._sides, strict=True):
-            prefix = f"{name}.optimizer."
-            states: dict[int, dict[str, Tensor]] = {}
-            for key, tensor in tensors.items():
-                if key.startswith(prefix):
-                    index, entry = key[len(prefix) :].split(".", 1)
-                    states.setdefault(int(index), {})[entry] = tensor
-            side.optimizer.load_state_dict({**side.optimizer.state_dict(), "state": states})
+            restore_optimizer(side.optimizer, tensors, f"{name}.optimizer.")
         best = [_arrays(tensors, f"{name}.best.") for name in _NAMES]
         if best[0]:
             trainer._best = settings.kind.parameters(best[0]), settings.kind.parameters(best[1])
