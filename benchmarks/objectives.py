@@ -86,25 +86,26 @@ def split(name: str) -> tuple[str, str]:
     return paths[0], paths[1]
 
 
-def accuracy(train: str, held_out: str, loss: str, seed: int, more: list[str]) -> float:
-    """Accuracy@1 of a model trained with a loss and a seed."""
-    model = str(WORK / "objectives-model")
-    subprocess.run(
-        [COMMAND, "train", train, "-o", model, "--loss", loss, "--seed", str(seed), "--device", "cpu", "-q", *more],
-        check=True,
-    )
+def accuracy(train: str, held_out: str, model: str, flags: list[str]) -> float:
+    """Accuracy@1 of a model trained with some flags."""
+    subprocess.run([COMMAND, "train", train, "-o", model, "--device", "cpu", "-q", *flags], check=True)
     done = subprocess.run([COMMAND, "evaluate-model", held_out, "-m", model, "--json"], check=True, capture_output=True)
     return round(json.loads(done.stdout)["accuracy_at_1"], 4)
 
 
-def training_seconds(pairs: PhrasePairs, losses: list[str], encoder: str, rounds: int) -> dict[str, list[float]]:
-    """Seconds of an iteration with each loss, in turn, after one that is not counted."""
+def training_seconds(pairs: PhrasePairs, ways: dict[str, dict[str, Any]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of an iteration in each way, in turn, after one that is not counted.
+
+    Args:
+        pairs: to train on.
+        ways: name -> settings that are not the defaults.
+        rounds: iterations of each.
+    """
     running = {}
-    for loss in losses:
+    for way, changes in ways.items():
         # With a constant step size, a rise of the error would end the training.
-        settings = TrainingSettings.for_loss(
-            loss, encoder, iterations=rounds + 1, pretrain_iterations=0, schedule="linear"
-        )
+        whole = {"loss": "in-batch", **changes, "pretrain_iterations": 0, "schedule": "linear"}
+        settings = TrainingSettings.for_loss(**whole, iterations=rounds + 1)
         kind = settings.kind
         initial = []
         for which, vocabulary in enumerate((pairs.source_vocabulary, pairs.target_vocabulary)):
@@ -112,14 +113,14 @@ def training_seconds(pairs: PhrasePairs, losses: list[str], encoder: str, rounds
             shape = (len(vocabulary), kind.word_dimension(settings.dimension))
             vectors = rng.normal(0, settings.vector_scale, shape).astype(np.float32)
             initial.append(kind.initial(vectors, settings.dimension, settings.start, rng))
-        running[loss] = Trainer(pairs, settings, initial[0], initial[1]).run()
-    seconds: dict[str, list[float]] = {loss: [] for loss in losses}
+        running[way] = Trainer(pairs, settings, initial[0], initial[1]).run()
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
     for number in range(rounds + 1):
-        for loss in losses:
+        for way, run in running.items():
             began = time.perf_counter()
-            next(running[loss])
+            next(run)
             if number:
-                seconds[loss].append(time.perf_counter() - began)
+                seconds[way].append(time.perf_counter() - began)
     return seconds
 
 
@@ -151,7 +152,9 @@ def measured(name: str, losses: list[str], seeds: int, encoder: str, rounds: int
     more = ["--encoder", encoder, *more]
     found: dict[str, Any] = {}
     for loss in losses if seeds else ():
-        values = [accuracy(train, held_out, loss, seed, more) for seed in range(1, seeds + 1)]
+        flags = ["--loss", loss, *more]
+        model = str(WORK / "objectives-model")
+        values = [accuracy(train, held_out, model, [*flags, "--seed", str(seed)]) for seed in range(1, seeds + 1)]
         deviation = statistics.stdev(values) if seeds > 1 else 0.0
         found[loss] = {
             "accuracy_at_1": round(statistics.mean(values), 4), "deviation": round(deviation, 4), "seeds": values,
@@ -159,7 +162,8 @@ def measured(name: str, losses: list[str], seeds: int, encoder: str, rounds: int
         print(name, encoder, loss, found[loss], flush=True)
     with Input(train) as source:
         pairs = read_pairs(source)
-    for loss, seconds in training_seconds(pairs, losses, encoder, rounds).items():
+    ways = {loss: {"loss": loss, "encoder": encoder} for loss in losses}
+    for loss, seconds in training_seconds(pairs, ways, rounds).items():
         found.setdefault(loss, {})["pairs_per_second"] = round(len(pairs) / statistics.median(seconds))
     return found
 
