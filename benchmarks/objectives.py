@@ -160,6 +160,8 @@ def measured(name: str, losses: list[str], seeds: int, encoder: str, rounds: int
             "accuracy_at_1": round(statistics.mean(values), 4), "deviation": round(deviation, 4), "seeds": values,
         }  # fmt: skip
         print(name, encoder, loss, found[loss], flush=True)
+    if not rounds:
+        return found
     with Input(train) as source:
         pairs = read_pairs(source)
     ways = {loss: {"loss": loss, "encoder": encoder} for loss in losses}
@@ -192,7 +194,7 @@ def main() -> None:
     parser.add_argument("--pairs", nargs="+", default=list(PAIRS), choices=list(PAIRS))
     parser.add_argument("--encoder", default="rae")
     parser.add_argument("--seeds", type=int, default=4, help="1 .. N; 0: only speed")
-    parser.add_argument("--rounds", type=int, default=3, help="iterations timed with each loss")
+    parser.add_argument("--rounds", type=int, default=3, help="iterations timed with each loss; 0: only accuracy")
     parser.add_argument("--vectors", choices=VECTORS, help="what word vectors start from, not what a loss wants")
     parser.add_argument("--iterations", type=int, help="for a trial; then nothing is kept")
     options = parser.parse_args()
@@ -211,7 +213,7 @@ def main() -> None:
         for loss, row in found.items():
             kept.setdefault(loss, {}).update(row)
     alone = figures.setdefault("loss_milliseconds", {})
-    for dimension in (50, 512):
+    for dimension in (50, 512) if options.rounds else ():
         alone.setdefault(str(dimension), {}).update(loss_milliseconds(options.losses, dimension))
     if not options.iterations:
         report("objectives", figures)

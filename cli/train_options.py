@@ -169,9 +169,12 @@ def _wishes(name: str, general: Any) -> Iterable[str]:
 
     for what, registry in (("loss", OBJECTIVES), ("encoder", ENCODERS)):
         for owner in registry:
-            wish = registered(registry, owner, what).defaults.get(name, general)
+            found = registered(registry, owner, what)
+            wish = found.defaults.get(name, general)
             if wish != general:
                 yield f"{owner} {_shown(wish)}"
+            if what == "encoder" and found.co_training_defaults.get(name, wish) != wish:
+                yield f"{owner} in co-training {_shown(found.co_training_defaults[name])}"
 
 
 def _shown(value: Any) -> str:

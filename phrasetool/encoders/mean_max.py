@@ -20,7 +20,7 @@ scoring) and `tests/naive.py` (slow and obvious, the oracle of the other two).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -28,7 +28,7 @@ import numpy as np
 from phrasetool.encoders.parameter_checks import check_arrays
 from phrasetool.errors import LengthError
 from phrasetool.options import option
-from phrasetool.phrases import FloatArray, Int64Array
+from phrasetool.phrases import FloatArray, Int64Array, Phrases
 
 if TYPE_CHECKING:
     from phrasetool.encoders.kind import EncoderModule, PackedEncoder
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 LONGEST = 511
 # Added to the variance by layer normalisation.
 NORM_EPSILON = 1e-5
+LAYERS = ("trained", "fixed")
+# Random phrases that tell where vectors lie at the start, and the longest of them.
+_PROBES, _PROBE_WORDS = 1000, 5
 
 
 def check_lengths(lengths: Int64Array) -> None:
@@ -129,6 +132,11 @@ class MeanMax:
         heads: h; must divide the hidden units, half the dimension.
         feed_forward: d; 0 for as many as hidden units.
         dropout: share of components dropped in training, of the input and of what each layer gives.
+        layers: `trained`; or `fixed`: attention, feed-forward and norms stay as they are at the start, and word vectors
+            and transformations alone learn.
+
+    Raises:
+        ValueError: an option is out of range.
     """
 
     word_units: int = option(128, "Size of a word vector.")
@@ -136,6 +144,11 @@ class MeanMax:
     feed_forward: int = option(0, "Units of the feed-forward layer; 0: half the dimension.")
     # The paper's 0.2 is for texts.  With phrases, what is dropped of the positions, of amplitude 1, drowns the words.
     dropout: float = option(0.0, "Share of components dropped in training.")
+    layers: str = option(
+        "trained",
+        "trained, or fixed: word vectors and transformations alone learn; the default in co-training "
+        "(losses that freeze the other language).",
+    )
 
     name: ClassVar[str] = "mean-max"
     summary: ClassVar[str] = "self-attention, then the maximum and the mean over the words"
@@ -146,12 +159,19 @@ class MeanMax:
         "dimension": 512, "alpha": 0.0, "pretrain_iterations": 0, "learning_rate": 0.001, "optimizer": "adam",
         "vector_scale": 0.1,
     }  # fmt: skip
+    # Nothing parts phrases there, and the shortest way to a small error is to make all of them alike: trained layers
+    # do so within an iteration.  Fixed ones learn with every loss, from vectors that are spread out and move fast.
+    co_training_defaults: ClassVar[Mapping[str, Any]] = {
+        "layers": "fixed", "vectors": "centred", "vector_scale": 0.3, "learning_rate": 0.01,
+    }  # fmt: skip
 
     def __post_init__(self) -> None:
         if self.word_units < 2 or self.heads < 1 or self.feed_forward < 0:
             raise ValueError("mean-max needs at least 2 word units, 1 head and 0 feed-forward units")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is {self.dropout}, expected at least 0 and less than 1")
+        if self.layers not in LAYERS:
+            raise ValueError(f"layers is {self.layers!r}, expected one of {', '.join(LAYERS)}")
 
     def word_dimension(self, dimension: int) -> int:
         """w, whatever the dimension.
@@ -175,6 +195,9 @@ class MeanMax:
     ) -> MeanMaxParameters:
         """Matrices by Glorot and Bengio (2010), gains one, biases zero; the transformation near the identity.
 
+        Layers that are to be fixed get a last bias that centres phrases of random words: their maxima on one side of
+        zero, as far from it as their means on the other.
+
         Args:
             word_vectors: shape (V, w), used as they are.
             dimension: n = 2 m.
@@ -193,7 +216,7 @@ class MeanMax:
             return np.full(size, value, np.float32)
 
         scale = float(np.sqrt(np.square(word_vectors).mean())) or 1.0
-        return MeanMaxParameters(
+        made = MeanMaxParameters(
             word_vectors=np.ascontiguousarray(word_vectors, np.float32),
             end=rng.normal(0, scale, w).astype(np.float32),
             query=glorot(m, w), key=glorot(m, w), value=glorot(m, w),
@@ -203,6 +226,14 @@ class MeanMax:
             transform=np.eye(2 * m, dtype=np.float32) + np.float32(0.1) * glorot(2 * m, 2 * m),
             transform_bias=constant(2 * m, 0),
         )  # fmt: skip
+        if self.layers == "trained":
+            return made
+        lengths = rng.integers(1, _PROBE_WORDS + 1, _PROBES)
+        words = rng.integers(0, len(word_vectors), lengths.sum())
+        probes = Phrases(np.append(0, lengths.cumsum()), words.astype(np.int32))
+        vectors, _ = self.pack(made).encoder(0).encode(probes, unit=False)
+        highest, mean = vectors.mean(0, dtype=np.float64).reshape(2, m)
+        return replace(made, hidden_bias=(-(highest + mean) / 2).astype(np.float32))
 
     def parameters(self, arrays: Mapping[str, FloatArray]) -> MeanMaxParameters:
         """Parameters from named arrays.
@@ -219,7 +250,7 @@ class MeanMax:
         """A module to train."""
         from phrasetool.encoders.mean_max_torch import MeanMaxEncoder
 
-        return MeanMaxEncoder(parameters, self.heads, self.dropout)
+        return MeanMaxEncoder(parameters, self.heads, self.dropout, fixed=self.layers == "fixed")
 
     def pack(self, parameters: MeanMaxParameters) -> PackedEncoder:
         """The parameters laid out for scoring."""

@@ -203,17 +203,18 @@ class MeanMaxEncoder(nn.Module):
         parameters: initial values.
         heads: h.
         dropout: share of components dropped in training, of the input and of what each layer gives.
+        fixed: the layers between the words and the phrase do not learn.
     """
 
     positions: Tensor
 
-    def __init__(self, parameters: MeanMaxParameters, heads: int, dropout: float) -> None:
+    def __init__(self, parameters: MeanMaxParameters, heads: int, dropout: float, *, fixed: bool = False) -> None:
         super().__init__()
         arrays = parameters.arrays()
         for name in ("word_vectors", "end", "transform", "transform_bias"):
             self.register_parameter(name, nn.Parameter(torch.from_numpy(arrays[name].copy())))
         self.dropout = SeededDropout(dropout)
-        self.block = AttentionBlock(arrays, heads, self.dropout)
+        self.block = AttentionBlock(arrays, heads, self.dropout).requires_grad_(not fixed)
         places = torch.from_numpy(positions(LONGEST + 1, parameters.word_vectors.shape[1]))
         self.register_buffer("positions", places, persistent=False)
 
@@ -257,10 +258,10 @@ class MeanMaxEncoder(nn.Module):
         return torch.tanh(functional.linear(vectors, self.transform, self.transform_bias))
 
     def groups(self) -> dict[str, list[nn.Parameter]]:
-        """Every parameter once: word vectors and the end's, the encoder's, the transformation's."""
+        """Every parameter that learns, once: word vectors and the end's, the encoder's, the transformation's."""
         return {
             "words": [self.word_vectors, self.end],
-            "rec": list(self.block.parameters()),
+            "rec": [parameter for parameter in self.block.parameters() if parameter.requires_grad],
             "sem": [self.transform, self.transform_bias],
         }
 

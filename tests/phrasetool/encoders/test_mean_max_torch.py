@@ -54,6 +54,26 @@ def test_the_transformation_equals_the_oracle():
         np.testing.assert_allclose(found, naive.transform(row.astype(float), parameters), atol=1e-5)
 
 
+def test_fixed_layers_start_centred_and_get_no_gradient():
+    rng = np.random.default_rng(0)
+    words = rng.normal(0.3, 0.3, (V, 6)).astype(np.float32)
+    apart = {}
+    for layers in ("trained", "fixed"):
+        kind = encoder_kind("mean-max", {"word_units": 6, "heads": 2, "layers": layers})
+        module = kind.module(kind.initial(words, 16, "normal", np.random.default_rng(1)))
+        lists = [rng.integers(0, V, length).tolist() for length in rng.integers(1, 6, 2000)]
+        vectors, _ = module(Phrases.from_lists(lists))
+        highest, mean = vectors.detach().numpy().mean(0).reshape(2, 8)
+        apart[layers] = np.abs(highest + mean).max()
+        learning = [parameter for group in module.groups().values() for parameter in group]
+        assert {id(p) for p in learning} == {id(p) for p in module.parameters() if p.requires_grad}
+        assert bool(module.groups()["rec"]) is (layers == "trained")
+        vectors.sum().backward()
+        assert module.word_vectors.grad is not None
+        assert (module.block.widen.grad is None) is (layers == "fixed")
+    assert apart["fixed"] < 0.1 < apart["trained"]
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_equals_torchs_own_layer(causal):
     units, heads, groups = 12, 3, [(2, 1), (3, 4), (1, 7)]
