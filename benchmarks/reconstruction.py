@@ -7,6 +7,8 @@ what is given here (unknown flags go to it as they are, `--hidden 1024` and the 
 
 A model that is there, trained in this way, is not trained again; a training that was interrupted goes on.
 
+With `--join 5`, paragraphs of five captions take the place of captions, as long as the paper's texts nearly.
+
 Speed: whole epochs over 6,400 of the captions, all architectures in turn, medians; words are counted with the end of
 each caption, which is predicted too.
 """
@@ -54,8 +56,8 @@ COLOURS = {
 }
 
 
-def split(folder: Path, language: str, limit: int | None) -> tuple[Path, Path]:
-    """Write the training and the held-out captions."""
+def split(folder: Path, language: str, limit: int | None, join: int) -> tuple[Path, Path]:
+    """Write the training and the held-out captions, so many to a line."""
     with gzip.open(reference().parent / "mono" / f"mono.{language}.gz") as file:
         lines = file.readlines()[:limit]
     held_out = lines[EVERY - 1 :: EVERY]
@@ -63,7 +65,8 @@ def split(folder: Path, language: str, limit: int | None) -> tuple[Path, Path]:
     folder.mkdir(parents=True, exist_ok=True)
     paths = folder / "train.txt", folder / "held-out.txt"
     for path, part in zip(paths, ([line for line in lines if line not in taken], held_out), strict=True):
-        path.write_bytes(b"".join(part))
+        texts = (b" ".join(line.rstrip(b"\n") for line in part[i : i + join]) for i in range(0, len(part), join))
+        path.write_bytes(b"".join(text + b"\n" for text in texts))
     return paths
 
 
@@ -126,12 +129,14 @@ def words_per_second(
     }
 
 
-def timed(text: Path, models: dict[str, Path], rounds: int, device: torch.device) -> dict[str, dict[str, Any]]:
+def timed(
+    text: Path, models: dict[str, Path], texts: int, rounds: int, device: torch.device
+) -> dict[str, dict[str, Any]]:
     """Training speed on some of the captions, with the vocabulary of all."""
     everything, symbols = read_texts(str(text))
     training = json.loads((next(iter(models.values())) / "config.json").read_text())["training"]
     vocabulary = frequent_words(everything, symbols.words, training["min_count"], training["vocabulary_size"])
-    some = everything.select(np.random.default_rng(1).permutation(len(everything))[:TIMED])
+    some = everything.select(np.random.default_rng(1).permutation(len(everything))[:texts])
     return words_per_second(in_vocabulary(some, symbols.words, vocabulary), vocabulary, models, rounds, device)
 
 
@@ -163,7 +168,7 @@ def draw(found: dict[str, dict[str, Any]], path: Path) -> None:
         label = f"{name}: {row['bleu']:.1f} of all"
         axes.plot(*zip(*points, strict=True), line, color=colour, marker=marker, ms=4, label=label)
     axes.set_xticks(range(len(places)), [f"{first}–{last}\n{groups[first, last]}" for first, last in places])
-    axes.set_xlabel("words of a caption, and how many captions")
+    axes.set_xlabel("words of a text, and how many texts")
     axes.set_ylabel("BLEU of the reconstructions")
     axes.set_ylim(0, 100)
     axes.legend(fontsize=8)
@@ -191,12 +196,13 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=5, help="epochs timed of each architecture")
     parser.add_argument("--limit", type=int, help="captions, for a trial; then no results are kept")
+    parser.add_argument("--join", type=int, default=1, help="captions of a text")
     parser.add_argument("--name", default="reconstruction", help="of the results, the figure and the folder of models")
     options, more = parser.parse_known_args()
     device = choose_device(options.device)
     torch.set_num_threads(options.threads)
     work = WORK / (options.name + (f"-{options.limit}" if options.limit else ""))
-    text, held_out = split(work, options.language, options.limit)
+    text, held_out = split(work, options.language, options.limit, options.join)
     flags = ["--epochs", str(options.epochs), "--device", str(device), "--threads", str(options.threads), *more]
     models = {name: work / name for name in options.architectures}
     kept = ROOT / "benchmarks" / "results" / f"{options.name}.json"
@@ -207,12 +213,13 @@ def main() -> None:
     for name, model in models.items():
         train(text, model, ["--architecture", name, *flags])
         found[name] = reconstructed(held_out, model, options.threads)
-    for name, speed in timed(text, models, options.rounds, device).items():
+    for name, speed in timed(text, models, TIMED // options.join, options.rounds, device).items():
         found[name].update(speed)
     found = {name: found[name] for name in ARCHITECTURES if name in found}
     figures = {
         "language": options.language, "device": str(device), "threads": options.threads, "flags": flags,
-        "training_captions": len(text.read_bytes().splitlines()), "architectures": found, **compared(found),
+        "captions_of_a_text": options.join, "training_texts": len(text.read_bytes().splitlines()),
+        "architectures": found, **compared(found),
     }  # fmt: skip
     if options.limit:
         print(json.dumps(figures, indent=2))
