@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from measuring import COMMAND, ROOT, WORK, alternate, reference, report, summary
-from objectives import accuracy, split, training_seconds
+from objectives import accuracies, accuracy, split, training_seconds
 
 from moses_compat.pairs import read_pairs
 from moses_compat.streams import Input
@@ -72,14 +72,12 @@ def main() -> None:
     models = {}
     for way, which in ways.items():
         models[way] = str(WORK / f"encoders-{which[0]}-{which[1]}")
-        # Without seeds, a model is wanted for its speed alone, which does not depend on how long it was trained.
-        runs = [[*flags(*which), *trial, "--seed", str(seed)] for seed in range(1, options.seeds + 1)]
-        values = [accuracy(train, held_out, models[way], run) for run in runs]
-        if not values:
+        if not options.seeds:
+            # A model is wanted for its speed alone, which does not depend on how long it was trained.
             accuracy(train, held_out, models[way], [*flags(*which), "--iterations", "1"])
             continue
-        deviation = statistics.stdev(values) if len(values) > 1 else None
-        found.setdefault(way, {}).update(accuracy_at_1=statistics.mean(values), deviation=deviation, seeds=values)
+        measured = accuracies(train, held_out, models[way], [*flags(*which), *trial], options.seeds)
+        found.setdefault(way, {}).update(measured)
         print(way, found[way], flush=True)
     with Input(train) as source:
         pairs = read_pairs(source)

@@ -9,7 +9,9 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "benchmarks" / "work"
@@ -70,6 +72,18 @@ def alternate(commands: dict[str, list[str] | str], rounds: int) -> dict[str, li
             if number:
                 times[name].append(seconds)
     return times
+
+
+def turns(runs: Mapping[str, Iterator[Any]], rounds: int) -> dict[str, list[float]]:
+    """Wall seconds of the steps of some iterators, in turn, after one step of each that is not counted."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for number in range(rounds + 1):
+        for name, steps in runs.items():
+            began = time.perf_counter()
+            next(steps)
+            if number:
+                seconds[name].append(time.perf_counter() - began)
+    return seconds
 
 
 def summary(values: list[float]) -> dict[str, float]:

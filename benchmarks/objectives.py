@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 from experiments import folder as experiment_folder
-from measuring import COMMAND, ROOT, WORK, reference, report
+from measuring import COMMAND, ROOT, WORK, reference, report, turns
 
 from moses_compat.pairs import read_pairs
 from moses_compat.streams import Input
@@ -93,6 +93,13 @@ def accuracy(train: str, held_out: str, model: str, flags: list[str]) -> float:
     return round(json.loads(done.stdout)["accuracy_at_1"], 4)
 
 
+def accuracies(train: str, held_out: str, model: str, flags: list[str], seeds: int) -> dict[str, Any]:
+    """Accuracy@1 with the seeds 1 .. `seeds`: mean, standard deviation, each; `model` is left with the last seed."""
+    values = [accuracy(train, held_out, model, [*flags, "--seed", str(seed)]) for seed in range(1, seeds + 1)]
+    deviation = statistics.stdev(values) if seeds > 1 else 0.0
+    return {"accuracy_at_1": round(statistics.mean(values), 4), "deviation": round(deviation, 4), "seeds": values}
+
+
 def training_seconds(pairs: PhrasePairs, ways: dict[str, dict[str, Any]], rounds: int) -> dict[str, list[float]]:
     """Seconds of an iteration in each way, in turn, after one that is not counted.
 
@@ -101,7 +108,7 @@ def training_seconds(pairs: PhrasePairs, ways: dict[str, dict[str, Any]], rounds
         ways: name -> settings that are not the defaults.
         rounds: iterations of each.
     """
-    running = {}
+    runs = {}
     for way, changes in ways.items():
         # With a constant step size, a rise of the error would end the training.
         whole = {"loss": "in-batch", **changes, "pretrain_iterations": 0, "schedule": "linear"}
@@ -113,15 +120,8 @@ def training_seconds(pairs: PhrasePairs, ways: dict[str, dict[str, Any]], rounds
             shape = (len(vocabulary), kind.word_dimension(settings.dimension))
             vectors = rng.normal(0, settings.vector_scale, shape).astype(np.float32)
             initial.append(kind.initial(vectors, settings.dimension, settings.start, rng))
-        running[way] = Trainer(pairs, settings, initial[0], initial[1]).run()
-    seconds: dict[str, list[float]] = {way: [] for way in ways}
-    for number in range(rounds + 1):
-        for way, run in running.items():
-            began = time.perf_counter()
-            next(run)
-            if number:
-                seconds[way].append(time.perf_counter() - began)
-    return seconds
+        runs[way] = Trainer(pairs, settings, initial[0], initial[1]).run()
+    return turns(runs, rounds)
 
 
 def loss_milliseconds(losses: list[str], dimension: int, rounds: int = 30) -> dict[str, float]:
@@ -152,13 +152,8 @@ def measured(name: str, losses: list[str], seeds: int, encoder: str, rounds: int
     more = ["--encoder", encoder, *more]
     found: dict[str, Any] = {}
     for loss in losses if seeds else ():
-        flags = ["--loss", loss, *more]
         model = str(WORK / "objectives-model")
-        values = [accuracy(train, held_out, model, [*flags, "--seed", str(seed)]) for seed in range(1, seeds + 1)]
-        deviation = statistics.stdev(values) if seeds > 1 else 0.0
-        found[loss] = {
-            "accuracy_at_1": round(statistics.mean(values), 4), "deviation": round(deviation, 4), "seeds": values,
-        }  # fmt: skip
+        found[loss] = accuracies(train, held_out, model, ["--loss", loss, *more], seeds)
         print(name, encoder, loss, found[loss], flush=True)
     if not rounds:
         return found

@@ -29,7 +29,7 @@ import matplotlib as mpl
 import numpy as np
 import torch
 from figures import DOCS, STYLE
-from measuring import COMMAND, ROOT, WORK, reference, report
+from measuring import COMMAND, ROOT, WORK, reference, report, turns
 
 from moses_compat.texts import read_texts
 from phrasetool.encoders.text_architecture import ARCHITECTURES
@@ -111,14 +111,7 @@ def words_per_second(
         known = {key: training[key] for key in AutoencoderSettings.__dataclass_fields__}
         settings = AutoencoderSettings(**{**known, "epochs": rounds + 1})
         running[name] = AutoencoderTrainer(texts, len(vocabulary), settings, device)
-    runs = {name: trainer.run() for name, trainer in running.items()}
-    seconds: dict[str, list[float]] = {name: [] for name in models}
-    for number in range(rounds + 1):
-        for name, run in runs.items():
-            began = time.perf_counter()
-            next(run)
-            if number:
-                seconds[name].append(time.perf_counter() - began)
+    seconds = turns({name: trainer.run() for name, trainer in running.items()}, rounds)
     words = len(texts.words) + len(texts)
     return {
         name: {
