@@ -173,8 +173,6 @@ def _wishes(name: str, general: Any) -> Iterable[str]:
             wish = found.defaults.get(name, general)
             if wish != general:
                 yield f"{owner} {_shown(wish)}"
-            if what == "encoder" and found.co_training_defaults.get(name, wish) != wish:
-                yield f"{owner} in co-training {_shown(found.co_training_defaults[name])}"
 
 
 def _shown(value: Any) -> str:

@@ -84,7 +84,6 @@ class Bag:
     label: ClassVar[str] = "bag-of-words"
     reconstructs: ClassVar[bool] = False
     defaults: ClassVar[dict] = {"dimension": 20, "learning_rate": 0.02}
-    co_training_defaults: ClassVar[dict] = {}
 
     def word_dimension(self, dimension):
         if dimension > 99:

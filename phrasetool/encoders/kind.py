@@ -112,8 +112,6 @@ class EncoderKind(Protocol):
         label: what its columns and signatures begin with.
         reconstructs: whether its module has reconstruction errors, so that it can be pre-trained alone.
         defaults: settings of training that differ from the objective's when this encoder is trained.
-        co_training_defaults: settings, and options of its own, that differ besides with an objective that freezes the
-            other language.
     """
 
     name: ClassVar[str]
@@ -121,7 +119,6 @@ class EncoderKind(Protocol):
     label: ClassVar[str]
     reconstructs: ClassVar[bool]
     defaults: ClassVar[Mapping[str, Any]]
-    co_training_defaults: ClassVar[Mapping[str, Any]]
 
     def word_dimension(self, dimension: int) -> int:
         """Size of a word vector for phrase vectors of size `dimension`.

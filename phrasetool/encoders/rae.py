@@ -131,7 +131,6 @@ class Rae:
     label: ClassVar[str] = "brae"
     reconstructs: ClassVar[bool] = True
     defaults: ClassVar[Mapping[str, Any]] = {}
-    co_training_defaults: ClassVar[Mapping[str, Any]] = {}
 
     def word_dimension(self, dimension: int) -> int:
         """n: a word is a phrase."""

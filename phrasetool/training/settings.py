@@ -10,7 +10,7 @@ from typing import Any
 from phrasetool.encoders import ENCODERS, encoder_kind
 from phrasetool.encoders.kind import EncoderKind
 from phrasetool.objectives import OBJECTIVES, objective
-from phrasetool.objectives.objective import CoTrainingObjective, Objective
+from phrasetool.objectives.objective import Objective
 from phrasetool.options import checked, declared_options, option, option_values
 from phrasetool.registry import registered
 
@@ -161,19 +161,11 @@ def preset(loss: str, encoder: str, frozen: bool = False) -> dict[str, Any]:
         encoder: one of `ENCODERS`; where both have wishes, its own count.
         frozen: whether encoders are frozen.
 
-    Returns:
-        Name -> value; under `encoder_options`, the encoder's options.
-
     Raises:
         ValueError: an unknown loss or encoder.
     """
     kind = registered(ENCODERS, encoder, "encoder")
     wishes = {**registered(OBJECTIVES, loss, "loss").defaults, **kind.defaults}
-    if isinstance(objective(loss), CoTrainingObjective):
-        wishes.update(kind.co_training_defaults)
-    own = {name: wishes.pop(name) for name in declared_options(kind) if name in wishes}
-    if own:
-        wishes["encoder_options"] = own
     if frozen or not kind.reconstructs:
         wishes.update(alpha=0.0, pretrain_iterations=0)
     return wishes

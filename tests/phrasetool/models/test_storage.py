@@ -72,7 +72,7 @@ def test_files_of_a_folder(model_folder):
 def test_options_of_the_encoder_are_stored(any_model, any_model_folder):
     config = json.loads((any_model_folder / "config.json").read_text())
     assert config["encoder"] == any_model.kind.name
-    expected = {"word_units": 6, "heads": 2, "feed_forward": 7, "dropout": 0.0, "layers": "trained"}
+    expected = {"word_units": 6, "heads": 2, "feed_forward": 7, "dropout": 0.0, "layers": "fixed"}
     assert config.get("encoder_options") == (expected if any_model.kind.name == "mean-max" else None)
 
 
