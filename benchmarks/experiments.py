@@ -2,7 +2,8 @@
 
 Each pair's tables and report are kept in benchmarks/results/PAIR/, and a summary of all of them in
 benchmarks/results/experiments.json: the full table, the best table of each size with and without meaning (chosen on the
-development set, compared on all test sets), and tables that were tuned again.
+development set, compared on all test sets), and tables that were tuned again.  Variants, in experiments/variants/, are
+run where they are named, and kept beside the others.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from measuring import COMMAND, ROOT, report
 CONFIGS = ROOT / "benchmarks" / "experiments"
 RESULTS = ROOT / "benchmarks" / "results"
 PAIRS = {path.stem: path for path in sorted(CONFIGS.glob("*.toml"))}
+VARIANTS = {path.stem: path for path in sorted(CONFIGS.glob("variants/*.toml"))}
 
 
 def folder(name: str) -> Path:
@@ -102,6 +104,30 @@ def markdown() -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in (*sizes, [], *tuned))
 
 
+def encoders() -> str:
+    """The README's table of pairs on which mean-max was tried, too: BLEU with the RAE, then with mean-max."""
+    wanted = [("semantic", "size", size, "words") for size in (0.28, 0.1)]
+    wanted += [("semantic", "threshold", 0.7, "words")]
+    wanted += [("count+semantic", "size", 0.1, "words"), ("composition+semantic*2+usage", "size", 0.1, "words")]
+    lines = []
+    for name in PAIRS:
+        there = [RESULTS / name / "pruning.parquet", RESULTS / f"{name}-mean-max" / "pruning.parquet"]
+        if not all(path.exists() for path in there):
+            continue
+        tables = [pd.read_parquet(path) for path in there]
+        both = [table[table.text == "ALL"].set_index(["method", "rule", "wanted", "protect"]) for table in tables]
+        full = both[0].loc["full"].iloc[0]
+        cells = [json.loads((RESULTS / name / "experiment.json").read_text())["name"], f"{full.bleu:.2f}"]
+        for key in wanted:
+            rows = [rows.loc[key] for rows in both]
+            shown = [f"{row.bleu:.2f}{mark(row.p)}" for row in rows]
+            if key[1] == "threshold":
+                shown = [f"{bleu} ({row.entries / full.entries:.0%})" for bleu, row in zip(shown, rows, strict=True)]
+            cells.append(" / ".join(shown))
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def tuned_cells(runs: list[dict[str, Any]]) -> list[str]:
     """The full table tuned, and what columns, pruning and both make of it: BLEU and the difference."""
     there = {(run["system"].endswith(" 10 %"), run["columns"]): run for run in runs}
@@ -122,16 +148,16 @@ def mark(p: float) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("pairs", nargs="*", default=list(PAIRS))
+    parser.add_argument("experiments", nargs="*", default=list(PAIRS), metavar="EXPERIMENT")
     parser.add_argument("--no-run", action="store_true", help="only summarise benchmarks/results/")
     options = parser.parse_args()
-    for name in options.pairs if not options.no_run else ():
+    for name in options.experiments if not options.no_run else ():
         began = time.monotonic()
-        subprocess.run([COMMAND, "experiment", str(PAIRS[name])], check=True, cwd=ROOT)
+        subprocess.run([COMMAND, "experiment", str({**PAIRS, **VARIANTS}[name])], check=True, cwd=ROOT)
         keep(name)
         print(f"{name}: {time.monotonic() - began:.0f} s")
     there = [name for name in PAIRS if (RESULTS / name / "pruning.parquet").exists()]
-    print(markdown())
+    print(markdown(), encoders(), sep="\n\n")
     report("experiments", {"pairs": {name: summary(name) for name in there}})
 
 
