@@ -116,13 +116,15 @@ def encoders() -> str:
             continue
         tables = [pd.read_parquet(path) for path in there]
         both = [table[table.text == "ALL"].set_index(["method", "rule", "wanted", "protect"]) for table in tables]
-        full = both[0].loc["full"].iloc[0]
-        cells = [json.loads((RESULTS / name / "experiment.json").read_text())["name"], f"{full.bleu:.2f}"]
+        full = [rows.loc["full"].iloc[0] for rows in both]
+        title = json.loads((RESULTS / name / "experiment.json").read_text())["name"]
+        cells = [title, " / ".join(f"{row.bleu:.2f}" for row in full)]
         for key in wanted:
             rows = [rows.loc[key] for rows in both]
             shown = [f"{row.bleu:.2f}{mark(row.p)}" for row in rows]
             if key[1] == "threshold":
-                shown = [f"{bleu} ({row.entries / full.entries:.0%})" for bleu, row in zip(shown, rows, strict=True)]
+                shares = (row.entries / whole.entries for row, whole in zip(rows, full, strict=True))
+                shown = [f"{bleu} ({share:.0%})" for bleu, share in zip(shown, shares, strict=True)]
             cells.append(" / ".join(shown))
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
