@@ -46,17 +46,21 @@ def test_frozen_autoencoders_are_the_encoders(files, tmp_path):
     assert training["freeze_encoders"] is True
 
 
-def test_one_autoencoder_and_training_of_everything(files, tmp_path):
+@pytest.mark.parametrize("layers", ["fixed", "trained"])
+def test_one_autoencoder_and_no_freezing(files, tmp_path, layers):
     folder, pairs = files
-    done = run_inside(
-        "train", pairs, "-o", tmp_path / "m", "--source-autoencoder", folder / "source", "--iterations", "1"
-    )
+    start = ("--source-autoencoder", folder / "source")
+    flags = ("--layers", layers, "--learning-rate", "0.001") if layers == "trained" else ()
+    done = run_inside("train", pairs, "-o", tmp_path / "m", *start, "--iterations", "1", *flags)
     assert done.code == 0, done.err
     assert "source word vectors:" in done.err
     model = load_bilingual_model(tmp_path / "m")
     wanted = load_autoencoder(folder / "source").encoder_arrays(model.source_vocabulary.words)
-    assert not np.array_equal(model.source.arrays()["query"], wanted["query"])
-    assert np.abs(model.source.arrays()["query"] - wanted["query"]).max() < 0.1
+    found = model.source.arrays()
+    assert np.array_equal(found["query"], wanted["query"]) is (layers == "fixed")
+    for name in ("query", "word_vectors"):
+        assert np.abs(found[name] - wanted[name]).max() < 0.1
+    assert not np.array_equal(found["word_vectors"], wanted["word_vectors"])
     assert "source_autoencoder" in model.training
     assert "target_autoencoder" not in model.training
 
