@@ -80,9 +80,8 @@ def main() -> None:
             # A model is wanted for its speed alone, which does not depend on how long it was trained.
             accuracy(train, held_out, models[way], [*flags(changes), "--iterations", "1"])
             continue
-        measured = accuracies(train, held_out, models[way], [*flags(changes), *trial], options.seeds)
-        found[way] = measured
-        print(way, measured, flush=True)
+        found[way] = accuracies(train, held_out, models[way], [*flags(changes), *trial], options.seeds)
+        print(way, found[way], flush=True)
     with Input(train) as source:
         pairs = read_pairs(source)
     if options.rounds:

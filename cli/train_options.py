@@ -169,8 +169,7 @@ def _wishes(name: str, general: Any) -> Iterable[str]:
 
     for what, registry in (("loss", OBJECTIVES), ("encoder", ENCODERS)):
         for owner in registry:
-            found = registered(registry, owner, what)
-            wish = found.defaults.get(name, general)
+            wish = registered(registry, owner, what).defaults.get(name, general)
             if wish != general:
                 yield f"{owner} {_shown(wish)}"
 
