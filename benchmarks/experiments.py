@@ -153,9 +153,12 @@ def main() -> None:
     parser.add_argument("experiments", nargs="*", default=list(PAIRS), metavar="EXPERIMENT")
     parser.add_argument("--no-run", action="store_true", help="only summarise benchmarks/results/")
     options = parser.parse_args()
+    configs = {**PAIRS, **VARIANTS}
+    if unknown := [name for name in options.experiments if name not in configs]:
+        parser.error(f"unknown: {', '.join(unknown)}; expected some of {', '.join(configs)}")
     for name in options.experiments if not options.no_run else ():
         began = time.monotonic()
-        subprocess.run([COMMAND, "experiment", str({**PAIRS, **VARIANTS}[name])], check=True, cwd=ROOT)
+        subprocess.run([COMMAND, "experiment", str(configs[name])], check=True, cwd=ROOT)
         keep(name)
         print(f"{name}: {time.monotonic() - began:.0f} s")
     there = [name for name in PAIRS if (RESULTS / name / "pruning.parquet").exists()]
