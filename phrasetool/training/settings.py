@@ -34,7 +34,7 @@ class TrainingSettings:
         pretrain_iterations: passes that train each encoder alone first, on its reconstruction error.
         seed: fixes everything.
         alpha: weight of the reconstruction error; the semantic error has 1 - alpha (Eq. 10).
-        learning_rate: step size (eta in Eq. 14).
+        learning_rate: step size (eta in Eq. 14); see `matrix_steps` for vectors larger than the encoder's default.
         schedule: `constant`, or `linear`: the step size falls to nothing over the iterations.
         batch_size: pairs per update.
         optimizer: `sgd` or `adam`.
@@ -58,7 +58,7 @@ class TrainingSettings:
     pretrain_iterations: int = option(0, "Passes that train each encoder alone first, to reconstruct.")
     seed: int = 1
     alpha: float = option(0.1, "Weight of the reconstruction error against the semantic one.")
-    learning_rate: float = option(0.006, "Step size.")
+    learning_rate: float = option(0.006, "Step size; above the default dimension matrices take smaller steps.")
     schedule: str = option("linear", "constant, or linear: the step size falls to 0.")
     batch_size: int = option(512, "Pairs per update; fewer for small sets, if not given.")
     optimizer: str = option("adam", "adam or sgd.")
@@ -104,6 +104,18 @@ class TrainingSettings:
     def objective(self) -> Objective:
         """The loss with its options."""
         return objective(self.loss, self.loss_options)
+
+    @property
+    def matrix_steps(self) -> float:
+        """Step size of matrices and biases, as a share of the learning rate.
+
+        Adam moves every weight by as much, whatever the size of its matrix, so that what a matrix gives moves in
+        proportion to its inputs.  Step sizes are chosen at the encoder's default dimension; for larger vectors the
+        steps of matrices fall in proportion, those of word vectors do not (Yang, Hu et al. 2021, "Tensor Programs V",
+        table 3).
+        """
+        usual = int(self.kind.defaults.get("dimension", type(self).dimension))
+        return min(1.0, usual / self.dimension) if self.optimizer == "adam" else 1.0
 
     @cached_property
     def kind(self) -> EncoderKind:

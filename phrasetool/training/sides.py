@@ -88,10 +88,11 @@ class Side:
                 for parameter in parameters:
                     parameter.requires_grad_(False)
             elif parameters:
-                groups.append({"params": parameters, "weight_decay": weights[name]})
+                step = s.learning_rate * (1.0 if name == "words" else s.matrix_steps)
+                groups.append({"params": parameters, "weight_decay": weights[name], "lr": step, "initial_lr": step})
         if s.optimizer == "sgd":
-            return torch.optim.SGD(groups, lr=s.learning_rate)
-        return torch.optim.Adam(groups, lr=s.learning_rate, betas=(0.9, 0.99), fused=True)
+            return torch.optim.SGD(groups)
+        return torch.optim.Adam(groups, betas=(0.9, 0.99), fused=True)
 
     def begin(self, rng: np.random.Generator) -> None:
         """Make ready for the updates of an iteration.

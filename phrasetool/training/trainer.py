@@ -202,7 +202,7 @@ class Trainer:
         share = 1.0 if s.schedule == "constant" else 1.0 - (self.iteration - 1) / s.iterations
         for side in self._sides:
             for group in side.optimizer.param_groups:
-                group["lr"] = s.learning_rate * share
+                group["lr"] = group["initial_lr"] * share
 
     def _judge(self, error: float) -> None:
         """Stop after the last iteration, or at a local minimum with the parameters that reached it.

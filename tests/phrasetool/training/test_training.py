@@ -255,6 +255,33 @@ def test_the_mean_max_encoder_learns_the_toy_language(pairs):
     assert quality.accuracy_at_1 > 0.3
 
 
+@pytest.mark.parametrize(
+    ("encoder", "dimension", "optimizer", "share"),
+    [
+        ("rae", 20, "adam", 1), ("rae", 50, "adam", 1), ("rae", 80, "adam", 50 / 80), ("rae", 80, "sgd", 1),
+        ("mean-max", 512, "adam", 1), ("mean-max", 1024, "adam", 0.5),
+    ],
+)  # fmt: skip
+def test_above_the_default_dimension_matrices_take_smaller_steps_of_adam(encoder, dimension, optimizer, share):
+    chosen = TrainingSettings.for_loss("in-batch", encoder, dimension=dimension, optimizer=optimizer)
+    assert chosen.matrix_steps == share
+
+
+@pytest.mark.parametrize("dimension", [50, 100])
+def test_words_and_matrices_take_the_steps_that_the_settings_say(pairs, dimension):
+    # The first step of Adam moves every weight that has a gradient by the step size.
+    pairs = some_of(pairs, np.arange(60))
+    chosen = settings("in-batch", dimension=dimension, pretrain_iterations=0, batch_size=60, iterations=2)
+    before = start(dimension)
+    trainer = Trainer(pairs, chosen, *before)
+    next(trainer.run())
+    for old, new in zip(before, trainer.parameters(), strict=True):
+        moved = {name: np.abs(array - old.arrays()[name]).max() for name, array in new.arrays().items()}
+        assert moved["word_vectors"] == pytest.approx(0.006, rel=1e-3)
+        for name in ("compose", "compose_bias", "transform", "transform_bias"):
+            assert moved[name] == pytest.approx(0.006 * 50 / dimension, rel=1e-3)
+
+
 @pytest.mark.parametrize("encoder", list(ENCODERS))
 @pytest.mark.parametrize("loss", ["in-batch", "max-margin", "sampled"])
 def test_frozen_encoders_stay_as_they_are(pairs, loss, encoder):
