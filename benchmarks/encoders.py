@@ -63,6 +63,7 @@ def annotating(models: dict[str, str], rounds: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dimensions", nargs="+", type=int, default=[50, 200, 512])
+    parser.add_argument("--only", default="", help="rows whose names begin like this: rae")
     parser.add_argument("--seeds", type=int, default=2, help="1 .. N; 0: accuracy stays as it was measured before")
     parser.add_argument("--rounds", type=int, default=3, help="of timing; 0: speeds stay as they were measured before")
     parser.add_argument("--iterations", type=int, help="for a trial; then nothing is kept")
@@ -70,7 +71,7 @@ def main() -> None:
     WORK.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     train, held_out = split(PAIRS)
-    chosen = ways(options.dimensions)
+    chosen = {way: how for way, how in ways(options.dimensions).items() if way.startswith(options.only)}
     found: dict[str, dict[str, Any]] = {way: {} for way in chosen}
     trial = ["--iterations", str(options.iterations)] if options.iterations else []
     models = {}
