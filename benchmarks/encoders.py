@@ -72,6 +72,8 @@ def main() -> None:
     torch.set_num_threads(1)
     train, held_out = split(PAIRS)
     chosen = {way: how for way, how in ways(options.dimensions).items() if way.startswith(options.only)}
+    if options.rounds and YARDSTICK not in chosen:
+        parser.error(f"annotate is timed beside {YARDSTICK}, which is not among the rows; give --rounds 0")
     found: dict[str, dict[str, Any]] = {way: {} for way in chosen}
     trial = ["--iterations", str(options.iterations)] if options.iterations else []
     models = {}
