@@ -95,7 +95,7 @@ def test_bad_usage(files, tmp_path):
 
 
 def test_cannot_be_seeded(files, monkeypatch):
-    monkeypatch.setattr("phrasetool.smt.align._seedable_copy", lambda program, folder: None)
+    monkeypatch.setattr("phrasetool.smt.aligning.eflomal._seedable_copy", lambda program, folder: None)
     done = run_inside("align", *files, "--seed", 1)
     assert "eflomal cannot be seeded on this system; leave out --seed" in done.message
     done = run_inside("align", *files, "-q", "--iterations", 0.1)
