@@ -3,7 +3,7 @@ import os
 import pytest
 
 from tests.commands import read, run_inside, write
-from tests.phrasetool.smt.test_alignments import GOLDEN, columns
+from tests.phrasetool.smt.aligning.test_alignments import GOLDEN, columns
 
 SOURCE = b"das haus\ndas alte haus\nein haus\ndas haus ist alt\n" * 5
 TARGET = b"the house\nthe old house\na house\nthe house is old\n" * 5

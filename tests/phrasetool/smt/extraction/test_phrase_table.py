@@ -8,7 +8,7 @@ from phrasetool.smt.extraction.phrase_table import PhraseTable, extract_phrase_p
 from phrasetool.smt.extraction.reordering import reordering_probabilities
 from phrasetool.smt.extraction.smoothing import GoodTuring, JointCounts, KneserNey, PairStatistics, smoothing_of
 from tests import naive_extraction as naive
-from tests.phrasetool.smt.test_extraction import bitext_of, sentence_pairs
+from tests.phrasetool.smt.extraction.test_occurrences import bitext_of, sentence_pairs
 
 # Words that sort on both sides of the bar, and words that begin as others do.
 WORDS = (b"a", b"a!", b"ab", b"!", b"~", b"\xc3\xa9", b"{", b"z")
