@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from moses_compat.files.streams import Output
 from moses_compat.lines.insert_scores import selected_lines
@@ -145,6 +146,35 @@ class KeptScores:
         """Write."""
         assert prepared.scores is not None
         self.writer.write(prepared.block.fingerprints, prepared.scores)
+
+
+class Decisions:
+    """Collects what was decided about every entry, as arrays.
+
+    Attributes:
+        blocks: for each block, name -> array of its N entries: `keep`, `fails`, `protected`, bool; `similarity_st` and
+            `similarity_ts`, where the table was asked about as it streamed; and what each criterion says, by its name,
+            where that was found out.
+    """
+
+    def __init__(self) -> None:
+        self.blocks: list[dict[str, npt.NDArray[Any]]] = []
+
+    def prepare(self, decided: DecidedBlock) -> dict[str, npt.NDArray[Any]]:
+        """Name them."""
+        decision, scores, reasons = decided.decision, decided.read.scores, decided.reasons
+        found: dict[str, npt.NDArray[Any]] = {
+            "keep": decided.keep, "fails": decision.fails, "protected": decision.protected
+        }  # fmt: skip
+        if scores:
+            found |= zip(("similarity_st", "similarity_ts"), scores.similarities.T, strict=True)
+        if reasons:
+            found |= zip(reasons.names, reasons.worths.T, strict=True)
+        return found
+
+    def write(self, prepared: dict[str, npt.NDArray[Any]]) -> None:
+        """Collect."""
+        self.blocks.append(prepared)
 
 
 class Counts:
