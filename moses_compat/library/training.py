@@ -1,0 +1,104 @@
+"""Train a model of phrase pairs from Python."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moses_compat.corpora.training_pairs import read_training_pairs
+from moses_compat.files.streams import Input
+from phrasetool.library.models import PhraseModel
+from phrasetool.watch import NOBODY, Watch
+
+if TYPE_CHECKING:
+    from phrasetool.training.pairs import PhrasePairs
+
+StrPath = str | os.PathLike[str]
+# A source phrase and a target phrase, and perhaps how often they were used.
+Pair = tuple[str, str] | tuple[str, str, float]
+
+
+def train(
+    pairs: StrPath | Iterable[Pair],
+    folder: StrPath,
+    *,
+    loss: str = "in-batch",
+    encoder: str = "rae",
+    max_length: int = 7,
+    min_count: float = 0,
+    device: str = "cpu",
+    resume: bool = False,
+    watch: Watch = NOBODY,
+    **settings: Any,
+) -> PhraseModel:
+    """Train a model of phrase pairs and save it, as `phrasetool train` does.
+
+    Args:
+        pairs: a file of `source ||| target[ ||| count]`, or any phrase table; or the pairs themselves, words between
+            spaces.
+        folder: where to save the model.
+        loss, encoder: what is minimised, and what makes vectors of phrases; see the manual.
+        max_length: pairs with a longer side, in words, are left out.
+        min_count: so are pairs that were used less often.
+        device: `cpu`, `cuda` or `auto`.
+        resume: go on with an interrupted run in `folder`.
+        watch: follows the work; nobody by default.
+        settings: any other setting of training: `dimension`, `iterations`, `seed`, ...; see `TrainingSettings`.
+
+    Returns:
+        The model, which is saved.
+
+    Raises:
+        DataError: the file is damaged, or no pair is left.
+        ValueError: a setting is out of range, or a phrase has a line feed or `|||` in it.
+        DeviceError: there is no such device.
+        PhraseToolError: the folder cannot be written; or training diverged.
+
+    Example:
+        >>> pairs = [("经济", "economy"), ("经济 发展", "economic development"), ("天气", "weather")] * 20
+        >>> model = train(pairs, "tiny-model", dimension=8, iterations=2, vectors="random")
+        >>> model.dimension
+        8
+    """
+    import torch
+
+    from phrasetool.embeddings.start import Start, start_parameters
+    from phrasetool.training.device import choose_device
+    from phrasetool.training.run import train_model
+    from phrasetool.training.settings import TrainingSettings
+
+    chosen = TrainingSettings.for_loss(loss=loss, encoder=encoder, **settings)
+    data = _read(pairs, max_length, min_count, watch)
+    if "batch_size" not in settings:
+        chosen = chosen.with_batches_for(len(data))
+    place = choose_device(device)
+    # Both languages are trained side by side; within a language one thread is fastest at these sizes.
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        passes = chosen.pretrain_iterations + chosen.iterations
+        with watch.items("train", passes * len(data), "pair") as tick:
+            trained = train_model(
+                data, chosen, lambda: start_parameters(data, chosen, (Start(), Start())), Path(folder), device=place,
+                resume=resume, tick=tick,
+            )  # fmt: skip
+    finally:
+        torch.set_num_threads(threads)
+    return PhraseModel(trained)
+
+
+def _read(pairs: StrPath | Iterable[Pair], max_length: int, min_count: float, watch: Watch) -> PhrasePairs:
+    if isinstance(pairs, str | os.PathLike):
+        with Input(os.fspath(pairs)) as source, watch.file("read pairs", source.size()) as progress:
+            return read_training_pairs(source, max_length=max_length, min_count=min_count, progress=progress)
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch, "pairs")
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            for pair in pairs:
+                if any("|||" in phrase or "\n" in phrase for phrase in pair[:2]):
+                    raise ValueError(f"a phrase with a line feed or ||| in it: {pair[:2]}")
+                file.write(" ||| ".join(map(str, pair)) + "\n")
+        return _read(path, max_length, min_count, watch)

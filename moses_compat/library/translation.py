@@ -1,0 +1,132 @@
+"""Translate with a model of Moses' kind, and tune its weights, from Python."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from moses_compat.engine.model import MosesModel
+from moses_compat.files.streams import Output
+from moses_compat.ini.moses_ini import ENCODING
+from moses_compat.jobs.tune import TuningOptions, read_development_set, tune_model, tuned_ini
+from phrasetool.watch import NOBODY, Watch
+
+StrPath = str | os.PathLike[str]
+
+
+def _model(moses_ini: StrPath, table: StrPath | None, search: Mapping[str, Any] | None) -> MosesModel:
+    model = MosesModel.read(os.fspath(moses_ini), None if table is None else os.fspath(table))
+    return replace(model, search=replace(model.search, **(search or {})))
+
+
+def decode(
+    sentences: Iterable[str],
+    moses_ini: StrPath,
+    *,
+    table: StrPath | None = None,
+    search: Mapping[str, Any] | None = None,
+    threads: int = 1,
+    watch: Watch = NOBODY,
+) -> list[str]:
+    """Translate sentences with a phrase-based model, as `phrasetool decode` does.
+
+    Args:
+        sentences: tokenised, words between spaces.
+        moses_ini: the model.
+        table: this phrase table instead of the one that the ini names.
+        search: other options of the search than the ini's; fields of `SearchOptions` such as `algorithm="cube"`.
+        threads: worker threads.
+        watch: follows the work; nobody by default.
+
+    Returns:
+        The best translation of each sentence.
+
+    Raises:
+        DataError: the ini or a file that it names cannot be read, or asks for what this decoder does not have.
+
+    Example:
+        >>> decode(["经济 发展"], demo_ini)[0].split() != []
+        True
+    """
+    lines = [" ".join(sentence.split()) for sentence in sentences]
+    model = _model(moses_ini, table, search)
+    with watch.reading(model.tables) as progress:
+        translator, source = model.load("".join(f"{line}\n" for line in lines).encode(), threads, progress)
+    found = []
+    with watch.items("translate", len(lines), "sentence") as tick:
+        for translation in translator.translate_all(source.sentences, model.search, threads=threads):
+            found.append(translator.text(translation).decode(errors="replace"))
+            tick(1)
+    return found
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What `tune` found.
+
+    Attributes:
+        bleu: of the development set, in the last step that was better than all before, in percent.
+        weights: feature -> numbers, as in the ini.
+        steps: BLEU of every run of the decoder.
+    """
+
+    bleu: float
+    weights: Mapping[str, Sequence[float]]
+    steps: Sequence[float]
+
+
+def tune(
+    moses_ini: StrPath,
+    source: StrPath,
+    references: Sequence[StrPath],
+    output: StrPath,
+    *,
+    table: StrPath | None = None,
+    search: Mapping[str, Any] | None = None,
+    threads: int = 1,
+    watch: Watch = NOBODY,
+    **options: Any,
+) -> Tuned:
+    """Tune the weights of a model on a development set, as `phrasetool tune` does, and write its moses.ini.
+
+    Args:
+        moses_ini: the model.
+        source: the development set, a tokenised sentence a line.
+        references: files of its translations.
+        output: the ini with the weights that were found.
+        table, search, threads, watch: see `decode`.
+        options: fields of `TuningOptions`: `algorithm`, `iterations`, `seed`, ...
+
+    Raises:
+        DataError: a file cannot be read, or the texts are of different lengths.
+        PhraseToolError: the ini cannot be written.
+
+    Example:
+        >>> found = tune(demo_ini, "dev.zh", ["dev.en"], "tuned.ini", iterations=2)
+        >>> found.bleu == max(found.steps)
+        True
+    """
+    files = [os.fspath(path) for path in references]
+    wanted = TuningOptions(**options)
+    model = _model(moses_ini, table, search)
+    text, truth = read_development_set(os.fspath(source), files)
+    with watch.reading(model.tables) as progress:
+        translator, loaded = model.load(text, threads, progress)
+
+    @contextlib.contextmanager
+    def watched(run: int) -> Iterator[Callable[[], None]]:
+        with watch.items(f"run {run}", len(loaded.sentences), "sentence") as tick:
+            yield lambda: tick(1)
+
+    steps: list[float] = []
+    result, weights = tune_model(
+        model, translator, loaded, truth, wanted, threads, watch=watched,
+        report=lambda run, weights: steps.append(run.bleu),
+    )  # fmt: skip
+    with Output(os.fspath(output)) as out:
+        ini = tuned_ini(model, result, weights, wanted, files, os.fspath(output))
+        out.write_text(ini.encode(*ENCODING))
+    return Tuned(result.best.bleu, weights, steps)

@@ -1,0 +1,18 @@
+from moses_compat.library.tables import Pruned as Pruned
+from moses_compat.library.tables import annotate as annotate
+from moses_compat.library.tables import prune as prune
+from moses_compat.library.tables import read_table as read_table
+from moses_compat.library.tables import table_blocks as table_blocks
+from moses_compat.library.training import train as train
+from moses_compat.library.translation import Tuned as Tuned
+from moses_compat.library.translation import decode as decode
+from moses_compat.library.translation import tune as tune
+from phrasetool.errors import DataError as DataError
+from phrasetool.errors import ModelError as ModelError
+from phrasetool.errors import PhraseToolError as PhraseToolError
+from phrasetool.library.models import PhraseModel as PhraseModel
+from phrasetool.library.models import load_model as load_model
+from phrasetool.smt.evaluation.metrics import evaluate as evaluate
+from phrasetool.watch import Watch as Watch
+
+__version__: str
