@@ -24,3 +24,8 @@ def choose_device(name: str) -> torch.device:
     if device.type not in ("cpu", "cuda"):
         raise DeviceError(f"unknown device {name!r}; expected cpu, cuda or auto")
     return device
+
+
+def device_name(device: torch.device) -> str:
+    """What to call a device: `cpu`, or that of a GPU with its model."""
+    return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else "cpu"

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.commands.moses_ini import weight_option
 from phrasetool_cli.shared.annotate_ini import ini_edit, is_given
-from phrasetool_cli.shared.click_options import check_outputs, default_model, table_options, without_scipy
+from phrasetool_cli.shared.options import default_model, table_options, weight_option
+from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.shared.without_scipy import without_scipy
 
 if TYPE_CHECKING:
     from moses_compat.jobs.annotate import AnnotateCounts
@@ -42,7 +43,7 @@ Example:
                    "similarities.")  # fmt: skip
 @click.option("-o", "--output", metavar="FILE",
               help="Where to write; `-` is standard output.  [default: TABLE.annotated.gz]")  # fmt: skip
-@click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp", show_default=True,
+@click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp",
               help="How a similarity s is written: exp(s - 1), (1 + s)/2, or s.  Moses takes the logarithm of every "
                    "score, so only the first two are for Moses.")  # fmt: skip
 @click.option("--moses-ini", "ini", metavar="INI",
@@ -67,9 +68,10 @@ def command(
     on_error: str,
     quiet: bool,
 ) -> None:
-    """Append the similarity of source and target, in both directions, to the scores of every entry of TABLE.
+    """Add similarity columns to a phrase table.
 
-    Two columns per model: source-to-target, then target-to-source.  Behind them, with --forced-pairs, two phrase
+    The similarity of source and target, in both directions, is appended to the scores of every entry of TABLE: two
+    columns per model, source-to-target, then target-to-source.  Behind them, with --forced-pairs, two phrase
     probabilities that count a pair where it explains a sentence from which it was not extracted; where there is little
     to count, they follow those of TABLE (its third and first score).  Last, with --smoothing, the two that `extract`
     with that smoothing would have written; TABLE is read twice for them, and should be whole: annotate it before it is

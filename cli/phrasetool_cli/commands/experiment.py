@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool.errors import PhraseToolError
-from phrasetool_cli.shared.click_options import available_processors, chosen_search, quiet_option, threads_option
 from phrasetool_cli.shared.experiment_runs import Session, annotation, measured, pruning
+from phrasetool_cli.shared.options import available_processors, chosen_search, quiet_option, threads_option
 from phrasetool_cli.shared.progress import TableProgress, say
 
 if TYPE_CHECKING:
@@ -65,11 +65,12 @@ Example:
 @threads_option("Worker threads, for everything.")
 @quiet_option
 def command(config: str, output: str | None, quick: bool, threads: int, quiet: bool) -> None:
-    """Make what is missing, prune by many methods to many sizes, translate and score: tables, figures, a report.
+    """Compare ways to prune and annotate a table, from text to report.
 
-    From a bitext or a finished Moses model.  FOLDER gets report.html and report.md, the tables as Parquet, build/ with
-    what was trained and runs/ with the translations.  An experiment that was interrupted goes on where it was: the same
-    command does only what is not done.
+    From a bitext or a finished Moses model: what is missing is made, then the table is pruned by many methods to many
+    sizes, and what the decoder makes of each is scored.  FOLDER gets report.html and report.md, the tables as Parquet,
+    build/ with what was trained and runs/ with the translations.  An experiment that was interrupted goes on where it
+    was: the same command does only what is not done.
     """
     from moses_compat.experiments.texts import overlaps, read_experiment_texts
     from phrasetool.experiments.config import read_experiment_config
@@ -146,7 +147,7 @@ def _run(session: Session) -> dict[str, pd.DataFrame]:
 def _laboratory(session: Session, model: MosesModel) -> Laboratory:
     """The decoder, which is loaded when something is to be translated."""
     from moses_compat.experiments.laboratory import Laboratory
-    from phrasetool_cli.shared.loading import load_progress
+    from phrasetool_cli.shared.decoder_loading import load_progress
 
     with load_progress(model, session.quiet) as progress:
         return Laboratory.load(model, session.texts.sources, session.threads, progress)

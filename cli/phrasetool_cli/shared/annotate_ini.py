@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from phrasetool_cli.commands.moses_ini import edited
-from phrasetool_cli.shared.click_options import check_outputs
+from phrasetool_cli.shared.output_checks import check_outputs
 
 if TYPE_CHECKING:
     from moses_compat.files.streams import Output
@@ -51,9 +50,10 @@ class IniEdit:
 
     def write_to(self, out: Output, columns: int) -> None:
         """Write the ini for so many new columns."""
+        from moses_compat.ini.editing import with_table_file
         from moses_compat.ini.moses_ini import ENCODING
 
-        text = edited(self.ini, self.feature, self.table, self.scores + columns, self.weight, self.output)
+        text = with_table_file(self.ini, self.feature, self.table, self.scores + columns, self.weight, self.output)
         out.write_text(text.encode(*ENCODING))
         out.flush()
 

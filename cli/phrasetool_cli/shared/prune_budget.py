@@ -20,8 +20,8 @@ from phrasetool.pruning.selection import KeepBest, Selection, select_entries
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.evaluation.bleu import bleu_statistics
 from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
-from phrasetool_cli.shared.click_options import chosen_search
-from phrasetool_cli.shared.loading import load_progress
+from phrasetool_cli.shared.decoder_loading import load_progress
+from phrasetool_cli.shared.options import chosen_search
 from phrasetool_cli.shared.progress import ItemProgress, say
 from phrasetool_cli.shared.prune_method import Decision, protection, rule_for_size
 from phrasetool_cli.shared.prune_options import PruneRequest

@@ -101,8 +101,8 @@ def _in_step(source: Input, output: Output, surviving: list[HashArray], scan: Ta
 
 def _tell(counts: PruneStatistics, orphans: OrphanCounts | None, signature: str, criteria: int) -> None:
     """The summary."""
-    from phrasetool_cli.commands.remove_orphans import tell_orphans
     from phrasetool_cli.shared.progress import say
+    from phrasetool_cli.shared.summaries import tell_orphans
 
     share = counts.kept / counts.entries if counts.entries else 1.0
     say(f"kept {counts.kept:,} of {counts.entries:,} entries ({share:.1%}) of {counts.sources:,} sources")
