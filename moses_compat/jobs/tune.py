@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from moses_compat.engine.decoder_tables import InputPhrases
@@ -18,6 +17,7 @@ from phrasetool.smt.decoder.translator import Translator
 from phrasetool.smt.tuning.candidates import NBest, Weights
 from phrasetool.smt.tuning.loop import TuningResult, TuningRun, tune
 from phrasetool.smt.tuning.n_best_decoder import NBestDecoder
+from phrasetool.watch import NOBODY, ItemTick, Watch
 
 NamedWeights = dict[str, list[float]]
 
@@ -79,7 +79,7 @@ def tune_model(
     options: TuningOptions,
     threads: int,
     *,
-    watch: Callable[[int], AbstractContextManager[Callable[[], None]]],
+    watch: Watch = NOBODY,
     report: Callable[[TuningRun, NamedWeights], None] = lambda run, weights: None,
 ) -> tuple[TuningResult, NamedWeights]:
     """Find weights under which the model's translations of a development set have a high BLEU.
@@ -90,23 +90,24 @@ def tune_model(
         references: its translations.
         options: how to tune.
         threads: for decoding.
-        watch: called with the number of each run of the decoder, from 1; gives what is called after each sentence.
+        watch: told how far each run of the decoder is.
         report: told of each run and its weights, by the ini's names.
 
     Returns:
         What tuning found, and the best weights by the ini's names.
     """
-    tick: Callable[[], None] = lambda: None  # noqa: E731
-    decoder = NBestDecoder(
-        translator, source.sentences, model.search, options.n_best, model.tuneable, threads, lambda: tick()
-    )
     runs = 0
+    bar: ItemTick
 
     def decode(weights: Weights) -> NBest:
-        nonlocal tick, runs
+        nonlocal bar, runs
         runs += 1
-        with watch(runs) as tick:
+        with watch.items(f"run {runs}", len(source.sentences), "sentence") as bar:
             return decoder(weights)
+
+    decoder = NBestDecoder(
+        translator, source.sentences, model.search, options.n_best, model.tuneable, threads, lambda: bar(1)
+    )
 
     def named(weights: Weights) -> NamedWeights:
         return model.named_weights(decoder.all_weights(weights))

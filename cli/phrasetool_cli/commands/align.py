@@ -11,7 +11,7 @@ import click
 
 from phrasetool_cli.shared.options import output_option, quiet_option, threads_option
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.progress import say, teller
+from phrasetool_cli.shared.progress import TerminalWatch, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 from phrasetool_cli.shared.without_scipy import without_scipy
 
@@ -78,7 +78,7 @@ def command(
     if unseeded and seed is not None:
         raise click.UsageError("give --seed or --unseeded, not both")
     check_outputs([source, target, priors], [output, forward, reverse])
-    tell = teller(quiet)
+    tell = TerminalWatch(quiet).say
     if only_symmetrise:
         directions = read_directions(source, target)
     else:

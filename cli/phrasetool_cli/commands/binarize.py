@@ -10,7 +10,7 @@ import click
 from phrasetool_cli.shared.options import quiet_option, threads_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.parameter_types import Factors
-from phrasetool_cli.shared.progress import TableProgress, teller
+from phrasetool_cli.shared.progress import TableProgress, TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 from phrasetool_cli.shared.without_scipy import without_scipy
 
@@ -73,6 +73,6 @@ def command(
     options = BinarizeOptions(kind, moses_bin, threads, table_limit, factors, arguments)
     size = os.path.getsize(table) if os.path.isfile(table) else 0
     with TableProgress("check", size, quiet) as progress:
-        made = binarize(table, output, options, reordering, name, teller(quiet), progress)
+        made = binarize(table, output, options, reordering, name, TerminalWatch(quiet).say, progress)
     for binary in made:
         click.echo(binary.feature_line)

@@ -10,7 +10,7 @@ import click
 from phrasetool_cli.shared.options import output_option, quiet_option, threads_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.parameter_types import Size
-from phrasetool_cli.shared.progress import ItemProgress, teller
+from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 from phrasetool_cli.shared.without_scipy import without_scipy
 
@@ -68,7 +68,7 @@ def command(
     check_outputs([source, target, alignment], [output, reordering_table, *(lexical_files or ())])
     if temporary and not os.path.isdir(temporary):
         raise PhraseToolError(f"{temporary}: there is no such folder for temporary files")
-    tell = teller(quiet)
+    tell = TerminalWatch(quiet).say
     began = time.monotonic()
     bitext = read_bitext(source, target, alignment)
     tell(f"{len(bitext):,} sentence pairs, {len(bitext.alignments.source):,} alignment points")

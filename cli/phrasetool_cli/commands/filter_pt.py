@@ -9,7 +9,7 @@ import click
 
 from phrasetool_cli.shared.options import output_option, table_options
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.progress import TableProgress, say, teller
+from phrasetool_cli.shared.progress import TableProgress, TerminalWatch, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 from phrasetool_cli.shared.summaries import say_kept
 from phrasetool_cli.shared.without_scipy import without_scipy
@@ -28,14 +28,14 @@ Example:
 
 
 def _check_threshold(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    from phrasetool.pruning.significance import Insignificant
     from phrasetool.pruning.thresholds import Threshold
 
     try:
-        if value is not None:
-            Insignificant(Threshold(value).value(1.0))
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r} is not a+e, a-e or a number of 0 or more") from error
+        good = value is None or Threshold(value).value(1.0) >= 0
+    except ValueError:
+        good = False
+    if not good:
+        raise click.BadParameter(f"{value!r} is not a+e, a-e or a number of 0 or more")
     return value
 
 
@@ -80,7 +80,8 @@ def command(
     """
     from moses_compat.corpora.phrase_index import read_indexes
     from moses_compat.files.streams import Input, Output
-    from moses_compat.jobs.filter_pt import CorpusMismatchError, Significance, filter_table
+    from moses_compat.jobs.filter_pt import Significance, filter_table
+    from moses_compat.measures.pair_test import CorpusMismatchError
     from phrasetool.errors import PhraseToolError
 
     threads = moses_threads or threads
@@ -96,7 +97,7 @@ def command(
     significance = None
     if source and target and tests:
         indexes = read_indexes(source, target, threads, index)
-        least = _threshold(indexes, threshold or "0", teller(quiet))
+        least = _threshold(indexes, threshold or "0", TerminalWatch(quiet).say)
         significance = Significance(*indexes, least, hierarchical, counts, values, force)
     try:
         with Input(table) as text, Output(output) as out, TableProgress("filter", text.size(), quiet) as progress:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.decoder_loading import load_progress
 from phrasetool_cli.shared.options import decoder_model_options, engine_options
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.progress import ItemProgress, say
+from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def command(
     with Input(target) as stream:
         references = symbols.read_lines(stream.read_all())
     check_sides(len(text.sentences), len(references), source, target)
-    with load_progress(model, quiet) as progress:
+    with TerminalWatch(quiet).reading(model.tables) as progress:
         entries = model.load_table(text, symbols, threads, progress)
     try:
         options = ForcedOptions(stack_size, limit, leave_one_out, partial)

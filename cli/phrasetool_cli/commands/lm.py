@@ -9,7 +9,7 @@ import click
 
 from phrasetool_cli.shared.options import output_option, quiet_option
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.progress import say, teller
+from phrasetool_cli.shared.progress import TerminalWatch, say
 
 if TYPE_CHECKING:
     from moses_compat.files.streams import Output
@@ -96,7 +96,7 @@ def _with_lmplz(
     from moses_compat.corpora.sentences import line_blocks
     from moses_compat.engine.lmplz import run_lmplz
 
-    teller(quiet)(f"lm: estimating with {program}")
+    TerminalWatch(quiet).say(f"lm: estimating with {program}")
     return run_lmplz(program, (block for path in corpora for block in line_blocks(path)), destination, order, prune)
 
 

@@ -71,9 +71,9 @@ def _train(
     from phrasetool.training.device import choose_device, device_name
     from phrasetool.training.run import train_model
     from phrasetool.training.settings import TrainingSettings
-    from phrasetool_cli.shared.progress import TableProgress, TrainingProgress, teller
+    from phrasetool_cli.shared.progress import TableProgress, TerminalWatch, TrainingProgress
 
-    tell = teller(quiet)
+    tell = TerminalWatch(quiet).say
     try:
         settings = TrainingSettings.for_loss(**chosen)
     except ValueError as error:
@@ -112,9 +112,9 @@ def _train_autoencoder(
     from phrasetool.training.autoencoder_settings import AutoencoderSettings
     from phrasetool.training.device import choose_device
     from phrasetool.training.text_vocabulary import training_texts
-    from phrasetool_cli.shared.progress import ItemProgress, TableProgress, teller
+    from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
 
-    tell = teller(quiet)
+    tell = TerminalWatch(quiet).say
     try:
         settings = AutoencoderSettings.from_options(options, seed)
     except ValueError as error:

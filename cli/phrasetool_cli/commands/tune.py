@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import click
 from phrasetool_cli.shared.decoder_loading import load_translator
 from phrasetool_cli.shared.options import chosen_search, decoder_model_options, engine_options, search_options
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.progress import ItemProgress, teller
+from phrasetool_cli.shared.progress import TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 if TYPE_CHECKING:
@@ -79,29 +78,24 @@ def command(
         raise DataError(ini, "no weight to tune: all are 0, or have tuneable=false")
     model = replace(model, search=chosen_search(model, **search))
     options = TuningOptions(algorithm, iterations, restarts, patience, seed, n_best)
-    tell = teller(quiet)
+    watch = TerminalWatch(quiet)
     with Output(log) if log else contextlib.nullcontext() as journal, Output(output) as out:
         text, truth = read_development_set(source, references)
         translator, sentences = load_translator(model, text, threads, quiet)
-
-        @contextlib.contextmanager
-        def watch(run: int) -> Iterator[Callable[[], None]]:
-            with ItemProgress(f"run {run}", len(sentences.sentences), "sentence", quiet) as progress:
-                yield progress.tick
 
         def report(run: TuningRun, weights: NamedWeights) -> None:
             if journal:
                 journal.write_text(_record(run, weights))
             best = ", the best so far" if run.best else ""
-            tell(f"run {options.label(run)}: BLEU {run.bleu:.2f}{best}; "
+            watch.say(f"run {options.label(run)}: BLEU {run.bleu:.2f}{best}; "
                  f"{run.new:,} new translations, {run.candidates:,} in all")  # fmt: skip
 
         result, weights = tune_model(model, translator, sentences, truth, options, threads, watch=watch, report=report)
         out.write(tuned_ini(model, result, weights, options, references, output).encode(*ENCODING))
-    tell(f"best: run {options.label(result.best)}, BLEU {result.best.bleu:.2f} "
+    watch.say(f"best: run {options.label(result.best)}, BLEU {result.best.bleu:.2f} "
          f"(at the start {result.runs[0].bleu:.2f})")  # fmt: skip
     for restart, reason in enumerate(result.reasons):
-        tell(f"  {f'start {restart + 1} ' if restarts > 1 else ''}ended: {reason}")
+        watch.say(f"  {f'start {restart + 1} ' if restarts > 1 else ''}ended: {reason}")
 
 
 def _record(run: TuningRun, weights: NamedWeights) -> bytes:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
+
+from phrasetool.watch import FileProgress, ItemTick, ReadingProgress, Watch
 
 if TYPE_CHECKING:
     from phrasetool.training.trainer import IterationReport
@@ -17,11 +21,6 @@ _INTERVAL = 30.0
 def say(message: str) -> None:
     """Tell the user something, on standard error."""
     print(f"phrasetool: {message}", file=sys.stderr, flush=True)
-
-
-def teller(quiet: bool) -> Callable[[str], None]:
-    """`say`, or what says nothing."""
-    return (lambda message: None) if quiet else say
 
 
 def _duration(seconds: float) -> str:
@@ -161,3 +160,50 @@ class TrainingProgress(_Progress):
             self._bar.set_postfix_str(text)
         elif not self._quiet:
             say(f"{text} ({rate:,.0f} pairs a second)")
+
+
+class TerminalWatch(Watch):
+    """Shows the user bars and lines.
+
+    Args:
+        quiet: show nothing but warnings.
+    """
+
+    def __init__(self, quiet: bool = False) -> None:
+        self._quiet = quiet
+
+    def say(self, message: str) -> None:
+        """See `Watch`."""
+        if not self._quiet:
+            say(message)
+
+    def warn(self, message: str) -> None:
+        """See `Watch`."""
+        say(message)
+
+    @contextlib.contextmanager
+    def file(self, label: str, size: int) -> Iterator[FileProgress]:
+        """See `Watch`."""
+        with TableProgress(label, size, self._quiet) as progress:
+            yield progress
+
+    @contextlib.contextmanager
+    def items(self, label: str, total: int, unit: str) -> Iterator[ItemTick]:
+        """See `Watch`."""
+        with ItemProgress(label, total, unit, self._quiet) as progress:
+            yield progress.tick
+
+    @contextlib.contextmanager
+    def reading(self, paths: Mapping[str, str]) -> Iterator[ReadingProgress]:
+        """See `Watch`."""
+        bars: dict[str, TableProgress] = {}
+        with contextlib.ExitStack() as shown:
+
+            def report(label: str, position: int, entries: int) -> None:
+                if label not in bars:
+                    shown.close()
+                    size = os.path.getsize(paths[label]) if os.path.isfile(paths[label]) else 0
+                    bars[label] = shown.enter_context(TableProgress(f"reading the {label}", size, self._quiet))
+                bars[label](position, entries)
+
+            yield report
