@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 
 from phrasetool.errors import PhraseToolError
 from phrasetool_cli.completion import complete_files
+from phrasetool_cli.remedies import with_remedy
 from phrasetool_cli.version import show_version
 
 # Name -> the first line of its help.  The module of a command is imported when it is run or asked for help, so that the
@@ -111,7 +112,7 @@ def main(arguments: list[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         _fail("interrupted", 130, debug)
     except PhraseToolError as error:
-        _fail(str(error), 1, debug)
+        _fail(with_remedy(str(error), error.remedy), 1, debug)
     except BrokenPipeError:
         # The reader of our output has gone; nothing is left to say to anyone.
         _abandon_output()

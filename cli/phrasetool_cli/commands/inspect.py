@@ -6,6 +6,7 @@ import os
 
 import click
 
+from phrasetool_cli.remedies import with_remedy
 from phrasetool_cli.shared.options import quiet_option, threads_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TableProgress
@@ -44,7 +45,7 @@ def command(path: str, json_file: str | None, threads: int, quiet: bool) -> None
         if kind is None or os.path.exists(os.path.join(path, "config.json")):
             _show_model(path)
         else:
-            click.echo(f"{path}: {kind}")
+            click.echo(with_remedy(f"{path}: {kind}", kind.remedy))
         return
     with Input(path) as source:
         kind = kind_of(source.name, source.peek(HEAD_BYTES))
