@@ -11,6 +11,7 @@ demo: $(VENV)/installed
 test: $(VENV)/installed-dev lint types unit
 
 lint: $(VENV)/installed-dev
+	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
 types: $(VENV)/installed-dev

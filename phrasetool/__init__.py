@@ -39,7 +39,7 @@ _LIBRARY = {
     "ModelError": "phrasetool.errors:ModelError",
 }
 
-__all__ = ["__version__", *_LIBRARY]  # noqa: PLE0604
+__all__ = ["__version__", *_LIBRARY]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,16 @@
 
 
 class PhraseToolError(Exception):
-    """Base of all errors with a message meant for users; the command line prints it as one line, exit code 1."""
+    """Base of all errors with a message meant for users; the command line prints it as one line, exit code 1.
+
+    Args:
+        message: what is wrong.
+        remedy: the name of a way out, for the command line to put in terms of its options; none if the message says it.
+    """
+
+    def __init__(self, message: str = "", *, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.remedy = remedy
 
 
 class DataError(PhraseToolError):
@@ -12,13 +21,14 @@ class DataError(PhraseToolError):
         path: the file, as the user named it.
         message: what was found and what was expected.
         line: 1-based line number, if the fault has one.
+        remedy: see `PhraseToolError`.
     """
 
-    def __init__(self, path: object, message: str, line: int | None = None) -> None:
+    def __init__(self, path: object, message: str, line: int | None = None, *, remedy: str | None = None) -> None:
         self.path = str(path)
         self.line = line
         where = self.path if line is None else f"{self.path}:{line}"
-        super().__init__(f"{where}: {message}")
+        super().__init__(f"{where}: {message}", remedy=remedy)
 
 
 class ModelError(PhraseToolError):

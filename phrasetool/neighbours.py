@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.errors import PhraseToolError
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.unique_phrases import number_distinct
@@ -74,3 +75,24 @@ def _distinct_known(phrases: Phrases) -> Phrases:
     unknown = np.zeros(len(distinct) + 1, np.int64)
     np.add.at(unknown, np.repeat(np.arange(len(distinct)), distinct.lengths), distinct.words == 0)
     return distinct.select(np.flatnonzero((unknown[:-1] == 0) & (distinct.lengths > 0)))
+
+
+def language_of(model: BilingualModel, text: bytes, side: str = "auto") -> str:
+    """The language of a phrase: `source` or `target`.
+
+    Args:
+        model: knows words of both.
+        text: the phrase, words with spaces between.
+        side: the language that it should be of; `auto`: the one that knows more of its words, the source's of equals.
+
+    Raises:
+        PhraseToolError: the model knows none of its words in that language.
+    """
+    sides = {"source": model.source_vocabulary, "target": model.target_vocabulary}
+    known = {name: sum(word > 0 for word in vocabulary.ids(text)) for name, vocabulary in sides.items()}
+    if side == "auto":
+        side = "target" if known["target"] > known["source"] else "source"
+    if not known[side]:
+        shown = text.decode("utf-8", "replace")
+        raise PhraseToolError(f"the model knows no word of {shown!r} in the {side} language")
+    return side

@@ -6,7 +6,8 @@ to rounding: a matrix product may add up in another order where more rows take p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -14,6 +15,8 @@ import torch
 from phrasetool.encoders.autoencoders.autoencoder import Autoencoder, most_words
 from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
+from phrasetool.training.text_vocabulary import in_vocabulary
+from phrasetool.vocabulary import UNKNOWN, unescape
 
 # Words at a time, which bounds the memory.
 _WORDS_AT_ONCE = 8192
@@ -77,6 +80,45 @@ def reconstruct_texts(
             order.append(index)
             tick(len(index))
     return Phrases.concatenate(parts).select(np.argsort(np.concatenate(order)))
+
+
+@dataclass(frozen=True)
+class ReconstructedLines:
+    """Texts as they came back.
+
+    Attributes:
+        lines: words with spaces between; a word as the text writes it where it first does, with Moses' escapes or not.
+        known: how many words of the texts the model knows.
+    """
+
+    lines: list[bytes]
+    known: int
+
+
+def reconstruct_lines(
+    model: AutoencoderModel,
+    texts: Phrases,
+    words: Sequence[bytes],
+    device: torch.device | None = None,
+    tick: Callable[[int], None] = lambda texts: None,
+) -> ReconstructedLines:
+    """Reconstruct texts that were read as they are written.
+
+    Args:
+        model, device, tick: see `reconstruct_texts`.
+        texts: in ids of `words`.
+        words: distinct, perhaps with Moses' escapes.
+
+    Raises:
+        ValueError: see `reconstruct_texts`.
+    """
+    plain = [unescape(word) for word in words]
+    read = in_vocabulary(texts, plain, model.vocabulary)
+    found = reconstruct_texts(model, read, device, tick)
+    forms = dict(zip(reversed(plain), reversed(words), strict=True))
+    written = [forms.get(word, word) for word in model.vocabulary.words]
+    lines = [b" ".join(written[i] for i in one) for one in found]
+    return ReconstructedLines(lines, int(np.count_nonzero(read.words != UNKNOWN)))
 
 
 def _parts(lengths: Int64Array) -> Iterator[Int64Array]:

@@ -7,11 +7,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
+from phrasetool.encoders.mean_max.parameters import LONGEST
+from phrasetool.errors import PhraseToolError
 from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.neighbours import Neighbour
 from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.reconstruction import encode_texts
 from phrasetool.training.text_vocabulary import in_vocabulary
+from phrasetool.vocabulary import unescape
 
 
 class NearestSentences:
@@ -73,3 +76,17 @@ class NearestSentences:
         norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
         vectors /= np.maximum(norms, np.finfo(np.float32).tiny)[:, None]
         return vectors
+
+
+def sentence_words(model: AutoencoderModel, text: bytes) -> list[bytes]:
+    """The words of a sentence that a model can encode, Moses' escapes undone.
+
+    Raises:
+        PhraseToolError: the model knows none of them, or there are too many.
+    """
+    words = unescape(text).split()
+    if not set(words) & set(model.vocabulary.words[1:]):
+        raise PhraseToolError(f"the model knows no word of {text.decode('utf-8', 'replace')!r}")
+    if len(words) > LONGEST:
+        raise PhraseToolError(f"the sentence has {len(words)} words; an autoencoder encodes at most {LONGEST}")
+    return words

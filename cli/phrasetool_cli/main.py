@@ -7,19 +7,22 @@ import os
 import signal
 import sys
 import threading
-from typing import Any
+from typing import NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
-from phrasetool import __version__
 from phrasetool.errors import PhraseToolError
+from phrasetool_cli.completion import complete_files
+from phrasetool_cli.remedies import with_remedy
+from phrasetool_cli.version import show_version
 
-# Name -> one line for the overview.  The module of a command is imported when it is run or asked for help, so that
-# `phrasetool --help` is instant.
+# Name -> the first line of its help.  The module of a command is imported when it is run or asked for help, so that the
+# overview and completion are instant.
 COMMANDS = {
-    "train": "Train a model on phrase pairs.",
+    "train": "Train a model on phrase pairs, or on text of one language.",
     "evaluate-model": "Measure a model on held-out phrase pairs.",
-    "prune": "Remove the entries of a phrase table that are no translations.",
+    "prune": "Remove the entries of a phrase table that are no translations, or that can be missed.",
     "remove-orphans": "Remove from a reordering table the pairs that a table lacks.",
     "filter-pt": "Filter a phrase table by significance and by rank, as Moses does.",
     "threshold-filter": "Remove the entries of a phrase table that score too low.",
@@ -55,7 +58,13 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(f"phrasetool_cli.commands.{name.replace('-', '_')}")
         command: click.Command = module.command
+        complete_files(command)
         return command
+
+    def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete names and options without importing a command."""
+        found = [CompletionItem(name, help=line) for name, line in COMMANDS.items() if name.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, context, incomplete)]
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
@@ -63,8 +72,13 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(__version__, prog_name="phrasetool")
+# Contexts of commands take `show_default` from this one.
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
+
+
+@click.group(cls=LazyGroup, context_settings=_SETTINGS)
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=show_version,
+              help="Show the version, and those of Python and of the packages that figures depend on.")  # fmt: skip
 @click.option("--debug", is_flag=True, help="Show a traceback on errors.")
 def cli(debug: bool) -> None:
     """Make phrase tables of statistical machine translation smaller and better.
@@ -74,6 +88,12 @@ def cli(debug: bool) -> None:
       phrasetool train pairs.gz                       learn what phrases mean
       phrasetool prune --threshold 0.7 table.gz -o small.gz
       phrasetool annotate small.gz                    -> small.annotated.gz
+
+    \b
+    The tab key completes commands, options and file names after a line in the start-up file of the shell:
+      eval "$(_PHRASETOOL_COMPLETE=bash_source phrasetool)"     ~/.bashrc
+      eval "$(_PHRASETOOL_COMPLETE=zsh_source phrasetool)"      ~/.zshrc
+      _PHRASETOOL_COMPLETE=fish_source phrasetool | source      ~/.config/fish/config.fish
     """
 
 
@@ -92,7 +112,7 @@ def main(arguments: list[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         _fail("interrupted", 130, debug)
     except PhraseToolError as error:
-        _fail(str(error), 1, debug)
+        _fail(with_remedy(str(error), error.remedy), 1, debug)
     except BrokenPipeError:
         # The reader of our output has gone; nothing is left to say to anyone.
         _abandon_output()
@@ -120,7 +140,7 @@ def _describe(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _fail(message: str, code: int, debug: bool) -> None:
+def _fail(message: str, code: int, debug: bool) -> NoReturn:
     if debug:
         import traceback
 
@@ -129,7 +149,7 @@ def _fail(message: str, code: int, debug: bool) -> None:
     _exit(code)
 
 
-def _exit(code: int) -> Any:
+def _exit(code: int) -> NoReturn:
     """Exit, after making sure that what was printed has arrived."""
     try:
         sys.stdout.flush()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
+
 import numpy as np
 
-from moses_compat.files.streams import Input
+from moses_compat.files.streams import Input, Output
 from moses_compat.lines.positions import MAX_POSITION, read_position, write_position
 from moses_compat.lines.separators import CR, LF, is_blank
 from phrasetool.errors import DataError
@@ -121,3 +124,15 @@ def format_alignments(alignments: Alignments) -> bytes:
     out = np.empty(22 * len(alignments.source) + len(alignments), np.uint8)
     size = _format(alignments.offsets, alignments.source, alignments.target, out)
     return out[:size].tobytes()
+
+
+def write_alignments(files: Sequence[tuple[str, Alignments]]) -> None:
+    """Write alignments to a file each; all files are complete before the last one appears, then the one before it.
+
+    Raises:
+        PhraseToolError: a file cannot be written.
+    """
+    with contextlib.ExitStack() as stack:
+        outputs = [(stack.enter_context(Output(path)), alignments) for path, alignments in reversed(files)]
+        for output, alignments in outputs:
+            output.write_text(format_alignments(alignments))

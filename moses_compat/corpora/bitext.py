@@ -8,6 +8,7 @@ from moses_compat.corpora.alignments import read_alignments
 from moses_compat.files.streams import STANDARD, Input
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Phrases
+from phrasetool.smt.aligning.alignments import Alignments
 from phrasetool.smt.corpus.bitext import SEPARATOR, Bitext
 from phrasetool.smt.corpus.symbols import Symbols
 
@@ -79,3 +80,17 @@ def read_bitext(source: str, target: str, alignment: str) -> Bitext:
     sources, targets, source_symbols, target_symbols = read_sentence_pairs(source, target)
     alignments = read_alignments(alignment, sources.lengths, targets.lengths)
     return Bitext(sources, targets, alignments, source_symbols, target_symbols)
+
+
+def read_directions(forward: str, reverse: str) -> tuple[Alignments, Alignments]:
+    """Read the alignments of one bitext in both directions.
+
+    Raises:
+        DataError: see `read_alignments`; or the files have different numbers of lines.
+        PhraseToolError: both are standard input.
+    """
+    if forward == reverse == STANDARD:
+        raise PhraseToolError("standard input: cannot be both directions")
+    first, second = read_alignments(forward), read_alignments(reverse)
+    check_line_counts(forward, len(first), reverse, len(second))
+    return first, second

@@ -18,9 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from moses_compat.corpora.bitext import check_line_counts
 from moses_compat.corpora.sentences import read_corpus
 from moses_compat.files.streams import STANDARD, display_name
 from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.pipeline import run
 from phrasetool.smt.corpus.sentence_index import SentenceIndex
 from phrasetool.smt.corpus.symbols import Symbols
 
@@ -105,6 +107,30 @@ def kept_index(path: str, folder: str, side: str, threads: int = 1) -> CorpusInd
     _save(place, side, index, {**fresh, "sha256": sha256})
     note = f"{place}: the index of {path} was " + ("out of date and has been made again" if known else "made")
     return CorpusIndex(index.name, index.symbols, index.sentences, note)
+
+
+def read_indexes(
+    source: str, target: str, threads: int = 1, folder: str | None = None
+) -> tuple[CorpusIndex, CorpusIndex]:
+    """Read and index both sides of a bitext, two at a time, with half of the threads each.
+
+    Args:
+        source, target: the files.
+        threads: for both.
+        folder: keep the indexes here, and use them if the corpora have not changed since; see `kept_index`.
+
+    Raises:
+        DataError: see `read_index` and `kept_index`; or the files have different numbers of lines.
+    """
+
+    def load(side: tuple[str, str]) -> CorpusIndex:
+        name, path = side
+        share = max(threads // 2, 1)
+        return kept_index(path, folder, name, share) if folder else read_index(path, share)
+
+    first, second = run((("source", source), ("target", target)), load, min(threads, 2))
+    check_line_counts(first.name, first.sentences.sentences, second.name, second.sentences.sentences)
+    return first, second
 
 
 def _hash_file(path: str) -> str:

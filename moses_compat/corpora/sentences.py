@@ -10,6 +10,7 @@ from moses_compat.files.streams import Input, display_name
 from phrasetool.errors import DataError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.vocabulary import unescape
 
 # lmplz takes these for spaces (lm/builder/corpus_count.cc).
 _BLANKS = bytes.maketrans(b"\r\0", b"  ")
@@ -58,3 +59,18 @@ def read_corpus(paths: Sequence[str], symbols: Symbols, forbidden: Sequence[byte
             parts.append(sentences)
             lines += len(sentences)
     return Phrases.concatenate(parts)
+
+
+def unescaped_sentences(paths: Sequence[str]) -> Iterator[list[bytes]]:
+    """The lines of files as words, Moses' escapes undone; what follows the last line feed is a line, too.
+
+    Args:
+        paths: files, compressed or not; `-` for standard input.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    for path in paths:
+        with Input(path) as source:
+            for line in source.read_all().split(b"\n"):
+                yield (unescape(line) if b"&" in line else line).split()

@@ -44,3 +44,20 @@ def read_texts(
         if not read:
             raise DataError(file.name, "there is no text in it")
     return Phrases.concatenate(parts), symbols
+
+
+def read_text_lines(path: str) -> list[str]:
+    """The lines of a file, without line ends; bytes that are not UTF-8 become distinct characters (surrogates).
+
+    Args:
+        path: the file, compressed or not; `-` for standard input.
+
+    Raises:
+        DataError: the file cannot be read or has no lines.
+    """
+    with Input(path) as file:
+        data = file.read_all()
+        if not data:
+            raise DataError(file.name, "the file has no lines")
+    lines = data.decode("utf-8", "surrogateescape").split("\n")
+    return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]

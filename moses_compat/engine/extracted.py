@@ -6,6 +6,7 @@ million on are shortened to six digits, as there; the probabilities come from th
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -227,3 +228,35 @@ def write_extracted_tables(
             output.write(text)
         written += pairs
         progress(written)
+
+
+def write_extraction(
+    table: PhraseTable,
+    source: Symbols,
+    target: Symbols,
+    phrase_table: str,
+    reordering_table: str | None = None,
+    lexical: tuple[str, str] | None = None,
+    reordering_smoothing: float = DEFAULT_SMOOTHING,
+    threads: int = 1,
+    progress: Callable[[int], None] = lambda pairs: None,
+) -> None:
+    """Write what was extracted to files; the phrase table is the last of them to appear.
+
+    Args:
+        table, source, target, reordering_smoothing, threads, progress: see `write_extracted_tables`.
+        phrase_table: the file, or `-` for standard output.
+        reordering_table: the same, for the reordering table; none without.
+        lexical: files for the lexical tables, `.f2e` first; none without.
+
+    Raises:
+        PhraseToolError: a file cannot be written.
+    """
+    with contextlib.ExitStack() as stack:
+        # The last one opened is the first one renamed.
+        phrases = stack.enter_context(Output(phrase_table))
+        reordering = stack.enter_context(Output(reordering_table)) if reordering_table else None
+        if lexical:
+            for path, text in zip(lexical, format_lexical_tables(table.lexical_table, source, target), strict=True):
+                stack.enter_context(Output(path)).write(text)
+        write_extracted_tables(table, source, target, phrases, reordering, reordering_smoothing, threads, progress)

@@ -26,10 +26,12 @@ class FileKind:
     Attributes:
         name: such as `a binary phrase table (ProbingPT folder)`.
         advice: what to do about it.
+        remedy: more advice, for the command line to word; see `PhraseToolError`.
     """
 
     name: str
     advice: str
+    remedy: str | None = None
 
     def __str__(self) -> str:
         return f"{self.name}; {self.advice}"
@@ -85,7 +87,7 @@ def folder_kind(path: str) -> FileKind | None:
             scores = _score_count(os.path.join(path, description), pattern)
             return FileKind(name + (f" with {scores} scores an entry" if scores else ""), _USE_TEXT)
     if os.path.isfile(os.path.join(path, "weights.safetensors")):
-        return FileKind("the folder of a model of phrasetool", "expected a phrase table; give the model with -m")
+        return FileKind("the folder of a model of phrasetool", "expected a phrase table", remedy="name the model")
     return None
 
 

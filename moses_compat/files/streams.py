@@ -83,7 +83,9 @@ class Input:
             self._raw: Any = sys.stdin.buffer if path == STANDARD else open(path, "rb")  # noqa: SIM115
             head = self._raw.read(len(GZIP_MAGIC))
         except (IsADirectoryError, FileNotFoundError) as error:
-            raise DataError(self.name, table_kind.why_not_a_file(path)) from error
+            kind = table_kind.folder_kind(path) if os.path.isdir(path) else None
+            remedy = kind.remedy if kind else None
+            raise DataError(self.name, table_kind.why_not_a_file(path), remedy=remedy) from error
         except OSError as error:
             raise DataError(self.name, error.strerror or str(error)) from error
         if not head and is_gzip_name(path):

@@ -43,9 +43,9 @@ class MosesIni:
         """The ini as it is, byte for byte once written with `ENCODING`."""
         return "\n".join(self.lines)
 
-    def error(self, message: str, line: int | None = None) -> DataError:
-        """An error that names the file, and the line if there is one."""
-        return DataError(self.path, message, line)
+    def error(self, message: str, line: int | None = None, *, remedy: str | None = None) -> DataError:
+        """An error that names the file, and the line if there is one; see `DataError`."""
+        return DataError(self.path, message, line, remedy=remedy)
 
     def resolve(self, path: str) -> str:
         """A path as the ini means it: as it stands if it exists, else beside the ini."""

@@ -55,10 +55,7 @@ def find_table(ini: MosesIni, table: str) -> FeatureLine:
         return tables[0]
     if found:
         raise ini.error(f"several of its phrase tables are {table}: {_listed(found)}; expected one")
-    raise ini.error(
-        f"none of its phrase tables is {table}: {_listed(tables)}; to put another table into the place of one, "
-        "use `phrasetool moses-ini INI --table FILE --name NAME`"
-    )
+    raise ini.error(f"none of its phrase tables is {table}: {_listed(tables)}", remedy="put the table into the ini")
 
 
 def choose_table(ini: MosesIni, table: str, name: str | None = None) -> FeatureLine:
@@ -86,7 +83,7 @@ def choose_table(ini: MosesIni, table: str, name: str | None = None) -> FeatureL
         return found[0]
     if not found:
         raise ini.error(f"there is no phrase table: {_listed(tables)}")
-    raise ini.error(f"several phrase tables could be meant: {_listed(found)}; choose one with --name")
+    raise ini.error(f"several phrase tables could be meant: {_listed(found)}", remedy="name a table of the ini")
 
 
 def _listed(tables: Sequence[FeatureLine]) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -116,14 +115,9 @@ def tune(
     with watch.reading(model.tables) as progress:
         translator, loaded = model.load(text, threads, progress)
 
-    @contextlib.contextmanager
-    def watched(run: int) -> Iterator[Callable[[], None]]:
-        with watch.items(f"run {run}", len(loaded.sentences), "sentence") as tick:
-            yield lambda: tick(1)
-
     steps: list[float] = []
     result, weights = tune_model(
-        model, translator, loaded, truth, wanted, threads, watch=watched,
+        model, translator, loaded, truth, wanted, threads, watch=watch,
         report=lambda run, weights: steps.append(run.bleu),
     )  # fmt: skip
     with Output(os.fspath(output)) as out:

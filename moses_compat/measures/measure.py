@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.corpora.bitext import check_line_counts
-from moses_compat.corpora.phrase_index import read_index
+from moses_compat.corpora.phrase_index import read_indexes
 from moses_compat.files.streams import STANDARD, Input
 from moses_compat.lines.counts import read_counts
 from moses_compat.lines.insert_scores import DIRECT_COLUMN, INVERSE_COLUMN, check_trained_scores
@@ -185,11 +184,7 @@ def measure_table(source: Input, request: MeasureRequest) -> Measures:
 def _pair_test(request: MeasureRequest) -> PairTest | None:
     if request.corpora is None:
         return None
-    threads = request.scan.threads
-    # Two at a time, with half of the threads each.
-    first, second = run(request.corpora, lambda path: read_index(path, max(threads // 2, 1)), min(threads, 2))
-    check_line_counts(first.name, first.sentences.sentences, second.name, second.sentences.sentences)
-    return PairTest(first, second, request.hierarchical)
+    return PairTest(*read_indexes(*request.corpora, request.scan.threads), request.hierarchical)
 
 
 def _smoothed(path: str, request: MeasureRequest) -> SmoothedProbabilities | None:

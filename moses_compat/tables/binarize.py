@@ -60,9 +60,8 @@ def find_moses_program(name: str, folder: str | None = None) -> str:
     found = shutil.which(name, path=None if folder is None else os.pathsep.join([folder, os.path.join(folder, "bin")]))
     if found is None:
         built = ", built with CMPH (bjam --with-cmph)" if name in _NEED_CMPH else ""
-        raise PhraseToolError(
-            f"the program {name} of Moses{built} is needed and is not {where}; name its folder with --moses-bin"
-        )
+        message = f"the program {name} of Moses{built} is needed and is not {where}"
+        raise PhraseToolError(message, remedy="name the folder of Moses")
     return os.path.abspath(found)
 
 

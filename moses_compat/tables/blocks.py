@@ -153,3 +153,16 @@ class FaultPolicy:
         if faults and self.action == "fail":
             raise DataError(self.name, faults[0].message, faults[0].entry + 1)
         return ~block.faulty if self.action == "skip" else np.ones(len(block), np.bool_)
+
+
+def scores_of_table(path: str) -> int:
+    """How many scores the entries of a table have.
+
+    Raises:
+        DataError: the file cannot be read or holds no entry.
+    """
+    with Input(path) as source:
+        scores = next((block.scores for block in raw_blocks(source)), -1)
+    if scores < 0:
+        raise DataError(path, "holds no phrase-table entry")
+    return scores

@@ -72,7 +72,7 @@ def read_model_config(folder: Path) -> dict[str, Any]:
     """
     path = folder / CONFIG
     if not folder.is_dir():
-        raise ModelError(f"{folder}: no such model folder (train one with `phrasetool train`, or name it with -m)")
+        raise ModelError(f"{folder}: no such model folder", remedy="train or name a model")
     try:
         config = json.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -120,8 +120,8 @@ def load_bilingual_model(folder: str | os.PathLike[str]) -> BilingualModel:
     Raises:
         ModelError: as `load_model`; or it is of another kind.
     """
-    refusal = "an autoencoder of one language; this needs a model of phrase pairs (`phrasetool train PAIRS`)"
-    model: BilingualModel = _load(Path(folder), "brae", refusal)
+    refusal = "an autoencoder of one language; this needs a model of phrase pairs"
+    model: BilingualModel = _load(Path(folder), "brae", refusal, "train on pairs")
     return model
 
 
@@ -131,19 +131,16 @@ def load_autoencoder(folder: str | os.PathLike[str]) -> AutoencoderModel:
     Raises:
         ModelError: as `load_model`; or it is of another kind.
     """
-    refusal = (
-        "a model of phrase pairs; this needs an autoencoder of one language "
-        "(`phrasetool train --model autoencoder TEXT`)"
-    )
-    model: AutoencoderModel = _load(Path(folder), "autoencoder", refusal)
+    refusal = "a model of phrase pairs; this needs an autoencoder of one language"
+    model: AutoencoderModel = _load(Path(folder), "autoencoder", refusal, "train an autoencoder")
     return model
 
 
-def _load(path: Path, wanted: str | None = None, refusal: str = "") -> Any:
+def _load(path: Path, wanted: str | None = None, refusal: str = "", remedy: str | None = None) -> Any:
     """Load a model, if it is of the wanted kind."""
     config = read_model_config(path)
     if wanted not in (None, config["model"]):
-        raise ModelError(f"{path}: {refusal}")
+        raise ModelError(f"{path}: {refusal}", remedy=remedy)
     return registered(MODELS, config["model"], "model").from_files(path, config, read_weights(path / WEIGHTS))
 
 

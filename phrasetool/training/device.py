@@ -20,7 +20,13 @@ def choose_device(name: str) -> torch.device:
     except RuntimeError as error:
         raise DeviceError(f"unknown device {name!r}; expected cpu, cuda or auto") from error
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise DeviceError(f"device {name} was asked for, but this machine has no usable GPU; use --device cpu or auto")
+        message = f"device {name} was asked for, but this machine has no usable GPU"
+        raise DeviceError(message, remedy="another device")
     if device.type not in ("cpu", "cuda"):
         raise DeviceError(f"unknown device {name!r}; expected cpu, cuda or auto")
     return device
+
+
+def device_name(device: torch.device) -> str:
+    """What to call a device: `cpu`, or that of a GPU with its model."""
+    return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else "cpu"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -152,6 +152,11 @@ class TrainingSettings:
             if name in known:
                 chosen[name] = value
         return cls(loss=loss, encoder=encoder, **chosen)
+
+    def with_batches_for(self, pairs: int) -> TrainingSettings:
+        """The same with a batch size for so many pairs, unless the loss or the encoder wants one of its own."""
+        wanted = "batch_size" in preset(self.loss, self.encoder)
+        return self if wanted else replace(self, batch_size=batch_size_for(pairs))
 
     def as_dict(self) -> dict[str, Any]:
         """For `config.json`: all in one table; an option whose name means something else, too, names its owner."""

@@ -1,4 +1,6 @@
 import gzip
+import importlib
+import inspect
 import os
 import shutil
 import signal
@@ -6,10 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 import phrasetool_cli.commands
-from phrasetool_cli.main import COMMANDS
+from phrasetool_cli.main import COMMANDS, cli
 from tests.commands import COMMAND, clean_environment, run_inside, run_outside, write
 from tests.tables import TABLES
 
@@ -244,17 +247,30 @@ def test_no_command_and_wrong_commands():
     assert run_inside().code == 2
 
 
-def test_version():
-    from phrasetool import __version__
-
-    assert run_inside("--version").out.decode().split()[-1] == __version__
-
-
 def test_overview_lists_every_command():
     done = run_inside("--help")
     assert done.code == 0
     text = " ".join(done.out.decode().split())
     assert all(f" {name} {summary}" in text for name, summary in COMMANDS.items())
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_overview_and_help_are_one_text(name):
+    command = importlib.import_module(f"phrasetool_cli.commands.{name.replace('-', '_')}").command
+    assert inspect.cleandoc(command.help).splitlines()[0] == COMMANDS[name]
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_every_default_is_shown_once(name):
+    with cli.make_context("phrasetool", [], resilient_parsing=True) as overview:
+        command = cli.get_command(overview, name)
+        with click.Context(command, parent=overview) as context:
+            options = [parameter for parameter in command.get_params(context) if isinstance(parameter, click.Option)]
+            for option in options:
+                shown = option.get_help_record(context)[1].count("[default: ")
+                given = isinstance(option.default, str | int | float) and option.default != ""
+                if not option.is_flag and (given or inspect.isfunction(option.default)):
+                    assert shown == 1, option.opts
 
 
 def test_every_command_is_built():

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.commands.moses_ini import weight_option
 from phrasetool_cli.shared.annotate_ini import ini_edit, is_given
-from phrasetool_cli.shared.click_options import check_outputs, default_model, table_options, without_scipy
+from phrasetool_cli.shared.options import WHICH_MODEL, default_model, table_options, weight_option
+from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.shared.sections import SectionedCommand, sections
+from phrasetool_cli.shared.without_scipy import without_scipy
 
 if TYPE_CHECKING:
     from moses_compat.jobs.annotate import AnnotateCounts
@@ -27,46 +29,42 @@ Example:
 """
 
 
-@click.command(epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("table")
-@click.option("-m", "--model", "model_folders", multiple=True, metavar="FOLDER",
-              help="Model folder; may be repeated.  [default: $PHRASETOOL_MODEL, else ./phrasetool-model]")  # fmt: skip
-@click.option("--forced-pairs", metavar="PAIRS",
-              help="Pairs that `phrasetool force-decode --leave-one-out` wrote: append p(e|f) and p(f|e) by their "
-                   "counts.  Without -m, no similarities.")  # fmt: skip
-@click.option("--smoothing", type=click.Choice(["kneser-ney", "good-turing"]),
-              help="Append p(e|f) and p(f|e) smoothed so, from the counts in TABLE.  Without -m, no "
-                   "similarities.")  # fmt: skip
-@click.option("-o", "--output", metavar="FILE",
-              help="Where to write; `-` is standard output.  [default: TABLE.annotated.gz]")  # fmt: skip
-@click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp", show_default=True,
-              help="How a similarity s is written: exp(s - 1), (1 + s)/2, or s.  Moses takes the logarithm of every "
-                   "score, so only the first two are for Moses.")  # fmt: skip
-@click.option("--moses-ini", "ini", metavar="INI",
-              help="The moses.ini of TABLE, or of the table that it was pruned from.")  # fmt: skip
-@click.option("--moses-ini-out", "ini_output", metavar="FILE",
-              help="Write INI here with the annotated table in place of TABLE; all else in it stays.")  # fmt: skip
-@weight_option
-@table_options
+@sections(
+    "Columns",
+    click.option("-m", "--model", "model_folders", multiple=True, metavar="FOLDER",
+                 help=f"Model folder; may be repeated.  {WHICH_MODEL}"),
+    click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp",
+                 help="How a similarity s is written: exp(s - 1), (1 + s)/2, or s.  Moses takes the logarithm of every "
+                      "score, so only the first two are for Moses."),
+    click.option("--forced-pairs", metavar="PAIRS",
+                 help="Pairs that `phrasetool force-decode --leave-one-out` wrote: append p(e|f) and p(f|e) by their "
+                      "counts.  Without -m, no similarities."),
+    click.option("--smoothing", type=click.Choice(["kneser-ney", "good-turing"]),
+                 help="Append p(e|f) and p(f|e) smoothed so, from the counts in TABLE.  Without -m, no similarities."),
+    "What is written",
+    click.option("-o", "--output", metavar="FILE",
+                 help="Where to write; `-` is standard output.  [default: TABLE.annotated.gz]"),
+    "The ini of the table",
+    click.option("--moses-ini", "ini", metavar="INI",
+                 help="The moses.ini of TABLE, or of the table that it was pruned from."),
+    click.option("--moses-ini-out", "ini_output", metavar="FILE",
+                 help="Write INI here with the annotated table in place of TABLE; all else in it stays."),
+    weight_option,
+    None,
+    table_options,
+)  # fmt: skip
 @without_scipy()
 def command(
-    table: str,
-    model_folders: tuple[str, ...],
-    forced_pairs: str | None,
-    smoothing: str | None,
-    output: str | None,
-    scale: str,
-    ini: str | None,
-    ini_output: str | None,
-    weight: float,
-    threads: int,
-    block_bytes: int,
-    on_error: str,
+    table: str, model_folders: tuple[str, ...], forced_pairs: str | None, smoothing: str | None, output: str | None,
+    scale: str, ini: str | None, ini_output: str | None, weight: float, threads: int, block_bytes: int, on_error: str,
     quiet: bool,
-) -> None:
-    """Append the similarity of source and target, in both directions, to the scores of every entry of TABLE.
+) -> None:  # fmt: skip
+    """Add similarity columns to a phrase table.
 
-    Two columns per model: source-to-target, then target-to-source.  Behind them, with --forced-pairs, two phrase
+    The similarity of source and target, in both directions, is appended to the scores of every entry of TABLE: two
+    columns per model, source-to-target, then target-to-source.  Behind them, with --forced-pairs, two phrase
     probabilities that count a pair where it explains a sentence from which it was not extracted; where there is little
     to count, they follow those of TABLE (its third and first score).  Last, with --smoothing, the two that `extract`
     with that smoothing would have written; TABLE is read twice for them, and should be whole: annotate it before it is

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import click
 
-from phrasetool_cli.shared.click_options import check_outputs, quiet_option, threads_option, without_scipy
+from phrasetool_cli.shared.options import quiet_option, threads_option
+from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.shared.progress import TableProgress, say
+from phrasetool_cli.shared.without_scipy import without_scipy
 
 _EXAMPLE = """\b
 Example:
@@ -16,21 +19,21 @@ Example:
 @click.command(epilog=_EXAMPLE)
 @click.argument("table")
 @click.option("-o", "--output", required=True, metavar="FILE", help="Where to write; `-` is standard output.")
-@threads_option("Worker threads.")
+@threads_option()
 @quiet_option
 @without_scipy()
 def command(table: str, output: str, threads: int, quiet: bool) -> None:
-    """Turn TABLE, a Moses phrase table in text form, into Parquet; or such a Parquet file into text again.
+    """Turn a table into Parquet, or back.
 
-    Nothing is lost: the text comes back byte for byte, whatever its oddities.  In Parquet, a line is a row with
-    columns source, target, score_1, score_2, ..., alignment, count_target, count_source, count_joint, sparse,
-    properties; the columns extra, scores_text, counts_text, tail and raw hold what is written in an unusual way.  Rows
-    may be removed or given more scores with any program before they become text again.
+    TABLE is a Moses phrase table in text form, or such a Parquet file.  Nothing is lost: the text comes back byte for
+    byte, whatever its oddities.  In Parquet, a line is a row with columns source, target, score_1, score_2, ...,
+    alignment, count_target, count_source, count_joint, sparse, properties; the columns extra, scores_text, counts_text,
+    tail and raw hold what is written in an unusual way.  Rows may be removed or given more scores with any program
+    before they become text again.
     """
     from moses_compat.files.streams import Input, Output
     from moses_compat.tables.parquet import is_parquet, parquet_to_table, table_to_parquet
     from phrasetool.errors import PhraseToolError
-    from phrasetool_cli.shared.progress import TableProgress, say
 
     check_outputs([table], [output])
     to_text = is_parquet(table)

@@ -25,8 +25,9 @@ _FACTORS = re.compile(r"\.\d+(,\d+)*-\d+(,\d+)*$")
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="IN OUT")
 def command(arguments: tuple[str, ...]) -> None:
-    """Read IN.gz (or IN) and write OUT.gz, as `custom-phrase-table-pruning` of Moses' EMS expects of a command.
+    """Prune as Moses' EMS calls it: by the names of two tables.
 
+    IN.gz (or IN) is read and OUT.gz written, as `custom-phrase-table-pruning` of Moses' EMS expects of a command.
     EMS appends the names of two tables without their ending.  A factored table that was given a suffix, such as
     IN.0-0,1.gz, is found too, and written with the same suffix.  All options are those of `phrasetool prune`.
 

@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from phrasetool_cli.shared.options import json_option
+from phrasetool_cli.shared.parameter_types import NamesOf
+from phrasetool_cli.shared.sections import SectionedCommand, sections
+
 if TYPE_CHECKING:
     from phrasetool.smt.evaluation.metrics import MetricReport
 
 _METRICS = ("bleu", "chrf", "ter")
-_SIGNIFICANT = 0.05
-
-
-class Metrics(click.ParamType[Any]):
-    """Names with commas between."""
-
-    name = "a,b"
-
-    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> tuple[str, ...]:
-        """Return the names, each once."""
-        if isinstance(value, tuple):
-            return value
-        names = tuple(dict.fromkeys(part.strip().lower() for part in value.split(",")))
-        for name in names:
-            if name not in _METRICS:
-                self.fail(f"{name!r} is not one of {', '.join(_METRICS)}", param, context)
-        return names
 
 
 _EXAMPLE = """\b
@@ -40,34 +26,42 @@ Example:
 """
 
 
-@click.command(epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("hypotheses", nargs=-1, required=True, metavar="HYPOTHESIS...")
-@click.option("-r", "--reference", "references", multiple=True, required=True, metavar="FILE",
-              help="The right translation, a line for a line; again for another one.")  # fmt: skip
-@click.option("--metrics", type=Metrics(), default=",".join(_METRICS), show_default=True, metavar="NAMES",
-              help="With commas between.")  # fmt: skip
-@click.option("--tokenize", type=click.Choice(["none", "13a", "intl", "char", "zh"]), default="none", show_default=True,
-              help="sacrebleu's tokenizer for BLEU; none: words are what spaces separate.")  # fmt: skip
-@click.option("--paired", type=click.Choice(["bootstrap", "approximate-randomization"]), default="bootstrap",
-              show_default=True, help="Test of each system against the first.")  # fmt: skip
-@click.option("--samples", type=click.IntRange(1), metavar="N",
-              help="Of the test.  [default: 1000 (bootstrap), 10000 (approximate-randomization)]")  # fmt: skip
-@click.option("--seed", type=click.IntRange(1), default=12345, show_default=True, help="Of the samples.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@sections(
+    "What is scored",
+    click.option("-r", "--reference", "references", multiple=True, required=True, metavar="FILE",
+                 help="The right translation, a line for a line; again for another one."),
+    click.option("--metrics", type=NamesOf(_METRICS), default=",".join(_METRICS), metavar="NAMES",
+                 help="With commas between."),
+    click.option("--tokenize", type=click.Choice(["none", "13a", "intl", "char", "zh"]), default="none",
+                 help="sacrebleu's tokenizer for BLEU; none: words are what spaces separate."),
+    "Tests of differences",
+    click.option("--paired", type=click.Choice(["bootstrap", "approximate-randomization"]), default="bootstrap",
+                 help="Test of each system against the first."),
+    click.option("--samples", type=click.IntRange(1), metavar="N",
+                 help="Samples of the test.  [default: 1000 (bootstrap), 10000 (approximate-randomization)]"),
+    click.option("--seed", type=click.IntRange(1), default=12345, help="Of the samples."),
+    None,
+    json_option,
+)  # fmt: skip
 def command(
     hypotheses: tuple[str, ...], references: tuple[str, ...], metrics: tuple[str, ...], tokenize: str, paired: str,
     samples: int | None, seed: int, as_json: bool,
 ) -> None:  # fmt: skip
-    """Score the translations in one or more files; the first is the baseline that the others are compared with.
+    """Score translations: BLEU, chrF, TER, and whether they differ.
 
-    sacrebleu does the scoring and the tests.  Files are plain or gzip, - is standard input.  The ± is half the width of
-    the 95 % interval over bootstrap samples; p is the chance of a difference as large between systems equally good.
+    The first of several files is the baseline that the others are compared with.  sacrebleu does the scoring and the
+    tests.  Files are plain or gzip, - is standard input.  The ± is half the width of the 95 % interval over bootstrap
+    samples; p is the chance of a difference as large between systems equally good.
     """
+    from moses_compat.corpora.texts import read_text_lines
     from phrasetool.smt.evaluation.metrics import evaluate
+    from phrasetool.smt.evaluation.score_text import SIGNIFICANT, any_significant, score_lines
 
     if (*hypotheses, *references).count("-") > 1:
         raise click.UsageError("only one file can be standard input")
-    texts = {path: _read_lines(path) for path in (*hypotheses, *references)}
+    texts = {path: read_text_lines(path) for path in (*hypotheses, *references)}
     for path in hypotheses:
         for other in references:
             _check_lengths(path, len(texts[path]), other, len(texts[other]))
@@ -86,23 +80,10 @@ def command(
         click.echo(note)
     for report in reports:
         click.echo()
-        for row in _table(report, hypotheses):
-            click.echo(row.rstrip())
-    if any((system.p_value or 1) < _SIGNIFICANT for report in reports for system in report.systems):
-        click.echo(f"\n* p < {_SIGNIFICANT}")
-
-
-def _read_lines(path: str) -> list[str]:
-    """The lines of a file; bytes that are not UTF-8 stay distinct characters."""
-    from moses_compat.files.streams import Input
-    from phrasetool.errors import DataError
-
-    with Input(path) as source:
-        data = source.read_all()
-        if not data:
-            raise DataError(source.name, "the file has no lines")
-    lines = data.decode("utf-8", "surrogateescape").split("\n")
-    return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
+        for row in score_lines(report, hypotheses):
+            click.echo(row)
+    if any_significant(reports):
+        click.echo(f"\n* p < {SIGNIFICANT}")
 
 
 def _check_lengths(path: str, lines: int, reference: str, expected: int) -> None:
@@ -146,25 +127,6 @@ def _notes(texts: dict[str, list[str]], reference: str, tokenize: str) -> list[s
 
 def _has_surrogates(line: str) -> bool:
     return any("\udc80" <= character <= "\udcff" for character in line)
-
-
-def _table(report: MetricReport, hypotheses: tuple[str, ...]) -> list[str]:
-    names = [os.path.basename(path) for path in hypotheses]
-    if len(set(names)) < len(names):
-        names = list(hypotheses)
-    if len(names) > 1:
-        names[0] += " (baseline)"
-    title = f"{report.name}, {'more' if report.higher_is_better else 'less'} is better"
-    width = max(len(title), *(len(name) + 2 for name in names))
-    compared = f"  {'difference':>10}  {'p':>7}" if len(hypotheses) > 1 else ""
-    rows = [f"{title:<{width}}  {'score':>6}  {'95 %':>6}{compared}"]
-    for name, system in zip(names, report.systems, strict=True):
-        row = f"  {name:<{width - 2}}  {system.score:6.2f}  {'±' + format(system.interval, '.2f'):>6}"
-        if system.p_value is not None:
-            star = " *" if system.p_value < _SIGNIFICANT else ""
-            row += f"  {system.difference:>+10.2f}  {system.p_value:7.4f}{star}"
-        rows.append(row)
-    return [*rows, f"  {report.signature}"]
 
 
 def _as_dict(

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from phrasetool_cli.shared.click_options import default_model, model_option
+from phrasetool_cli.shared.options import default_model, json_option, model_option
 
 _EXAMPLE = """\b
 Example:
@@ -19,21 +19,21 @@ Example:
 @click.command(epilog=_EXAMPLE)
 @click.argument("pairs")
 @model_option
-@click.option("--candidates", type=click.IntRange(2), default=1000, show_default=True, metavar="N",
+@click.option("--candidates", type=click.IntRange(2), default=1000, metavar="N",
               help="Rank every true target among this many.")  # fmt: skip
-@click.option("--limit", type=click.IntRange(2), default=20000, show_default=True, metavar="N",
+@click.option("--limit", type=click.IntRange(2), default=20000, metavar="N",
               help="Use at most so many pairs, drawn at random.")  # fmt: skip
-@click.option("--max-length", type=click.IntRange(1), default=7, show_default=True,
+@click.option("--max-length", type=click.IntRange(1), default=7,
               help="Leave out pairs with more words on a side.")  # fmt: skip
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the shuffle and the random words.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--seed", type=int, default=1, help="Of the shuffle and the random words.")
+@json_option
 def command(
     pairs: str, model_folder: str | None, candidates: int, limit: int, max_length: int, seed: int, as_json: bool
 ) -> None:
-    """Measure how well a model finds the true target of every source of PAIRS.
+    """Measure a model on held-out phrase pairs.
 
-    PAIRS should be held out from training.  Each target is ranked among the targets of N pairs by the mean of both
-    similarities.
+    The figures say how well it finds the true target of every source of PAIRS.  PAIRS should be held out from
+    training.  Each target is ranked among the targets of N pairs by the mean of both similarities.
     """
     import numpy as np
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.click_options import available_processors, quiet_option, threads_option
-
-if TYPE_CHECKING:
-    pass
+from phrasetool_cli.shared.options import available_processors, quiet_option, threads_option
 
 # What runs phrasetool's commands in processes of their own, whether or not `phrasetool` is on the path.
 _PROGRAM = (sys.executable, "-c", "from phrasetool_cli.main import main; main()")
@@ -53,11 +49,12 @@ Example:
 @threads_option("Worker threads, for everything.")
 @quiet_option
 def command(config: str, output: str | None, quick: bool, threads: int, quiet: bool) -> None:
-    """Make what is missing, prune by many methods to many sizes, translate and score: tables, figures, a report.
+    """Compare ways to prune and annotate a table, from text to report.
 
-    From a bitext or a finished Moses model.  FOLDER gets report.html and report.md, the tables as Parquet, build/ with
-    what was trained and runs/ with the translations.  An experiment that was interrupted goes on where it was: the same
-    command does only what is not done.
+    From a bitext or a finished Moses model: what is missing is made, then the table is pruned by many methods to many
+    sizes, and what the decoder makes of each is scored.  FOLDER gets report.html and report.md, the tables as Parquet,
+    build/ with what was trained and runs/ with the translations.  An experiment that was interrupted goes on where it
+    was: the same command does only what is not done.
     """
     from phrasetool.experiments.config import read_experiment_config
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.click_options import check_outputs, decoder_model_options, engine_options
-from phrasetool_cli.shared.progress import ItemProgress, say
+from phrasetool_cli.shared.options import decoder_model_options, engine_options
+from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch, say
+from phrasetool_cli.shared.sections import SectionedCommand, sections
+
+if TYPE_CHECKING:
+    from phrasetool.smt.decoder.forced import ForcedDerivation
 
 _EXAMPLE = """\b
 Example:
@@ -20,30 +26,39 @@ Example:
 """
 
 
-@click.command(epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("source")
 @click.argument("target")
-@decoder_model_options
-@click.option("-o", "--output", required=True, metavar="FILE", help="Phrase pairs: `source ||| target ||| count`.")
-@click.option("--leave-one-out", is_flag=True,
-              help="Score entries as if the sentence pair at hand had not been extracted from, so that long phrases "
-                   "seen once do not win everywhere.")  # fmt: skip
-@click.option("--partial", is_flag=True,
-              help="Where a sentence cannot be decoded to its translation, take the pairs of the best derivation that "
-                   "leaves as little as possible uncovered.")  # fmt: skip
-@click.option("--stack", "stack_size", type=click.IntRange(1), default=500, show_default=True, metavar="N",
-              help="Hypotheses kept for each number of target words.")  # fmt: skip
-@click.option("--distortion-limit", type=int, metavar="N", help="Words a jump may span; -1: any.  [default: ini]")
-@engine_options
+@sections(
+    None,
+    decoder_model_options,
+    "What is written",
+    click.option("-o", "--output", required=True, metavar="FILE",
+                 help="Phrase pairs: `source ||| target ||| count`."),
+    click.option("--leave-one-out", is_flag=True,
+                 help="Score entries as if the sentence pair at hand had not been extracted from, so that long phrases "
+                      "seen once do not win everywhere."),
+    click.option("--partial", is_flag=True,
+                 help="Where a sentence cannot be decoded to its translation, take the pairs of the best derivation "
+                      "that leaves as little as possible uncovered."),
+    "Search",
+    click.option("--stack", "stack_size", type=click.IntRange(1), default=500, metavar="N",
+                 help="Hypotheses kept for each number of target words."),
+    click.option("--distortion-limit", type=int, metavar="N", help="Words a jump may span; -1: any.  [default: ini]"),
+    None,
+    engine_options,
+)  # fmt: skip
 def command(
     source: str, target: str, ini: str, table: str | None, reordering_table: str | None, output: str,
     leave_one_out: bool, partial: bool, stack_size: int, distortion_limit: int | None, threads: int, quiet: bool,
 ) -> None:  # fmt: skip
-    """Decode every sentence of SOURCE to its translation in TARGET and write the phrase pairs used, with counts.
+    """Find the phrase pairs that translate a bitext.
 
-    The pairs are what `phrasetool train` learns from: a table holds all pairs that were ever extracted, a derivation
-    only those that explain a sentence.  With --leave-one-out their counts are what `phrasetool annotate --forced-pairs`
-    makes probabilities of: they tell which entries explain sentences from which they were not extracted.
+    Every sentence of SOURCE is decoded to its translation in TARGET, and the phrase pairs used are written, with
+    counts.  They are what `phrasetool train` learns from: a table holds all pairs that were ever extracted, a
+    derivation only those that explain a sentence.  With --leave-one-out their counts are what `phrasetool annotate
+    --forced-pairs` makes probabilities of: they tell which entries explain sentences from which they were not
+    extracted.
     """
     from moses_compat.engine.decoder_tables import InputPhrases, used_pairs
     from moses_compat.engine.model import MosesModel, check_sides
@@ -51,7 +66,6 @@ def command(
     from phrasetool.errors import PhraseToolError
     from phrasetool.smt.corpus.symbols import Symbols
     from phrasetool.smt.decoder.forced import REACHED, REASONS, ForcedDecoder, ForcedOptions, count_pairs
-    from phrasetool_cli.shared.progress import TerminalWatch
 
     model = MosesModel.read(ini, table, reordering_table)
     check_outputs([source, target, ini, *model.paths], [output])
@@ -71,7 +85,7 @@ def command(
         raise PhraseToolError(f"{model.table}: {error}") from error
     outcomes: Counter[int] = Counter()
 
-    def watched() -> Any:
+    def watched() -> Iterator[ForcedDerivation]:
         with ItemProgress("forced decoding", len(references), "sentence", quiet) as progress:
             for derivation in decoder.decode_all(text.sentences, references, threads):
                 outcomes[derivation.outcome] += 1

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.click_options import check_outputs
+from phrasetool_cli.shared.options import output_option, quiet_option
+from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.shared.progress import TerminalWatch, say
+
+if TYPE_CHECKING:
+    from moses_compat.files.streams import Output
 
 _EXAMPLE = """\b
 Example:
@@ -52,20 +57,20 @@ def _parse_prune(context: click.Context, parameter: click.Parameter, value: str)
 
 @click.command(cls=_NumbersAfterPrune, epilog=_EXAMPLE)
 @click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
-@click.option("-o", "--output", default="-", metavar="FILE",
-              help="Where to write the ARPA text; `-` is standard output.  [default: -]")  # fmt: skip
-@click.option("--order", type=click.IntRange(1), default=5, show_default=True, metavar="N", is_eager=True,
+@output_option("Where to write the ARPA text.")
+@click.option("--order", type=click.IntRange(1), default=5, metavar="N", is_eager=True,
               help="Length of the longest n-grams.")  # fmt: skip
-@click.option("--prune", default="", metavar="N...", callback=_parse_prune,
+@click.option("--prune", default="", show_default=False, metavar="N...", callback=_parse_prune,
               help="Leave out n-grams seen this often or less: a number per order, none smaller than the one before, "
                    "the last one for all further orders; as lmplz.  [default: leave out nothing]")  # fmt: skip
-@click.option("--estimator", type=click.Choice(["auto", "lmplz", "built-in"]), default="auto", show_default=True,
+@click.option("--estimator", type=click.Choice(["auto", "lmplz", "built-in"]), default="auto",
               help="lmplz is a program of kenlm; auto takes it if it is on the PATH.  Same model.")  # fmt: skip
-@click.option("--quiet", "-q", is_flag=True, help="No summary.")
+@quiet_option
 def command(corpora: tuple[str, ...], output: str, order: int, prune: list[int], estimator: str, quiet: bool) -> None:
-    """Estimate a language model from CORPUS..., text with a sentence a line and words between spaces.
+    """Estimate a language model.
 
-    Interpolated modified Kneser-Ney smoothing.  Where a corpus is too small to estimate an order's discounts, those of
+    CORPUS... is text with a sentence a line and words between spaces.  The smoothing is interpolated modified
+    Kneser-Ney.  Where a corpus is too small to estimate an order's discounts, those of
     `lmplz --discount_fallback` (0.5 1 1.5) are used, with a warning.  Files may be gzip; `-` is standard input.
     """
     from moses_compat.engine.lmplz import find_lmplz
@@ -86,25 +91,22 @@ def command(corpora: tuple[str, ...], output: str, order: int, prune: list[int],
 
 
 def _with_lmplz(
-    program: str, corpora: Sequence[str], destination: Any, order: int, prune: list[int], quiet: bool
+    program: str, corpora: Sequence[str], destination: Output, order: int, prune: list[int], quiet: bool
 ) -> list[int]:
     from moses_compat.corpora.sentences import line_blocks
     from moses_compat.engine.lmplz import run_lmplz
-    from phrasetool_cli.shared.progress import say
 
-    if not quiet:
-        say(f"lm: estimating with {program}")
+    TerminalWatch(quiet).say(f"lm: estimating with {program}")
     return run_lmplz(program, (block for path in corpora for block in line_blocks(path)), destination, order, prune)
 
 
-def _built_in(corpora: Sequence[str], destination: Any, order: int, prune: list[int], quiet: bool) -> list[int]:
+def _built_in(corpora: Sequence[str], destination: Output, order: int, prune: list[int], quiet: bool) -> list[int]:
     from moses_compat.corpora.sentences import read_corpus
     from moses_compat.engine.arpa import write_arpa
     from phrasetool.errors import DataError
     from phrasetool.smt.corpus.symbols import Symbols
     from phrasetool.smt.language_model.counts import MARKERS
     from phrasetool.smt.language_model.kneser_ney import estimate_language_model
-    from phrasetool_cli.shared.progress import say
 
     if not quiet:
         say("lm: estimating with the built-in estimator")
@@ -125,7 +127,6 @@ def _built_in(corpora: Sequence[str], destination: Any, order: int, prune: list[
 
 
 def _warn(orders: list[int]) -> None:
-    from phrasetool_cli.shared.progress import say
 
     named = ", ".join(map(str, orders))
     say(f"lm: warning: the corpus is too small or odd to estimate the discounts of order {named}; they are 0.5 1 1.5")

@@ -2,39 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import os
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool.errors import PhraseToolError
-from phrasetool_cli.shared.click_options import check_outputs
-
-if TYPE_CHECKING:
-    pass
-
-
-class Weight(click.ParamType[Any]):
-    """A finite number."""
-
-    name = "number"
-
-    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> float:
-        """Return it."""
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            self.fail(f"{value!r} is not a finite number", param, context)
-        return number
-
-
-weight_option = click.option(
-    "--weight", type=Weight(), default=0.0, show_default=True, metavar="W",
-    help="Start weight of columns that the table in the ini did not have; 0 leaves every translation as it was.",
-)  # fmt: skip
+from phrasetool_cli.shared.options import output_option, weight_option
+from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 _EXAMPLE = """\b
 Example:
@@ -44,72 +18,75 @@ Example:
 """
 
 
-@click.command(epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("ini", required=False)
-@click.option("--table", required=True, metavar="FILE", help="The phrase table.")
-@click.option("--lm", "language_model", metavar="FILE", help="The language model, ARPA text.  Needed for a new ini.")
-@click.option("--reordering-table", metavar="FILE", help="A reordering table.")
-@click.option("--reordering-type", default="wbe-msd-bidirectional-fe-allff", show_default=True, metavar="TYPE",
-              help="What the reordering table holds, for a new ini.")  # fmt: skip
-@click.option("--distortion-limit", type=int, default=6, show_default=True, metavar="N", help="For a new ini.")
-@click.option("--name", metavar="NAME",
-              help="Which phrase table of INI to replace, if it has several.")  # fmt: skip
-@weight_option
-@click.option("-o", "--output", default="-", metavar="FILE", help="The ini to write.  [default: standard output]")
+@sections(
+    "Tables",
+    click.option("--table", required=True, metavar="FILE", help="The phrase table."),
+    click.option("--reordering-table", metavar="FILE", help="A reordering table."),
+    output_option("The ini to write."),
+    "For a new ini",
+    click.option("--lm", "language_model", metavar="FILE", help="The language model, ARPA text.  Required."),
+    click.option("--reordering-type", default="wbe-msd-bidirectional-fe-allff", metavar="TYPE",
+                 help="What the reordering table holds."),
+    click.option("--distortion-limit", type=int, default=6, metavar="N", help="Words a jump may span."),
+    "For INI",
+    click.option("--name", metavar="NAME", help="Which phrase table of INI to replace, if it has several."),
+    weight_option,
+)  # fmt: skip
 def command(
     ini: str | None, table: str, language_model: str | None, reordering_table: str | None, reordering_type: str,
     distortion_limit: int, name: str | None, weight: float, output: str,
 ) -> None:  # fmt: skip
-    """Write a moses.ini with default weights for these tables; or, given INI, name other tables in it.
+    """Write a moses.ini, or change the table of one.
 
-    The number of scores is read from the table.  Nothing else of INI changes: comments, order, unknown sections.  INI
-    may be of version 1 or 2.
+    Without INI, one with default weights for these tables is written; given INI, other tables are named in it.  The
+    number of scores is read from the table.  Nothing else of INI changes: comments, order, unknown sections.  INI may
+    be of version 1 or 2.
     """
     from moses_compat.files.streams import Output
-    from moses_compat.ini.editing import with_reordering_table, with_table_file
     from moses_compat.ini.moses_ini import ENCODING
-    from moses_compat.ini.reading import read_moses_ini
-    from moses_compat.ini.tables import check_table, choose_table
-    from moses_compat.ini.writing import new_moses_ini
 
     if ini is None:
         if language_model is None:
             raise click.UsageError("a new moses.ini needs --lm")
         if name is not None:
             raise click.UsageError("--name picks one of the phrase tables of INI")
-        check_outputs([table, language_model, *([reordering_table] if reordering_table else [])], [output])
-        text = new_moses_ini(
-            os.path.abspath(table), _columns(table), os.path.abspath(language_model), _order(language_model),
-            os.path.abspath(reordering_table) if reordering_table else None, reordering_type, distortion_limit,
-        )  # fmt: skip
+        check_outputs([table, language_model, reordering_table], [output])
+        text = _new(table, language_model, reordering_table, reordering_type, distortion_limit)
     else:
-        there = read_moses_ini(ini)
-        check_outputs([table, ini, *([reordering_table] if reordering_table else []), *there.paths], [output])
-        chosen = choose_table(there, table, name)
-        check_table(there, chosen)
-        if reordering_table:
-            there = with_reordering_table(there, os.path.abspath(reordering_table))
-        text = with_table_file(there, chosen, table, _columns(table), weight, output)
+        text = _changed(ini, table, reordering_table, name, weight, output)
     with Output(output) as out:
         out.write_text(text.encode(*ENCODING))
 
 
-def _columns(table: str) -> int:
-    """Scores of an entry of a table."""
-    from moses_compat.files.streams import Input
-    from moses_compat.tables.blocks import raw_blocks
-
-    with Input(table) as source:
-        columns = next((block.scores for block in raw_blocks(source)), -1)
-    if columns < 0:
-        raise PhraseToolError(f"{table}: holds no phrase-table entry")
-    return columns
-
-
-def _order(language_model: str) -> int:
-    """Order of a language model."""
+def _new(
+    table: str, language_model: str, reordering_table: str | None, reordering_type: str, distortion_limit: int
+) -> str:
     from moses_compat.engine.arpa import read_order
     from moses_compat.files.streams import Input
+    from moses_compat.ini.writing import new_moses_ini
+    from moses_compat.tables.blocks import scores_of_table
 
+    columns = scores_of_table(table)
     with Input(language_model) as source:
-        return read_order(source)
+        order = read_order(source)
+    return new_moses_ini(
+        os.path.abspath(table), columns, os.path.abspath(language_model), order,
+        os.path.abspath(reordering_table) if reordering_table else None, reordering_type, distortion_limit,
+    )  # fmt: skip
+
+
+def _changed(ini: str, table: str, reordering_table: str | None, name: str | None, weight: float, output: str) -> str:
+    from moses_compat.ini.editing import with_reordering_table, with_table_file
+    from moses_compat.ini.reading import read_moses_ini
+    from moses_compat.ini.tables import check_table, choose_table
+    from moses_compat.tables.blocks import scores_of_table
+
+    there = read_moses_ini(ini)
+    check_outputs([table, ini, reordering_table, *there.paths], [output])
+    chosen = choose_table(there, table, name)
+    check_table(there, chosen)
+    if reordering_table:
+        there = with_reordering_table(there, os.path.abspath(reordering_table))
+    return with_table_file(there, chosen, table, scores_of_table(table), weight, output)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool.errors import PhraseToolError
-from phrasetool_cli.shared.click_options import default_model, engine_options, model_option
+from phrasetool_cli.shared.options import default_model, device_option, engine_options, json_option, model_option
 from phrasetool_cli.shared.progress import ItemProgress, TableProgress, say
+from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel
@@ -27,28 +28,36 @@ Example:
 """
 
 
-@click.command(epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("phrase", nargs=-1, required=True)
-@model_option
-@click.option("--pairs", metavar="FILE",
-              help="Phrases to search: pairs or a table.  [default: the pairs the model was trained on]")  # fmt: skip
-@click.option("--side", type=click.Choice(["source", "target", "auto"]), default="auto", show_default=True,
-              help="The language of PHRASE; auto: the one that knows more of its words.")  # fmt: skip
-@click.option("--sentences", metavar="FILE",
-              help="Sentences to search, one a line, with an autoencoder; PHRASE is a sentence then.")  # fmt: skip
-@click.option("-k", "--count", type=click.IntRange(1), default=5, show_default=True, help="How many to show.")
-@click.option("--device", default="auto", show_default=True, help="Where to encode sentences: cpu, cuda or auto.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@engine_options
+@sections(
+    "What is searched",
+    model_option,
+    click.option("--pairs", metavar="FILE",
+                 help="Phrases to search: pairs or a table.  [default: the pairs the model was trained on]"),
+    click.option("--side", type=click.Choice(["source", "target", "auto"]), default="auto",
+                 help="The language of PHRASE; auto: the one that knows more of its words."),
+    click.option("--sentences", metavar="FILE",
+                 help="Sentences to search, one a line, with an autoencoder; PHRASE is a sentence then."),
+    "What is shown",
+    click.option("-k", "--count", type=click.IntRange(1), default=5, metavar="N", help="How many neighbours."),
+    json_option,
+    None,
+    device_option("Where to encode sentences: cpu, cuda or auto."),
+    engine_options,
+)  # fmt: skip
 def command(
     phrase: tuple[str, ...], model_folder: str | None, pairs: str | None, side: str, sentences: str | None, count: int,
     device: str, as_json: bool, threads: int, quiet: bool,
 ) -> None:  # fmt: skip
-    """Show the phrases nearest to PHRASE in its own language, and those nearest to its transformation in the other.
+    """Show the phrases nearest to a phrase, or sentences to a sentence.
+
+    Of PHRASE, those nearest in its own language are shown, and those nearest to its transformation in the other.
 
     With --sentences, and an autoencoder as the model, show the sentences of a file whose vectors are nearest to that
     of the sentence PHRASE by their cosine; the sentence itself is left out, and of equal ones all but the first.
     """
+    from phrasetool.models.bilingual import BilingualModel
     from phrasetool.models.storage import load_autoencoder, load_model
 
     text = " ".join(phrase).encode("utf-8", "surrogateescape")
@@ -59,30 +68,26 @@ def command(
         _sentences(load_autoencoder(folder), text, sentences, count, device, as_json, threads, quiet)
         return
     model = load_model(folder)
-    if model.name == "autoencoder":
+    if not isinstance(model, BilingualModel):
         raise PhraseToolError(f"{folder}: an autoencoder of one language; name texts to search with --sentences")
-    _phrases(model, text, pairs, side, count, as_json)  # type: ignore[arg-type]
+    _phrases(model, text, pairs, side, count, as_json)
 
 
 def _phrases(model: BilingualModel, text: bytes, pairs: str | None, side: str, count: int, as_json: bool) -> None:
     """Search the phrases of both languages."""
     from moses_compat.corpora.training_pairs import read_training_pairs
     from moses_compat.files.streams import Input
-    from phrasetool.neighbours import NearestPhrases
+    from phrasetool.neighbours import NearestPhrases, language_of
 
-    sides = {"source": model.source_vocabulary, "target": model.target_vocabulary}
-    known = {name: sum(word > 0 for word in vocabulary.ids(text)) for name, vocabulary in sides.items()}
-    if side == "auto":
-        side = "target" if known["target"] > known["source"] else "source"
-    if not known[side]:
-        raise PhraseToolError(f"the model knows no word of {_shown(text)!r} in the {side} language")
+    side = language_of(model, text, side)
     file = pairs or model.training.get("pairs_file")
     if not file:
         raise PhraseToolError("the model does not say what it was trained on; name phrases to search with --pairs")
+    vocabularies = {"source": model.source_vocabulary, "target": model.target_vocabulary}
     with Input(file) as source:
-        data = read_training_pairs(source, vocabularies=(model.source_vocabulary, model.target_vocabulary))
+        data = read_training_pairs(source, vocabularies=(vocabularies["source"], vocabularies["target"]))
     index = NearestPhrases(model, data.sources, data.targets)
-    same, across = index.nearest(sides[side].ids(text), side == "target", count)
+    same, across = index.nearest(vocabularies[side].ids(text), side == "target", count)
     other = "source" if side == "target" else "target"
     if as_json:
         found = {name: _as_dicts(list_, "phrase") for name, list_ in ((side, same), (other, across))}
@@ -104,18 +109,13 @@ def _sentences(
 
     from moses_compat.corpora.texts import read_texts
     from phrasetool.encoders.mean_max.parameters import LONGEST
-    from phrasetool.sentence_neighbours import NearestSentences
+    from phrasetool.sentence_neighbours import NearestSentences, sentence_words
     from phrasetool.training.device import choose_device
     from phrasetool.unique_phrases import number_distinct
-    from phrasetool.vocabulary import unescape
 
     place = choose_device(device)
     torch.set_num_threads(threads)
-    sentence = unescape(text).split()
-    if not set(sentence) & set(model.vocabulary.words[1:]):
-        raise PhraseToolError(f"the model knows no word of {_shown(text)!r}")
-    if len(sentence) > LONGEST:
-        raise PhraseToolError(f"the sentence has {len(sentence)} words; an autoencoder encodes at most {LONGEST}")
+    sentence = sentence_words(model, text)
     with TableProgress("read sentences", 0, quiet) as reading:
         everything, symbols = read_texts(file, reading)
     sentences = everything.select(everything.lengths <= LONGEST)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.click_options import without_scipy
-from phrasetool_cli.shared.prune_options import GroupedCommand, check_request, chosen_method, prune_options, request_of
+from phrasetool_cli.shared.prune_options import check_request, chosen_method, prune_options, request_of
+from phrasetool_cli.shared.sections import SectionedCommand
+from phrasetool_cli.shared.without_scipy import without_scipy
 
 if TYPE_CHECKING:
     from moses_compat.jobs.prune_request import PruneRequest
@@ -32,18 +33,18 @@ Example:
 """
 
 
-@click.command(cls=GroupedCommand, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("table", default="-")
 @prune_options
 @without_scipy()
 def command(**given: Any) -> None:
-    """Remove the entries of TABLE that are no translations, or that can be missed.
+    """Remove the entries of a phrase table that are no translations, or that can be missed.
 
-    An entry goes when its similarity is below the threshold in BOTH directions, unless it is among the best K of its
-    source.  With --moses-ini, it goes when shorter entries make it up at little loss, or when its sides do not mean
-    the same; the more often it was seen (and, with --forced-pairs, used by forced decoding), the more speaks for it.
-    --method chooses another criterion; it reads TABLE twice and takes up to 300 bytes an entry of memory.  Lines that
-    stay are byte-identical and in their order.  TABLE is a Moses phrase table in text form, gzip or not; standard
+    An entry of TABLE goes when its similarity is below the threshold in BOTH directions, unless it is among the best K
+    of its source.  With --moses-ini, it goes when shorter entries make it up at little loss, or when its sides do not
+    mean the same; the more often it was seen (and, with --forced-pairs, used by forced decoding), the more speaks for
+    it.  --method chooses another criterion; it reads TABLE twice and takes up to 300 bytes an entry of memory.  Lines
+    that stay are byte-identical and in their order.  TABLE is a Moses phrase table in text form, gzip or not; standard
     input by default.
 
     With --max-bleu-loss, the size is searched for: tables of many sizes translate the development set, none of them
@@ -98,8 +99,8 @@ def _advice(best: KeepBest, streams: bool) -> str:
 
 def _tell(result: PruneResult) -> None:
     """The summary."""
-    from phrasetool_cli.commands.remove_orphans import tell_orphans
     from phrasetool_cli.shared.progress import say
+    from phrasetool_cli.shared.summaries import tell_orphans
 
     counts = result.statistics
     share = counts.kept / counts.entries if counts.entries else 1.0

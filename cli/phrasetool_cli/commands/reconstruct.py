@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.click_options import check_outputs, default_model, engine_options, model_option
+from phrasetool_cli.shared.options import default_model, device_option, engine_options, json_option, model_option
+from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import ItemProgress, TableProgress
+from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel
     from phrasetool.phrases import Phrases
+    from phrasetool.reconstruction import ReconstructedLines
     from phrasetool.reconstruction_quality import ReconstructionQuality
     from phrasetool.smt.corpus.symbols import Symbols
-    from phrasetool.vocabulary import Vocabulary
 
 _EXAMPLE = """\b
 Example:
@@ -26,25 +28,31 @@ Example:
 """
 
 
-@click.command(epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("text")
-@model_option
-@click.option("-o", "--output", metavar="FILE",
-              help="Write the reconstructions, a line for a line; after - figures go to standard error.")  # fmt: skip
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Take the first N lines only.")
-@click.option("--by-length", is_flag=True, help="Figures by length of the lines, too.")
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda or auto.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@engine_options
+@sections(
+    "What is measured",
+    model_option,
+    click.option("--limit", type=click.IntRange(1), metavar="N", help="Take the first N lines only."),
+    click.option("--by-length", is_flag=True, help="Figures by length of the lines, too."),
+    "What is written",
+    click.option("-o", "--output", metavar="FILE",
+                 help="Write the reconstructions, a line for a line; after - figures go to standard error."),
+    json_option,
+    None,
+    device_option(),
+    engine_options,
+)  # fmt: skip
 def command(
     text: str, model_folder: str | None, output: str | None, limit: int | None, by_length: bool, device: str,
     as_json: bool, threads: int, quiet: bool,
 ) -> None:  # fmt: skip
-    """Turn every line of TEXT into its vector and back, and measure what is left of it.
+    """Measure what an autoencoder gives back of a text.
 
-    TEXT has a tokenised sentence or paragraph a line (plain or gzip, - is standard input), none of them empty; the
-    model is an autoencoder (`phrasetool train --model autoencoder`).  A line is written back from its vector alone,
-    word by word, the most probable next, until its end or 1.5 times its words.
+    Every line of TEXT is turned into its vector and back, and what is left of it is measured.  TEXT has a tokenised
+    sentence or paragraph a line (plain or gzip, - is standard input), none of them empty; the model is an autoencoder
+    (`phrasetool train --model autoencoder`).  A line is written back from its vector alone, word by word, the most
+    probable next, until its end or 1.5 times its words.
 
     BLEU is sacrebleu's, as of `phrasetool evaluate`; ROUGE-1 and ROUGE-2 are means of the lines' F1 over words and
     over pairs of words.  The right answer is TEXT as it is: words that the model does not know cannot come back.
@@ -52,7 +60,9 @@ def command(
     import torch
 
     from moses_compat.corpora.texts import read_texts
+    from moses_compat.files.streams import Output
     from phrasetool.models.storage import load_autoencoder
+    from phrasetool.reconstruction import reconstruct_lines
     from phrasetool.training.device import choose_device
 
     check_outputs([text], [output])
@@ -63,10 +73,12 @@ def command(
         texts, symbols = read_texts(text, reading, as_written=True)
     texts = texts.part(0, min(limit or len(texts), len(texts)))
     _check_lengths(text, texts)
-    lines, known = _reconstructed(model, texts, symbols, place, quiet)
+    with ItemProgress("reconstruct", len(texts), "text", quiet) as progress:
+        found = reconstruct_lines(model, texts, symbols.words, place, progress.tick)
     if output is not None:
-        _write(output, lines)
-    figures = _figures(model, texts, symbols, lines, known, by_length)
+        with Output(output) as out:
+            out.write_text(b"".join(line + b"\n" for line in found.lines))
+    figures = _figures(model, texts, symbols, found, by_length)
     printed = json.dumps(figures, indent=2, ensure_ascii=False) if as_json else "\n".join(_table(figures))
     click.echo(printed, err=output == "-")
 
@@ -84,51 +96,20 @@ def _check_lengths(path: str, texts: Phrases) -> None:
         raise DataError(display_name(path), message, line + 1)
 
 
-def _reconstructed(
-    model: AutoencoderModel, texts: Phrases, symbols: Symbols, place: Any, quiet: bool
-) -> tuple[list[bytes], int]:
-    """The reconstructions, and how many words of the texts the model knows."""
-    import numpy as np
-
-    from phrasetool.reconstruction import reconstruct_texts
-    from phrasetool.training.text_vocabulary import in_vocabulary
-    from phrasetool.vocabulary import UNKNOWN, unescape
-
-    plain = [unescape(word) for word in symbols.words]
-    read = in_vocabulary(texts, plain, model.vocabulary)
-    with ItemProgress("reconstruct", len(texts), "text", quiet) as progress:
-        found = reconstruct_texts(model, read, place, progress.tick)
-    words = _as_written(model.vocabulary, symbols.words, plain)
-    return [b" ".join(words[i] for i in one) for one in found], int(np.count_nonzero(read.words != UNKNOWN))
-
-
-def _as_written(vocabulary: Vocabulary, written: list[bytes], plain: list[bytes]) -> list[bytes]:
-    """Words of the vocabulary as the text writes them where it first does: escaped for Moses, or not."""
-    forms = dict(zip(reversed(plain), reversed(written), strict=True))
-    return [forms.get(word, word) for word in vocabulary.words]
-
-
-def _write(path: str, lines: list[bytes]) -> None:
-    from moses_compat.files.streams import Output
-
-    with Output(path) as out:
-        out.write_text(b"".join(line + b"\n" for line in lines))
-
-
 def _figures(
-    model: AutoencoderModel, texts: Phrases, symbols: Symbols, lines: list[bytes], known: int, by_length: bool
+    model: AutoencoderModel, texts: Phrases, symbols: Symbols, found: ReconstructedLines, by_length: bool
 ) -> dict[str, Any]:
     from phrasetool.reconstruction_quality import quality_by_length, reconstruction_quality
 
     # Bytes that are not UTF-8 stay distinct characters.
     wanted = [symbols.join(one).decode("utf-8", "surrogateescape") for one in texts]
-    written = [line.decode("utf-8", "surrogateescape") for line in lines]
+    written = [line.decode("utf-8", "surrogateescape") for line in found.lines]
     figures = {
         "schema_version": 1,
         "signature": model.signature,
         "dimension": model.dimension,
         "words": len(texts.words),
-        "unknown_words": len(texts.words) - known,
+        "unknown_words": len(texts.words) - found.known,
         **_rounded(reconstruction_quality(written, wanted)),
     }
     if by_length:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import click
 
-from phrasetool_cli.shared.click_options import check_outputs, table_options, without_scipy
+from phrasetool_cli.shared.options import output_option, table_options
+from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.shared.progress import TableProgress, say
+from phrasetool_cli.shared.sections import SectionedCommand, sections
+from phrasetool_cli.shared.without_scipy import without_scipy
 
 _EXAMPLE = """\b
 Example:
@@ -22,45 +26,37 @@ def _parse(context: click.Context, parameter: click.Parameter, value: str) -> di
         raise click.BadParameter(str(error)) from error
 
 
-@click.command(epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("thresholds", metavar="SPEC", callback=_parse)
 @click.argument("table", default="-")
-@click.option("-o", "--output", default="-", metavar="FILE",
-              help="Where to write the table; `-` is standard output.  [default: -]")  # fmt: skip
-@click.option(
-    "--keep-words",
-    is_flag=True,
-    help="Keep the best entry of a one-word source that would lose all; else the word is unknown to Moses.",
-)
-@table_options
+@sections(
+    "What goes",
+    click.option("--keep-words", is_flag=True,
+                 help="Keep the best entry of a one-word source that would lose all; else the word is unknown to "
+                      "Moses."),
+    "What is written",
+    output_option(),
+    None,
+    table_options,
+)  # fmt: skip
 @without_scipy()
 def command(
-    thresholds: dict[int, float],
-    table: str,
-    output: str,
-    keep_words: bool,
-    threads: int,
-    block_bytes: int,
-    on_error: str,
-    quiet: bool,
-) -> None:
-    """Remove the entries of TABLE of which any score is below its threshold, as Moses' threshold-filter.perl does.
+    thresholds: dict[int, float], table: str, output: str, keep_words: bool, threads: int, block_bytes: int,
+    on_error: str, quiet: bool,
+) -> None:  # fmt: skip
+    """Remove the entries of a phrase table that score too low.
 
-    SPEC is COLUMN:THRESHOLD,... with columns from 0, or one number for columns 0 and 2, p(f|e) and p(e|f).  Lines that
-    stay are byte-identical and in their order.
+    An entry of TABLE goes if any score is below its threshold, as with Moses' threshold-filter.perl.  SPEC is
+    COLUMN:THRESHOLD,... with columns from 0, or one number for columns 0 and 2, p(f|e) and p(e|f).  Lines that stay are
+    byte-identical and in their order.
     """
     from moses_compat.files.streams import Input, Output
     from moses_compat.jobs.threshold_filter import threshold_table
-    from phrasetool_cli.shared.progress import TableProgress, say
 
     check_outputs([table], [output])
-    with (
-        Input(table) as text,
-        Output(output) as destination,
-        TableProgress("filter", text.size(), quiet) as progress,
-    ):
+    with Input(table) as text, Output(output) as out, TableProgress("filter", text.size(), quiet) as progress:
         done = threshold_table(
-            text, destination, thresholds, keep_words=keep_words, on_error=on_error, threads=threads,
+            text, out, thresholds, keep_words=keep_words, on_error=on_error, threads=threads,
             block_bytes=block_bytes, progress=progress,
         )  # fmt: skip
     if not quiet:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from phrasetool_cli.shared.click_options import available_processors, default_model
-from phrasetool_cli.shared.train_options import TrainCommand, autoencoder_options, check_model
+from phrasetool.errors import DataError
+from phrasetool_cli.shared import training_flags
+from phrasetool_cli.shared.options import default_model
 
 if TYPE_CHECKING:
-    from phrasetool.training.pairs import PhrasePairs
-    from phrasetool.training.settings import TrainingSettings
-    from phrasetool_cli.shared.train_start import Start
-
-# Parameters that every kind of model takes.
-_COMMON = ("pairs", "folder", "seed", "device", "threads", "resume", "max_length", "quiet")
-_MAX_LENGTH = 7
+    from phrasetool.embeddings.start import Start
+    from phrasetool.training.autoencoder import EpochReport
 
 _EXAMPLE = """\b
 Example:
@@ -32,45 +27,14 @@ Example:
 """
 
 
-@click.command(cls=TrainCommand, epilog=_EXAMPLE)
+@click.command(cls=training_flags.TrainCommand, epilog=_EXAMPLE)
 @click.argument("pairs")
-@click.option("-o", "--output", "folder", metavar="FOLDER",
-              help="Model folder to write.  [default: $PHRASETOOL_MODEL, else ./phrasetool-model]")  # fmt: skip
-@click.option("--model", type=click.Choice(["brae", "autoencoder"]), default="brae", show_default=True,
-              help="What to train: bilingually-constrained encoders on pairs, or an autoencoder on text.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Fixes everything.")
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda or auto.")
-@click.option("--threads", type=click.IntRange(1), default=available_processors, metavar="N",
-              help="CPU threads; on pairs, two are used at most.  [default: all processors]")  # fmt: skip
-@click.option("--resume", is_flag=True, help="Go on from the checkpoint in the model folder.")
-@click.option("--max-length", type=click.IntRange(1), metavar="N",
-              help=f"Leave out pairs with more words on a side.  [{_MAX_LENGTH}; autoencoder 511]")  # fmt: skip
-@click.option("--min-pair-count", type=float, default=0, metavar="C",
-              help="Leave out pairs with a smaller count (of a table: the joint count).")  # fmt: skip
-@click.option("--source-text", multiple=True, metavar="FILE", help="Monolingual text to train word vectors on.")
-@click.option("--target-text", multiple=True, metavar="FILE", help="The same for the target language.")
-@click.option("--source-vectors", metavar="FILE",
-              help="Word vectors to start from: word2vec, GloVe or fastText, text or binary.")  # fmt: skip
-@click.option("--target-vectors", metavar="FILE", help="The same for the target language.")
-@click.option("--source-autoencoder", metavar="FOLDER",
-              help="Start from the encoder of an autoencoder, trained on the source language.")  # fmt: skip
-@click.option("--target-autoencoder", metavar="FOLDER", help="The same for the target language.")
-@click.option("--freeze-encoders", is_flag=True, help="Train nothing but the transformations between the languages.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress.")
+@training_flags.train_options
 def command(
-    pairs: str,
-    folder: str | None,
-    model: str,
-    seed: int,
-    device: str,
-    threads: int,
-    resume: bool,
-    max_length: int | None,
-    min_pair_count: float,
-    quiet: bool,
-    **others: Any,
-) -> None:
-    """Learn what phrases mean from PAIRS.
+    pairs: str, folder: str | None, model: str, seed: int, device: str, threads: int, resume: bool,
+    max_length: int | None, min_pair_count: float, quiet: bool, **others: Any,
+) -> None:  # fmt: skip
+    """Train a model on phrase pairs, or on text of one language.
 
     PAIRS has lines `source ||| target[ ||| count]` (pairs used in forced decoding are best), or is a phrase table.
     Word vectors start from word2vec, trained on --source-text and --target-text or else on the pairs themselves.
@@ -78,89 +42,102 @@ def command(
     With --model autoencoder, PAIRS is text of one language instead, a sentence a line.
     """
     context = click.get_current_context()
-    check_model(context, _COMMON)
+    training_flags.check_model(context)
     path = Path(folder or default_model())
     if model == "autoencoder":
-        from phrasetool_cli.shared.train_autoencoder import run_autoencoder_training
-
-        options = autoencoder_options({**others, "max_length": max_length})
-        run_autoencoder_training(pairs, path, seed, device, threads, resume, quiet, options)
+        options = training_flags.autoencoder_options({**others, "max_length": max_length})
+        _train_autoencoder(pairs, path, seed, options, device, threads, resume, quiet)
         return
     given_encoder = context.get_parameter_source("encoder") is ParameterSource.COMMANDLINE
     chosen = {"seed": seed, **others, "encoder": others["encoder"] if given_encoder else None}
-    start = _start(chosen, quiet)
+    starts = training_flags.chosen_starts(chosen)
     chosen["encoder"] = chosen["encoder"] or others["encoder"]
-    data, settings = _data_and_settings(pairs, chosen, max_length or _MAX_LENGTH, min_pair_count, quiet)
-    folders = {key: others[key] for key in ("source_autoencoder", "target_autoencoder") if others[key]}
-    _train(data, settings, start, path, device, threads, resume, {"pairs_file": pairs, **folders}, quiet)
+    record = {"pairs_file": pairs}
+    record |= {key: others[key] for key in ("source_autoencoder", "target_autoencoder") if others[key]}
+    kept = max_length or training_flags.MAX_LENGTH, min_pair_count
+    _train(pairs, path, chosen, starts, kept, record, device, threads, resume, quiet)
 
 
-def _start(chosen: dict[str, Any], quiet: bool) -> Start:
-    """What to start from; takes it out of what was chosen, and leaves there what autoencoders prescribe."""
-    from phrasetool_cli.shared.train_start import Start, load_autoencoders
+def _train(
+    pairs: str, path: Path, chosen: dict[str, Any], starts: tuple[Start, Start], kept: tuple[int, float],
+    record: dict[str, Any], device: str, threads: int, resume: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Train encoders of both languages."""
+    import torch
 
-    pairs = {what: (chosen.pop(f"source_{what}"), chosen.pop(f"target_{what}"))
-             for what in ("text", "vectors", "autoencoder")}  # fmt: skip
-    for which, side in enumerate(("source", "target")):
-        for what in ("text", "vectors"):
-            if pairs["autoencoder"][which] and pairs[what][which]:
-                raise click.UsageError(f"--{side}-autoencoder brings word vectors; leave out --{side}-{what}")
-            if chosen["vectors"] == "random" and pairs[what][which]:
-                raise click.UsageError(f"--vectors random draws all word vectors; leave out --{side}-{what}")
-    if chosen["vectors"] and all(pairs["autoencoder"]):
-        raise click.UsageError("autoencoders bring word vectors; leave out --vectors")
-    autoencoders = load_autoencoders(pairs["autoencoder"], chosen)
-    return Start(pairs["text"], pairs["vectors"], autoencoders, quiet)
-
-
-def _data_and_settings(
-    pairs: str, chosen: dict[str, Any], max_length: int, min_count: float, quiet: bool
-) -> tuple[PhrasePairs, TrainingSettings]:
-    """Read the pairs, if the settings are good."""
     from moses_compat.corpora.training_pairs import read_training_pairs
     from moses_compat.files.streams import Input
-    from phrasetool.training.settings import TrainingSettings, batch_size_for, preset
-    from phrasetool_cli.shared.progress import TableProgress
+    from phrasetool.embeddings.start import start_parameters
+    from phrasetool.training.device import choose_device, device_name
+    from phrasetool.training.run import train_model
+    from phrasetool.training.settings import TrainingSettings
+    from phrasetool_cli.shared.progress import TableProgress, TerminalWatch, TrainingProgress
 
+    tell = TerminalWatch(quiet).say
     try:
         settings = TrainingSettings.for_loss(**chosen)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     with Input(pairs) as source, TableProgress("read pairs", source.size(), quiet) as progress:
-        data = read_training_pairs(source, max_length=max_length, min_count=min_count, progress=progress)
-    if chosen["batch_size"] is None and "batch_size" not in preset(settings.loss, settings.encoder):
-        settings = replace(settings, batch_size=batch_size_for(len(data)))
-    return data, settings
-
-
-def _train(
-    data: PhrasePairs, settings: TrainingSettings, start: Start, path: Path, device: str, threads: int, resume: bool,
-    record: dict[str, Any], quiet: bool,
-) -> None:  # fmt: skip
-    import torch
-
-    from phrasetool.training.device import choose_device
-    from phrasetool.training.run import train_model
-    from phrasetool_cli.shared.progress import TrainingProgress, say
-
+        data = read_training_pairs(source, max_length=kept[0], min_count=kept[1], progress=progress)
+    if chosen["batch_size"] is None:
+        settings = settings.with_batches_for(len(data))
     place = choose_device(device)
     # Both languages are trained side by side; within a language one thread is fastest at these sizes.
     torch.set_num_threads(1 if place.type == "cpu" else threads)
-    if not quiet:
-        say(f"{len(data):,} pairs, {len(data.source_vocabulary):,} and {len(data.target_vocabulary):,} words")
-        say(f"training on {_describe(place)}, loss {settings.loss}, n={settings.dimension}, "
-            f"encoder {settings.encoder}, into {path}")  # fmt: skip
+    tell(f"{len(data):,} pairs, {len(data.source_vocabulary):,} and {len(data.target_vocabulary):,} words")
+    tell(f"training on {device_name(place)}, loss {settings.loss}, n={settings.dimension}, "
+         f"encoder {settings.encoder}, into {path}")  # fmt: skip
+
+    def known(side: str, share: float) -> None:
+        tell(f"{side} word vectors: {share:.1%} of the words start from known vectors")
+
     began = time.monotonic()
-    with TrainingProgress(len(data), settings.pretrain_iterations, settings.iterations, quiet) as progress:
+    with TrainingProgress(len(data), settings.pretrain_iterations, settings.iterations, quiet) as training:
         trained = train_model(
-            data, settings, lambda: start.parameters(data, settings), path, device=place, resume=resume, record=record,
-            on_report=progress.report, tick=progress.tick,
+            data, settings, lambda: start_parameters(data, settings, starts, known), path, device=place, resume=resume,
+            record=record, on_report=training.report, tick=training.tick,
         )  # fmt: skip
-    if not quiet:
-        say(f"saved {trained.signature} to {path} after {time.monotonic() - began:.0f} s")
+    tell(f"saved {trained.signature} to {path} after {time.monotonic() - began:.0f} s")
 
 
-def _describe(device: Any) -> str:
+def _train_autoencoder(
+    text: str, path: Path, seed: int, options: dict[str, Any], device: str, threads: int, resume: bool, quiet: bool
+) -> None:
+    """Train an autoencoder on text of one language."""
     import torch
 
-    return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else "cpu"
+    from moses_compat.corpora.texts import read_texts
+    from phrasetool.training.autoencoder import train_autoencoder
+    from phrasetool.training.autoencoder_settings import AutoencoderSettings
+    from phrasetool.training.device import choose_device
+    from phrasetool.training.text_vocabulary import training_texts
+    from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
+
+    tell = TerminalWatch(quiet).say
+    try:
+        settings = AutoencoderSettings.from_options(options, seed)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    place = choose_device(device)
+    torch.set_num_threads(threads)
+    with TableProgress("read text", 0, quiet) as reading:
+        everything, symbols = read_texts(text, reading)
+    try:
+        data = training_texts(everything, symbols.words, settings)
+    except ValueError as error:
+        raise DataError(text, str(error)) from error
+    if data.left_out:
+        tell(f"{data.left_out:,} lines of more than {settings.max_length} words are left out")
+    tell(f"{len(data.texts):,} texts, {len(data.vocabulary) - 1:,} words, {data.unknown:.1%} of the text unknown")
+    tell(f"training on {place}, {settings.architecture} autoencoder, n={settings.shape.dimension}, into {path}")
+
+    def report(done: EpochReport) -> None:
+        tell(f"epoch {done.epoch}/{settings.epochs}: cross-entropy {done.cross_entropy:.4f} a word")
+
+    with ItemProgress("train", settings.epochs * len(data.texts), "text", quiet) as progress:
+        trained = train_autoencoder(
+            data.texts, data.vocabulary, settings, path, device=place, resume=resume, record={"text_file": text},
+            on_report=report, tick=progress.tick,
+        )  # fmt: skip
+        tell(f"saved {trained.signature} to {path} after {progress.seconds:.0f} s")

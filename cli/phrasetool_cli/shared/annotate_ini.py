@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from phrasetool_cli.shared.click_options import check_outputs
+from phrasetool_cli.shared.output_checks import check_outputs
 
 if TYPE_CHECKING:
     from moses_compat.jobs.annotate_tables import IniEdit

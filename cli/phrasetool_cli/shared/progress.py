@@ -8,9 +8,12 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from phrasetool.watch import FileProgress, ItemTick, ReadingProgress, Watch
+
+if TYPE_CHECKING:
+    from phrasetool.training.trainer import IterationReport
 
 _INTERVAL = 30.0
 
@@ -26,44 +29,36 @@ def _duration(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
-class TableProgress:
-    """Progress through a table, by the bytes consumed of its file.
+class _Progress:
+    """A bar, or the time since the last line.
 
     Args:
-        label: what is being done.
-        size: bytes of the file, 0 if unknown (a pipe).
         quiet: show nothing.
+        bar: how tqdm is to draw it.
     """
 
-    def __init__(self, label: str, size: int, quiet: bool = False) -> None:
-        self._label = label
-        self._size = size
+    def __init__(self, quiet: bool, **bar: Any) -> None:
         self._quiet = quiet
         self._start = self._last = time.monotonic()
         self._bar: Any = None
         if not quiet and sys.stderr.isatty():
             from tqdm import tqdm
 
-            self._bar = tqdm(
-                total=size or None, desc=label, unit="B", unit_scale=True, leave=False, file=sys.stderr, delay=0.5
-            )
+            self._bar = tqdm(file=sys.stderr, **bar)
 
-    def __call__(self, position: int, entries: int) -> None:
-        """Report the bytes consumed and the entries done so far."""
-        now = time.monotonic()
-        rate = entries / max(now - self._start, 1e-9)
-        if self._bar is not None:
-            self._bar.set_postfix_str(f"{entries:,} entries, {rate:,.0f}/s", refresh=False)
-            self._bar.update(position - self._bar.n)
-        elif not self._quiet and now - self._last >= _INTERVAL:
-            self._last = now
-            left = ""
-            if self._size and position:
-                remaining = (now - self._start) * (self._size - position) / position
-                left = f", {position / self._size:.0%}, {_duration(remaining)} left"
-            say(f"{self._label}: {entries:,} entries, {rate:,.0f} a second{left}")
+    def _is_time(self, now: float) -> bool:
+        """Whether a line is to be said now."""
+        if self._quiet or now - self._last < _INTERVAL:
+            return False
+        self._last = now
+        return True
 
-    def __enter__(self) -> TableProgress:
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.monotonic() - self._start
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -73,7 +68,35 @@ class TableProgress:
             self._bar.close()
 
 
-class ItemProgress:
+class TableProgress(_Progress):
+    """Progress through a table, by the bytes consumed of its file.
+
+    Args:
+        label: what is being done.
+        size: bytes of the file, 0 if unknown (a pipe).
+        quiet: show nothing.
+    """
+
+    def __init__(self, label: str, size: int, quiet: bool = False) -> None:
+        super().__init__(quiet, total=size or None, desc=label, unit="B", unit_scale=True, leave=False, delay=0.5)
+        self._label, self._size = label, size
+
+    def __call__(self, position: int, entries: int) -> None:
+        """Report the bytes consumed and the entries done so far."""
+        now = time.monotonic()
+        rate = entries / max(now - self._start, 1e-9)
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"{entries:,} entries, {rate:,.0f}/s", refresh=False)
+            self._bar.update(position - self._bar.n)
+        elif self._is_time(now):
+            left = ""
+            if self._size and position:
+                remaining = (now - self._start) * (self._size - position) / position
+                left = f", {position / self._size:.0%}, {_duration(remaining)} left"
+            say(f"{self._label}: {entries:,} entries, {rate:,.0f} a second{left}")
+
+
+class ItemProgress(_Progress):
     """Progress through a known number of things, such as sentences.
 
     Args:
@@ -84,14 +107,9 @@ class ItemProgress:
     """
 
     def __init__(self, label: str, total: int, unit: str, quiet: bool = False) -> None:
-        self._label, self._total, self._unit, self._quiet = label, total, unit, quiet
+        super().__init__(quiet, total=total, desc=label, unit=unit, leave=False, delay=0.5)
+        self._label, self._total, self._unit = label, total, unit
         self._done = 0
-        self._start = self._last = time.monotonic()
-        self._bar: Any = None
-        if not quiet and sys.stderr.isatty():
-            from tqdm import tqdm
-
-            self._bar = tqdm(total=total, desc=label, unit=unit, leave=False, file=sys.stderr, delay=0.5)
 
     def tick(self, count: int = 1) -> None:
         """So many more are done."""
@@ -99,28 +117,17 @@ class ItemProgress:
         now = time.monotonic()
         if self._bar is not None:
             self._bar.update(count)
-        elif not self._quiet and now - self._last >= _INTERVAL:
-            self._last = now
-            rate = self._done / (now - self._start)
+        elif self._is_time(now):
+            rate = max(self._done, 1) / (now - self._start)
             left = _duration((self._total - self._done) / rate)
             say(f"{self._label}: {self._done:,} of {self._total:,} {self._unit}s, {rate:,.1f} a second, {left} left")
 
-    @property
-    def seconds(self) -> float:
-        """Since the start."""
-        return time.monotonic() - self._start
-
-    def __enter__(self) -> ItemProgress:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.close()
+    def reach(self, done: int) -> None:
+        """So many are done in all."""
+        self.tick(done - self._done)
 
 
-class TrainingProgress:
+class TrainingProgress(_Progress):
     """Progress of training: a bar per iteration with both errors, or a line per iteration.
 
     Args:
@@ -130,22 +137,16 @@ class TrainingProgress:
     """
 
     def __init__(self, pairs: int, pretrain: int, iterations: int, quiet: bool = False) -> None:
+        super().__init__(quiet, total=pairs * (pretrain + iterations), unit="pair", unit_scale=True)
         self._pairs = pairs
         self._totals = {"pretrain": pretrain, "train": iterations}
-        self._quiet = quiet
-        self._bar: Any = None
-        self._start = time.monotonic()
-        if not quiet and sys.stderr.isatty():
-            from tqdm import tqdm
-
-            self._bar = tqdm(total=pairs * (pretrain + iterations), unit="pair", unit_scale=True, file=sys.stderr)
 
     def tick(self, pairs: int) -> None:
         """So many pairs were just seen."""
         if self._bar is not None:
             self._bar.update(pairs)
 
-    def report(self, report: Any) -> None:
+    def report(self, report: IterationReport) -> None:
         """An iteration is done."""
         semantic = "" if report.semantic_error is None else f", semantic {report.semantic_error:.4f}"
         text = (
@@ -153,21 +154,12 @@ class TrainingProgress:
             f"reconstruction {report.reconstruction_error:.4f}{semantic}, joint {report.joint_error:.4f}"
         )
         now = time.monotonic()
-        rate = self._pairs / max(now - self._start, 1e-9)
-        self._start = now
+        rate = self._pairs / max(now - self._last, 1e-9)
+        self._last = now
         if self._bar is not None:
             self._bar.set_postfix_str(text)
         elif not self._quiet:
             say(f"{text} ({rate:,.0f} pairs a second)")
-
-    def __enter__(self) -> TrainingProgress:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.close()
 
 
 class TerminalWatch(Watch):

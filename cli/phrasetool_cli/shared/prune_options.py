@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.click_options import (
-    check_outputs,
-    default_model,
-    model_option,
-    search_options,
-    table_options,
-)
+from phrasetool_cli.shared.options import default_model, model_option, output_option, search_options, table_options
+from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.shared.sections import sections
 
 if TYPE_CHECKING:
     from moses_compat.jobs.prune_request import PruneRequest
@@ -86,30 +81,8 @@ def request_of(given: dict[str, Any]) -> PruneRequest:
     return PruneRequest(**given, model_folder=folder, search=chosen, by_criterion=not quiet)
 
 
-class GroupedCommand(click.Command):
-    """A command that lists its many options in groups."""
-
-    groups = (
-        ("What goes", ("threshold", "target_size", "max_bleu_loss", "sweep", "method", "combine", "seed", "keep_top",
-                       "protect")),
-        ("What is known of the entries", ("model_folder", "scores", "columns", "scale", "ini", "corpora",
-                                          "forced_pairs")),
-        ("What is written", ("output", "reordering_table", "reordering_out", "rejected", "reasons", "stats")),
-        ("For --max-bleu-loss", ("dev", *_SEARCH)),
-    )  # fmt: skip
-
-    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the groups, then the other options."""
-        options = (parameter for parameter in self.get_params(context) if isinstance(parameter, click.Option))
-        rest = {option.name: option for option in options}
-        groups = [(title, [rest.pop(name) for name in names]) for title, names in self.groups]
-        for title, parameters in [*groups, ("Other options", list(rest.values()))]:
-            records = (parameter.get_help_record(context) for parameter in parameters)
-            with formatter.section(title):
-                formatter.write_dl([record for record in records if record])
-
-
-_OPTIONS = (
+prune_options = sections(
+    "What goes",
     click.option("-t", "--threshold", type=WorthThreshold(), metavar="S",
                  help="Prune entries whose similarities are BOTH below this (-1 to 1); with another --method, entries "
                       "whose worth is: for significance -ln p, a+e or a-e as in filter-pt, for several criteria a "
@@ -128,7 +101,7 @@ _OPTIONS = (
                  help="How several criteria become one: the product of what they say; the mean of their ranks; or keep "
                       "what each of them would keep, or what any of them would, cut at one rank for all or at "
                       "thresholds of their own.  [default: product; with thresholds of their own, intersection]"),
-    click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
+    click.option("--seed", type=click.IntRange(0), default=1,
                  help="Of the method `random`."),
     click.option("--keep-top", type=click.IntRange(0), metavar="K",
                  help="Always keep the K best entries of a protected source.  [default: 10; with a --method and a size "
@@ -136,12 +109,13 @@ _OPTIONS = (
     click.option("--protect", type=click.Choice(["all", "words", "none"]),
                  help="Whose best K stay: all sources, one-word sources (no word becomes unknown), none.  "
                       "[default: all; with a --method and a size or a loss, words]"),
+    "What is known of the entries",
     model_option,
     click.option("--scores", metavar="FILE",
                  help="Similarities in Parquet: used if the file exists, else computed and kept there."),
     click.option("--columns", type=Columns(),
                  help="Use the similarities in these two score columns of TABLE (source-to-target first)."),
-    click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp", show_default=True,
+    click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp",
                  help="How the similarities in --columns were written (see annotate)."),
     click.option("--moses-ini", "ini", metavar="INI",
                  help="The model of TABLE: its weights say what is lost without an entry (composition, top), and it "
@@ -150,7 +124,8 @@ _OPTIONS = (
                  help="The bitext TABLE was made from (significance)."),
     click.option("--forced-pairs", metavar="PAIRS",
                  help="What `force-decode --leave-one-out` of that bitext wrote: how often entries are used (usage)."),
-    click.option("-o", "--output", default="-", metavar="FILE", help="Where to write.  [default: standard output]"),
+    "What is written",
+    output_option(),
     click.option("--reordering-table", metavar="FILE",
                  help="Prune this reordering table too: keep the lines of the pairs that stay, in any order."),
     click.option("--reordering-out", metavar="FILE", help="Where to write the pruned reordering table."),
@@ -162,18 +137,13 @@ _OPTIONS = (
     click.option("--stats", metavar="FILE",
                  help="Write counts here, as JSON: entries that went by which criteria, the steps of --max-bleu-loss, "
                       "the signature line."),
+    "For --max-bleu-loss",
     click.option("--dev", nargs=2, metavar="SOURCE REFERENCE",
                  help="The development set that BLEU is measured on, a tokenised sentence a line."),
     search_options,
+    None,
     table_options,
 )  # fmt: skip
-
-
-def prune_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """All options of the command."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
 
 
 def chosen_method(request: PruneRequest) -> Method:

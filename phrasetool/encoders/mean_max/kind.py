@@ -44,7 +44,7 @@ class MeanMax:
     layers: str = option(
         "fixed",
         "fixed: word vectors and transformations alone learn; or trained, which wants smaller steps (0.001) from "
-        "smaller vectors (--vector-scale 0.1) and a loss that sees both languages learn (in-batch).",
+        "smaller vectors (a vector scale of 0.1) and a loss that sees both languages learn (in-batch).",
     )
 
     name: ClassVar[str] = "mean-max"

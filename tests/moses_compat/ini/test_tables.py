@@ -60,9 +60,9 @@ def test_the_table_that_is_meant(files, paths, table, number):
 def test_none_or_several(files):
     ini = ini_of(files, "a.gz", "b.gz")
     listed = r"TranslationModel0 \(a.gz\), TranslationModel1 \(b.gz\)"
-    with pytest.raises(DataError, match=rf"moses.ini: none of its phrase tables is ../c: {listed}; .*--name NAME"):
+    with pytest.raises(DataError, match=rf"moses.ini: none of its phrase tables is ../c: {listed}$"):
         find_table(ini, "../c")
-    with pytest.raises(DataError, match=rf"several phrase tables could be meant: {listed}; choose one with --name"):
+    with pytest.raises(DataError, match=rf"several phrase tables could be meant: {listed}$"):
         choose_table(ini, "../c")
     assert choose_table(ini, "../c", "TranslationModel1").name == "TranslationModel1"
     with pytest.raises(DataError, match=rf"there is no phrase table LM0: {listed}"):

@@ -235,7 +235,7 @@ def test_encoders_that_are_not_known_or_do_not_fit(tmp_path, changes, names):
 
 def test_an_autoencoder_does_not_score_pairs_nor_the_other_way_round(model_folder, copy):
     assert load_bilingual_model(model_folder).kind == Rae()
-    with pytest.raises(ModelError, match=r"a model of phrase pairs; this needs an autoencoder .*--model autoencoder"):
+    with pytest.raises(ModelError, match=r"a model of phrase pairs; this needs an autoencoder of one language$"):
         load_autoencoder(model_folder)
     edit_config(copy, model="autoencoder")
     with pytest.raises(ModelError, match=r"an autoencoder of one language; this needs a model of phrase pairs"):

@@ -19,12 +19,12 @@ def test_help_names_every_loss_and_encoder_and_whose_a_flag_is():
     for expected in (
         "Losses: in-batch tell the true partner",
         "Encoders: rae a recursive auto-encoder",
-        "--temperature X What cosines are divided by; at least 0.03. [in-batch 0.1]",
-        "--negatives X Random phrases drawn for every pair. [sampled 5]",
-        "--learning-rate X Step size; above the default dimension matrices take smaller steps. [0.006; "
+        "--temperature X What cosines are divided by; at least 0.03. [default: in-batch 0.1]",
+        "--negatives X Random phrases drawn for every pair. [default: sampled 5]",
+        "--learning-rate X Step size; above the default dimension matrices take smaller steps. [default: 0.006; "
         "max-margin 0.01; sampled 0.01; most-informative 0.01; ",
-        "word-vector component at the start. [0.3] ",
-        "--word-units X Size of a word vector. [mean-max 128; autoencoder 128]",
+        "word-vector component at the start. [default: 0.3] ",
+        "--word-units X Size of a word vector. [default: mean-max 128; autoencoder 128]",
         "Options of --model autoencoder: --architecture X",
     ):
         assert expected in text, text

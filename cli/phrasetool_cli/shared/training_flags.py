@@ -1,14 +1,20 @@
-"""The flags of `phrasetool train` that are declared by settings, losses, encoders and the autoencoder themselves."""
+"""The flags of `phrasetool train`: its own, and those that settings, losses, encoders and the autoencoder declare."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+
+from phrasetool_cli.shared.options import WHICH_MODEL, device_option, quiet_option, threads_option
+from phrasetool_cli.shared.sections import SectionedCommand, give_title, sections
+
+if TYPE_CHECKING:
+    from phrasetool.embeddings.start import Start
 
 _TRAINING, _LOSS, _ENCODER, _AUTOENCODER = "training", "loss", "encoder", "autoencoder"
 _TITLES = {
@@ -17,6 +23,43 @@ _TITLES = {
     _ENCODER: "Options of encoders",
     _AUTOENCODER: "Options of --model autoencoder",
 }
+_FIRST = "What is trained"
+# Words of a pair's longer side.
+MAX_LENGTH = 7
+# Parameters that every kind of model takes.
+_OF_ALL = {"pairs", "folder", "model", "seed", "device", "threads", "resume", "max_length", "quiet"}
+_SIDES = ("source", "target")
+
+train_options = sections(
+    _FIRST,
+    click.option("-o", "--output", "folder", metavar="FOLDER", help=f"Model folder to write.  {WHICH_MODEL}"),
+    click.option("--model", type=click.Choice(["brae", "autoencoder"]), default="brae",
+                 help="What to train: bilingually-constrained encoders on pairs, or an autoencoder on text."),
+    "How it is run",
+    click.option("--seed", type=click.IntRange(0), default=1, help="Fixes everything."),
+    device_option(),
+    threads_option("CPU threads; on pairs, two are used at most."),
+    click.option("--resume", is_flag=True, help="Go on from the checkpoint in the model folder."),
+    "What it learns from",
+    click.option("--max-length", type=click.IntRange(1), metavar="N",
+                 help=f"Leave out pairs with more words on a side.  [default: {MAX_LENGTH}; autoencoder 511]"),
+    click.option("--min-pair-count", type=float, default=0, metavar="C",
+                 help="Leave out pairs with a smaller count (of a table: the joint count)."),
+    "What it starts from",
+    click.option("--source-text", multiple=True, metavar="FILE",
+                 help="Monolingual text to train word vectors on.  [default: the pairs]"),
+    click.option("--target-text", multiple=True, metavar="FILE", help="The same for the target language."),
+    click.option("--source-vectors", metavar="FILE",
+                 help="Word vectors to start from: word2vec, GloVe or fastText, text or binary."),
+    click.option("--target-vectors", metavar="FILE", help="The same for the target language."),
+    click.option("--source-autoencoder", metavar="FOLDER",
+                 help="Start from the encoder of an autoencoder, trained on the source language."),
+    click.option("--target-autoencoder", metavar="FOLDER", help="The same for the target language."),
+    click.option("--freeze-encoders", is_flag=True,
+                 help="Train nothing but the transformations between the languages."),
+    None,
+    quiet_option,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -40,15 +83,15 @@ class _DeclaredFlag(click.Option):
     """A flag made of declarations; None if it is not given."""
 
     def __init__(self, name: str, declared: list[_Declared]) -> None:
-        self.room = declared[0].room
         self.owners = {d.room for d in declared}
         super().__init__(
             ["--" + name.replace("_", "-"), name],
             type=type(declared[0].default), default=None, metavar="X", help=_help(name, declared),
         )  # fmt: skip
+        give_title(self, _TITLES[declared[0].room])
 
 
-class TrainCommand(click.Command):
+class TrainCommand(SectionedCommand):
     """A command whose flags are its own and those that are declared."""
 
     def get_params(self, context: click.Context) -> list[click.Parameter]:
@@ -58,46 +101,72 @@ class TrainCommand(click.Command):
         place = [parameter.name for parameter in own].index("model") + 1
         return [*own[:place], *chosen, *own[place:], *declared]
 
-    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the flags in sections, and what there is to choose from."""
+    def sections(self, context: click.Context) -> dict[str, list[tuple[str, str]]]:
+        """The flags, and what there is to choose from."""
         from phrasetool.encoders import ENCODERS
         from phrasetool.objectives import OBJECTIVES
         from phrasetool.registry import registered
 
-        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        flags = super().sections(context)
+        first = {_FIRST: flags.pop(_FIRST)}
         for title, what, registry in (("Losses", "loss", OBJECTIVES), ("Encoders", "encoder", ENCODERS)):
-            sections[title] = [(name, registered(registry, name, what).summary) for name in registry]
-        for parameter in self.get_params(context):
-            record = parameter.get_help_record(context)
-            title = _TITLES[parameter.room] if isinstance(parameter, _DeclaredFlag) else "Options"
-            if record is not None and isinstance(parameter, click.Option):
-                sections.setdefault(title, []).append(record)
-        for title, rows in sections.items():
-            with formatter.section(title):
-                formatter.write_dl(rows)
+            first[title] = [(name, registered(registry, name, what).summary) for name in registry]
+        return {**first, **flags}
 
 
-def check_model(context: click.Context, common: Iterable[str]) -> None:
+def check_model(context: click.Context) -> None:
     """Refuse flags that the kind of model does not take.
-
-    Args:
-        context: of `train`.
-        common: names of parameters that every kind of model takes.
 
     Raises:
         click.UsageError: naming the kind that takes a flag.
     """
     model = context.params["model"]
-    common = {*common, "model"}
     for parameter in context.command.get_params(context):
         name = str(parameter.name)
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if not given or name in common:
+        if not given or name in _OF_ALL:
             continue
         rooms = parameter.owners if isinstance(parameter, _DeclaredFlag) else {_TRAINING}
         takes = {"autoencoder" if room == _AUTOENCODER else "brae" for room in rooms}
         if model not in takes:
             raise click.UsageError(f"{parameter.opts[0]} is for --model {takes.pop()}")
+
+
+def chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
+    """What both languages start from; takes it out of what was chosen, and leaves there what autoencoders prescribe.
+
+    Raises:
+        click.UsageError: flags contradict each other, or what an autoencoder prescribes.
+        ModelError: a folder does not hold an autoencoder that can serve as the encoder of phrases.
+    """
+    from moses_compat.corpora.sentences import unescaped_sentences
+    from phrasetool.embeddings.start import Start, prescribed_settings
+    from phrasetool.models.storage import load_autoencoder
+
+    given = {side: {what: chosen.pop(f"{side}_{what}") for what in ("text", "vectors", "autoencoder")}
+             for side in _SIDES}  # fmt: skip
+    for side in _SIDES:
+        for what in ("text", "vectors"):
+            if given[side]["autoencoder"] and given[side][what]:
+                raise click.UsageError(f"--{side}-autoencoder brings word vectors; leave out --{side}-{what}")
+            if chosen["vectors"] == "random" and given[side][what]:
+                raise click.UsageError(f"--vectors random draws all word vectors; leave out --{side}-{what}")
+    folders = [given[side]["autoencoder"] for side in _SIDES]
+    if chosen["vectors"] and all(folders):
+        raise click.UsageError("autoencoders bring word vectors; leave out --vectors")
+    models = [load_autoencoder(folder) if folder else None for folder in folders]
+    for folder, model in zip(folders, models, strict=True):
+        if model is not None:
+            try:
+                chosen.update(prescribed_settings(model, folder, chosen))
+            except ValueError as error:
+                raise click.UsageError(str(error)) from error
+    source, target = (
+        Start(functools.partial(unescaped_sentences, given[side]["text"]) if given[side]["text"] else None,
+              given[side]["vectors"], model)
+        for side, model in zip(_SIDES, models, strict=True)
+    )  # fmt: skip
+    return source, target
 
 
 def autoencoder_options(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,11 +194,13 @@ def _made_flags(
     for name, declaration in _declarations(dict(encoders), dict(losses)):
         declared.setdefault(name, []).append(declaration)
     chosen = [
-        click.Option(["--encoder"], type=click.Choice([name for name, _ in encoders]), default="rae", show_default=True,
+        click.Option(["--encoder"], type=click.Choice([name for name, _ in encoders]), default="rae",
                      help="How a phrase becomes a vector; see below."),
-        click.Option(["--loss"], type=click.Choice([name for name, _ in losses]), default="in-batch", show_default=True,
+        click.Option(["--loss"], type=click.Choice([name for name, _ in losses]), default="in-batch",
                      help="What training minimises; see below."),
     ]  # fmt: skip
+    for option in chosen:
+        give_title(option, _FIRST)
     return chosen, [_DeclaredFlag(name, found) for name, found in declared.items() if name not in taken]
 
 
@@ -154,11 +225,11 @@ def _help(name: str, declared: list[_Declared]) -> str:
         texts: dict[str, list[str]] = {}
         for d in declared:
             texts.setdefault(d.help, []).append(f"{d.owner} {_shown(d.default)}")
-        return "  ".join(f"{text}  [{'; '.join(defaults)}]" for text, defaults in texts.items())
+        return "  ".join(f"{text}  [default: {'; '.join(defaults)}]" for text, defaults in texts.items())
     general = declared[0].default
     defaults = [_shown(general), *_wishes(name, general)]
     defaults += [f"{d.owner} {_shown(d.default)}" for d in declared[1:]]
-    return f"{declared[0].help}  [{'; '.join(defaults)}]"
+    return f"{declared[0].help}  [default: {'; '.join(defaults)}]"
 
 
 def _wishes(name: str, general: Any) -> Iterable[str]:

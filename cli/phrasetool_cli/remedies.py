@@ -1,0 +1,22 @@
+"""Ways out of errors, in terms of commands and options: what the core cannot say."""
+
+from __future__ import annotations
+
+# Name of a remedy -> how the message goes on.
+REMEDIES = {
+    "another device": "; use --device cpu or auto",
+    "train or name a model": " (train one with `phrasetool train`, or name it with -m)",
+    "train on pairs": " (`phrasetool train PAIRS`)",
+    "train an autoencoder": " (`phrasetool train --model autoencoder TEXT`)",
+    "name the folder of Moses": "; name its folder with --moses-bin",
+    "put the table into the ini": (
+        "; to put another table into the place of one, use `phrasetool moses-ini INI --table FILE --name NAME`"
+    ),
+    "name a table of the ini": "; choose one with --name",
+    "name the model": "; give the model with -m",
+}
+
+
+def with_remedy(message: str, remedy: str | None) -> str:
+    """A message of the core, and the way out if there is one."""
+    return message + REMEDIES[remedy] if remedy else message

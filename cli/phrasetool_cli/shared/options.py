@@ -1,0 +1,114 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from phrasetool_cli.shared.parameter_types import FiniteNumber
+from phrasetool_cli.shared.sections import sections
+
+if TYPE_CHECKING:
+    from moses_compat.engine.model import MosesModel
+    from phrasetool.smt.decoder.translator import SearchOptions
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Option = Callable[[_Function], _Function]
+
+_DEFAULT_MODEL = "phrasetool-model"
+WHICH_MODEL = "[default: $PHRASETOOL_MODEL, else ./phrasetool-model]"
+
+
+def default_model() -> str:
+    """`$PHRASETOOL_MODEL`, or the folder `phrasetool train` writes."""
+    return os.environ.get("PHRASETOOL_MODEL", _DEFAULT_MODEL)
+
+
+def available_processors() -> int:
+    """Processors this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+model_option = click.option("-m", "--model", "model_folder", metavar="FOLDER", help=f"Model folder.  {WHICH_MODEL}")
+
+
+def output_option(help_text: str = "Where to write.") -> _Option[Any]:
+    """`--output`, by default standard output."""
+    return click.option(
+        "-o", "--output", default="-", show_default=False, metavar="FILE",
+        help=f"{help_text}  [default: -, standard output]",
+    )  # fmt: skip
+
+
+def threads_option(help_text: str = "Worker threads.") -> _Option[Any]:
+    """`--threads`, by default all processors."""
+    return click.option(
+        "--threads", type=click.IntRange(1), default=available_processors, show_default=False, metavar="N",
+        help=f"{help_text}  [default: all processors]",
+    )  # fmt: skip
+
+
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress, no summary.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def device_option(help_text: str = "Where to compute: cpu, cuda or auto.") -> _Option[Any]:
+    """`--device`."""
+    return click.option("--device", default="auto", metavar="NAME", help=help_text)
+
+
+# Options of every command that streams a table.
+table_options = sections(
+    "How the table is read",
+    click.option("--on-error", type=click.Choice(["fail", "skip", "keep"]), default="fail",
+                 help="What to do about a line that is not a table entry: stop, leave it out, or pass it through."),
+    threads_option(),
+    click.option("--block-bytes", type=click.IntRange(1), default=1 << 21, metavar="N",
+                 help="How much text a thread takes at a time.  Changes speed and memory, never the output."),
+    None,
+    quiet_option,
+)  # fmt: skip
+
+# The options that name a model, for every command that decodes.
+decoder_model_options = sections(
+    "Model",
+    click.option("--moses-ini", "ini", required=True, metavar="FILE", help="The model: a moses.ini (version 2)."),
+    click.option("--table", metavar="FILE", help="Use this phrase table instead of the one the ini names."),
+    click.option("--reordering-table", metavar="FILE", help="Use this reordering table instead of the ini's."),
+)
+
+# Options of the search; what is not given is as in the ini, else as in Moses.
+search_options = sections(
+    "Search",
+    click.option("--search", type=click.Choice(["stack", "cube"]),
+                 help="Every extension of every hypothesis, or cube pruning: the most promising ones only.  "
+                      "[default: ini, else stack]"),
+    click.option("--stack", "stack_size", type=click.IntRange(1), metavar="N",
+                 help="Hypotheses a stack keeps.  [default: ini, else 200]"),
+    click.option("--pop-limit", type=click.IntRange(1), metavar="N",
+                 help="Hypotheses cube pruning makes for a stack.  [default: ini, else 1000]"),
+    click.option("--beam-threshold", type=click.FloatRange(0, 1), metavar="P",
+                 help="Drop hypotheses less probable than this share of their stack's best.  "
+                      "[default: ini, else 1e-5]"),
+    click.option("--distortion-limit", type=int, metavar="N",
+                 help="Words a jump may span; -1: any.  [default: ini]"),
+    click.option("--table-limit", type=click.IntRange(0), metavar="N",
+                 help="Options per source phrase; 0: all.  [default: ini, else 20]"),
+)  # fmt: skip
+
+weight_option = click.option(
+    "--weight", type=FiniteNumber(), default=0.0, metavar="W",
+    help="Start weight of columns that the table in the ini did not have; 0 leaves every translation as it was.",
+)  # fmt: skip
+
+engine_options = sections(None, threads_option(), quiet_option)
+
+
+def chosen_search(model: MosesModel, **given: Any) -> SearchOptions:
+    """The search options of a model with those of `search_options` that were given."""
+    given["algorithm"] = given.pop("search")
+    return replace(model.search, **{name: value for name, value in given.items() if value is not None})

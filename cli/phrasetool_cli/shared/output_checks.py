@@ -1,0 +1,26 @@
+"""What a command refuses to write, before any work starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from phrasetool.errors import PhraseToolError
+
+
+def check_outputs(inputs: Iterable[str | None], outputs: Iterable[str | None]) -> None:
+    """Refuse to write over an input or twice to one file; what is None was not given.
+
+    Raises:
+        PhraseToolError: two of the paths are one file.
+    """
+    from moses_compat.files.streams import same_file
+
+    given = [path for path in inputs if path is not None]
+    named = [path for path in outputs if path is not None]
+    for i, path in enumerate(named):
+        for other in given:
+            if same_file(path, other):
+                raise PhraseToolError(f"{path}: the output is the input {other}; choose another name")
+        for other in named[:i]:
+            if same_file(path, other) or path == other == "-":
+                raise PhraseToolError(f"{path}: two outputs go to one file")

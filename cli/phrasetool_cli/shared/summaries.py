@@ -1,0 +1,38 @@
+"""What is said of a table when it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from phrasetool_cli.shared.progress import say
+
+if TYPE_CHECKING:
+    from moses_compat.tables.orphans import OrphanCounts
+
+
+def say_kept(kept: int, total: int, things: str, notes: Iterable[tuple[int, str]]) -> None:
+    """Tell the user how many things were kept, and in a line each what became of how many others, if of any."""
+    say(f"kept {kept:,} of {total:,} {things} ({kept / total if total else 1.0:.1%})")
+    for count, meaning in notes:
+        if count:
+            say(f"  {count:,} {meaning}")
+
+
+def tell_orphans(counts: OrphanCounts) -> None:
+    """The summary of a reordering table."""
+    notes = [
+        (counts.orphans, "were left out because the phrase table lacks their pair"),
+        (counts.faulty_kept, "faulty lines were passed through"),
+        (counts.faulty_skipped, "faulty lines were left out"),
+    ]
+    say_kept(counts.kept, counts.lines, "reordering lines", notes)
+    if counts.newline_added:
+        say("  the last line had no line feed, so Moses did not load it; it has one now")
+    if counts.pairs_without_line == counts.pairs and counts.pairs and counts.lines:
+        say("warning: no pair of the phrase table has a line; are these tables of one model, with the same factors?")
+    elif counts.pairs_without_line:
+        say(
+            f"warning: {counts.pairs_without_line:,} of {counts.pairs:,} pairs of the phrase table have no reordering "
+            "line; Moses scores them 0, better than any pair that has one"
+        )

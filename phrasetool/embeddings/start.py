@@ -1,0 +1,114 @@
+"""What training on pairs starts from: word vectors, or the encoders of trained autoencoders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from phrasetool.embeddings.files import load_vectors
+from phrasetool.embeddings.initial import components_to_remove, initial_vectors
+from phrasetool.embeddings.word2vec import phrase_sentences, train_word2vec
+from phrasetool.errors import ModelError
+from phrasetool.phrases import FloatArray, Phrases
+from phrasetool.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from phrasetool.encoders.protocols import EncoderParameters
+    from phrasetool.models.autoencoder import AutoencoderModel
+    from phrasetool.training.pairs import PhrasePairs
+    from phrasetool.training.settings import TrainingSettings
+
+SIDES = ("source", "target")
+
+
+@dataclass(frozen=True)
+class Start:
+    """What one language starts from; of nothing given, word vectors trained on the phrases themselves.
+
+    Attributes:
+        sentences: makes monolingual text to train word vectors on: words as byte strings.
+        vectors: a file of word vectors.
+        autoencoder: a trained one, whose encoder is taken as it is.
+    """
+
+    sentences: Callable[[], Iterable[list[bytes]]] | None = None
+    vectors: str | None = None
+    autoencoder: AutoencoderModel | None = None
+
+
+def start_parameters(
+    pairs: PhrasePairs,
+    settings: TrainingSettings,
+    starts: tuple[Start, Start],
+    report: Callable[[str, float], None] = lambda side, share: None,
+) -> tuple[EncoderParameters, EncoderParameters]:
+    """Start parameters of both languages, source first.
+
+    Args:
+        pairs: what will be learned from.
+        settings: of the training.
+        starts: what each language starts from, source first.
+        report: called with a side and the share of its words that start from known vectors, if any vectors are known.
+
+    Raises:
+        PhraseToolError: a file cannot be read, or holds vectors of another dimension.
+    """
+    source = _side(0, pairs.sources, pairs.source_vocabulary, settings, starts[0], report)
+    return source, _side(1, pairs.targets, pairs.target_vocabulary, settings, starts[1], report)
+
+
+def _side(
+    which: int, phrases: Phrases, vocabulary: Vocabulary, settings: TrainingSettings, start: Start,
+    report: Callable[[str, float], None],
+) -> EncoderParameters:  # fmt: skip
+    known: Mapping[bytes, FloatArray | None] = {}
+    vectors: dict[bytes, FloatArray] = {}
+    if start.autoencoder is not None:
+        known = dict.fromkeys(start.autoencoder.vocabulary.words)
+    elif settings.vectors != "random":
+        known = vectors = _known_vectors(phrases, vocabulary, settings, start)
+    if known:
+        share = sum(word in known for word in vocabulary.words[1:]) / max(len(vocabulary) - 1, 1)
+        report(SIDES[which], share)
+    if start.autoencoder is not None:
+        return settings.kind.parameters(start.autoencoder.encoder_arrays(vocabulary.words))
+    rng = np.random.default_rng([settings.seed, which])
+    dimension = settings.kind.word_dimension(settings.dimension)
+    components = components_to_remove(dimension) if settings.vectors == "centred" else 0
+    first = initial_vectors(vocabulary, vectors, dimension, settings.vector_scale, rng, components)
+    return settings.kind.initial(first, settings.dimension, settings.start, rng)
+
+
+def _known_vectors(
+    phrases: Phrases, vocabulary: Vocabulary, settings: TrainingSettings, start: Start
+) -> dict[bytes, FloatArray]:
+    dimension = settings.kind.word_dimension(settings.dimension)
+    if start.vectors:
+        return load_vectors(start.vectors, vocabulary.words, dimension)
+    sentences = start.sentences() if start.sentences else phrase_sentences(phrases, vocabulary)
+    return train_word2vec(sentences, dimension, settings.seed)
+
+
+def prescribed_settings(model: AutoencoderModel, folder: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of training that an autoencoder prescribes to who starts from it.
+
+    Args:
+        model: the autoencoder.
+        folder: where it is, for messages.
+        chosen: settings by name, None where nothing was chosen.
+
+    Raises:
+        ValueError: something else was chosen than the autoencoder prescribes.
+        ModelError: it cannot serve as the encoder of phrases.
+    """
+    try:
+        prescribed = model.encoder_settings()
+    except ModelError as error:
+        raise ModelError(f"{folder}: {error}") from error
+    for name, value in prescribed.items():
+        if chosen.get(name) not in (None, value):
+            raise ValueError(f"{name} is {chosen[name]}, but the autoencoder in {folder} has {value}")
+    return prescribed

@@ -1,0 +1,61 @@
+import ast
+from pathlib import Path
+
+import moses_compat
+import phrasetool
+from phrasetool.errors import DataError, ModelError, PhraseToolError
+from phrasetool_cli.remedies import REMEDIES, with_remedy
+from tests.commands import run_inside, write
+
+CORE = [Path(package.__file__).parent for package in (phrasetool, moses_compat)]
+
+
+def named_in_the_core():
+    """Every text that the core gives to something called `remedy`."""
+    for path in (path for folder in CORE for path in folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "remedy" and isinstance(node.value, ast.Constant):
+                yield node.value.value
+
+
+def test_every_remedy_is_worded_and_used():
+    # Those of models go through a function that takes them in order.
+    passed_on = {"train on pairs", "train an autoencoder"}
+    assert {*named_in_the_core(), *passed_on} == set(REMEDIES)
+
+
+def test_the_core_says_nothing_of_flags():
+    """No message of an error names an option of the command line."""
+    for path in (path for folder in CORE for path in folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Raise) and node.exc is not None:
+                text = " ".join(
+                    part.value
+                    for part in ast.walk(node.exc)
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str)
+                )
+                # CMPH is an option of Moses' own build.
+                assert " --" not in text.replace("--with-cmph", ""), f"{path}:{node.lineno}: {text}"
+
+
+def test_errors_carry_remedies():
+    assert PhraseToolError("wrong").remedy is None
+    error = DataError("file", "wrong", 3, remedy="name the model")
+    assert with_remedy(str(error), error.remedy) == "file:3: wrong; give the model with -m"
+    assert with_remedy("wrong", ModelError("wrong").remedy) == "wrong"
+
+
+def test_messages_of_the_command_line_are_whole(tmp_path, model_folder):
+    table = write(tmp_path / "table.gz", b"a ||| b ||| 0.5\n")
+    done = run_inside("annotate", table, "-m", tmp_path / "none")
+    assert done.message.endswith("none: no such model folder (train one with `phrasetool train`, or name it with -m)")
+    done = run_inside("annotate", model_folder, "-m", model_folder, "-o", tmp_path / "o")
+    assert done.message.endswith(
+        "is a directory: the folder of a model of phrasetool; expected a phrase table; give the model with -m"
+    )
+    done = run_inside("binarize", table, "--to", "compact", "-o", tmp_path / "o", "--moses-bin", tmp_path)
+    assert done.message.endswith(f"is needed and is not in {tmp_path}; name its folder with --moses-bin")
+    done = run_inside("reconstruct", table, "-m", model_folder)
+    assert done.message.endswith(
+        "this needs an autoencoder of one language (`phrasetool train --model autoencoder TEXT`)"
+    )

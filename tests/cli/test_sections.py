@@ -1,0 +1,68 @@
+import click
+
+from phrasetool_cli.shared.sections import SectionedCommand, give_title, sections
+
+TEXT = """Usage: thing [OPTIONS] FILE
+
+  Do it.
+
+First:
+  --a INTEGER
+  --b TEXT     Second letter.
+
+Second:
+  --c TEXT
+
+Other options:
+  --d TEXT
+  --help    Show this message and exit.
+"""
+
+
+def text_of(command):
+    with click.Context(command, info_name="thing") as context:
+        return command.get_help(context)
+
+
+def test_options_stand_under_their_titles():
+    some = sections("Lost", click.option("--c"))
+
+    @click.command(cls=SectionedCommand)
+    @click.argument("file")
+    @sections(
+        "First",
+        click.option("--a", type=int),
+        click.option("--b", help="Second letter."),
+        "Second",
+        some,
+        None,
+        click.option("--d"),
+    )
+    def command(file, a, b, c, d):
+        """Do it."""
+
+    assert text_of(command).rstrip() == TEXT.rstrip()
+
+
+def test_none_keeps_titles_and_one_title_may_come_twice():
+    some = sections("Kept", click.option("--c"))
+
+    @click.command(cls=SectionedCommand)
+    @sections(None, some, click.option("--d"), "Kept", click.option("--e"))
+    def command(c, d, e):
+        """Do it."""
+
+    with click.Context(command) as context:
+        found = {title: [name.split()[0] for name, _ in rows] for title, rows in command.sections(context).items()}
+    assert found == {"Kept": ["--c", "--e"], "Other options": ["--d", "--help"]}
+
+
+def test_without_titles_all_are_options():
+    @click.command(cls=SectionedCommand)
+    @click.option("--a")
+    def command(a):
+        """Do it."""
+
+    assert "\nOptions:\n  --a TEXT\n" in text_of(command)
+    give_title(command.params[0], "Letters")
+    assert "\nLetters:\n  --a TEXT\n" in text_of(command)

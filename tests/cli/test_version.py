@@ -1,0 +1,33 @@
+from importlib.metadata import PackageNotFoundError
+
+import pytest
+
+from phrasetool import __version__
+from phrasetool_cli.version import PACKAGES, version_signature
+from tests.commands import run_inside
+
+
+def test_signature_names_all_that_figures_depend_on():
+    import numpy
+
+    first, *rest = version_signature().split("|")
+    assert first == f"phrasetool {__version__}"
+    found = dict(part.split(":") for part in rest)
+    assert list(found) == ["python", *PACKAGES, "system"]
+    assert found["numpy"] == numpy.__version__
+    assert all(found.values())
+
+
+def test_a_package_that_is_not_there(monkeypatch):
+    def version(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", version)
+    assert "|torch:none|" in version_signature()
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("--version", "prune", "--nonsense")], ids=" ".join)
+def test_version_is_one_line_before_all_else(arguments):
+    done = run_inside(*arguments)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.decode() == version_signature() + "\n"
