@@ -22,13 +22,13 @@ from pathlib import Path
 import numpy as np
 from measuring import TESTS, bleu, reference, report, run
 
-from moses_compat.decoder_tables import InputPhrases
-from moses_compat.decoding import MosesModel
-from moses_compat.n_best import read_n_best
+from moses_compat.engine.decoder_tables import InputPhrases
+from moses_compat.engine.model import MosesModel
+from moses_compat.engine.n_best import read_n_best
 from phrasetool.phrases import Phrases
+from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.forced import REASONS, ForcedDecoder, ForcedOptions, count_pairs
 from phrasetool.smt.decoder.translator import Translator
-from phrasetool.smt.symbols import Symbols
 
 MOSES_MS = {"stack": 75.0, "cube": 17.0}
 MOSES_GZIP = 4.5

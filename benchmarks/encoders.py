@@ -16,8 +16,8 @@ import torch
 from measuring import COMMAND, ROOT, WORK, alternate, reference, report, summary
 from objectives import accuracies, accuracy, split, training_seconds
 
-from moses_compat.pairs import read_pairs
-from moses_compat.streams import Input
+from moses_compat.corpora.training_pairs import read_training_pairs
+from moses_compat.files.streams import Input
 
 RESULTS = ROOT / "benchmarks" / "results" / "encoders.json"
 PAIRS = "multi30k-de-en"
@@ -86,7 +86,7 @@ def main() -> None:
         found[way] = accuracies(train, held_out, models[way], [*flags(changes), *trial], options.seeds)
         print(way, found[way], flush=True)
     with Input(train) as source:
-        pairs = read_pairs(source)
+        pairs = read_training_pairs(source)
     if options.rounds:
         for way, seconds in training_seconds(pairs, chosen, options.rounds).items():
             found[way]["pairs_per_second"] = round(len(pairs) / statistics.median(seconds))

@@ -16,8 +16,8 @@ import kenlm
 import numpy as np
 from measuring import COMMAND, WORK, reference, report, run, summary
 
-from moses_compat.arpa import load_language_model, read_arpa
-from moses_compat.streams import Input
+from moses_compat.engine.arpa import load_language_model, read_arpa
+from moses_compat.files.streams import Input
 from phrasetool.smt.language_model.ngrams import BackoffModel
 
 ROUNDS = 3

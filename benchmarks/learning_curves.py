@@ -10,11 +10,11 @@ import torch
 from held_out import split
 from measuring import ROOT, WORK, report
 
-from moses_compat.pairs import read_pairs
-from moses_compat.streams import Input
+from moses_compat.corpora.training_pairs import read_training_pairs
+from moses_compat.files.streams import Input
 from phrasetool.embeddings.initial import initial_vectors
 from phrasetool.embeddings.word2vec import phrase_sentences, train_word2vec
-from phrasetool.evaluation import evaluate_pairs
+from phrasetool.retrieval import evaluate_pairs
 from phrasetool.scoring.scorer import BilingualScorer
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.training.trainer import Trainer
@@ -46,9 +46,9 @@ def main() -> None:
     torch.set_num_threads(1)
     train, held_out = split(0)
     with Input(train) as source:
-        pairs = read_pairs(source)
+        pairs = read_training_pairs(source)
     with Input(held_out) as source:
-        test = read_pairs(source, vocabularies=(pairs.source_vocabulary, pairs.target_vocabulary))
+        test = read_training_pairs(source, vocabularies=(pairs.source_vocabulary, pairs.target_vocabulary))
     known = [
         train_word2vec(phrase_sentences(phrases, vocabulary), 50, 1)
         for phrases, vocabulary in (

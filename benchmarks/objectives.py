@@ -26,8 +26,8 @@ import torch
 from experiments import folder as experiment_folder
 from measuring import COMMAND, ROOT, WORK, reference, report, turns
 
-from moses_compat.pairs import read_pairs
-from moses_compat.streams import Input
+from moses_compat.corpora.training_pairs import read_training_pairs
+from moses_compat.files.streams import Input
 from phrasetool.objectives import OBJECTIVES, objective
 from phrasetool.objectives.margin import unit_vectors
 from phrasetool.objectives.objective import FrozenBatch, JointObjective
@@ -158,7 +158,7 @@ def measured(name: str, losses: list[str], seeds: int, encoder: str, rounds: int
     if not rounds:
         return found
     with Input(train) as source:
-        pairs = read_pairs(source)
+        pairs = read_training_pairs(source)
     ways = {loss: {"loss": loss, "encoder": encoder} for loss in losses}
     for loss, seconds in training_seconds(pairs, ways, rounds).items():
         found.setdefault(loss, {})["pairs_per_second"] = round(len(pairs) / statistics.median(seconds))

@@ -19,19 +19,20 @@ import numpy as np
 from experiments import PAIRS, RESULTS, built_model, folder
 from measuring import report
 
-from moses_compat.decoding import MosesModel
-from moses_compat.ini_tables import choose_table
-from moses_compat.laboratory import Laboratory
-from moses_compat.pair_counts import PairCounts
-from moses_compat.prune import FileScores, TableScan
-from moses_compat.streams import Input
-from moses_compat.table_measures import MeasureRequest, measure_table
-from moses_compat.table_weights import weights_of
-from phrasetool.experiments.config import read_config
+from moses_compat.engine.model import MosesModel
+from moses_compat.experiments.laboratory import Laboratory
+from moses_compat.files.streams import Input
+from moses_compat.ini.tables import choose_table
+from moses_compat.jobs.prune import FileScores
+from moses_compat.measures.measure import MeasureRequest, measure_table
+from moses_compat.measures.model_weights import weights_of
+from moses_compat.measures.pair_uses import PairUses
+from moses_compat.tables.blocks import TableScan
+from phrasetool.experiments.config import read_experiment_config
 from phrasetool.pruning.criteria import Usage
 from phrasetool.pruning.measures import Measures
 from phrasetool.pruning.selection import AffordableBest, select_entries
-from phrasetool.smt.evaluation import evaluate
+from phrasetool.smt.evaluation.metrics import evaluate
 
 SIZES = (0.1, 0.05)
 # least, most, a, g, b, u (0 if not said)
@@ -86,10 +87,10 @@ def main() -> None:
         with Input(table) as source:
             request = MeasureRequest(
                 weights_of(model.ini, choose_table(model.ini, table)), FileScores(scores), losses=True,
-                forced_pairs=PairCounts.read(str(folder(name) / "build" / "forced.gz")), scan=TableScan(threads=2),
+                forced_pairs=PairUses.read(str(folder(name) / "build" / "forced.gz")), scan=TableScan(threads=2),
             )  # fmt: skip
             measures = measure_table(source, request)
-        dev = read_config(str(PAIRS[name])).dev
+        dev = read_experiment_config(str(PAIRS[name])).dev
         with open(dev.source, "rb") as text:
             laboratory = Laboratory.load(model, {"dev": text.read()}, 2)
         with open(dev.target, encoding="utf-8") as text:

@@ -33,8 +33,8 @@ import torch
 from figures import DOCS, STYLE
 from measuring import COMMAND, ROOT, WORK, reference, report, turns
 
-from moses_compat.texts import read_texts
-from phrasetool.encoders.text_architecture import ARCHITECTURES
+from moses_compat.corpora.texts import read_texts
+from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES
 from phrasetool.phrases import Phrases
 from phrasetool.training.autoencoder import AutoencoderTrainer
 from phrasetool.training.autoencoder_settings import AutoencoderSettings

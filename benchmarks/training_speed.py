@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from measuring import reference, report
 
-from moses_compat.pairs import read_pairs
-from moses_compat.streams import Input
-from phrasetool.encoders.rae import RaeParameters
+from moses_compat.corpora.training_pairs import read_training_pairs
+from moses_compat.files.streams import Input
+from phrasetool.encoders.rae.parameters import RaeParameters
 from phrasetool.objectives import OBJECTIVES
 from phrasetool.training.device import choose_device
 from phrasetool.training.settings import TrainingSettings
@@ -31,7 +31,7 @@ def main() -> None:
     torch.set_num_threads(1)
     start = time.perf_counter()
     with Input(str(reference() / "phrase-table.gz")) as source:
-        pairs = read_pairs(source)
+        pairs = read_training_pairs(source)
     reading = time.perf_counter() - start
     figures: dict = {"pairs": len(pairs), "device": str(device), "reading_seconds": round(reading, 1)}
     for loss in OBJECTIVES:

@@ -7,7 +7,7 @@ import json
 
 from measuring import COMMAND, WORK, bleu, reference, report, run
 
-from moses_compat.decoding import MosesModel
+from moses_compat.engine.model import MosesModel
 
 
 def main() -> None:

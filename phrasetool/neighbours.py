@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.distinct import number_distinct
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.phrases import FloatArray, Phrases
+from phrasetool.unique_phrases import number_distinct
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Neighbour:
     similarity: float
 
 
-class PhraseIndex:
+class NearestPhrases:
     """Distinct phrases of both languages with their vectors.
 
     Args:

@@ -15,6 +15,8 @@ import numpy.typing as npt
 Int32Array = npt.NDArray[np.int32]
 Int64Array = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
+DoubleArray = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 ByteArray = npt.NDArray[np.uint8]
 
 
@@ -105,7 +107,7 @@ class EntryBlock:
         targets: the N target phrases.
         faulty: bool, shape (N,).
         columns: float64, shape (N, C), score columns that were asked for (C may be 0).
-        pair_hashes: uint32, shape (N,), a fingerprint of source and target text; empty unless asked for.
+        fingerprints: uint32, shape (N,), a fingerprint of source and target text; empty unless asked for.
     """
 
     index: int
@@ -119,7 +121,7 @@ class EntryBlock:
     targets: Phrases
     faulty: npt.NDArray[np.bool_]
     columns: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
-    pair_hashes: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
+    fingerprints: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
 
     def __len__(self) -> int:
         return len(self.line_offsets) - 1

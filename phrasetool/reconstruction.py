@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
-from phrasetool.encoders.text_autoencoder import Autoencoder, most_words
+from phrasetool.encoders.autoencoders.autoencoder import Autoencoder, most_words
 from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
 
@@ -40,7 +40,7 @@ def encode_texts(
         tick: called with the number of texts just done.
 
     Raises:
-        ValueError: a text has more than `phrasetool.encoders.mean_max.LONGEST` words.
+        ValueError: a text has more than `phrasetool.encoders.mean_max.kind.LONGEST` words.
     """
     module = autoencoder_module(model, device)
     vectors = np.zeros((len(texts), model.dimension), np.float32)
@@ -66,7 +66,7 @@ def reconstruct_texts(
         tick: called with the number of texts just done.
 
     Raises:
-        ValueError: a text has more than `phrasetool.encoders.mean_max.LONGEST` words.
+        ValueError: a text has more than `phrasetool.encoders.mean_max.kind.LONGEST` words.
     """
     module = autoencoder_module(model, device)
     parts, order = [Phrases.from_lists([])], [np.zeros(0, np.int64)]

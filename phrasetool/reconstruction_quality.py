@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phrasetool.encoders.mean_max import LONGEST
-from phrasetool.rouge import rouge_n
-from phrasetool.smt.evaluation import evaluate
+from phrasetool.encoders.mean_max.parameters import LONGEST
+from phrasetool.smt.evaluation.metrics import evaluate
+from phrasetool.smt.evaluation.rouge import rouge_n
 
 # Texts of like lengths go together: 1 to 5 words, 6 to 10 and so on.
 LENGTH_BOUNDS = (5, 10, 15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, LONGEST)

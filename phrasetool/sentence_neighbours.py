@@ -14,7 +14,7 @@ from phrasetool.reconstruction import encode_texts
 from phrasetool.training.text_vocabulary import in_vocabulary
 
 
-class SentenceIndex:
+class NearestSentences:
     """Sentences with their vectors, 4 n bytes each.
 
     Args:
@@ -25,7 +25,7 @@ class SentenceIndex:
         tick: called with the number of sentences just encoded.
 
     Raises:
-        ValueError: a sentence has more than `phrasetool.encoders.mean_max.LONGEST` words.
+        ValueError: a sentence has more than `phrasetool.encoders.mean_max.kind.LONGEST` words.
     """
 
     def __init__(

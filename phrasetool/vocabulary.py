@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.errors import ModelError
-from phrasetool.jit import exact_kernel
+from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int32Array, Int64Array
 
 UNKNOWN = 0

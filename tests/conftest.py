@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from phrasetool.encoders.mean_max import MeanMax
-from phrasetool.encoders.rae import Rae, RaeParameters
+from phrasetool.encoders.mean_max.kind import MeanMax
+from phrasetool.encoders.rae.kind import Rae
+from phrasetool.encoders.rae.parameters import RaeParameters
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.storage import save_model
 from phrasetool.vocabulary import Vocabulary

@@ -264,5 +264,3 @@ def is_within_limit(derivation, limit):
         covered |= set(range(start, end + 1))
         at = end + 1
     return True
-
-

@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 
-from phrasetool.encoders.rae import Rae
+from phrasetool.encoders.rae.kind import Rae
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.storage import save_model
 from phrasetool.vocabulary import Vocabulary

@@ -83,7 +83,9 @@ def test_no_module_has_a_room_for_leftovers():
     assert not [path for path in MODULES if re.search(r"util|helper|manager|misc|common", path.name)]
 
 
-@pytest.mark.parametrize("module", ["phrasetool.scoring.scorer", "moses_compat.prune", "moses_compat.annotate"])
+@pytest.mark.parametrize(
+    "module", ["phrasetool.scoring.scorer", "moses_compat.jobs.prune", "moses_compat.jobs.annotate"]
+)
 def test_no_torch_is_loaded(module):
     code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], env=clean_environment(), timeout=120, check=False)

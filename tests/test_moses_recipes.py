@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from moses_compat.decoding import MosesModel
-from moses_compat.moses_ini import read_moses_ini
+from moses_compat.engine.model import MosesModel
+from moses_compat.ini.reading import read_moses_ini
 from phrasetool_cli.main import COMMANDS
 from tests.commands import read, run_inside, write
 from tests.fake_moses import install
 
 PAGES = Path(__file__).parent.parent / "docs/guides/moses"
-GOLDEN = Path(__file__).parent / "moses_compat/golden/extraction"
+GOLDEN = Path(__file__).parent / "golden/extraction"
 REORDERING = "reordering-table.wbe-msd-bidirectional-fe.gz"
 OTHERS = sorted(path.name for path in PAGES.glob("*.md") if path.name != "index.md")
 

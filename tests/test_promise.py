@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phrasetool.encoders.rae import Rae
+from phrasetool.encoders.rae.kind import Rae
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.storage import save_model
 from phrasetool.vocabulary import UNKNOWN_WORD, Vocabulary

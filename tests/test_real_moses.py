@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_compat.n_best import read_n_best
+from moses_compat.engine.n_best import read_n_best
 from tests.commands import run_inside, write
 
 pytestmark = pytest.mark.requires_moses

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from phrasetool.encoders.rae import Rae
+from phrasetool.encoders.rae.kind import Rae
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.storage import save_model
 from phrasetool.vocabulary import Vocabulary

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from phrasetool.encoders.kind import EncoderKind
+from phrasetool.encoders.protocols import EncoderKind
 from phrasetool.options import with_options
 from phrasetool.registry import registered
 
 # What users type -> `module:class` of an `EncoderKind`.
 ENCODERS = {
-    "rae": "phrasetool.encoders.rae:Rae",
-    "mean-max": "phrasetool.encoders.mean_max:MeanMax",
+    "rae": "phrasetool.encoders.rae.kind:Rae",
+    "mean-max": "phrasetool.encoders.mean_max.kind:MeanMax",
 }
 
 

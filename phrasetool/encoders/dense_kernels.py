@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.jit import kernel
+from phrasetool.kernels.jit import kernel
 from phrasetool.phrases import FloatArray
 
 _ONE = np.float32(1.0)

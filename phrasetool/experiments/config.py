@@ -40,7 +40,7 @@ _KNOWN = (
 )  # fmt: skip
 
 
-def read_config(path: str, output: str | None = None) -> ExperimentConfig:
+def read_experiment_config(path: str, output: str | None = None) -> ExperimentConfig:
     """Read a configuration and check it.
 
     Args:
@@ -63,7 +63,7 @@ def read_config(path: str, output: str | None = None) -> ExperimentConfig:
 
 
 def parse_config(values: Mapping[str, Any], path: str, output: str | None = None) -> ExperimentConfig:
-    """The same from what the file holds; see `read_config`."""
+    """The same from what the file holds; see `read_experiment_config`."""
     top = ConfigTable(path, "", values, _KNOWN)
     data = top.table("data", ("bitext", "dev", "tests"))
     bitext = _pair(data, "bitext") if "bitext" in data else None

@@ -9,19 +9,18 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from phrasetool.distinct import number_distinct
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.neighbours import PhraseIndex
-from phrasetool.phrases import FloatArray, Int64Array
+from phrasetool.neighbours import NearestPhrases
+from phrasetool.phrases import FloatArray, Int64Array, Mask
 from phrasetool.pruning.measures import Measures
 from phrasetool.training.pairs import PhrasePairs
+from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import Vocabulary
 
 DIRECTIONS = ("source-to-target", "target-to-source")
 _BINS = 40
 _MAP_PHRASES = 200
 _CHOSEN_PHRASES = 4
-Mask = npt.NDArray[np.bool_]
 
 _NEIGHBOURS = ("phrase", "language", "model", "rank", "neighbour", "similarity")
 _HISTOGRAM = ("system", "direction", "low", "high", "kept", "removed")
@@ -52,9 +51,7 @@ def _frequencies(pairs: PhrasePairs, target: bool) -> Iterator[tuple[Int64Array,
 
 def choose_phrases(pairs: PhrasePairs, target: bool, count: int = _CHOSEN_PHRASES) -> list[str]:
     """Frequent phrases of two words or more, all of letters or digits, none with a word of another."""
-    side, vocabulary = (
-        (pairs.targets, pairs.target_vocabulary) if target else (pairs.sources, pairs.source_vocabulary)
-    )
+    side, vocabulary = (pairs.targets, pairs.target_vocabulary) if target else (pairs.sources, pairs.source_vocabulary)
     chosen: list[str] = []
     seen: set[str] = set()
     for _, first, _ in _frequencies(pairs, target):
@@ -81,7 +78,7 @@ def neighbour_frame(
     """
     rows: list[tuple[Any, ...]] = []
     for name, (model, pairs) in models.items():
-        index = PhraseIndex(model, pairs.sources, pairs.targets)
+        index = NearestPhrases(model, pairs.sources, pairs.targets)
         for phrase in phrases:
             target = _is_target(next(iter(models.values()))[0], phrase)
             words = (model.target_vocabulary if target else model.source_vocabulary).ids(phrase.encode())

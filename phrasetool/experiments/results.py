@@ -16,7 +16,7 @@ import pandas as pd
 from phrasetool.experiments.settings import ALL, DEV
 from phrasetool.experiments.systems import FULL, RANDOM, PruningSystem
 from phrasetool.phrases import Int32Array
-from phrasetool.smt.bootstrap import SAMPLES, Bootstrap, Sampled, sentence_statistics
+from phrasetool.smt.evaluation.bootstrap import SAMPLES, BleuSamples, Bootstrap, sentence_statistics
 
 # Translations of one system by the name of the text.
 Translations = Mapping[str, Sequence[str]]
@@ -93,11 +93,11 @@ class Scoreboard:
         found[ALL] = np.concatenate([found[name] for name in self.tests])
         return found
 
-    def sampled(self, statistics: Mapping[str, Int32Array]) -> dict[str, Sampled]:
+    def sampled(self, statistics: Mapping[str, Int32Array]) -> dict[str, BleuSamples]:
         """BLEU of each text and of its samples."""
         return {name: self._bootstraps[name](statistics[name]) for name in self.texts}
 
-    def __call__(self, translations: Translations) -> dict[str, Sampled]:
+    def __call__(self, translations: Translations) -> dict[str, BleuSamples]:
         """The same from translations."""
         return self.sampled(self.statistics(translations))
 
@@ -121,7 +121,7 @@ def pruning_frames(runs: Sequence[FinishedRun], board: Scoreboard) -> tuple[pd.D
 
 
 def _rows(
-    run: FinishedRun, texts: Sequence[str], scores: Mapping[str, Sampled], full: Mapping[str, Sampled]
+    run: FinishedRun, texts: Sequence[str], scores: Mapping[str, BleuSamples], full: Mapping[str, BleuSamples]
 ) -> Iterator[tuple[Any, ...]]:
     system = run.system
     for text in texts:
@@ -135,7 +135,7 @@ def _rows(
 
 
 def _contests(
-    runs: Sequence[FinishedRun], scores: Mapping[str, Mapping[str, Sampled]]
+    runs: Sequence[FinishedRun], scores: Mapping[str, Mapping[str, BleuSamples]]
 ) -> Iterator[tuple[Any, ...]]:
     """The winners are chosen on the development set; what is compared is the score on the test sets."""
     sized = [run for run in runs if run.system.rule == "size"]
@@ -145,9 +145,7 @@ def _contests(
         without = [run for run in here if not run.system.semantic and not _by_chance(run.system)]
         if not with_semantics or not without:
             continue
-        best, other = (
-            max(group, key=lambda run: scores[run.label][DEV].bleu) for group in (with_semantics, without)
-        )
+        best, other = (max(group, key=lambda run: scores[run.label][DEV].bleu) for group in (with_semantics, without))
         first, second = scores[best.label], scores[other.label]
         yield (
             wanted, protect, best.system.kind, other.system.kind, first[ALL].bleu, second[ALL].bleu,
@@ -170,7 +168,7 @@ def annotation_frame(runs: Sequence[TunedRuns], board: Scoreboard) -> pd.DataFra
     """
     rows: list[tuple[Any, ...]] = []
     base_means: dict[str, float] = {}
-    base_sampled: dict[str, Sampled] = {}
+    base_sampled: dict[str, BleuSamples] = {}
     for place, run in enumerate(runs):
         each = [board.statistics(translations) for translations in run.translations]
         single = [board.sampled(statistics) for statistics in each]

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.encoders.autoencoders.architecture import TextArchitecture
 from phrasetool.encoders.parameter_checks import check_arrays
-from phrasetool.encoders.text_architecture import TextArchitecture
 from phrasetool.errors import ModelError
 from phrasetool.phrases import FloatArray
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
@@ -89,9 +89,7 @@ class AutoencoderModel:
         self._mean_max()
         rows = {word: row for row, word in enumerate(self.vocabulary.words)}
         table, n = self.arrays["words"], self.dimension
-        encoder = {
-            name.rpartition(".")[2]: array for name, array in self.arrays.items() if name.startswith("encoder.")
-        }
+        encoder = {name.rpartition(".")[2]: array for name, array in self.arrays.items() if name.startswith("encoder.")}
         return {
             "word_vectors": table[[rows.get(word, UNKNOWN) for word in words]],
             "end": table[len(self.vocabulary)],

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from phrasetool.encoders import encoder_kind
-from phrasetool.encoders.kind import EncoderKind, EncoderParameters
+from phrasetool.encoders.protocols import EncoderKind, EncoderParameters
 from phrasetool.errors import ModelError
 from phrasetool.options import option_values
 from phrasetool.vocabulary import Vocabulary

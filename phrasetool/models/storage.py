@@ -64,7 +64,7 @@ class StoredModel(Protocol):
         """Write the vocabularies."""
 
 
-def read_config(folder: Path) -> dict[str, Any]:
+def read_model_config(folder: Path) -> dict[str, Any]:
     """Read and check `config.json`.
 
     Raises:
@@ -141,7 +141,7 @@ def load_autoencoder(folder: str | os.PathLike[str]) -> AutoencoderModel:
 
 def _load(path: Path, wanted: str | None = None, refusal: str = "") -> Any:
     """Load a model, if it is of the wanted kind."""
-    config = read_config(path)
+    config = read_model_config(path)
     if wanted not in (None, config["model"]):
         raise ModelError(f"{path}: {refusal}")
     return registered(MODELS, config["model"], "model").from_files(path, config, read_weights(path / WEIGHTS))

@@ -14,13 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from phrasetool.objectives.temperature import LOWEST_TEMPERATURE
 from phrasetool.options import option
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-# exp(-2 / temperature), the smallest term there can be, must not vanish in single precision.
-LOWEST_TEMPERATURE = 0.03
 
 
 @dataclass(frozen=True)
@@ -61,6 +59,6 @@ class InBatch:
         Returns:
             shape (B,).
         """
-        from phrasetool.objectives.in_batch_torch import cosines, in_batch_cross_entropy
+        from phrasetool.objectives.in_batch_cross_entropy import cosines, in_batch_cross_entropy
 
         return in_batch_cross_entropy(cosines(predicted, other), self.temperature, self.smoothing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.jit import exact_kernel
+from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import Int64Array
 
 

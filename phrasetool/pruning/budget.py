@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phrasetool.smt.bootstrap import Sampled
+from phrasetool.smt.evaluation.bootstrap import BleuSamples
 
 # Sizes to each halving: neighbours differ by 9 %.
 _STEPS_PER_HALVING = 8
@@ -40,7 +40,7 @@ class Comparison:
     high: float
 
 
-def compare(system: Sampled, baseline: Sampled) -> Comparison:
+def compare(system: BleuSamples, baseline: BleuSamples) -> Comparison:
     """Two systems on the same samples of a text: percentiles of the differences (Koehn, EMNLP 2004)."""
     low, high = np.percentile(system.samples - baseline.samples, [2.5, 97.5])
     return Comparison(system.bleu, system.bleu - baseline.bleu, float(low), float(high))

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.jit import exact_kernel
+from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
 from phrasetool.pruning.measures import NumberedEntries
 from phrasetool.smt.decoder.table import PhraseIndex, find_phrase, index_phrases

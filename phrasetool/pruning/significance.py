@@ -17,13 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.distinct import number_distinct
-from phrasetool.jit import exact_kernel
-from phrasetool.phrases import Int64Array, Phrases
-from phrasetool.smt.occurrences import SentenceIndex
-from phrasetool.smt.sentence_sets import count_common
-
-FloatArray = npt.NDArray[np.float64]
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import DoubleArray, Int64Array, Phrases
+from phrasetool.smt.corpus.sentence_index import SentenceIndex
+from phrasetool.smt.corpus.sentence_sets import count_common
+from phrasetool.unique_phrases import number_distinct
 
 # The distance of Johnson's thresholds alpha + epsilon and alpha - epsilon from alpha.
 EPSILON = 0.001
@@ -32,14 +30,14 @@ _NEGLIGIBLE = 1e-18
 
 
 @exact_kernel
-def _log_factorials(table: FloatArray) -> None:
+def _log_factorials(table: DoubleArray) -> None:
     for k in range(len(table)):
         table[k] = math.lgamma(k + 1.0)
 
 
 @exact_kernel
 def _negative_log_p(
-    joint: Int64Array, source: Int64Array, target: Int64Array, log_factorials: FloatArray, values: FloatArray
+    joint: Int64Array, source: Int64Array, target: Int64Array, log_factorials: DoubleArray, values: DoubleArray
 ) -> None:
     """values[i] = -ln of the sum of hypergeometric probabilities of joint[i] or more."""
     n = len(log_factorials) - 1
@@ -110,7 +108,7 @@ class FisherExactTest:
         joint: npt.NDArray[np.integer],
         source: npt.NDArray[np.integer],
         target: npt.NDArray[np.integer],
-    ) -> FloatArray:
+    ) -> DoubleArray:
         """-ln p in natural units, 0 or more; float64, shape (M,).
 
         Args:
@@ -150,7 +148,7 @@ class Insignificant:
         """The key of this criterion in statistics."""
         return "insignificant"
 
-    def fails(self, values: FloatArray) -> npt.NDArray[np.bool_]:
+    def fails(self, values: DoubleArray) -> npt.NDArray[np.bool_]:
         """bool, shape (N,), for -ln p of N entries."""
         return values < self.threshold
 
@@ -169,7 +167,7 @@ class CoOccurrences:
     target: Int64Array
 
 
-def count_pairs(
+def count_co_occurrences(
     source_index: SentenceIndex,
     target_index: SentenceIndex,
     sources: Phrases,

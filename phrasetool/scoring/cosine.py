@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.jit import kernel
+from phrasetool.kernels.jit import kernel
 from phrasetool.phrases import FloatArray, Int64Array
 
 _ZERO = np.float32(0.0)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.distinct import number_distinct
-from phrasetool.encoders.kind import PackedEncoder, PhraseEncoder
-from phrasetool.jit import exact_kernel
+from phrasetool.encoders.protocols import PackedEncoder, PhraseEncoder
+from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import EntryBlock, FloatArray, Int32Array, Int64Array, Phrases
 from phrasetool.scoring.cosine import pair_cosines
+from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import UNKNOWN
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from phrasetool.encoders.text_autoencoder import Autoencoder
+from phrasetool.encoders.autoencoders.autoencoder import Autoencoder
 from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.models.storage import save_model
 from phrasetool.phrases import Int64Array, Phrases

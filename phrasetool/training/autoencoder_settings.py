@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from phrasetool.encoders.mean_max import LONGEST
-from phrasetool.encoders.text_architecture import ARCHITECTURES, TextArchitecture
+from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES, TextArchitecture
+from phrasetool.encoders.mean_max.parameters import LONGEST
 from phrasetool.options import option, with_options
 
 PRECISIONS = ("float32", "bfloat16")
@@ -18,7 +18,7 @@ class AutoencoderSettings:
     """Everything that decides what training does.  Zhang, Wu, Li and Zhang, table 1, have the values in brackets.
 
     Attributes:
-        architecture: one of `phrasetool.encoders.text_architecture.ARCHITECTURES`.
+        architecture: one of `phrasetool.encoders.autoencoders.architecture.ARCHITECTURES`.
         word_units: w (512).
         hidden: m (1024).
         heads: h (8).

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phrasetool.distinct import number_distinct
 from phrasetool.phrases import Int64Array, Phrases
+from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import Vocabulary
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from phrasetool.encoders.kind import EncoderParameters
+from phrasetool.encoders.protocols import EncoderParameters
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.storage import save_model
 from phrasetool.training.pairs import PhrasePairs

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from phrasetool.encoders import ENCODERS, encoder_kind
-from phrasetool.encoders.kind import EncoderKind
+from phrasetool.encoders.protocols import EncoderKind
 from phrasetool.objectives import OBJECTIVES, objective
 from phrasetool.objectives.objective import Objective
 from phrasetool.options import checked, declared_options, option, option_values

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from phrasetool.distinct import number_distinct
-from phrasetool.encoders.kind import EncoderModule, EncoderParameters
+from phrasetool.encoders.protocols import EncoderModule, EncoderParameters
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.training.pairs import PhrasePairs
 from phrasetool.training.settings import TrainingSettings
+from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
 
 _ENCODE_AT_ONCE = 4096

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from phrasetool.encoders.kind import EncoderParameters
+from phrasetool.encoders.protocols import EncoderParameters
 from phrasetool.errors import PhraseToolError
 from phrasetool.objectives.objective import CoTrainingObjective
 from phrasetool.training.checkpoint import optimizer_tensors, restore_optimizer

@@ -3,7 +3,7 @@ import os
 import pytest
 
 from tests.commands import read, run_inside, write
-from tests.phrasetool.smt.test_alignments import GOLDEN, columns
+from tests.phrasetool.smt.aligning.test_alignments import GOLDEN, columns
 
 SOURCE = b"das haus\ndas alte haus\nein haus\ndas haus ist alt\n" * 5
 TARGET = b"the house\nthe old house\na house\nthe house is old\n" * 5
@@ -95,7 +95,7 @@ def test_bad_usage(files, tmp_path):
 
 
 def test_cannot_be_seeded(files, monkeypatch):
-    monkeypatch.setattr("phrasetool.smt.align._seedable_copy", lambda program, folder: None)
+    monkeypatch.setattr("phrasetool.smt.aligning.eflomal._seedable_copy", lambda program, folder: None)
     done = run_inside("align", *files, "--seed", 1)
     assert "eflomal cannot be seeded on this system; leave out --seed" in done.message
     done = run_inside("align", *files, "-q", "--iterations", 0.1)

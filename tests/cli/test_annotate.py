@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moses_compat.score_columns import scale_similarities
-from phrasetool.encoders.rae import Rae
+from moses_compat.lines.insert_scores import scale_similarities
+from phrasetool.encoders.rae.kind import Rae
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.storage import save_model
 from tests import naive

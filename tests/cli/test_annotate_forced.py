@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from moses_compat.moses_ini import read_moses_ini
+from moses_compat.ini.reading import read_moses_ini
 from tests import naive
 from tests.commands import read, run_inside, write
 from tests.naive_reordering import pair
@@ -178,8 +178,6 @@ def test_bad_usage(pairs, tmp_path):
     assert over.code == 1
     assert f"{pairs}: the output is the input {pairs}" in over.message
     assert read(pairs) == PAIRS
-
-
 
 
 @pytest.mark.parametrize("models", [0, 1])

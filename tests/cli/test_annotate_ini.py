@@ -7,11 +7,11 @@ import random
 import numpy as np
 import pytest
 
-from moses_compat.decoder_tables import InputPhrases
-from moses_compat.decoding import MosesModel
-from moses_compat.moses_ini import read_moses_ini
-from moses_compat.n_best import read_n_best
-from phrasetool.encoders.rae import Rae
+from moses_compat.engine.decoder_tables import InputPhrases
+from moses_compat.engine.model import MosesModel
+from moses_compat.engine.n_best import read_n_best
+from moses_compat.ini.reading import read_moses_ini
+from phrasetool.encoders.rae.kind import Rae
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.storage import save_model
 from phrasetool.smt.decoder.translator import Translator
@@ -19,7 +19,7 @@ from phrasetool.vocabulary import Vocabulary
 from tests import naive
 from tests.commands import read, run_inside, write
 from tests.conftest import random_parameters
-from tests.moses_compat.ini_examples import VERSION_1, VERSION_2
+from tests.moses_compat.ini.ini_examples import VERSION_1, VERSION_2
 from tests.tables import FAULTY, TABLES
 
 INIS = {"1": VERSION_1, "2": VERSION_2}
@@ -109,7 +109,7 @@ def test_the_ini_is_renamed_last(folder, model_folder, monkeypatch):
             raise OSError(28, "No space left on device")
         real(source, target)
 
-    monkeypatch.setattr("moses_compat.streams.os.replace", replace)
+    monkeypatch.setattr("moses_compat.files.streams.os.replace", replace)
     failing = "more.gz"
     failed = annotate(folder, model_folder, "2")
     assert failed.code == 1

@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from moses_compat.moses_ini import read_moses_ini
+from moses_compat.ini.reading import read_moses_ini
 from tests import naive
 from tests.commands import read, run_inside, run_outside, write
-from tests.moses_compat.test_extracted_table import GOLDEN
+from tests.moses_compat.engine.test_extracted import GOLDEN
 from tests.tables import INI
 from tests.test_promise import WAYS
 

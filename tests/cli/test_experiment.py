@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from moses_compat.laboratory import Laboratory
-from phrasetool.experiments.config import read_config
+from moses_compat.experiments.laboratory import Laboratory
+from phrasetool.experiments.config import read_experiment_config
 from tests.commands import read, run_inside, run_outside
 from tests.small_experiment import DATA, INI, table_lines, write_experiment
 
@@ -252,9 +252,7 @@ def test_a_development_set_from_the_training_set(tmp_path):
         (tmp_path / f"dev.{side}").write_text("".join(lines[:5]) + "x\n")
     done = run_inside("experiment", config, "-q")
     assert done.code == 0
-    assert done.message == (
-        "phrasetool: warning: 5 of 6 sentence pairs of the development set are in the training set"
-    )
+    assert done.message == ("phrasetool: warning: 5 of 6 sentence pairs of the development set are in the training set")
 
 
 def test_what_cannot_be_written(tmp_path):
@@ -280,14 +278,14 @@ def test_the_example_can_be_read(tmp_path):
         for side in ("zh", "en"):
             (tmp_path / "demo-output" / "engine" / f"{name}.{side}").write_text("a\n")
     path = shutil.copy(example, tmp_path / "examples" / "experiments")
-    config = read_config(path)
+    config = read_experiment_config(path)
     assert config.output == str(tmp_path / "demo-output" / "experiment")
     # What is commented out is no prose.
     text = example.read_text()
-    for line in ('keep_top = 10', 'combine = ["product", "rank"]', "sizes = [1, 0.5]"):
+    for line in ("keep_top = 10", 'combine = ["product", "rank"]', "sizes = [1, 0.5]"):
         assert f"# {line}" in text
         Path(path).write_text(text.replace(f"# {line}", line))
-        read_config(path)
+        read_experiment_config(path)
 
 
 BITEXT = f"""\

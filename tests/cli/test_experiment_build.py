@@ -8,8 +8,8 @@ import time
 import pytest
 
 from phrasetool.errors import PhraseToolError
-from phrasetool_cli import experiment_build
-from phrasetool_cli.experiment_build import Builder, Step, shown
+from phrasetool_cli.shared import experiment_build
+from phrasetool_cli.shared.experiment_build import Builder, Step, shown
 
 # Instead of phrasetool's commands: join files into the last one; `wait` needs the other of two to be there, too.
 _JOIN = """

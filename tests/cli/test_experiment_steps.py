@@ -2,9 +2,9 @@
 
 import pytest
 
-from phrasetool.experiments.config import read_config
-from phrasetool_cli.experiment_build import Builder
-from phrasetool_cli.experiment_steps import build
+from phrasetool.experiments.config import read_experiment_config
+from phrasetool_cli.shared.experiment_build import Builder
+from phrasetool_cli.shared.experiment_steps import build
 from tests.small_experiment import DATA, write_experiment
 
 MADE = f"""\
@@ -33,7 +33,7 @@ class _Told(Builder):
 
 def steps_of(path):
     builder = _Told()
-    config = read_config(str(path))
+    config = read_experiment_config(str(path))
     built = build(config, (config.dev.source, config.dev.target), builder)
     return builder, built
 

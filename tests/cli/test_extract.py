@@ -4,7 +4,7 @@ import os
 import pytest
 
 from tests.commands import read, run_inside, run_outside, write
-from tests.moses_compat.test_extracted_table import GOLDEN
+from tests.moses_compat.engine.test_extracted import GOLDEN
 
 BITEXT = [GOLDEN / f"bitext.{name}" for name in ("source", "target", "aligned")]
 

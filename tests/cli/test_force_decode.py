@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from moses_compat.decoding import MosesModel
+from moses_compat.engine.model import MosesModel
 from tests import naive_decoder as naive
 from tests.commands import read, run_inside
 from tests.decoder_models import write_model
@@ -149,13 +149,13 @@ def test_partial_covers_add_pairs(example, tmp_path):
 
 
 def test_the_output_is_what_training_reads(example, tmp_path):
-    from moses_compat.pairs import read_pairs
-    from moses_compat.streams import Input
+    from moses_compat.corpora.training_pairs import read_training_pairs
+    from moses_compat.files.streams import Input
 
     out = tmp_path / "pairs.gz"
     force(example, "-o", out)
     with Input(str(out)) as source:
-        corpus = read_pairs(source)
+        corpus = read_training_pairs(source)
     expected, _ = expected_pairs(example[0])
     assert len(corpus.counts) == expected.count(b"\n")
     assert corpus.counts.sum() == sum(int(line.rsplit(b" ", 1)[1]) for line in expected.split(b"\n")[:-1])

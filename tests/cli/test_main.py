@@ -1,19 +1,21 @@
 import gzip
-import importlib.util
 import os
 import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import phrasetool_cli.commands
 from phrasetool_cli.main import COMMANDS
 from tests.commands import COMMAND, clean_environment, run_inside, run_outside, write
 from tests.tables import TABLES
 
 TEXT = TABLES["seven fields"]
-BUILT = [name for name, (module, _) in COMMANDS.items() if importlib.util.find_spec(module)]
+FOLDER = Path(phrasetool_cli.commands.__file__).parent
+BUILT = sorted(path.stem.replace("_", "-") for path in FOLDER.glob("[a-z]*.py"))
 
 
 def corrupt(data):
@@ -252,11 +254,11 @@ def test_overview_lists_every_command():
     done = run_inside("--help")
     assert done.code == 0
     text = " ".join(done.out.decode().split())
-    assert all(f" {name} {summary}" in text for name, (_, summary) in COMMANDS.items())
+    assert all(f" {name} {summary}" in text for name, summary in COMMANDS.items())
 
 
 def test_every_command_is_built():
-    assert list(COMMANDS) == BUILT
+    assert sorted(COMMANDS) == BUILT
 
 
 @pytest.mark.parametrize("name", BUILT)

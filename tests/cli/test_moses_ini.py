@@ -2,9 +2,9 @@
 
 import pytest
 
-from moses_compat.decoding import MosesModel
+from moses_compat.engine.model import MosesModel
 from tests.commands import read, run_inside, write
-from tests.moses_compat.ini_examples import VERSION_1
+from tests.moses_compat.ini.ini_examples import VERSION_1
 
 ARPA = b"""\\data\\
 ngram 1=4

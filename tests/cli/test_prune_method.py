@@ -177,6 +177,7 @@ def test_a_reordering_table_in_step(folder):
          "--reordering-out", folder / "r2")  # fmt: skip
     assert read(folder / "r2").count(b"\n") == 3
 
+
 def test_thresholds_of_significance_are_those_of_filter_pt(folder):
     corpus = (folder / "de", folder / "en")
     for threshold in ("a+e", "a-e", "0.5", "0"):

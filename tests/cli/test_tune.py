@@ -4,10 +4,10 @@ import os
 import numpy as np
 import pytest
 
-from moses_compat.decoding import MosesModel
-from moses_compat.moses_ini import read_moses_ini
-from phrasetool.smt.symbols import Symbols
-from phrasetool.smt.tuning.n_best import NBestDecoder
+from moses_compat.engine.model import MosesModel
+from moses_compat.ini.reading import read_moses_ini
+from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.smt.tuning.n_best_decoder import NBestDecoder
 from tests.commands import read, run_inside, write
 
 WORDS = 8

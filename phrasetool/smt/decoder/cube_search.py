@@ -12,10 +12,9 @@ import heapq
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.jit import exact_kernel
-from phrasetool.phrases import Int32Array, Int64Array
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import DoubleArray, Int32Array, Int64Array
 from phrasetool.smt.decoder.hypotheses import HYPOTHESIS, NONE, Stacks, add, cover, is_covered, sorted_stack, with_room
-from phrasetool.smt.decoder.options import LN10, DoubleArray, Options
 from phrasetool.smt.decoder.orientation import orientation_of
 from phrasetool.smt.decoder.stack_search import (
     Search,
@@ -28,6 +27,7 @@ from phrasetool.smt.decoder.stack_search import (
     swap_start_of,
 )
 from phrasetool.smt.decoder.table import PhraseIndex
+from phrasetool.smt.decoder.translation_options import LN10, TranslationOptions
 from phrasetool.smt.language_model.automaton import Automaton, score_word
 
 # Columns of an edge: its hypotheses in `members` (first, count), its source phrase and span, the next edge into the
@@ -62,7 +62,7 @@ def _add_edges(
     pool: npt.NDArray[np.void],
     stack: int,
     spans: Int32Array,
-    options: Options,
+    options: TranslationOptions,
     search: Search,
     members: Int32Array,
     edges: Int32Array,
@@ -126,7 +126,7 @@ def _extend(
     n: int,
     complete: bool,
     future: DoubleArray,
-    options: Options,
+    options: TranslationOptions,
     automaton: Automaton,
     search: Search,
 ) -> None:
@@ -163,7 +163,7 @@ def _extend(
 def cube_search(
     words: Int32Array,
     index: PhraseIndex,
-    options: Options,
+    options: TranslationOptions,
     automaton: Automaton,
     search: Search,
     stacks: Stacks,

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.jit import exact_kernel
-from phrasetool.phrases import FloatArray, Int32Array, Int64Array
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array
 from phrasetool.smt.decoder.hypotheses import NONE
-from phrasetool.smt.decoder.options import LN10, DoubleArray
 from phrasetool.smt.decoder.orientation import orientation_of
+from phrasetool.smt.decoder.translation_options import LN10
 from phrasetool.smt.language_model.automaton import Automaton, score_word
 
 
@@ -54,7 +54,10 @@ def best_steps(pool: npt.NDArray[np.void], best: int, option_entries: Int32Array
 
 @exact_kernel
 def _hash_target(
-    pool: npt.NDArray[np.void], hypotheses: Int32Array, option_entries: Int32Array, offsets: Int64Array,
+    pool: npt.NDArray[np.void],
+    hypotheses: Int32Array,
+    option_entries: Int32Array,
+    offsets: Int64Array,
     words: Int32Array,
 ) -> int:
     # Not from 0: word 0 would leave it there, and vanish at the beginning of a translation.

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.jit import exact_kernel
-from phrasetool.phrases import Int32Array, Phrases
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import DoubleArray, Int32Array, Phrases
 from phrasetool.pipeline import run
 from phrasetool.smt.decoder.features import FeatureSet, Vector
 from phrasetool.smt.decoder.hypotheses import (
@@ -29,11 +29,11 @@ from phrasetool.smt.decoder.hypotheses import (
     sorted_stack,
     with_room,
 )
-from phrasetool.smt.decoder.options import DoubleArray, static_scores, weigh_reordering
 from phrasetool.smt.decoder.orientation import orientation_of
 from phrasetool.smt.decoder.placements import Placements, leave_out, place_entries, uncovered_words, with_gaps
 from phrasetool.smt.decoder.stack_search import Search, find_spans, future_after, may_follow, start_pool, swap_start_of
 from phrasetool.smt.decoder.table import TranslationTable
+from phrasetool.smt.decoder.translation_options import static_scores, weigh_reordering
 
 REACHED, UNCOVERED_SOURCE, UNPRODUCED_TARGET, DISTORTION, NO_COMBINATION, EMPTY = range(6)
 REASONS = (
@@ -68,8 +68,14 @@ def _best_costs(n: int, placements: Placements) -> DoubleArray:
 
 @exact_kernel
 def _forced_search(
-    n: int, m: int, placements: Placements, backward: DoubleArray, forward: DoubleArray, classes: Int32Array,
-    search: Search, stacks: Stacks,
+    n: int,
+    m: int,
+    placements: Placements,
+    backward: DoubleArray,
+    forward: DoubleArray,
+    classes: Int32Array,
+    search: Search,
+    stacks: Stacks,
 ) -> tuple[npt.NDArray[np.void], int]:
     """Returns the pool, and the number of the best derivation of the whole reference, or -1."""
     longest = placements.first.shape[1] - 1
@@ -229,14 +235,10 @@ class ForcedDecoder:
             found = self._find(n, m, placements, limit)
         return _nothing(outcome) if found is None else self._derivation(outcome, placements, *found)
 
-    def _find(
-        self, n: int, m: int, placements: Placements, limit: int
-    ) -> tuple[npt.NDArray[np.void], int] | None:
+    def _find(self, n: int, m: int, placements: Placements, limit: int) -> tuple[npt.NDArray[np.void], int] | None:
         stacks = make_stacks(m, self.options.stack_size, -np.inf)
         search = self._search._replace(distortion_limit=limit)
-        pool, best = _forced_search(
-            n, m, placements, self._backward, self._forward, self._classes, search, stacks
-        )
+        pool, best = _forced_search(n, m, placements, self._backward, self._forward, self._classes, search, stacks)
         return (pool, best) if best >= 0 else None
 
     def _reason(self, n: int, m: int, placements: Placements, limit: int) -> int:
@@ -263,9 +265,7 @@ class ForcedDecoder:
         entries, starts, ends, places = steps.T
         return ForcedDerivation(outcome, entries, starts, ends, places, float(pool[best]["score"]))
 
-    def decode_all(
-        self, sentences: Phrases, references: Phrases, threads: int = 1
-    ) -> Iterator[ForcedDerivation]:
+    def decode_all(self, sentences: Phrases, references: Phrases, threads: int = 1) -> Iterator[ForcedDerivation]:
         """Decode sentence pairs on several threads; results come in order.
 
         Raises:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phrasetool.jit import exact_kernel
+from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import Int32Array
 
 # Model types, as the kernel below knows them.

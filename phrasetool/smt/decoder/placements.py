@@ -11,10 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.jit import exact_kernel
-from phrasetool.phrases import FloatArray, Int32Array, Int64Array
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array
 from phrasetool.smt.decoder.hypotheses import NONE
-from phrasetool.smt.decoder.options import DoubleArray
 
 # Score of a placement that is no entry, a word: far below any entry's, so that as few as possible are used.
 _GAP_SCORE = -1000.0
@@ -142,8 +141,14 @@ def with_gaps(n: int, m: int, known: Placements) -> Placements:
 
 @exact_kernel
 def leave_out(
-    placements: Placements, counts: FloatArray, table_scores: FloatArray, sizes: Int32Array, inverse: float,
-    direct: float, inverse_column: int, direct_column: int,
+    placements: Placements,
+    counts: FloatArray,
+    table_scores: FloatArray,
+    sizes: Int32Array,
+    inverse: float,
+    direct: float,
+    inverse_column: int,
+    direct_column: int,
 ) -> None:
     """Score placements as if this sentence pair had not been extracted from.
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.jit import exact_kernel
-from phrasetool.phrases import Int32Array
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import DoubleArray, Int32Array
 from phrasetool.smt.decoder.hypotheses import (
     HYPOTHESIS,
     NONE,
@@ -25,9 +25,9 @@ from phrasetool.smt.decoder.hypotheses import (
     sorted_stack,
     with_room,
 )
-from phrasetool.smt.decoder.options import LN10, DoubleArray, Options
 from phrasetool.smt.decoder.orientation import orientation_of
 from phrasetool.smt.decoder.table import PhraseIndex, find_phrase
+from phrasetool.smt.decoder.translation_options import LN10, TranslationOptions
 from phrasetool.smt.language_model.automaton import Automaton, score_word
 
 
@@ -64,7 +64,7 @@ def find_spans(index: PhraseIndex, words: Int32Array) -> Int32Array:
 
 
 @exact_kernel
-def future_costs(spans: Int32Array, options: Options) -> DoubleArray:
+def future_costs(spans: Int32Array, options: TranslationOptions) -> DoubleArray:
     """float64, shape (n + 1, n + 1): the best isolated score of the words i..j-1, however they are cut into phrases."""
     n, longest = spans.shape
     future = np.full((n + 1, n + 1), -np.inf)
@@ -85,7 +85,7 @@ def future_costs(spans: Int32Array, options: Options) -> DoubleArray:
 
 
 @exact_kernel
-def score_option(automaton: Automaton, options: Options, option: int, state: int) -> tuple[float, int]:
+def score_option(automaton: Automaton, options: TranslationOptions, option: int, state: int) -> tuple[float, int]:
     """log10 of an option's words after `state`, and the state after them.
 
     As soon as the state is the one reached without context, the rest is known.
@@ -100,9 +100,7 @@ def score_option(automaton: Automaton, options: Options, option: int, state: int
 
 
 @exact_kernel
-def future_after(
-    future: DoubleArray, before: float, gap: int, mask: int, n: int, start: int, end: int
-) -> float:
+def future_after(future: DoubleArray, before: float, gap: int, mask: int, n: int, start: int, end: int) -> float:
     """The future cost once start..end is covered too, given that `before`."""
     left = start
     while left > gap and not is_covered(gap, mask, left - 1):
@@ -150,7 +148,12 @@ def start_pool(pool: npt.NDArray[np.void], stacks: Stacks, search: Search, futur
 
 @exact_kernel
 def stack_search(
-    words: Int32Array, index: PhraseIndex, options: Options, automaton: Automaton, search: Search, stacks: Stacks
+    words: Int32Array,
+    index: PhraseIndex,
+    options: TranslationOptions,
+    automaton: Automaton,
+    search: Search,
+    stacks: Stacks,
 ) -> tuple[npt.NDArray[np.void], int]:
     """Translate one sentence.
 
@@ -204,7 +207,7 @@ def _expand(
     stack: int,
     spans: Int32Array,
     future: DoubleArray,
-    options: Options,
+    options: TranslationOptions,
     automaton: Automaton,
     search: Search,
     stacks: Stacks,

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.distinct import number_distinct
-from phrasetool.jit import exact_kernel
+from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
-from phrasetool.smt.symbols import Symbols
+from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.unique_phrases import number_distinct
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 

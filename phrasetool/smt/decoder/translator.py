@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from phrasetool.phrases import Int32Array, Phrases
+from phrasetool.phrases import DoubleArray, Int32Array, Phrases
 from phrasetool.pipeline import run
 from phrasetool.smt.decoder.cube_search import cube_search
 from phrasetool.smt.decoder.derivations import Steps, best_steps, derivation_features, n_best_steps
 from phrasetool.smt.decoder.features import FeatureSet, Vector
 from phrasetool.smt.decoder.hypotheses import longest_jump, make_stacks
-from phrasetool.smt.decoder.options import DoubleArray, Options, WordScores, prepare_options, score_targets
 from phrasetool.smt.decoder.stack_search import Search, stack_search
 from phrasetool.smt.decoder.table import TranslationTable
+from phrasetool.smt.decoder.translation_options import TranslationOptions, WordScores, prepare_options, score_targets
 from phrasetool.smt.language_model.automaton import LanguageModel
 
 
@@ -103,7 +103,9 @@ class Translator:
         self.weights = np.asarray(weights, np.float64)
         self.table_limit = table_limit
         self._words = word_scores or score_targets(table, language_model)
-        self.options: Options = prepare_options(table, language_model, self._words, features, self.weights, table_limit)
+        self.options: TranslationOptions = prepare_options(
+            table, language_model, self._words, features, self.weights, table_limit
+        )
 
     def with_weights(self, weights: Vector) -> Translator:
         """The same model with other weights; nothing is read again."""

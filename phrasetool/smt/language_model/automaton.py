@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from phrasetool.jit import exact_kernel
+from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array
 from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, BackoffModel, NgramTable
 

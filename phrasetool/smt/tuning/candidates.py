@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.jit import kernel
+from phrasetool.kernels.jit import kernel
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
-from phrasetool.smt.bleu import COLUMNS, REFERENCE_LENGTH, bleu_statistics, check_references, corpus_bleu
+from phrasetool.smt.evaluation.bleu import COLUMNS, REFERENCE_LENGTH, bleu_statistics, check_references, corpus_bleu
 
 Weights = npt.NDArray[np.float64]
 
@@ -70,7 +70,7 @@ class CandidatePool:
     Attributes:
         offsets: int64, shape (S + 1,), the first candidate of each sentence; a sentence may have none.
         features: float32, shape (N, F).
-        statistics: int32, shape (N, 9), see `phrasetool.smt.bleu`.
+        statistics: int32, shape (N, 9), see `phrasetool.smt.evaluation.bleu`.
 
     Args:
         references: R references of S sentences each, word ids.

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.jit import kernel
+from phrasetool.kernels.jit import kernel
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array
-from phrasetool.smt.bleu import COLUMNS, LENGTH, ORDER, REFERENCE_LENGTH
+from phrasetool.smt.evaluation.bleu import COLUMNS, LENGTH, ORDER, REFERENCE_LENGTH
 from phrasetool.smt.tuning.candidates import CandidatePool, Weights, model_score, normalised_as, normalised_start
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.smt.bleu import sentence_bleu_plus_one
+from phrasetool.smt.evaluation.bleu import sentence_bleu_plus_one
 from phrasetool.smt.tuning.candidates import CandidatePool, Weights, normalised_as, normalised_start
 
 # Newton's method takes few steps however the features are scaled, but its matrix has the square of their number.

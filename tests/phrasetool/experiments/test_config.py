@@ -5,7 +5,7 @@ import tomllib
 import pytest
 
 from phrasetool.errors import DataError
-from phrasetool.experiments.config import parse_config, read_config
+from phrasetool.experiments.config import parse_config, read_experiment_config
 from phrasetool.experiments.systems import AFFORDABLE, PruningSystem
 
 GOOD = """\
@@ -34,7 +34,7 @@ def folder(tmp_path):
 
 def config_of(folder, text):
     (folder / "c.toml").write_text(text)
-    return read_config(str(folder / "c.toml"))
+    return read_experiment_config(str(folder / "c.toml"))
 
 
 def test_what_is_left_out_has_a_value(folder):
@@ -54,7 +54,8 @@ def test_what_is_left_out_has_a_value(folder):
 
 
 def test_everything_can_be_said(folder):
-    text = """\
+    text = (
+        """\
 name = "all"
 output = "there/it/is"
 seed = 3
@@ -63,7 +64,9 @@ samples = 10
 ini = "moses.ini"
 table = "a"
 pairs = "b"
-""" + GOOD.replace("sizes = [0.1, 0.5]", "sizes = 0.5") + """\
+"""
+        + GOOD.replace("sizes = [0.1, 0.5]", "sizes = 0.5")
+        + """\
 combine = ["product", "rank"]
 protect = ["all", "words"]
 keep_top = {"0.07" = 3, "1" = 10}
@@ -84,6 +87,7 @@ phrases = ["a b", "c"]
 algorithm = "stack"
 table_limit = 0
 """
+    )
     config = config_of(folder, text)
     assert config.output == str(folder / "there" / "it" / "is")
     assert config.moses.reordering_table is None
@@ -145,7 +149,7 @@ def test_criteria_with_thresholds_of_their_own(folder):
         ("[prune]", '[model]\nencoder = "max"\n[prune]', "model.encoder: is 'max'; did you mean mean-max\\?"),
         ("[prune]", "[model]\noptions.head = 2\n[prune]", "unknown key model.options.head"),
         ("[prune]", "[model]\noptions.temperature = 0.01\n[prune]", "\\[model\\]: temperature is 0.01, expected"),
-        ("[prune]", '[model]\noptions.optimizer = 3\n[prune]', "\\[model\\]: optimizer is 3, expected text"),
+        ("[prune]", "[model]\noptions.optimizer = 3\n[prune]", "\\[model\\]: optimizer is 3, expected text"),
         ("[prune]", '[model]\nencoder = "mean-max"\ndimension = 30\n[prune]', "\\[model\\]: 4 heads cannot share 15"),
         (
             "[prune]",
@@ -178,7 +182,7 @@ def test_too_little_is_refused(folder):
     with pytest.raises(DataError, match=r"data.tests: is empty"):
         config_of(folder, GOOD.replace(tests, ""))
     with pytest.raises(DataError, match="No such file"):
-        read_config(str(folder / "none.toml"))
+        read_experiment_config(str(folder / "none.toml"))
 
 
 def test_what_forced_decoding_is_needed_for(folder):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from phrasetool.encoders.mean_max import MeanMax
-from phrasetool.encoders.rae import Rae
+from phrasetool.encoders.mean_max.kind import MeanMax
+from phrasetool.encoders.rae.kind import Rae
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.storage import load_autoencoder, load_bilingual_model, load_model, save_model, staged

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasetool.objectives import OBJECTIVES, objective
-from phrasetool.objectives.in_batch_torch import cosines, in_batch_cross_entropy
+from phrasetool.objectives.in_batch_cross_entropy import cosines, in_batch_cross_entropy
 from phrasetool.objectives.max_semantic_margin import max_semantic_margin, semantic_error
 from phrasetool.objectives.objective import FrozenBatch
 from phrasetool.options import declared_options

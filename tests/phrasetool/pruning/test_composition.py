@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phrasetool.distinct import number_distinct
 from phrasetool.phrases import Phrases
 from phrasetool.pruning.composition import composition_losses
 from phrasetool.pruning.measures import NumberedEntries
+from phrasetool.unique_phrases import number_distinct
 from tests import naive
 
 words = st.integers(1, 3)

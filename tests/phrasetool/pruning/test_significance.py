@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from phrasetool.phrases import Phrases
 from phrasetool.pruning.best_entries import best_of_groups
-from phrasetool.pruning.significance import EPSILON, FisherExactTest, Insignificant, count_pairs
-from phrasetool.smt.occurrences import SentenceIndex
+from phrasetool.pruning.significance import EPSILON, FisherExactTest, Insignificant, count_co_occurrences
+from phrasetool.smt.corpus.sentence_index import SentenceIndex
 from tests import naive_filter
 
 
@@ -129,7 +129,7 @@ _PHRASE = st.lists(st.integers(0, 3), min_size=1, max_size=3)
 @given(_SENTENCES, _SENTENCES, st.lists(st.tuples(_PHRASE, _PHRASE), max_size=12))
 def test_counts_pairs(sources, targets, pairs):
     indexes = [SentenceIndex.build(Phrases.from_lists(side), 4) for side in (sources, targets)]
-    counts = count_pairs(*indexes, *(Phrases.from_lists([pair[side] for pair in pairs]) for side in (0, 1)))
+    counts = count_co_occurrences(*indexes, *(Phrases.from_lists([pair[side] for pair in pairs]) for side in (0, 1)))
     for i, (source, target) in enumerate(pairs):
         a, b = naive_filter.sentences_of([source], sources), naive_filter.sentences_of([target], targets)
         assert (counts.joint[i], counts.source[i], counts.target[i]) == (len(a & b), len(a), len(b))
@@ -138,7 +138,7 @@ def test_counts_pairs(sources, targets, pairs):
 def test_sides_of_different_corpora_are_refused():
     indexes = [SentenceIndex.build(Phrases.from_lists([[0]] * n), 1) for n in (1, 2)]
     with pytest.raises(ValueError, match="1 source sentences, 2 target"):
-        count_pairs(*indexes, Phrases.from_lists([[0]]), Phrases.from_lists([[0]]))
+        count_co_occurrences(*indexes, Phrases.from_lists([[0]]), Phrases.from_lists([[0]]))
 
 
 @given(

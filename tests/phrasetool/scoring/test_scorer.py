@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moses_compat.table_text import TableParser
-from phrasetool.distinct import number_distinct
-from phrasetool.encoders.rae_numba import PackedRae
+from moses_compat.tables.parser import TableParser
+from phrasetool.encoders.rae.packed import PackedRae
 from phrasetool.phrases import Phrases
 from phrasetool.scoring.cosine import pair_cosines
 from phrasetool.scoring.scorer import BilingualScorer, has_known_word
+from phrasetool.unique_phrases import number_distinct
 from tests import naive
 from tests.conftest import SOURCE_WORDS, TARGET_WORDS, random_parameters
 from tests.tables import FAULTY, TABLES

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phrasetool.encoders.text_architecture import ARCHITECTURES
-from phrasetool.encoders.text_autoencoder import most_words
+from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES
+from phrasetool.encoders.autoencoders.autoencoder import most_words
 from phrasetool.errors import ModelError
 from phrasetool.models.storage import load_autoencoder
 from phrasetool.options import declared_options

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from phrasetool.encoders import ENCODERS
-from phrasetool.encoders.rae import RaeParameters
+from phrasetool.encoders.rae.parameters import RaeParameters
 from phrasetool.errors import DeviceError, ModelError, PhraseToolError
-from phrasetool.evaluation import evaluate_pairs
 from phrasetool.models.storage import load_model
 from phrasetool.objectives import OBJECTIVES
 from phrasetool.phrases import Phrases
+from phrasetool.retrieval import evaluate_pairs
 from phrasetool.scoring.scorer import BilingualScorer
 from phrasetool.training.device import choose_device
 from phrasetool.training.pairs import PhrasePairs
@@ -94,9 +94,7 @@ def test_in_batch_learns_the_toy_language(pairs):
     assert quality.auc_other_targets > 0.9
 
 
-@pytest.mark.parametrize(
-    "loss", ["in-batch", "sampled", "most-informative", "syn-projection", "syn-difference", "vmf"]
-)
+@pytest.mark.parametrize("loss", ["in-batch", "sampled", "most-informative", "syn-projection", "syn-difference", "vmf"])
 def test_losses_teach_mean_max(pairs, loss):
     """With layers that learn, where the other language is frozen all phrases are alike after an iteration."""
     held_out = np.arange(0, len(pairs), 5)
@@ -358,8 +356,16 @@ def test_unknown_devices_and_absent_ones_are_errors():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("loss", "hinge"), ("encoder", "bag"), ("alpha", 1.5), ("batch_size", 0), ("learning_rate", -1),
-        ("schedule", "cosine"), ("dimension", "50"), ("iterations", 2.5), ("alpha", float("nan")), ("seed", -1),
+        ("loss", "hinge"),
+        ("encoder", "bag"),
+        ("alpha", 1.5),
+        ("batch_size", 0),
+        ("learning_rate", -1),
+        ("schedule", "cosine"),
+        ("dimension", "50"),
+        ("iterations", 2.5),
+        ("alpha", float("nan")),
+        ("seed", -1),
     ],
 )
 def test_settings_out_of_range_are_refused(name, value):

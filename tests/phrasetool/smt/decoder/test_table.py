@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phrasetool.distinct import number_distinct
 from phrasetool.phrases import Phrases
+from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.table import Entries, build_table, find_phrase, index_phrases, spans_of
-from phrasetool.smt.symbols import Symbols
+from phrasetool.unique_phrases import number_distinct
 
 PHRASES = st.lists(st.lists(st.integers(-1, 4), max_size=4), max_size=30)
 

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasetool.phrases import Phrases
+from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.language_model.counts import MARKERS, count_ngrams
 from phrasetool.smt.language_model.kneser_ney import discounts_from, estimate_language_model, pruning_thresholds
-from phrasetool.smt.symbols import Symbols
 from tests.conftest import ROOT
 from tests.phrasetool.smt.language_model.naive import kneser_ney, logarithm
 

@@ -5,7 +5,7 @@ import gzip
 
 import numpy as np
 
-from phrasetool.smt.symbols import Symbols
+from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.tuning.candidates import CandidatePool, NBest
 
 SENTENCES = 300

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasetool.phrases import Phrases
-from phrasetool.smt.bleu import bleu_statistics, corpus_bleu
+from phrasetool.smt.evaluation.bleu import bleu_statistics, corpus_bleu
 from phrasetool.smt.tuning.candidates import CandidatePool, NBest, first_best_bleu, normalised, normalised_as
 from tests.phrasetool.smt.tuning.reference_lists import SENTENCES, read_lists, reference_pool, reference_weights
 

@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import minimize
 
 from phrasetool.phrases import Phrases
-from phrasetool.smt.bleu import sentence_bleu_plus_one
+from phrasetool.smt.evaluation.bleu import sentence_bleu_plus_one
 from phrasetool.smt.tuning import pro
 from phrasetool.smt.tuning.candidates import CandidatePool, NBest, normalised
 from tests.phrasetool.smt.tuning.reference_lists import SIGNS, reference_pool, reference_weights

@@ -1,0 +1,53 @@
+"""`phrasetool convert`."""
+
+from __future__ import annotations
+
+import click
+
+from phrasetool_cli.shared.click_options import check_outputs, quiet_option, threads_option, without_scipy
+
+_EXAMPLE = """\b
+Example:
+  phrasetool convert phrase-table.gz -o phrase-table.parquet
+  phrasetool convert demo-output/engine/phrase-table.gz -o demo-output/table.parquet
+"""
+
+
+@click.command(epilog=_EXAMPLE)
+@click.argument("table")
+@click.option("-o", "--output", required=True, metavar="FILE", help="Where to write; `-` is standard output.")
+@threads_option("Worker threads.")
+@quiet_option
+@without_scipy()
+def command(table: str, output: str, threads: int, quiet: bool) -> None:
+    """Turn TABLE, a Moses phrase table in text form, into Parquet; or such a Parquet file into text again.
+
+    Nothing is lost: the text comes back byte for byte, whatever its oddities.  In Parquet, a line is a row with
+    columns source, target, score_1, score_2, ..., alignment, count_target, count_source, count_joint, sparse,
+    properties; the columns extra, scores_text, counts_text, tail and raw hold what is written in an unusual way.  Rows
+    may be removed or given more scores with any program before they become text again.
+    """
+    from moses_compat.files.streams import Input, Output
+    from moses_compat.tables.parquet import is_parquet, parquet_to_table, table_to_parquet
+    from phrasetool.errors import PhraseToolError
+    from phrasetool_cli.shared.progress import TableProgress, say
+
+    check_outputs([table], [output])
+    to_text = is_parquet(table)
+    if to_text and output.endswith(".parquet"):
+        raise PhraseToolError(f"{table}: is Parquet already; expected a text file as output, not {output}")
+    if not to_text and output.endswith(".gz"):
+        raise PhraseToolError(f"{table}: is not Parquet; expected an output such as table.parquet, not {output}")
+    if to_text:
+        with Output(output) as destination, TableProgress("convert", 0, quiet) as progress:
+            counts = parquet_to_table(table, destination, threads=threads, progress=progress)
+    else:
+        with (
+            Input(table) as source,
+            Output(output) as destination,
+            TableProgress("convert", source.size(), quiet) as progress,
+        ):
+            counts = table_to_parquet(source, destination, threads=threads, progress=progress)
+    if not quiet:
+        whole = f"; {counts.kept_whole:,} lines kept whole" if counts.kept_whole else ""
+        say(f"converted {counts.entries:,} entries of {counts.scores} scores{whole}")

@@ -1,0 +1,92 @@
+"""`phrasetool decode`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from phrasetool_cli.shared.click_options import (
+    check_outputs,
+    chosen_search,
+    decoder_model_options,
+    engine_options,
+    search_options,
+)
+from phrasetool_cli.shared.progress import ItemProgress, say
+
+_EXAMPLE = """\b
+Example:
+  phrasetool decode --moses-ini moses.ini dev.de -o dev.out
+  phrasetool decode --moses-ini moses.ini --search cube --n-best-list dev.nbest 100 dev.de -o dev.out
+  phrasetool decode --moses-ini demo-output/engine/moses.ini --search cube demo-output/engine/test.zh
+"""
+
+
+@click.command(epilog=_EXAMPLE)
+@click.argument("text", default="-")
+@decoder_model_options
+@search_options
+@click.option("-o", "--output", default="-", metavar="FILE", help="Translations.  [default: standard output]")
+@click.option("--n-best-list", "n_best", nargs=2, type=(str, click.IntRange(1)), metavar="FILE N",
+              help="Also write the N best derivations of every sentence, in Moses' format.")  # fmt: skip
+@click.option("--all-derivations", is_flag=True, help="List derivations that differ in segmentation only, too.")
+@click.option("--segmentation", is_flag=True, help="Add source and target spans and the word alignment to the list.")
+@engine_options
+def command(
+    text: str, ini: str, table: str | None, reordering_table: str | None, output: str, n_best: tuple[str, int] | None,
+    all_derivations: bool, segmentation: bool, threads: int, quiet: bool, **search: Any,
+) -> None:  # fmt: skip
+    """Translate TEXT (one tokenised sentence a line; `-`: standard input) with Moses' phrase-based model.
+
+    Reads a moses.ini with a text phrase table, an ARPA language model and, if there is one, a text reordering table,
+    and finds what Moses would find with the same limits.
+    """
+    from moses_compat.engine.model import MosesModel
+    from moses_compat.engine.n_best import n_best_lines
+    from moses_compat.files.streams import Input, Output
+    from phrasetool_cli.shared.loading import load_translator
+
+    model = MosesModel.read(ini, table, reordering_table)
+    check_outputs([text, ini, *model.paths], [output, n_best[0] if n_best else None])
+    options = chosen_search(model, **search)
+    with Input(text) as source:
+        data = source.read_all()
+    translator, sentences = load_translator(replace(model, search=options), data, threads, quiet)
+    wanted = n_best[1] if n_best else 1
+    total = 0.0
+    with (
+        Output(output) as out,
+        Output(n_best[0]) if n_best else _Nowhere() as listing,
+        ItemProgress("translating", len(sentences.sentences), "sentence", quiet) as progress,
+    ):
+        found = translator.translate_all(sentences.sentences, options, wanted, not all_derivations, threads=threads)
+        for number, translation in enumerate(found):
+            line = translator.text(translation) + b"\n"
+            out.write_text(line)
+            if n_best:
+                lines = n_best_lines(translator, number, translation, model.listed, segmentation, segmentation)
+                listing.write_text(lines)
+            total += float(translation.steps.scores[0])
+            progress.tick()
+    if not quiet:
+        count = max(len(sentences.sentences), 1)
+        seconds = progress.seconds
+        say(
+            f"{len(sentences.sentences):,} sentences translated in {seconds:.1f} s "
+            f"({1000 * seconds * threads / count:.1f} ms a sentence and thread), mean model score {total / count:.3f}"
+        )
+
+
+class _Nowhere:
+    """Takes the place of an output that was not asked for."""
+
+    def write_text(self, data: bytes) -> None:
+        """Forget it."""
+
+    def __enter__(self) -> _Nowhere:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass

@@ -1,0 +1,69 @@
+"""`phrasetool evaluate-model`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+
+from phrasetool_cli.shared.click_options import default_model, model_option
+
+_EXAMPLE = """\b
+Example:
+  phrasetool evaluate-model held-out.gz -m phrasetool-model
+  phrasetool evaluate-model demo-output/pairs.gz -m demo-output/model --candidates 100
+"""
+
+
+@click.command(epilog=_EXAMPLE)
+@click.argument("pairs")
+@model_option
+@click.option("--candidates", type=click.IntRange(2), default=1000, show_default=True, metavar="N",
+              help="Rank every true target among this many.")  # fmt: skip
+@click.option("--limit", type=click.IntRange(2), default=20000, show_default=True, metavar="N",
+              help="Use at most so many pairs, drawn at random.")  # fmt: skip
+@click.option("--max-length", type=click.IntRange(1), default=7, show_default=True,
+              help="Leave out pairs with more words on a side.")  # fmt: skip
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the shuffle and the random words.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    pairs: str, model_folder: str | None, candidates: int, limit: int, max_length: int, seed: int, as_json: bool
+) -> None:
+    """Measure how well a model finds the true target of every source of PAIRS.
+
+    PAIRS should be held out from training.  Each target is ranked among the targets of N pairs by the mean of both
+    similarities.
+    """
+    import numpy as np
+
+    from moses_compat.corpora.training_pairs import read_training_pairs
+    from moses_compat.files.streams import Input
+    from phrasetool.models.storage import load_bilingual_model
+    from phrasetool.retrieval import evaluate_pairs
+
+    model = load_bilingual_model(model_folder or default_model())
+    with Input(pairs) as source:
+        data = read_training_pairs(
+            source, max_length=max_length, vocabularies=(model.source_vocabulary, model.target_vocabulary)
+        )
+    drawn = np.random.default_rng(seed).permutation(len(data))[:limit]
+    quality = evaluate_pairs(
+        model.scorer(), data.sources.select(drawn), data.targets.select(drawn), len(model.target_vocabulary),
+        candidates=candidates, seed=seed,
+    )  # fmt: skip
+    if as_json:
+        click.echo(json.dumps({"signature": model.signature, **asdict(quality)}, indent=2))
+        return
+    n = f"{quality.candidates:,}"
+    rows = [
+        (f"accuracy@1 of {n}", quality.accuracy_at_1, "the true target is the best of them"),
+        ("  or another translation", quality.any_translation_at_1, "the best is some translation in the pairs"),
+        (f"accuracy@10 of {n}", quality.accuracy_at_10, "it is among the ten best"),
+        ("mean reciprocal rank", quality.mean_reciprocal_rank, "1 if always first"),
+        ("AUC, random words", quality.auc_random_words, "beats the target with its words replaced; 0.5 is chance"),
+        ("AUC, other targets", quality.auc_other_targets, "beats another target of the pairs; 0.5 is chance"),
+    ]
+    click.echo(f"{quality.pairs:,} pairs, {model.signature}")
+    for name, value, meaning in rows:
+        click.echo(f"  {name:<24} {value:6.3f}   {meaning}")

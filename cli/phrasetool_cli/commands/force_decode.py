@@ -1,0 +1,89 @@
+"""`phrasetool force-decode`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import click
+
+from phrasetool_cli.shared.click_options import check_outputs, decoder_model_options, engine_options
+from phrasetool_cli.shared.progress import ItemProgress, say
+
+_EXAMPLE = """\b
+Example:
+  phrasetool force-decode --moses-ini moses.ini train.de train.en -o pairs.gz
+  phrasetool train pairs.gz -o phrasetool-model
+  phrasetool force-decode --moses-ini moses.ini train.de train.en --leave-one-out -o forced.gz
+  phrasetool annotate phrase-table.gz --forced-pairs forced.gz
+  phrasetool force-decode --moses-ini demo-output/engine/moses.ini demo-output/engine/train.{zh,en} -o pairs.gz
+"""
+
+
+@click.command(epilog=_EXAMPLE)
+@click.argument("source")
+@click.argument("target")
+@decoder_model_options
+@click.option("-o", "--output", required=True, metavar="FILE", help="Phrase pairs: `source ||| target ||| count`.")
+@click.option("--leave-one-out", is_flag=True,
+              help="Score entries as if the sentence pair at hand had not been extracted from, so that long phrases "
+                   "seen once do not win everywhere.")  # fmt: skip
+@click.option("--partial", is_flag=True,
+              help="Where a sentence cannot be decoded to its translation, take the pairs of the best derivation that "
+                   "leaves as little as possible uncovered.")  # fmt: skip
+@click.option("--stack", "stack_size", type=click.IntRange(1), default=500, show_default=True, metavar="N",
+              help="Hypotheses kept for each number of target words.")  # fmt: skip
+@click.option("--distortion-limit", type=int, metavar="N", help="Words a jump may span; -1: any.  [default: ini]")
+@engine_options
+def command(
+    source: str, target: str, ini: str, table: str | None, reordering_table: str | None, output: str,
+    leave_one_out: bool, partial: bool, stack_size: int, distortion_limit: int | None, threads: int, quiet: bool,
+) -> None:  # fmt: skip
+    """Decode every sentence of SOURCE to its translation in TARGET and write the phrase pairs used, with counts.
+
+    The pairs are what `phrasetool train` learns from: a table holds all pairs that were ever extracted, a derivation
+    only those that explain a sentence.  With --leave-one-out their counts are what `phrasetool annotate --forced-pairs`
+    makes probabilities of: they tell which entries explain sentences from which they were not extracted.
+    """
+    from moses_compat.engine.decoder_tables import InputPhrases, used_pairs
+    from moses_compat.engine.model import MosesModel, check_sides
+    from moses_compat.files.streams import Input, Output
+    from phrasetool.errors import PhraseToolError
+    from phrasetool.smt.corpus.symbols import Symbols
+    from phrasetool.smt.decoder.forced import REACHED, REASONS, ForcedDecoder, ForcedOptions, count_pairs
+    from phrasetool_cli.shared.loading import load_progress
+
+    model = MosesModel.read(ini, table, reordering_table)
+    check_outputs([source, target, ini, *model.paths], [output])
+    limit = model.search.distortion_limit if distortion_limit is None else distortion_limit
+    with Input(source) as stream:
+        text = InputPhrases.of(stream.read_all())
+    symbols = Symbols()
+    with Input(target) as stream:
+        references = symbols.read_lines(stream.read_all())
+    check_sides(len(text.sentences), len(references), source, target)
+    with load_progress(model, quiet) as progress:
+        entries = model.load_table(text, symbols, threads, progress)
+    try:
+        options = ForcedOptions(stack_size, limit, leave_one_out, partial)
+        decoder = ForcedDecoder(entries, model.features, model.weights, options)
+    except ValueError as error:
+        raise PhraseToolError(f"{model.table}: {error}") from error
+    outcomes: Counter[int] = Counter()
+
+    def watched() -> Any:
+        with ItemProgress("forced decoding", len(references), "sentence", quiet) as progress:
+            for derivation in decoder.decode_all(text.sentences, references, threads):
+                outcomes[derivation.outcome] += 1
+                progress.tick()
+                yield derivation
+
+    uses = count_pairs(watched(), entries)
+    with Output(output) as out:
+        out.write_text(used_pairs(entries, uses))
+    if not quiet:
+        reached = outcomes.pop(REACHED, 0)
+        say(f"{reached:,} of {len(references):,} sentences decoded to their translation")
+        for outcome, count in outcomes.most_common():
+            say(f"  {count:,} not: {REASONS[outcome]}")
+        say(f"{int((uses > 0).sum()):,} distinct phrase pairs, used {int(uses.sum()):,} times, written to {output}")

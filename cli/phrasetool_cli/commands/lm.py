@@ -1,0 +1,131 @@
+"""`phrasetool lm`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from phrasetool_cli.shared.click_options import check_outputs
+
+_EXAMPLE = """\b
+Example:
+  phrasetool lm train.en.gz more.en.gz --order 5 --prune 0 0 1 1 2 -o lm.arpa.gz
+  phrasetool lm examples/demo/corpus.en --order 3 -o - | head
+"""
+
+
+class _NumbersAfterPrune(click.Command):
+    """Takes all numbers that follow `--prune`, as lmplz does."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Join the numbers to one value."""
+        joined: list[str] = []
+        numbers: list[str] | None = None
+        for argument in args:
+            if numbers is not None and argument.isdigit():
+                numbers.append(argument)
+                continue
+            if numbers:
+                joined.append(" ".join(numbers))
+            numbers = [] if argument == "--prune" else None
+            joined.append(argument)
+        if numbers:
+            joined.append(" ".join(numbers))
+        return super().parse_args(ctx, joined)
+
+
+def _parse_prune(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
+    from phrasetool.smt.language_model.kneser_ney import pruning_thresholds
+
+    fields = value.split()
+    if not all(field.isdigit() for field in fields):
+        raise click.BadParameter(f"expected numbers, found {value!r}")
+    prune = [int(field) for field in fields]
+    try:
+        pruning_thresholds(prune, context.params["order"])
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return prune
+
+
+@click.command(cls=_NumbersAfterPrune, epilog=_EXAMPLE)
+@click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
+@click.option("-o", "--output", default="-", metavar="FILE",
+              help="Where to write the ARPA text; `-` is standard output.  [default: -]")  # fmt: skip
+@click.option("--order", type=click.IntRange(1), default=5, show_default=True, metavar="N", is_eager=True,
+              help="Length of the longest n-grams.")  # fmt: skip
+@click.option("--prune", default="", metavar="N...", callback=_parse_prune,
+              help="Leave out n-grams seen this often or less: a number per order, none smaller than the one before, "
+                   "the last one for all further orders; as lmplz.  [default: leave out nothing]")  # fmt: skip
+@click.option("--estimator", type=click.Choice(["auto", "lmplz", "built-in"]), default="auto", show_default=True,
+              help="lmplz is a program of kenlm; auto takes it if it is on the PATH.  Same model.")  # fmt: skip
+@click.option("--quiet", "-q", is_flag=True, help="No summary.")
+def command(corpora: tuple[str, ...], output: str, order: int, prune: list[int], estimator: str, quiet: bool) -> None:
+    """Estimate a language model from CORPUS..., text with a sentence a line and words between spaces.
+
+    Interpolated modified Kneser-Ney smoothing.  Where a corpus is too small to estimate an order's discounts, those of
+    `lmplz --discount_fallback` (0.5 1 1.5) are used, with a warning.  Files may be gzip; `-` is standard input.
+    """
+    from moses_compat.engine.lmplz import find_lmplz
+    from moses_compat.files.streams import Output
+    from phrasetool.errors import PhraseToolError
+
+    check_outputs(list(corpora), [output])
+    program = find_lmplz() if estimator != "built-in" else None
+    if estimator == "lmplz" and not program:
+        raise PhraseToolError("lmplz is not on the PATH; install kenlm's programs, or use --estimator built-in")
+    with Output(output) as destination:
+        if program:
+            replaced = _with_lmplz(program, corpora, destination, order, prune, quiet)
+        else:
+            replaced = _built_in(corpora, destination, order, prune, quiet)
+    if replaced:
+        _warn(replaced)
+
+
+def _with_lmplz(
+    program: str, corpora: Sequence[str], destination: Any, order: int, prune: list[int], quiet: bool
+) -> list[int]:
+    from moses_compat.corpora.sentences import line_blocks
+    from moses_compat.engine.lmplz import run_lmplz
+    from phrasetool_cli.shared.progress import say
+
+    if not quiet:
+        say(f"lm: estimating with {program}")
+    return run_lmplz(program, (block for path in corpora for block in line_blocks(path)), destination, order, prune)
+
+
+def _built_in(corpora: Sequence[str], destination: Any, order: int, prune: list[int], quiet: bool) -> list[int]:
+    from moses_compat.corpora.sentences import read_corpus
+    from moses_compat.engine.arpa import write_arpa
+    from phrasetool.errors import DataError
+    from phrasetool.smt.corpus.symbols import Symbols
+    from phrasetool.smt.language_model.counts import MARKERS
+    from phrasetool.smt.language_model.kneser_ney import estimate_language_model
+    from phrasetool_cli.shared.progress import say
+
+    if not quiet:
+        say("lm: estimating with the built-in estimator")
+    symbols = Symbols()
+    sentences = read_corpus(corpora, symbols, forbidden=MARKERS)
+    if not len(sentences):
+        raise DataError(", ".join(corpora), "the corpus has no line")
+    estimate = estimate_language_model(symbols.words, sentences, order, prune)
+    write_arpa(estimate.model, destination)
+    if not quiet:
+        sizes = zip(estimate.model.tables, estimate.counted, strict=True)
+        orders = [
+            f"{len(table):,}{f' of {counted:,}' if counted > len(table) else ''} {n}-grams"
+            for n, (table, counted) in enumerate(sizes, 1)
+        ]
+        say(f"lm: {', '.join(orders)} from {len(sentences):,} sentences")
+    return [n for n, discounts in enumerate(estimate.discounts, 1) if not discounts.estimated]
+
+
+def _warn(orders: list[int]) -> None:
+    from phrasetool_cli.shared.progress import say
+
+    named = ", ".join(map(str, orders))
+    say(f"lm: warning: the corpus is too small or odd to estimate the discounts of order {named}; they are 0.5 1 1.5")

@@ -1,0 +1,149 @@
+"""`phrasetool neighbours`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from phrasetool.errors import PhraseToolError
+from phrasetool_cli.shared.click_options import default_model, engine_options, model_option
+from phrasetool_cli.shared.progress import ItemProgress, TableProgress, say
+
+if TYPE_CHECKING:
+    from phrasetool.models.autoencoder import AutoencoderModel
+    from phrasetool.models.bilingual import BilingualModel
+    from phrasetool.neighbours import Neighbour
+
+_EXAMPLE = """\b
+Example:
+  phrasetool neighbours "do not agree" -m phrasetool-model --pairs pairs.gz
+  phrasetool neighbours "a man rides a horse ." -m autoencoder.en --sentences mono.en.gz
+  phrasetool neighbours "do not agree" -m demo-output/model --pairs demo-output/pairs.gz
+  phrasetool train --model autoencoder examples/demo/corpus.en -o demo-output/autoencoder --epochs 60
+  phrasetool neighbours "he is the chairman ." -m demo-output/autoencoder --sentences examples/demo/corpus.en
+"""
+
+
+@click.command(epilog=_EXAMPLE)
+@click.argument("phrase", nargs=-1, required=True)
+@model_option
+@click.option("--pairs", metavar="FILE",
+              help="Phrases to search: pairs or a table.  [default: the pairs the model was trained on]")  # fmt: skip
+@click.option("--side", type=click.Choice(["source", "target", "auto"]), default="auto", show_default=True,
+              help="The language of PHRASE; auto: the one that knows more of its words.")  # fmt: skip
+@click.option("--sentences", metavar="FILE",
+              help="Sentences to search, one a line, with an autoencoder; PHRASE is a sentence then.")  # fmt: skip
+@click.option("-k", "--count", type=click.IntRange(1), default=5, show_default=True, help="How many to show.")
+@click.option("--device", default="auto", show_default=True, help="Where to encode sentences: cpu, cuda or auto.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@engine_options
+def command(
+    phrase: tuple[str, ...], model_folder: str | None, pairs: str | None, side: str, sentences: str | None, count: int,
+    device: str, as_json: bool, threads: int, quiet: bool,
+) -> None:  # fmt: skip
+    """Show the phrases nearest to PHRASE in its own language, and those nearest to its transformation in the other.
+
+    With --sentences, and an autoencoder as the model, show the sentences of a file whose vectors are nearest to that
+    of the sentence PHRASE by their cosine; the sentence itself is left out, and of equal ones all but the first.
+    """
+    from phrasetool.models.storage import load_autoencoder, load_model
+
+    text = " ".join(phrase).encode("utf-8", "surrogateescape")
+    folder = model_folder or default_model()
+    if sentences is not None:
+        if pairs is not None or side != "auto":
+            raise click.UsageError("--pairs and --side are for phrases; leave them out with --sentences")
+        _sentences(load_autoencoder(folder), text, sentences, count, device, as_json, threads, quiet)
+        return
+    model = load_model(folder)
+    if model.name == "autoencoder":
+        raise PhraseToolError(f"{folder}: an autoencoder of one language; name texts to search with --sentences")
+    _phrases(model, text, pairs, side, count, as_json)  # type: ignore[arg-type]
+
+
+def _phrases(model: BilingualModel, text: bytes, pairs: str | None, side: str, count: int, as_json: bool) -> None:
+    """Search the phrases of both languages."""
+    from moses_compat.corpora.training_pairs import read_training_pairs
+    from moses_compat.files.streams import Input
+    from phrasetool.neighbours import NearestPhrases
+
+    sides = {"source": model.source_vocabulary, "target": model.target_vocabulary}
+    known = {name: sum(word > 0 for word in vocabulary.ids(text)) for name, vocabulary in sides.items()}
+    if side == "auto":
+        side = "target" if known["target"] > known["source"] else "source"
+    if not known[side]:
+        raise PhraseToolError(f"the model knows no word of {_shown(text)!r} in the {side} language")
+    file = pairs or model.training.get("pairs_file")
+    if not file:
+        raise PhraseToolError("the model does not say what it was trained on; name phrases to search with --pairs")
+    with Input(file) as source:
+        data = read_training_pairs(source, vocabularies=(model.source_vocabulary, model.target_vocabulary))
+    index = NearestPhrases(model, data.sources, data.targets)
+    same, across = index.nearest(sides[side].ids(text), side == "target", count)
+    other = "source" if side == "target" else "target"
+    if as_json:
+        found = {name: _as_dicts(list_, "phrase") for name, list_ in ((side, same), (other, across))}
+        _echo_json({"phrase": _shown(text), "side": side, **found})
+        return
+    for title, list_ in (
+        (f"nearest in the same language ({side})", same),
+        (f"nearest in the {other} language", across),
+    ):
+        click.echo(title)
+        _echo_table(list_)
+
+
+def _sentences(
+    model: AutoencoderModel, text: bytes, file: str, count: int, device: str, as_json: bool, threads: int, quiet: bool
+) -> None:
+    """Search the sentences of a file."""
+    import torch
+
+    from moses_compat.corpora.texts import read_texts
+    from phrasetool.encoders.mean_max.parameters import LONGEST
+    from phrasetool.sentence_neighbours import NearestSentences
+    from phrasetool.training.device import choose_device
+    from phrasetool.unique_phrases import number_distinct
+    from phrasetool.vocabulary import unescape
+
+    place = choose_device(device)
+    torch.set_num_threads(threads)
+    sentence = unescape(text).split()
+    if not set(sentence) & set(model.vocabulary.words[1:]):
+        raise PhraseToolError(f"the model knows no word of {_shown(text)!r}")
+    if len(sentence) > LONGEST:
+        raise PhraseToolError(f"the sentence has {len(sentence)} words; an autoencoder encodes at most {LONGEST}")
+    with TableProgress("read sentences", 0, quiet) as reading:
+        everything, symbols = read_texts(file, reading)
+    sentences = everything.select(everything.lengths <= LONGEST)
+    if not quiet and (left_out := len(everything) - len(sentences)):
+        say(f"{left_out:,} lines of more than {LONGEST} words are left out")
+    sentences = sentences.select(number_distinct(sentences)[1])
+    with ItemProgress("encode", len(sentences), "sentence", quiet) as progress:
+        index = NearestSentences(model, sentences, symbols.words, place, progress.tick)
+    found = index.nearest(sentence, count)
+    if as_json:
+        _echo_json({"sentence": _shown(text), "searched": len(sentences), "nearest": _as_dicts(found, "sentence")})
+        return
+    click.echo(f"nearest of {len(sentences):,} sentences")
+    _echo_table(found)
+
+
+def _shown(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
+
+
+def _as_dicts(neighbours: Iterable[Neighbour], name: str) -> list[dict[str, Any]]:
+    return [{name: _shown(n.text), "similarity": round(n.similarity, 6)} for n in neighbours]
+
+
+def _echo_json(found: dict[str, Any]) -> None:
+    click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+
+
+def _echo_table(neighbours: Iterable[Neighbour]) -> None:
+    for neighbour in neighbours:
+        click.echo(f"  {neighbour.similarity:6.3f}  {_shown(neighbour.text)}")

@@ -1,0 +1,158 @@
+"""`phrasetool reconstruct`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from phrasetool_cli.shared.click_options import check_outputs, default_model, engine_options, model_option
+from phrasetool_cli.shared.progress import ItemProgress, TableProgress
+
+if TYPE_CHECKING:
+    from phrasetool.models.autoencoder import AutoencoderModel
+    from phrasetool.phrases import Phrases
+    from phrasetool.reconstruction_quality import ReconstructionQuality
+    from phrasetool.smt.corpus.symbols import Symbols
+    from phrasetool.vocabulary import Vocabulary
+
+_EXAMPLE = """\b
+Example:
+  phrasetool reconstruct held-out.en -m autoencoder.en --by-length
+  phrasetool train --model autoencoder examples/demo/corpus.en -o demo-output/autoencoder --epochs 60
+  phrasetool reconstruct examples/demo/corpus.en -m demo-output/autoencoder -o demo-output/back.en
+"""
+
+
+@click.command(epilog=_EXAMPLE)
+@click.argument("text")
+@model_option
+@click.option("-o", "--output", metavar="FILE",
+              help="Write the reconstructions, a line for a line; after - figures go to standard error.")  # fmt: skip
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Take the first N lines only.")
+@click.option("--by-length", is_flag=True, help="Figures by length of the lines, too.")
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda or auto.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@engine_options
+def command(
+    text: str, model_folder: str | None, output: str | None, limit: int | None, by_length: bool, device: str,
+    as_json: bool, threads: int, quiet: bool,
+) -> None:  # fmt: skip
+    """Turn every line of TEXT into its vector and back, and measure what is left of it.
+
+    TEXT has a tokenised sentence or paragraph a line (plain or gzip, - is standard input), none of them empty; the
+    model is an autoencoder (`phrasetool train --model autoencoder`).  A line is written back from its vector alone,
+    word by word, the most probable next, until its end or 1.5 times its words.
+
+    BLEU is sacrebleu's, as of `phrasetool evaluate`; ROUGE-1 and ROUGE-2 are means of the lines' F1 over words and
+    over pairs of words.  The right answer is TEXT as it is: words that the model does not know cannot come back.
+    """
+    import torch
+
+    from moses_compat.corpora.texts import read_texts
+    from phrasetool.models.storage import load_autoencoder
+    from phrasetool.training.device import choose_device
+
+    check_outputs([text], [output])
+    model = load_autoencoder(model_folder or default_model())
+    place = choose_device(device)
+    torch.set_num_threads(threads)
+    with TableProgress("read text", 0, quiet) as reading:
+        texts, symbols = read_texts(text, reading, as_written=True)
+    texts = texts.part(0, min(limit or len(texts), len(texts)))
+    _check_lengths(text, texts)
+    lines, known = _reconstructed(model, texts, symbols, place, quiet)
+    if output is not None:
+        _write(output, lines)
+    figures = _figures(model, texts, symbols, lines, known, by_length)
+    printed = json.dumps(figures, indent=2, ensure_ascii=False) if as_json else "\n".join(_table(figures))
+    click.echo(printed, err=output == "-")
+
+
+def _check_lengths(path: str, texts: Phrases) -> None:
+    import numpy as np
+
+    from moses_compat.files.streams import display_name
+    from phrasetool.encoders.mean_max.parameters import LONGEST
+    from phrasetool.errors import DataError
+
+    if len(too_long := np.flatnonzero(texts.lengths > LONGEST)):
+        line = int(too_long[0])
+        message = f"the line has {texts.lengths[line]} words; an autoencoder encodes at most {LONGEST}"
+        raise DataError(display_name(path), message, line + 1)
+
+
+def _reconstructed(
+    model: AutoencoderModel, texts: Phrases, symbols: Symbols, place: Any, quiet: bool
+) -> tuple[list[bytes], int]:
+    """The reconstructions, and how many words of the texts the model knows."""
+    import numpy as np
+
+    from phrasetool.reconstruction import reconstruct_texts
+    from phrasetool.training.text_vocabulary import in_vocabulary
+    from phrasetool.vocabulary import UNKNOWN, unescape
+
+    plain = [unescape(word) for word in symbols.words]
+    read = in_vocabulary(texts, plain, model.vocabulary)
+    with ItemProgress("reconstruct", len(texts), "text", quiet) as progress:
+        found = reconstruct_texts(model, read, place, progress.tick)
+    words = _as_written(model.vocabulary, symbols.words, plain)
+    return [b" ".join(words[i] for i in one) for one in found], int(np.count_nonzero(read.words != UNKNOWN))
+
+
+def _as_written(vocabulary: Vocabulary, written: list[bytes], plain: list[bytes]) -> list[bytes]:
+    """Words of the vocabulary as the text writes them where it first does: escaped for Moses, or not."""
+    forms = dict(zip(reversed(plain), reversed(written), strict=True))
+    return [forms.get(word, word) for word in vocabulary.words]
+
+
+def _write(path: str, lines: list[bytes]) -> None:
+    from moses_compat.files.streams import Output
+
+    with Output(path) as out:
+        out.write_text(b"".join(line + b"\n" for line in lines))
+
+
+def _figures(
+    model: AutoencoderModel, texts: Phrases, symbols: Symbols, lines: list[bytes], known: int, by_length: bool
+) -> dict[str, Any]:
+    from phrasetool.reconstruction_quality import quality_by_length, reconstruction_quality
+
+    # Bytes that are not UTF-8 stay distinct characters.
+    wanted = [symbols.join(one).decode("utf-8", "surrogateescape") for one in texts]
+    written = [line.decode("utf-8", "surrogateescape") for line in lines]
+    figures = {
+        "schema_version": 1,
+        "signature": model.signature,
+        "dimension": model.dimension,
+        "words": len(texts.words),
+        "unknown_words": len(texts.words) - known,
+        **_rounded(reconstruction_quality(written, wanted)),
+    }
+    if by_length:
+        groups = quality_by_length(written, wanted).items()
+        figures["by_length"] = [{"from": first, "to": last, **_rounded(one)} for (first, last), one in groups]
+    return figures
+
+
+def _rounded(quality: ReconstructionQuality) -> dict[str, Any]:
+    return {name: round(value, 4) if isinstance(value, float) else value for name, value in asdict(quality).items()}
+
+
+def _table(figures: dict[str, Any]) -> list[str]:
+    share = figures["unknown_words"] / figures["words"]
+    rows = [("all", figures)]
+    rows += [(f"{group['from']}-{group['to']}", group) for group in figures.get("by_length", [])]
+    return [
+        f"{figures['texts']:,} texts of {figures['words']:,} words, {share:.1%} of them unknown to the model, "
+        f"from {figures['dimension']} numbers each",
+        f"{'words':>9}  {'texts':>8}  {'BLEU':>6}  {'ROUGE-1':>7}  {'ROUGE-2':>7}  {'word for word':>13}",
+        *(
+            f"{name:>9}  {row['texts']:>8,}  {row['bleu']:6.2f}  {row['rouge_1']:7.2f}  {row['rouge_2']:7.2f}  "
+            f"{row['exact']:>11.1f} %"
+            for name, row in rows
+        ),
+        f"BLEU: {figures['bleu_signature']}",
+    ]

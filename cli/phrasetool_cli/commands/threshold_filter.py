@@ -1,0 +1,69 @@
+"""`phrasetool threshold-filter`."""
+
+from __future__ import annotations
+
+import click
+
+from phrasetool_cli.shared.click_options import check_outputs, table_options, without_scipy
+
+_EXAMPLE = """\b
+Example:
+  phrasetool threshold-filter 2:0.0001 < phrase-table > small
+  phrasetool threshold-filter 0:0.001,2:0.01 --keep-words demo-output/engine/phrase-table.gz -o small.gz
+"""
+
+
+def _parse(context: click.Context, parameter: click.Parameter, value: str) -> dict[int, float]:
+    from moses_compat.jobs.threshold_filter import parse_thresholds
+
+    try:
+        return parse_thresholds(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+@click.command(epilog=_EXAMPLE)
+@click.argument("thresholds", metavar="SPEC", callback=_parse)
+@click.argument("table", default="-")
+@click.option("-o", "--output", default="-", metavar="FILE",
+              help="Where to write the table; `-` is standard output.  [default: -]")  # fmt: skip
+@click.option(
+    "--keep-words",
+    is_flag=True,
+    help="Keep the best entry of a one-word source that would lose all; else the word is unknown to Moses.",
+)
+@table_options
+@without_scipy()
+def command(
+    thresholds: dict[int, float],
+    table: str,
+    output: str,
+    keep_words: bool,
+    threads: int,
+    block_bytes: int,
+    on_error: str,
+    quiet: bool,
+) -> None:
+    """Remove the entries of TABLE of which any score is below its threshold, as Moses' threshold-filter.perl does.
+
+    SPEC is COLUMN:THRESHOLD,... with columns from 0, or one number for columns 0 and 2, p(f|e) and p(e|f).  Lines that
+    stay are byte-identical and in their order.
+    """
+    from moses_compat.files.streams import Input, Output
+    from moses_compat.jobs.threshold_filter import threshold_table
+    from phrasetool_cli.shared.progress import TableProgress, say
+
+    check_outputs([table], [output])
+    with (
+        Input(table) as text,
+        Output(output) as destination,
+        TableProgress("filter", text.size(), quiet) as progress,
+    ):
+        done = threshold_table(
+            text, destination, thresholds, keep_words=keep_words, on_error=on_error, threads=threads,
+            block_bytes=block_bytes, progress=progress,
+        )  # fmt: skip
+    if not quiet:
+        say(f"kept {done.kept:,} of {done.entries:,} entries ({done.kept / max(done.entries, 1):.1%})")
+        if done.protected:
+            say(f"  {done.protected:,} stayed as the last entry of their word")

@@ -1,0 +1,280 @@
+"""The options of `phrasetool prune`: what can be asked for, in groups, and what cannot be meant."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from phrasetool_cli.shared.click_options import check_outputs, model_option, search_options, table_options
+
+if TYPE_CHECKING:
+    from moses_compat.tables.blocks import TableScan
+    from phrasetool.pruning.thresholds import Threshold
+
+
+class Sweep(click.ParamType[Any]):
+    """FIRST:LAST:STEP."""
+
+    name = "first:last:step"
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> list[float]:
+        """Return the thresholds, the last one included."""
+        if isinstance(value, list):
+            return value
+        try:
+            first, last, step = (float(part) for part in value.split(":"))
+            count = round((last - first) / step)
+            if step <= 0 or count < 0 or count > 10_000:
+                raise ValueError
+        except (ValueError, OverflowError, ZeroDivisionError):
+            self.fail(f"{value!r} is not FIRST:LAST:STEP, as in 0.4:0.8:0.1", param, context)
+        return [round(first + i * step, 10) for i in range(count + 1) if first + i * step <= last + step * 1e-6]
+
+
+class Columns(click.ParamType[Any]):
+    """Two column numbers."""
+
+    name = "a,b"
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> tuple[int, int]:
+        """Return 0-based positions."""
+        if isinstance(value, tuple):
+            return value
+        parts = value.split(",")
+        if len(parts) != 2 or not all(part.isascii() and part.isdecimal() and int(part) > 0 for part in parts):
+            self.fail(f"{value!r} is not two column numbers from 1, as in 5,6", param, context)
+        return int(parts[0]) - 1, int(parts[1]) - 1
+
+
+class WorthThreshold(click.ParamType[Any]):
+    """A number, a+e or a-e."""
+
+    name = "s"
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> Threshold:
+        """Return the threshold."""
+        from phrasetool.pruning.thresholds import Threshold
+
+        try:
+            return value if isinstance(value, Threshold) else Threshold(value)
+        except ValueError as error:
+            self.fail(str(error), param, context)
+
+
+@dataclass(frozen=True)
+class PruneRequest:
+    """What the user asked for; the attributes are the command's options, None where one was not given."""
+
+    table: str
+    # What goes.
+    threshold: Threshold | None
+    target_size: float | None
+    max_bleu_loss: float | None
+    sweep: list[float] | None
+    method: str | None
+    combine: str | None
+    seed: int
+    keep_top: int | None
+    protect: str | None
+    # What is known of the entries.
+    model_folder: str | None
+    scores: str | None
+    columns: tuple[int, int] | None
+    scale: str
+    ini: str | None
+    corpora: tuple[str, str] | None
+    forced_pairs: str | None
+    # What is written.
+    output: str
+    reordering_table: str | None
+    reordering_out: str | None
+    rejected: str | None
+    reasons: str | None
+    stats: str | None
+    # How translations are searched for, where BLEU is asked for.
+    dev: tuple[str, str] | None
+    search: dict[str, Any]
+    # How the table is read.
+    threads: int
+    block_bytes: int
+    on_error: str
+    quiet: bool
+
+    def scan(self) -> TableScan:
+        """How the table is read."""
+        from moses_compat.tables.blocks import TableScan
+
+        return TableScan(self.on_error, self.threads, self.block_bytes)
+
+    @property
+    def outputs(self) -> list[str | None]:
+        """What is written besides the table."""
+        return [self.reordering_out, self.rejected, self.reasons, self.stats]
+
+
+_SEARCH = ("search", "stack_size", "pop_limit", "beam_threshold", "distortion_limit", "table_limit")
+
+
+def request_of(given: dict[str, Any]) -> PruneRequest:
+    """What was asked for, from the values of all options."""
+    search = {name: given.pop(name) for name in _SEARCH}
+    return PruneRequest(**given, search=search)
+
+
+class GroupedCommand(click.Command):
+    """A command that lists its many options in groups."""
+
+    groups = (
+        ("What goes", ("threshold", "target_size", "max_bleu_loss", "sweep", "method", "combine", "seed", "keep_top",
+                       "protect")),
+        ("What is known of the entries", ("model_folder", "scores", "columns", "scale", "ini", "corpora",
+                                          "forced_pairs")),
+        ("What is written", ("output", "reordering_table", "reordering_out", "rejected", "reasons", "stats")),
+        ("For --max-bleu-loss", ("dev", *_SEARCH)),
+    )  # fmt: skip
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the groups, then the other options."""
+        options = (parameter for parameter in self.get_params(context) if isinstance(parameter, click.Option))
+        rest = {option.name: option for option in options}
+        groups = [(title, [rest.pop(name) for name in names]) for title, names in self.groups]
+        for title, parameters in [*groups, ("Other options", list(rest.values()))]:
+            records = (parameter.get_help_record(context) for parameter in parameters)
+            with formatter.section(title):
+                formatter.write_dl([record for record in records if record])
+
+
+_OPTIONS = (
+    click.option("-t", "--threshold", type=WorthThreshold(), metavar="S",
+                 help="Prune entries whose similarities are BOTH below this (-1 to 1); with another --method, entries "
+                      "whose worth is: for significance -ln p, a+e or a-e as in filter-pt, for several criteria a "
+                      "rank from 0 to 1 (a product: the product)."),
+    click.option("--target-size", type=click.FloatRange(0, 1, min_open=True), metavar="SHARE",
+                 help="Leave at most this share of the entries (0.3 = 30 %)."),
+    click.option("--max-bleu-loss", type=click.FloatRange(0), metavar="POINTS",
+                 help="Leave the smallest table that loses no more BLEU than this on --dev."),
+    click.option("--sweep", type=Sweep(), help="Only print the size of the table at each of these thresholds."),
+    click.option("--method", metavar="NAMES",
+                 help="semantic, significance, composition, usage, probability, count, top, random, or several with + "
+                      "between them.  NAME*2 counts twice (a power in a product); NAME:S is a threshold of its own, as "
+                      "in semantic:0.7+significance:a+e.  [default: semantic; with --moses-ini, "
+                      "composition+semantic; with --forced-pairs, too, composition+semantic+usage]"),
+    click.option("--combine", type=click.Choice(["product", "rank", "intersection", "union"]),
+                 help="How several criteria become one: the product of what they say; the mean of their ranks; or keep "
+                      "what each of them would keep, or what any of them would, cut at one rank for all or at "
+                      "thresholds of their own.  [default: product; with thresholds of their own, intersection]"),
+    click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
+                 help="Of the method `random`."),
+    click.option("--keep-top", type=click.IntRange(0), metavar="K",
+                 help="Always keep the K best entries of a protected source.  [default: 10; with a --method and a size "
+                      "or a loss, the largest K up to 10 that fills 60 % of the table at most]"),
+    click.option("--protect", type=click.Choice(["all", "words", "none"]),
+                 help="Whose best K stay: all sources, one-word sources (no word becomes unknown), none.  "
+                      "[default: all; with a --method and a size or a loss, words]"),
+    model_option,
+    click.option("--scores", metavar="FILE",
+                 help="Similarities in Parquet: used if the file exists, else computed and kept there."),
+    click.option("--columns", type=Columns(),
+                 help="Use the similarities in these two score columns of TABLE (source-to-target first)."),
+    click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp", show_default=True,
+                 help="How the similarities in --columns were written (see annotate)."),
+    click.option("--moses-ini", "ini", metavar="INI",
+                 help="The model of TABLE: its weights say what is lost without an entry (composition, top), and it "
+                      "translates for --max-bleu-loss."),
+    click.option("--corpus", "corpora", nargs=2, metavar="SOURCE TARGET",
+                 help="The bitext TABLE was made from (significance)."),
+    click.option("--forced-pairs", metavar="PAIRS",
+                 help="What `force-decode --leave-one-out` of that bitext wrote: how often entries are used (usage)."),
+    click.option("-o", "--output", default="-", metavar="FILE", help="Where to write.  [default: standard output]"),
+    click.option("--reordering-table", metavar="FILE",
+                 help="Prune this reordering table too: keep the lines of the pairs that stay, in any order."),
+    click.option("--reordering-out", metavar="FILE", help="Where to write the pruned reordering table."),
+    click.option("--rejected", metavar="FILE", help="Write the pruned lines here."),
+    click.option("--reasons", metavar="FILE",
+                 help="Write a row for each entry that failed (pandas.read_parquet(FILE)): line, source, target, its "
+                      "worth to each criterion, which of them alone would have removed it, and whether it stayed, "
+                      "protected."),
+    click.option("--stats", metavar="FILE",
+                 help="Write counts here, as JSON: entries that went by which criteria, the steps of --max-bleu-loss, "
+                      "the signature line."),
+    click.option("--dev", nargs=2, metavar="SOURCE REFERENCE",
+                 help="The development set that BLEU is measured on, a tokenised sentence a line."),
+    search_options,
+    table_options,
+)  # fmt: skip
+
+
+def prune_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """All options of the command."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def check_request(request: PruneRequest, own_thresholds: bool) -> None:
+    """Refuse what cannot be meant, before any work starts.
+
+    Args:
+        own_thresholds: the criteria of the method have thresholds of their own.
+
+    Raises:
+        click.UsageError: options that do not go together.
+        PhraseToolError: an output is an input, or another output.
+    """
+    _check_rule(request, own_thresholds)
+    if request.scores and request.columns:
+        raise click.UsageError("--scores and --columns are two sources of similarities; give one")
+    if request.table == "-" and request.target_size is not None:
+        raise click.UsageError("--target-size reads the table twice, so it cannot come from standard input")
+    others = [*request.outputs, request.reordering_table]
+    if request.sweep is not None and (any(others) or request.output != "-"):
+        raise click.UsageError(
+            "--sweep writes no table; leave out --output, --rejected, --reasons, --stats and the options of the "
+            "reordering table"
+        )
+    if request.reasons and request.reasons.endswith(".gz"):
+        raise click.UsageError("--reasons writes Parquet, which is compressed in itself; leave out .gz")
+    if (request.reordering_table is None) != (request.reordering_out is None):
+        raise click.UsageError("--reordering-table and --reordering-out go together; give both or none")
+    if request.reordering_table == request.table == "-":
+        raise click.UsageError("the phrase table and the reordering table cannot both come from standard input")
+    saved = request.scores is not None and os.path.exists(request.scores)
+    inputs = [
+        request.table,
+        request.ini,
+        request.reordering_table,
+        request.forced_pairs,
+        request.scores if saved else None,
+    ]
+    check_outputs(
+        [path for path in (*inputs, *(request.corpora or ()), *(request.dev or ())) if path],
+        [request.output if request.sweep is None else None, *request.outputs, None if saved else request.scores],
+    )
+
+
+def _check_rule(request: PruneRequest, own_thresholds: bool) -> None:
+    """One rule, and what belongs to it."""
+    rules = (request.threshold, request.target_size, request.max_bleu_loss, request.sweep)
+    given = sum(rule is not None for rule in rules)
+    if own_thresholds and given:
+        raise click.UsageError(
+            "the criteria of --method have thresholds of their own; leave out --threshold, --target-size, "
+            "--max-bleu-loss and --sweep"
+        )
+    if not own_thresholds and given != 1:
+        raise click.UsageError("give one of --threshold, --target-size, --max-bleu-loss and --sweep")
+    if any(number is not None and math.isnan(number) for number in (request.target_size, request.max_bleu_loss)):
+        raise click.UsageError("a size or a loss must be a number, not NaN")
+    if request.max_bleu_loss is None:
+        if request.dev or any(value is not None for value in request.search.values()):
+            raise click.UsageError("--dev and the options of the search go with --max-bleu-loss")
+        return
+    if request.ini is None or request.dev is None:
+        raise click.UsageError("--max-bleu-loss translates: give --dev SOURCE REFERENCE and --moses-ini INI")
+    if "-" in (request.table, *request.dev):
+        raise click.UsageError("--max-bleu-loss reads its files more than once, so none can be standard input")

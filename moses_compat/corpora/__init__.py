@@ -1,0 +1,1 @@
+"""Bitexts, texts, alignments and training pairs in files."""

@@ -1,0 +1,81 @@
+"""Bitexts in files: a sentence a line, words between spaces; the n-th lines of both files are translations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from moses_compat.corpora.alignments import read_alignments
+from moses_compat.files.streams import STANDARD, Input
+from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.phrases import Phrases
+from phrasetool.smt.corpus.bitext import SEPARATOR, Bitext
+from phrasetool.smt.corpus.symbols import Symbols
+
+
+def read_sentences(path: str, symbols: Symbols) -> Phrases:
+    """Read the sentences of one language; new words are added to the symbols.
+
+    Args:
+        path: the file, compressed or not; `-` for standard input.
+        symbols: words as ids.
+
+    Raises:
+        DataError: a line is empty, or a word is written `|||`, which separates the fields of a table.
+    """
+    with Input(path) as file:
+        sentences = Phrases.concatenate([symbols.read_lines(text) for text in file.whole_lines()])
+        name = file.name
+    lengths = sentences.lengths
+    if not lengths.all():
+        raise DataError(name, "the sentence is empty; leave out pairs with an empty side", int(np.argmin(lengths)) + 1)
+    separator = symbols.id(SEPARATOR)
+    if separator >= 0 and len(places := np.flatnonzero(sentences.words == separator)):
+        line = int(np.searchsorted(sentences.offsets, places[0], "right"))
+        raise DataError(name, "the word ||| separates the fields of a table; escape it as &#124;&#124;&#124;", line)
+    return sentences
+
+
+def check_line_counts(first: str, first_lines: int, second: str, second_lines: int) -> None:
+    """Refuse two files that must have as many lines as each other and do not.
+
+    Raises:
+        DataError: names the end of the shorter one.
+    """
+    if first_lines != second_lines:
+        short, long = (first, second) if first_lines < second_lines else (second, first)
+        fewer, more = sorted((first_lines, second_lines))
+        raise DataError(short, f"the file ends after {fewer} lines, but {long} has {more}", fewer + 1)
+
+
+def read_sentence_pairs(source: str, target: str) -> tuple[Phrases, Phrases, Symbols, Symbols]:
+    """Read both sides of a bitext.
+
+    Returns:
+        Source sentences, target sentences, source words, target words.
+
+    Raises:
+        DataError: see `read_sentences`; or the files have different numbers of lines, or none.
+        PhraseToolError: both are standard input.
+    """
+    if source == target == STANDARD:
+        raise PhraseToolError("standard input: cannot be both sides of a bitext")
+    source_symbols, target_symbols = Symbols(), Symbols()
+    sources, targets = read_sentences(source, source_symbols), read_sentences(target, target_symbols)
+    check_line_counts(source, len(sources), target, len(targets))
+    if not len(sources):
+        raise DataError(source, "the bitext has no sentence")
+    return sources, targets, source_symbols, target_symbols
+
+
+def read_bitext(source: str, target: str, alignment: str) -> Bitext:
+    """Read a bitext with its word alignment in Pharaoh form.
+
+    Raises:
+        DataError: see `read_sentence_pairs` and `alignment_text.read_alignments`.
+        PhraseToolError: two of them are standard input.
+    """
+    if alignment == STANDARD and STANDARD in (source, target):
+        raise PhraseToolError("standard input: cannot be both a side of the bitext and its alignment")
+    sources, targets, source_symbols, target_symbols = read_sentence_pairs(source, target)
+    alignments = read_alignments(alignment, sources.lengths, targets.lengths)
+    return Bitext(sources, targets, alignments, source_symbols, target_symbols)

@@ -1,0 +1,252 @@
+"""Phrase pairs for training: `source ||| target[ ||| count]`, or any phrase table.
+
+In a line of exactly three fields whose third is a single number, that number is the count.  In a phrase table the
+count is the last number of the fifth field (the joint count c(s,t)), or 1 if there is none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.files.streams import Input
+from moses_compat.lines.scores import OK, check_number, read_number
+from moses_compat.lines.separators import CR, LF, find_separator, is_blank, line_offsets_of
+from moses_compat.tables.blocks import blocks
+from moses_compat.tables.parser import tokenise
+from phrasetool.errors import DataError
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import ByteArray, Int32Array, Int64Array, Phrases
+from phrasetool.training.pairs import PhrasePairs
+from phrasetool.vocabulary import UNKNOWN_WORD, Vocabulary, is_label, unescape
+
+_BLOCK_BYTES = 1 << 22
+
+
+@dataclass(frozen=True)
+class _Fields:
+    """Where the fields of a block's pairs are, and their counts; arrays of shape (N,)."""
+
+    text: ByteArray
+    source_starts: Int64Array
+    source_ends: Int64Array
+    target_starts: Int64Array
+    target_ends: Int64Array
+    counts: npt.NDArray[np.float64]
+
+    def side(self, target: bool) -> tuple[Int64Array, Int64Array]:
+        """Starts and ends of one side."""
+        return (self.target_starts, self.target_ends) if target else (self.source_starts, self.source_ends)
+
+
+@exact_kernel
+def _find_pairs(text: ByteArray, line_offsets: Int64Array, found: Int64Array, counts: npt.NDArray[np.float64]) -> None:
+    """found[line] = source start and end, target start and end; -1 where there is no `|||`."""
+    for line in range(len(counts)):
+        start, end = line_offsets[line], line_offsets[line + 1]
+        while end > start and (text[end - 1] == LF or text[end - 1] == CR):
+            end -= 1
+        found[line] = -1
+        counts[line] = 1.0
+        first = find_separator(text, start, end)
+        if first < 0:
+            continue
+        second = find_separator(text, first + 3, end)
+        found[line, 0] = start
+        found[line, 1] = first
+        found[line, 2] = first + 3
+        found[line, 3] = second if second >= 0 else end
+        if second < 0:
+            continue
+        third = find_separator(text, second + 3, end)
+        if third < 0:
+            # A single number is a count; several are the scores of a table without counts.
+            i = second + 3
+        else:
+            fourth = find_separator(text, third + 3, end)
+            if fourth < 0:
+                continue
+            i = fourth + 3
+            fifth = find_separator(text, i, end)
+            end = fifth if fifth >= 0 else end
+        tokens = 0
+        value = 1.0
+        while i < end:
+            if is_blank(text[i]):
+                i += 1
+                continue
+            begin = i
+            while i < end and not is_blank(text[i]):
+                i += 1
+            tokens += 1
+            if check_number(text, begin, i) == OK:
+                value = read_number(text, begin, i)
+        if tokens == 1 or third >= 0:
+            counts[line] = value
+
+
+def pair_fields(text: ByteArray) -> tuple[Int64Array, npt.NDArray[np.float64]]:
+    """Find the pairs of a block of lines; see the module for the form of a line.
+
+    Returns:
+        int64, shape (N, 4): source start and end, target start and end (-1 for a line without `|||`); and the count of
+        each pair, float64, shape (N,).
+    """
+    offsets = line_offsets_of(text)
+    found = np.empty((len(offsets) - 1, 4), np.int64)
+    counts = np.empty(len(found), np.float64)
+    _find_pairs(text, offsets, found, counts)
+    return found, counts
+
+
+def read_training_pairs(
+    source: Input,
+    *,
+    max_length: int = 7,
+    min_count: float = 0,
+    vocabularies: tuple[Vocabulary, Vocabulary] | None = None,
+    progress: Callable[[int, int], None] = lambda position, entries: None,
+) -> PhrasePairs:
+    """Read phrase pairs; duplicates are merged, pairs with an empty or too long side are left out.
+
+    Args:
+        source: the file.
+        max_length: words a side may have at most (7 in the paper).
+        min_count: pairs with a smaller count are left out.
+        vocabularies: words outside them become unknown; by default every word of the pairs is known.
+        progress: called with the bytes of the file consumed and the pairs read so far.
+
+    Raises:
+        DataError: the file is damaged, a line has fewer than two fields, or no pair is left.
+    """
+    parts: list[_Fields] = []
+    lines = 0
+    for text in blocks(source, _BLOCK_BYTES):
+        fields, count, fault = _read_fields(text)
+        if fault >= 0:
+            raise DataError(source.name, "expected `source ||| target`, found no |||", lines + fault + 1)
+        lines += count
+        parts.append(fields)
+        progress(source.position(), lines)
+    source_vocabulary, target_vocabulary = vocabularies or (
+        _collect_vocabulary(parts, target=False),
+        _collect_vocabulary(parts, target=True),
+    )
+    sources = _join([tokenise(part.text, *part.side(False), source_vocabulary) for part in parts])
+    targets = _join([tokenise(part.text, *part.side(True), target_vocabulary) for part in parts])
+    counts = np.concatenate([part.counts for part in parts]) if parts else np.zeros(0)
+    longest = np.maximum(sources.lengths, targets.lengths)
+    shortest = np.minimum(sources.lengths, targets.lengths)
+    good = np.flatnonzero((shortest > 0) & (longest <= max_length) & (counts >= min_count))
+    if not len(good):
+        raise DataError(
+            source.name, f"no phrase pair of 1 to {max_length} words a side with a count of at least {min_count:g}"
+        )
+    pairs = PhrasePairs(
+        sources.select(good), targets.select(good), np.maximum(counts[good], 1).astype(np.int64),
+        source_vocabulary, target_vocabulary,
+    ).merged()  # fmt: skip
+    return pairs if vocabularies else _with_used_words(pairs)
+
+
+def _read_fields(text: ByteArray) -> tuple[_Fields, int, int]:
+    """Fields, number of lines, and the first line without a separator (-1 if there is none)."""
+    found, counts = pair_fields(text)
+    faulty = np.flatnonzero(found[:, 1] < 0)
+    source_starts, source_ends, target_starts, target_ends = (np.ascontiguousarray(column) for column in found.T)
+    fields = _Fields(text, source_starts, source_ends, target_starts, target_ends, counts)
+    return fields, len(found), int(faulty[0]) if len(faulty) else -1
+
+
+def _join(parts: Sequence[Phrases]) -> Phrases:
+    if not parts:
+        return Phrases(np.zeros(1, np.int64), np.zeros(0, np.int32))
+    lengths = np.concatenate([part.lengths for part in parts])
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return Phrases(offsets, np.concatenate([part.words for part in parts]))
+
+
+@exact_kernel
+def _distinct_tokens(
+    text: ByteArray, starts: Int64Array, ends: Int64Array, slots: Int32Array, spans: Int64Array, counts: Int64Array
+) -> int:
+    """Count the distinct tokens of the fields; spans[d] = where token d stands first."""
+    mask = len(slots) - 1
+    distinct = 0
+    for field in range(len(starts)):
+        i = starts[field]
+        while i < ends[field]:
+            if is_blank(text[i]):
+                i += 1
+                continue
+            first = i
+            h = np.uint64(0xCBF29CE484222325)
+            while i < ends[field] and not is_blank(text[i]):
+                h = (h ^ np.uint64(text[i])) * np.uint64(0x100000001B3)
+                i += 1
+            if is_label(text, first, i):
+                continue
+            place = np.int64((h ^ (h >> np.uint64(32))) & np.uint64(mask))
+            while True:
+                token = slots[place]
+                if token < 0:
+                    slots[place] = distinct
+                    spans[distinct, 0] = first
+                    spans[distinct, 1] = i
+                    counts[distinct] = 1
+                    distinct += 1
+                    break
+                size = i - first
+                start = spans[token, 0]
+                if spans[token, 1] - start == size:
+                    k = 0
+                    while k < size and text[start + k] == text[first + k]:
+                        k += 1
+                    if k == size:
+                        counts[token] += 1
+                        break
+                place = (place + 1) & mask
+    return distinct
+
+
+def _collect_vocabulary(parts: Sequence[_Fields], target: bool) -> Vocabulary:
+    """Every word of one side, the most frequent first, ties in byte order."""
+    counter: Counter[bytes] = Counter()
+    for part in parts:
+        starts, ends = part.side(target)
+        limit = int(((ends - starts) // 2 + 1).sum())
+        slots = np.full(1 << (2 * limit).bit_length(), -1, np.int32)
+        spans, counts = np.empty((limit, 2), np.int64), np.empty(limit, np.int64)
+        distinct = _distinct_tokens(part.text, starts, ends, slots, spans, counts)
+        data = part.text.tobytes()
+        for (start, end), count in zip(spans[:distinct].tolist(), counts[:distinct].tolist(), strict=True):
+            counter[unescape(data[start:end])] += count
+    counter.pop(UNKNOWN_WORD, None)
+    ordered = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
+    return Vocabulary([UNKNOWN_WORD, *(word for word, _ in ordered)], [0, *(count for _, count in ordered)])
+
+
+def _with_used_words(pairs: PhrasePairs) -> PhrasePairs:
+    """Leave out vocabulary words that only occurred in pairs that were left out, and count over distinct pairs."""
+    sides = []
+    for phrases, vocabulary in (
+        (pairs.sources, pairs.source_vocabulary),
+        (pairs.targets, pairs.target_vocabulary),
+    ):
+        counts = np.bincount(phrases.words, minlength=len(vocabulary))
+        counts[0] = 0
+        # The most frequent first, ties in byte order; the unknown word stays in front.
+        order = sorted(np.flatnonzero(counts).tolist(), key=lambda word: (-counts[word], vocabulary.words[word]))
+        kept = Vocabulary(
+            [UNKNOWN_WORD, *(vocabulary.words[word] for word in order)], [0, *(int(counts[word]) for word in order)]
+        )
+        renumber = np.zeros(len(vocabulary), np.int32)
+        renumber[order] = np.arange(1, len(order) + 1)
+        sides.append((Phrases(phrases.offsets, renumber[phrases.words]), kept))
+    (sources, source_vocabulary), (targets, target_vocabulary) = sides
+    return PhrasePairs(sources, targets, pairs.counts, source_vocabulary, target_vocabulary)

@@ -1,0 +1,1 @@
+"""Moses' model for the engine: tables, language models, n-best lists."""

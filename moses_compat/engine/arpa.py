@@ -1,0 +1,432 @@
+"""ARPA language models: text in and out, plain or gzip.
+
+`\\data\\`, a line `ngram n=COUNT` per order, then a section `\\n-grams:` per order of lines `log10-probability words
+[log10-backoff]`, then `\\end\\`.  As kenlm does, spaces serve as tabs, and a missing `<unk>` has the log10 probability
+-100 (lm/model.cc and lm/read_arpa.cc of kenlm).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.files.streams import Input, Output
+from moses_compat.lines.scores import OK, check_number, read_number
+from moses_compat.lines.separators import CR, LF, SPACE, is_blank
+from phrasetool.errors import DataError
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import ByteArray, FloatArray, Int32Array, Int64Array
+from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.smt.language_model.automaton import LanguageModel, NgramError
+from phrasetool.smt.language_model.ngrams import (
+    BEGIN_WORD,
+    END_WORD,
+    UNKNOWN_LOG_PROBABILITY,
+    UNKNOWN_WORD,
+    BackoffModel,
+    NgramTable,
+)
+
+_POINT = np.uint8(ord("."))
+_MINUS = np.uint8(ord("-"))
+_ZERO = np.uint8(ord("0"))
+_TAB = np.uint8(9)
+_BACKSLASH = np.uint8(92)
+# The longest number: a sign, three digits, a point, nine decimals.
+_DECIMALS = 9
+_WIDTH = 5 + _DECIMALS
+_BLOCK_ROWS = 1 << 17
+_KENLM_BINARY = b"mmap lm http"
+# kenlm takes it for the unknown word too (lm/vocab.cc).
+_OTHER_UNKNOWN_WORD = b"<UNK>"
+_COUNT = re.compile(rb"ngram[ \t]+(\d+)[ \t]*=[ \t]*(\d+)")
+
+_SHORT, _LONG, _PROBABILITY, _BACKOFF, _POSITIVE, _HIGHEST = range(1, 7)
+_COMPLAINTS = {
+    _SHORT: "fewer words than a {n}-gram has",
+    _LONG: "more fields than a {n}-gram has",
+    _PROBABILITY: "the log10 probability is not a number",
+    _BACKOFF: "the log10 back-off is not a number",
+    _POSITIVE: "the log10 probability is above 0",
+    _HIGHEST: "a back-off in the highest order must be 0",
+}
+
+
+@exact_kernel
+def _scan_section(
+    text: ByteArray,
+    start: int,
+    order: int,
+    highest: bool,
+    starts: Int64Array,
+    ends: Int64Array,
+    scores: FloatArray,
+    backoffs: FloatArray,
+) -> tuple[int, int, int]:
+    """Scan the lines of a section up to an empty line, one that begins with a backslash, or the end.
+
+    Where the words of n-gram i begin and end goes to starts[i] and ends[i], its numbers to scores[i] and backoffs[i].
+
+    Returns:
+        How many n-grams there are (no more than fit), the byte behind the last, and OK or what is wrong there.
+    """
+    count = 0
+    line = start
+    while line < len(text) and count < len(starts):
+        end = line
+        while end < len(text) and text[end] != LF:
+            end += 1
+        following = min(end + 1, len(text))
+        if end > line and text[end - 1] == CR:
+            end -= 1
+        while end > line and is_blank(text[end - 1]):
+            end -= 1
+        i = line
+        while i < end and is_blank(text[i]):
+            i += 1
+        if i == end or text[i] == _BACKSLASH:
+            break
+        begin = i
+        while i < end and not is_blank(text[i]):
+            i += 1
+        if check_number(text, begin, i) != OK:
+            return count, line, _PROBABILITY
+        score = read_number(text, begin, i)
+        if score > 0:
+            return count, line, _POSITIVE
+        for k in range(order):
+            while i < end and is_blank(text[i]):
+                i += 1
+            if i == end:
+                return count, line, _SHORT
+            if k == 0:
+                starts[count] = i
+            while i < end and not is_blank(text[i]):
+                i += 1
+        ends[count] = i
+        scores[count] = score
+        backoffs[count] = 0.0
+        if i < end:
+            while is_blank(text[i]):
+                i += 1
+            begin = i
+            while i < end and not is_blank(text[i]):
+                i += 1
+            if i < end:
+                return count, line, _LONG
+            if check_number(text, begin, i) != OK:
+                return count, line, _BACKOFF
+            backoffs[count] = read_number(text, begin, i)
+            if highest and backoffs[count] != 0.0:
+                return count, line, _HIGHEST
+        count += 1
+        line = following
+    return count, line, OK
+
+
+@dataclass(frozen=True)
+class _Section:
+    """The n-grams of one order, as text.
+
+    Attributes:
+        order: n.
+        first: the byte where the first line begins.
+        starts, ends: int64, shape (N,), the words of each n-gram.
+        scores, backoffs: float32, shape (N,).
+    """
+
+    order: int
+    first: int
+    starts: Int64Array
+    ends: Int64Array
+    scores: FloatArray
+    backoffs: FloatArray
+
+    def select(self, rows: npt.NDArray[np.int64]) -> _Section:
+        """The n-grams of some rows."""
+        return _Section(
+            self.order, self.first, self.starts[rows], self.ends[rows], self.scores[rows], self.backoffs[rows]
+        )
+
+
+class _Reader:
+    """The lines of an ARPA file, one after another."""
+
+    def __init__(self, source: Input) -> None:
+        self.name = source.name
+        self.data = source.read_all()
+        self.text = np.frombuffer(self.data, np.uint8)
+        self.at = 0
+
+    def fault(self, message: str, at: int) -> DataError:
+        """An error in the line that byte `at` is in."""
+        return DataError(self.name, message, self.data.count(b"\n", 0, at) + 1)
+
+    def line(self) -> bytes:
+        """Return the next line that is not empty, without its end, and pass it; b"" at the end of the file."""
+        while self.at < len(self.data):
+            end = self.data.find(b"\n", self.at)
+            end = len(self.data) if end < 0 else end
+            line = self.data[self.at : end].strip()
+            self.start, self.at = self.at, min(end + 1, len(self.data))
+            if line:
+                return line
+        self.start = len(self.data)
+        return b""
+
+    def counts(self) -> list[int]:
+        """Read the head: how many n-grams of each order there are."""
+        if self.data.startswith(_KENLM_BINARY):
+            raise DataError(self.name, "this is a binary file of kenlm; the ARPA text that it was made from is needed")
+        if self.line() != b"\\data\\":
+            raise self.fault("not an ARPA file: expected \\data\\", self.start)
+        counts: list[int] = []
+        while (line := self.line()).startswith(b"ngram"):
+            match = _COUNT.fullmatch(line)
+            if not match or int(match[1]) != len(counts) + 1:
+                raise self.fault(f"expected `ngram {len(counts) + 1}=COUNT`", self.start)
+            # A line has 4 bytes or more; a larger count is a damaged file and not a reason to allocate memory.
+            counts.append(int(match[2]))
+            if counts[-1] > len(self.data):
+                what = f"{counts[-1]:,} {len(counts)}-grams"
+                raise self.fault(f"{what} cannot be in a file of {len(self.data):,} bytes", self.start)
+        if not counts:
+            raise self.fault("expected `ngram 1=COUNT`", self.start)
+        self.at = self.start
+        return counts
+
+    def section(self, order: int, count: int, highest: bool) -> _Section:
+        """Read the n-grams of an order."""
+        if self.line() != rb"\%d-grams:" % order:
+            raise self.fault(rf"expected \{order}-grams: (is the file truncated?)", self.start)
+        first = self.at
+        starts, ends = np.empty(count, np.int64), np.empty(count, np.int64)
+        scores, backoffs = np.empty(count, np.float32), np.empty(count, np.float32)
+        found, self.at, wrong = _scan_section(self.text, first, order, highest, starts, ends, scores, backoffs)
+        if wrong != OK:
+            raise self.fault(_COMPLAINTS[wrong].format(n=order), self.at)
+        if found < count:
+            raise self.fault(
+                f"expected {count:,} {order}-grams as \\data\\ says, found {found:,} (is the file truncated?)",
+                self.at,
+            )
+        return _Section(order, first, starts, ends, scores, backoffs)
+
+    def finish(self) -> None:
+        """Read the end."""
+        if self.line() != b"\\end\\":
+            raise self.fault("expected \\end\\ (is the file truncated?)", self.start)
+
+    def words(self, section: _Section, symbols: Symbols) -> Int32Array:
+        """The word ids of the n-grams, shape (N, n); -1 for a word that is no 1-gram."""
+        ids: Int32Array = symbols.read_fields(self.text, section.starts, section.ends, add=False).words
+        return ids.reshape(len(section.starts), section.order)
+
+
+def _read_words(reader: _Reader, section: _Section) -> tuple[Symbols, NgramTable]:
+    """The 1-grams; `<unk>`, or `<UNK>` where that is missing, becomes word 0."""
+    for unknown in (UNKNOWN_WORD, _OTHER_UNKNOWN_WORD):
+        symbols = Symbols([unknown])
+        ids = symbols.read_fields(reader.text, section.starts, section.ends).words
+        present = np.zeros(len(symbols), np.bool_)
+        present[ids] = True
+        if present[0] or symbols.id(_OTHER_UNKNOWN_WORD) < 0:
+            break
+    if present.sum() < len(ids):
+        _, first = np.unique(ids, return_index=True)
+        row = np.setdiff1d(np.arange(len(ids)), first)[0]
+        word = symbols.join([ids[row]]).decode(errors="replace")
+        raise reader.fault(f"the word {word} is here twice", int(section.starts[row]))
+    scores = np.full(len(symbols), UNKNOWN_LOG_PROBABILITY, np.float32)
+    scores[ids] = section.scores
+    backoffs = np.zeros(len(symbols), np.float32)
+    backoffs[ids] = section.backoffs
+    return symbols, NgramTable(np.arange(len(symbols), dtype=np.int32)[:, None], scores, backoffs)
+
+
+def _restrict(words: list[bytes], vocabulary: Collection[bytes]) -> tuple[list[bytes], Int32Array]:
+    """The words to keep; and their old ids to their new ones, or -2."""
+    wanted = {UNKNOWN_WORD, BEGIN_WORD, END_WORD}.union(vocabulary)
+    kept = [i for i, word in enumerate(words) if word in wanted]
+    ids = np.full(len(words), -2, np.int32)
+    ids[kept] = np.arange(len(kept), dtype=np.int32)
+    return [words[i] for i in kept], ids
+
+
+def _read(reader: _Reader, vocabulary: Collection[bytes] | None) -> tuple[BackoffModel, list[_Section]]:
+    counts = reader.counts()
+    sections = [reader.section(n, count, n == len(counts)) for n, count in enumerate(counts, 1)]
+    reader.finish()
+    symbols, table = _read_words(reader, sections[0])
+    words, tables = [UNKNOWN_WORD, *symbols.words[1:]], [table]
+    renumbered: Int32Array | None = None
+    if vocabulary is not None:
+        words, renumbered = _restrict(words, vocabulary)
+        kept = np.flatnonzero(renumbered >= 0)
+        new = np.arange(len(kept), dtype=np.int32)[:, None]
+        tables = [NgramTable(new, table.log_probabilities[kept], table.backoffs[kept])]
+    for n, section in enumerate(sections[1:], 2):
+        ids = reader.words(section, symbols)
+        absent = np.flatnonzero(ids.min(axis=1, initial=0) < 0)
+        if len(absent):
+            raise reader.fault("a word of this n-gram is not among the 1-grams", int(section.starts[absent[0]]))
+        if renumbered is not None:
+            ids = renumbered[ids]
+            rows = np.flatnonzero(ids.min(axis=1, initial=0) >= 0)
+            ids, section = ids[rows], section.select(rows)
+            sections[n - 1] = section
+        tables.append(NgramTable(ids, section.scores, section.backoffs))
+    return BackoffModel(words, tables), sections
+
+
+def read_arpa(source: Input, vocabulary: Collection[bytes] | None = None) -> BackoffModel:
+    """Read an ARPA file.
+
+    Args:
+        source: the file.
+        vocabulary: read only the n-grams of these words (and `<unk>`, `<s>`, `</s>`); by default all.
+
+    Raises:
+        DataError: the file is not ARPA text, is truncated, or has a line that is no n-gram.
+    """
+    return _read(_Reader(source), vocabulary)[0]
+
+
+def load_language_model(path: str, vocabulary: Collection[bytes] | None = None) -> LanguageModel:
+    """Read an ARPA file to decode with.
+
+    Args:
+        path: the file, plain or gzip.
+        vocabulary: the only words it will be asked for; the others become unknown.  By default all.
+
+    Raises:
+        DataError: see `read_arpa`; or the words but the last of an n-gram are no n-gram, an n-gram occurs twice, or
+            `<s>` or `</s>` is missing.
+    """
+    with Input(path) as source:
+        reader = _Reader(source)
+    model, sections = _read(reader, vocabulary)
+    try:
+        return LanguageModel(model)
+    except NgramError as error:
+        raise reader.fault(str(error), int(sections[error.order - 1].starts[error.row])) from error
+    except ValueError as error:
+        raise DataError(reader.name, str(error)) from error
+
+
+def read_order(source: Input) -> int:
+    """The order of the model in an ARPA file.
+
+    Raises:
+        DataError: the file is not ARPA text.
+    """
+    return len(_Reader(source).counts())
+
+
+@exact_kernel
+def _write_number(out: ByteArray, place: int, value: float) -> int:
+    """Write a float32, |value| < 1000, with as many decimals as it takes to read it back, at most _DECIMALS."""
+    size = abs(np.float64(value))
+    decimals = 0
+    power = 1.0
+    digits = np.int64(size + 0.5)
+    while decimals < _DECIMALS and np.float32(digits / power) != np.float32(size):
+        decimals += 1
+        power *= 10.0
+        digits = np.int64(size * power + 0.5)
+    while decimals > 0 and digits % 10 == 0:
+        decimals -= 1
+        digits //= 10
+    if value < 0 and digits > 0:
+        out[place] = _MINUS
+        place += 1
+    width = 1
+    rest = digits // 10
+    while rest > 0 or width <= decimals:
+        rest //= 10
+        width += 1
+    end = place + width + (decimals > 0)
+    i = end
+    for k in range(width):
+        if k == decimals and decimals > 0:
+            i -= 1
+            out[i] = _POINT
+        i -= 1
+        out[i] = _ZERO + np.uint8(digits % 10)
+        digits //= 10
+    return end
+
+
+@exact_kernel
+def _write_ngrams(
+    words: Int32Array,
+    scores: FloatArray,
+    backoffs: FloatArray,
+    with_backoffs: bool,
+    text: ByteArray,
+    offsets: Int64Array,
+    out: ByteArray,
+) -> int:
+    place = 0
+    for row in range(len(words)):
+        place = _write_number(out, place, scores[row])
+        for k in range(words.shape[1]):
+            out[place] = SPACE if k else _TAB
+            place += 1
+            for i in range(offsets[words[row, k]], offsets[words[row, k] + 1]):
+                out[place] = text[i]
+                place += 1
+        if with_backoffs:
+            out[place] = _TAB
+            place = _write_number(out, place + 1, backoffs[row])
+        out[place] = LF
+        place += 1
+    return place
+
+
+def _ngram_lines(table: NgramTable, with_backoffs: bool, text: ByteArray, offsets: Int64Array) -> bytes:
+    words = np.ascontiguousarray(table.words, np.int32)
+    size = int(np.diff(offsets)[words].sum()) + len(table) * (words.shape[1] + 2 * _WIDTH + 2)
+    out = np.empty(size, np.uint8)
+    scores = np.ascontiguousarray(table.log_probabilities, np.float32)
+    backoffs = np.ascontiguousarray(table.backoffs, np.float32)
+    return out[: _write_ngrams(words, scores, backoffs, with_backoffs, text, offsets, out)].tobytes()
+
+
+def _flat(words: Sequence[bytes]) -> tuple[ByteArray, Int64Array]:
+    offsets = np.zeros(len(words) + 1, np.int64)
+    np.cumsum([len(word) for word in words], out=offsets[1:])
+    return np.frombuffer(b"".join(words), np.uint8), offsets
+
+
+def write_arpa(model: BackoffModel, output: Output) -> None:
+    """Write a model as ARPA text, compressed if the output's name says so.
+
+    Numbers have the decimals it takes to read the same float32 again, at most nine.
+
+    Raises:
+        ValueError: a number is not finite or is 1000 or more in size.
+        PhraseToolError: see `Output.write`.
+    """
+
+    def write(data: bytes) -> None:
+        output.write_text(data)
+
+    for table in model.tables:
+        for values in (table.log_probabilities, table.backoffs):
+            if not (np.abs(values) < 1000).all():
+                raise ValueError("a log10 probability or back-off is not finite or is 1000 or more in size")
+    counts = "".join(f"ngram {n}={len(table)}\n" for n, table in enumerate(model.tables, 1))
+    write(f"\\data\\\n{counts}".encode())
+    text, offsets = _flat(model.words)
+    for n, table in enumerate(model.tables, 1):
+        write(f"\n\\{n}-grams:\n".encode())
+        for first in range(0, len(table), _BLOCK_ROWS):
+            rows = slice(first, first + _BLOCK_ROWS)
+            block = NgramTable(table.words[rows], table.log_probabilities[rows], table.backoffs[rows])
+            write(_ngram_lines(block, n < model.order, text, offsets))
+    write(b"\n\\end\\\n")

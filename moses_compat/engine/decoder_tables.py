@@ -1,0 +1,295 @@
+"""Phrase and reordering tables as a decoder needs them: only what the text to translate can use, in arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.files.streams import Input
+from moses_compat.lines.counts import read_count_field
+from moses_compat.lines.positions import read_position
+from moses_compat.lines.separators import CR, LF, find_separator, is_blank
+from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
+from moses_compat.tables.parser import Fault, LineScan, TableParser, scan_lines
+from phrasetool.errors import DataError
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import ByteArray, FloatArray, Int64Array, Phrases
+from phrasetool.pipeline import run
+from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.smt.decoder.features import LOWEST_SCORE
+from phrasetool.smt.decoder.table import Entries, PhraseIndex, TranslationTable, find_phrases, index_phrases, spans_of
+
+# Moses' max-phrase-length: longer source phrases are never looked up.
+MAX_PHRASE_LENGTH = 20
+_MINUS = np.uint8(ord("-"))
+
+
+@exact_kernel
+def _read_alignments(
+    text: ByteArray,
+    starts: Int64Array,
+    ends: Int64Array,
+    offsets: Int64Array,
+    points: npt.NDArray[np.int32],
+    counts: FloatArray,
+) -> int:
+    """Read the alignment and count fields that follow the scores; returns the first bad line, or -1.
+
+    A point is 256 * source position + target position.  A count that is no number is left as it is.
+    """
+    used = 0
+    for line in range(len(starts)):
+        end = ends[line]
+        bar = find_separator(text, starts[line], end)
+        if bar >= 0:
+            after = find_separator(text, bar + 3, end)
+            stop = after if after >= 0 else end
+            i = bar + 3
+            while i < stop:
+                if is_blank(text[i]) or text[i] == LF or text[i] == CR:
+                    i += 1
+                    continue
+                source, i = read_position(text, i, stop)
+                if source < 0 or i == stop or text[i] != _MINUS:
+                    return line
+                target, i = read_position(text, i + 1, stop)
+                if target < 0 or source > 255 or target > 255:
+                    return line
+                points[used] = 256 * source + target
+                used += 1
+            if after >= 0:
+                read_count_field(text, after + 3, end, counts, line)
+        offsets[line + 1] = used
+    return -1
+
+
+@dataclass(frozen=True)
+class InputPhrases:
+    """What may be looked up: all word sequences of the text to translate.
+
+    Attributes:
+        symbols: source words; those of the text have the first ids.
+        sentences: the text.
+        index: its word sequences.
+    """
+
+    symbols: Symbols
+    sentences: Phrases
+    index: PhraseIndex
+
+    @classmethod
+    def of(cls, text: bytes | ByteArray) -> InputPhrases:
+        """Take a text of one tokenised sentence a line."""
+        symbols = Symbols()
+        return cls.of_sentences(symbols, symbols.read_lines(text))
+
+    @classmethod
+    def of_sentences(cls, symbols: Symbols, sentences: Phrases) -> InputPhrases:
+        """Take sentences whose words are the first of `symbols`."""
+        return cls(symbols, sentences, index_phrases(spans_of(sentences, MAX_PHRASE_LENGTH))[0])
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """The wanted lines of a block, with their fields still as text."""
+
+    text: ByteArray
+    scan: LineScan
+    lines: Int64Array
+    numbers: Int64Array
+    sources: Phrases
+    scores: FloatArray
+
+
+def log_scores(name: str, values: npt.NDArray[np.float64], entries: Int64Array) -> FloatArray:
+    """The scores of N entries as a model sees them, by Moses' TransformScore and FloorScore.
+
+    Args:
+        name: the table, as messages call it.
+        values: float64, shape (N, C), as written.
+        entries: int64, shape (N,), 0-based numbers of the entries in the table.
+
+    Returns:
+        float32, shape (N, C), natural logarithms, at least -100.
+
+    Raises:
+        DataError: a score is negative or infinite.
+    """
+    for wrong, message in (
+        (values < 0, "a score is negative; Moses takes its logarithm"),
+        (values > np.finfo(np.float32).max, "a score is infinite"),
+    ):
+        if wrong.any():
+            raise DataError(name, message, int(entries[np.flatnonzero(wrong.any(axis=1))[0]]) + 1)
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(values.astype(np.float32)), np.float32(LOWEST_SCORE))
+
+
+@dataclass(frozen=True)
+class _Selector:
+    """Finds the lines of a block whose source occurs in the text; a pure function of the block, for any thread."""
+
+    name: str
+    source: InputPhrases
+    columns: int
+    check: Callable[[LineScan, int], list[Fault]]
+
+    def __call__(self, block: RawBlock) -> _Lines:
+        scan = scan_lines(block.text, self.columns, range(self.columns))
+        if faults := self.check(scan, block.first_entry):
+            raise DataError(self.name, faults[0].message, faults[0].entry + 1)
+        heads = scan.group_offsets[:-1]
+        groups = self.source.symbols.read_fields(
+            block.text, scan.line_offsets[:-1][heads], scan.source_ends[heads], add=False
+        )
+        wanted = find_phrases(self.source.index, groups) >= 0
+        sizes = np.diff(scan.group_offsets)
+        lines = np.flatnonzero(np.repeat(wanted, sizes))
+        scores = log_scores(self.name, scan.columns[lines], block.first_entry + lines)
+        sources = groups.select(np.repeat(np.arange(len(groups)), sizes)[lines])
+        return _Lines(block.text, scan, lines, block.first_entry + lines, sources, scores)
+
+
+def _selected(
+    path: str, source: InputPhrases, columns: int, threads: int, progress: Progress | None
+) -> Iterator[_Lines]:
+    """The wanted lines of a table, block by block."""
+
+    def watched(stream: Input) -> Iterator[RawBlock]:
+        for block in raw_blocks(stream):
+            if block.scores >= 0 and block.scores != columns:
+                message = f"the entries have {block.scores} scores, but the model expects {columns}"
+                raise DataError(path, message, block.first_entry + 1)
+            yield block
+            if progress is not None:
+                progress(block.position, block.first_entry + block.lines)
+
+    with Input(path) as stream:
+        yield from run(watched(stream), _Selector(path, source, columns, TableParser(scores=columns).faults), threads)
+
+
+def _target_fields(part: _Lines) -> tuple[Int64Array, Int64Array]:
+    return part.scan.source_ends[part.lines] + 3, part.scan.target_ends[part.lines]
+
+
+def load_entries(
+    path: str,
+    source: InputPhrases,
+    targets: Symbols,
+    columns: int,
+    threads: int = 1,
+    progress: Progress | None = None,
+) -> Entries:
+    """Read the entries of a phrase table whose source occurs in a text.
+
+    Args:
+        path: the table, plain or gzip.
+        source: the text.
+        targets: target words; new ones are added.
+        columns: scores an entry must have.
+        threads: for reading.
+        progress: called with the bytes consumed and the lines seen.
+
+    Raises:
+        DataError: a line is not an entry, has another number of scores, a negative score or a bad alignment.
+    """
+    sources, target_phrases, scores, alignments, counts, numbers = [], [], [], [], [], []
+    for part in _selected(path, source, columns, threads, progress):
+        starts, ends = _target_fields(part)
+        sources.append(part.sources)
+        target_phrases.append(targets.read_fields(part.text, starts, ends))
+        scores.append(part.scores)
+        after = part.scan.score_ends[part.lines]
+        line_ends = part.scan.line_offsets[1:][part.lines]
+        offsets = np.zeros(len(after) + 1, np.int64)
+        points = np.empty(int((line_ends - after).sum()) // 4 + 1, np.int32)
+        found = np.full((len(after), 3), np.nan, np.float32)
+        bad = _read_alignments(part.text, after, line_ends, offsets, points, found)
+        if bad >= 0:
+            message = "the alignment is not a list of source-target points such as 0-0 1-2"
+            raise DataError(path, message, int(part.numbers[bad]) + 1)
+        alignments.append(Phrases(offsets, points[: offsets[-1]].copy()))
+        counts.append(found)
+        numbers.append(part.numbers)
+    return Entries(
+        Phrases.concatenate(sources),
+        Phrases.concatenate(target_phrases),
+        np.concatenate([np.zeros((0, columns), np.float32), *scores]),
+        np.zeros((sum(map(len, scores)), 0), np.float32),
+        Phrases.concatenate(alignments),
+        np.concatenate([np.zeros((0, 3), np.float32), *counts]),
+        np.concatenate([np.zeros(0, np.int64), *numbers]),
+    )
+
+
+def load_reordering(
+    path: str,
+    entries: Entries,
+    source: InputPhrases,
+    targets: Symbols,
+    columns: int,
+    source_only: bool = False,
+    threads: int = 1,
+    progress: Progress | None = None,
+) -> FloatArray:
+    """Read the reordering scores of entries, wherever their lines stand; the last line of a pair counts, as for Moses.
+
+    Args:
+        path: the reordering table.
+        entries: N phrase-table entries.
+        source, targets, threads, progress: as for `load_entries`.
+        columns: scores a line must have.
+        source_only: the lines are `source ||| scores`, conditioned on the source alone.
+
+    Returns:
+        float32, shape (N, columns), natural logarithms; 0 for an entry without a line, as Moses has it.
+
+    Raises:
+        DataError: see `load_entries`.
+    """
+    if source_only:
+        raise DataError(path, "reordering tables conditioned on the source alone (-f) are not supported; expected -fe")
+    index, numbers = index_phrases(_pairs(entries.sources, entries.targets))
+    by_pair = np.zeros((len(index.offsets), columns), np.float32)
+    for part in _selected(path, source, columns, threads, progress):
+        starts, ends = _target_fields(part)
+        pairs = _pairs(part.sources, targets.read_fields(part.text, starts, ends, add=False))
+        found = find_phrases(index, pairs)
+        # A pair the phrase table lacks goes to the row behind the last.
+        by_pair[np.where(found >= 0, found, len(by_pair) - 1)] = part.scores
+    return by_pair[numbers]
+
+
+def _pairs(sources: Phrases, targets: Phrases) -> Phrases:
+    """Source words, -2, target words: one phrase for each pair."""
+    lengths = np.stack([sources.lengths, np.ones(len(sources), np.int64), targets.lengths], axis=1)
+    offsets = np.zeros(len(sources) + 1, np.int64)
+    np.cumsum(lengths.sum(axis=1), out=offsets[1:])
+    words = np.full(offsets[-1], -2, np.int32)
+    for phrases, first in ((sources, offsets[:-1]), (targets, offsets[:-1] + lengths[:, 0] + 1)):
+        places = np.arange(len(phrases.words)) + np.repeat(first - phrases.offsets[:-1], phrases.lengths)
+        words[places] = phrases.words
+    return Phrases(offsets, words)
+
+
+def used_pairs(table: TranslationTable, uses: Int64Array) -> bytes:
+    """`source ||| target ||| count` of the entries used, sorted bytewise; see `corpora.training_pairs`.
+
+    Args:
+        table: N entries.
+        uses: int64, shape (N,), how often each was used; copies and unused entries are left out.
+    """
+    used = np.flatnonzero((uses > 0) & ~table.copies)
+    sources = table.sources_of(used)
+    totals: dict[bytes, int] = {}
+    for entry, source in zip(used.tolist(), sources.tolist(), strict=True):
+        first, last = table.index.offsets[source : source + 2]
+        key = b"%s ||| %s" % (
+            table.source_symbols.join(table.index.words[first:last]),
+            table.target_symbols.join(table.targets[entry]),
+        )
+        totals[key] = totals.get(key, 0) + int(uses[entry])
+    return b"".join(sorted(b"%s ||| %d\n" % pair for pair in totals.items()))

@@ -1,0 +1,229 @@
+"""Extracted phrase pairs as lines of Moses' tables: phrase table, reordering table, lexical tables.
+
+The text is what `consolidate`, `lexical-reordering-score` and `train-model.perl` write, byte for byte.  Counts from a
+million on are shortened to six digits, as there; the probabilities come from the whole counts, Moses' from the short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.files.streams import Output
+from moses_compat.lines.numbers import MAX_WIDTH, write_number
+from moses_compat.lines.positions import write_position
+from phrasetool import pipeline
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import ByteArray, Int32Array, Int64Array
+from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.smt.extraction.lexical import LexicalTable
+from phrasetool.smt.extraction.phrase_table import ExtractedEntries, PairBlock, PhraseTable
+from phrasetool.smt.extraction.reordering import DEFAULT_SMOOTHING, reordering_probabilities
+
+# How Moses writes `no word` in lexical tables.
+_NULL_WORD = b"NULL"
+
+_SPACE = np.uint8(32)
+_LF = np.uint8(10)
+_PIPE = np.uint8(ord("|"))
+_MINUS = np.uint8(ord("-"))
+
+
+@dataclass(frozen=True)
+class WordText:
+    """The words of a language, one after another, each with a space behind it.
+
+    Attributes:
+        text: uint8, shape (B,).
+        offsets: int64, shape (V + 1,).
+    """
+
+    text: ByteArray
+    offsets: Int64Array
+
+    @classmethod
+    def of(cls, symbols: Symbols) -> WordText:
+        """All words of a language."""
+        words = [word + b" " for word in symbols.words]
+        offsets = np.zeros(len(words) + 1, np.int64)
+        np.cumsum([len(word) for word in words], out=offsets[1:])
+        return cls(np.frombuffer(b"".join(words), np.uint8), offsets)
+
+
+@exact_kernel
+def _write_words(
+    out: ByteArray, place: int, ids: Int32Array, first: int, last: int, text: ByteArray, offsets: Int64Array
+) -> int:
+    for k in range(first, last):
+        for i in range(offsets[ids[k]], offsets[ids[k] + 1]):
+            out[place] = text[i]
+            place += 1
+    return place
+
+
+@exact_kernel
+def _write_separator(out: ByteArray, place: int) -> int:
+    """`|||`; a space stands before it already."""
+    out[place] = out[place + 1] = out[place + 2] = _PIPE
+    return place + 3
+
+
+@exact_kernel
+def _write_values(out: ByteArray, place: int, values: npt.NDArray[np.float64]) -> int:
+    """Numbers, a space before each."""
+    for k in range(len(values)):
+        out[place] = _SPACE
+        place = write_number(out, place + 1, values[k])
+    return place
+
+
+@exact_kernel
+def _format(
+    sources: Int32Array,
+    source_offsets: Int64Array,
+    targets: Int32Array,
+    target_offsets: Int64Array,
+    source_text: ByteArray,
+    source_text_offsets: Int64Array,
+    target_text: ByteArray,
+    target_text_offsets: Int64Array,
+    values: npt.NDArray[np.float64],
+    with_more: bool,
+    alignment_offsets: Int64Array,
+    aligned_source: Int32Array,
+    aligned_target: Int32Array,
+    counts: npt.NDArray[np.float64],
+    out: ByteArray,
+) -> int:
+    """Write a line a pair: phrases and values, and `with_more` the fields that follow in a phrase table."""
+    place = 0
+    for i in range(len(source_offsets) - 1):
+        place = _write_words(
+            out, place, sources, source_offsets[i], source_offsets[i + 1], source_text, source_text_offsets
+        )
+        place = _write_separator(out, place)
+        out[place] = _SPACE
+        place = _write_words(
+            out, place + 1, targets, target_offsets[i], target_offsets[i + 1], target_text, target_text_offsets
+        )
+        place = _write_separator(out, place)
+        place = _write_values(out, place, values[i])
+        if with_more:
+            out[place] = _SPACE
+            place = _write_separator(out, place + 1)
+            # Points ascend by target position here.
+            for t in range(target_offsets[i + 1] - target_offsets[i]):
+                for p in range(alignment_offsets[i], alignment_offsets[i + 1]):
+                    if aligned_target[p] == t:
+                        out[place] = _SPACE
+                        place = write_position(out, place + 1, aligned_source[p])
+                        out[place] = _MINUS
+                        place = write_position(out, place + 1, t)
+            out[place] = _SPACE
+            place = _write_separator(out, place + 1)
+            place = _write_values(out, place, counts[i])
+            # No sparse features, no properties.
+            for _ in range(2):
+                out[place] = _SPACE
+                place = _write_separator(out, place + 1)
+        out[place] = _LF
+        place += 1
+    return place
+
+
+def _text_bytes(ids: Int32Array, words: WordText) -> int:
+    return int(np.diff(words.offsets)[ids].sum())
+
+
+def _format_lines(
+    entries: ExtractedEntries,
+    words: tuple[WordText, WordText],
+    values: npt.NDArray[np.floating],
+    counts: npt.NDArray[np.float64] | None,
+) -> ByteArray:
+    source, target = words
+    points = entries.alignments
+    size = _text_bytes(entries.sources.words, source) + _text_bytes(entries.targets.words, target)
+    size += len(entries) * (48 + (values.shape[1] + 3) * (MAX_WIDTH + 1))
+    # A point takes a space, a minus, and positions that are below 100 in a phrase.
+    out = np.empty(size + 6 * len(points.source), np.uint8)
+    used = _format(
+        entries.sources.words, entries.sources.offsets, entries.targets.words, entries.targets.offsets,
+        source.text, source.offsets, target.text, target.offsets, np.ascontiguousarray(values, np.float64),
+        counts is not None, points.offsets, points.source, points.target,
+        np.zeros((0, 3)) if counts is None else counts, out,
+    )  # fmt: skip
+    return out[:used]
+
+
+def format_phrase_table(entries: ExtractedEntries, words: tuple[WordText, WordText]) -> ByteArray:
+    """Lines of a phrase table: four scores, alignment, counts c(t) c(s) c(s,t), and two empty fields.
+
+    Args:
+        entries: phrase pairs.
+        words: of the source and the target language.
+    """
+    counts = np.stack([entries.counts.target, entries.counts.source, entries.counts.joint], axis=1)
+    return _format_lines(entries, words, entries.scores, counts.astype(np.float64))
+
+
+def format_reordering_table(
+    entries: ExtractedEntries, words: tuple[WordText, WordText], smoothing: float = DEFAULT_SMOOTHING
+) -> ByteArray:
+    """Lines of a reordering table `wbe-msd-bidirectional-fe`: three probabilities backward, three forward."""
+    return _format_lines(entries, words, reordering_probabilities(entries.orientations, smoothing), None)
+
+
+def format_lexical_tables(table: LexicalTable, source: Symbols, target: Symbols) -> tuple[bytes, bytes]:
+    """The text of `lex.f2e` (`target source w(t|s)`) and of `lex.e2f` (`source target w(s|t)`), lines sorted."""
+    source_words, target_words = [_NULL_WORD, *source.words], [_NULL_WORD, *target.words]
+    pairs = [
+        (source_words[s], target_words[t]) for s, t in zip(table.sources.tolist(), table.targets.tolist(), strict=True)
+    ]
+    forward = [b"%s %s %.7f\n" % (t, s, p) for (s, t), p in zip(pairs, table.target_given_source, strict=True)]
+    backward = [b"%s %s %.7f\n" % (s, t, p) for (s, t), p in zip(pairs, table.source_given_target, strict=True)]
+    return b"".join(sorted(forward)), b"".join(sorted(backward))
+
+
+def write_extracted_tables(
+    table: PhraseTable,
+    source: Symbols,
+    target: Symbols,
+    phrase_table: Output,
+    reordering: Output | None = None,
+    reordering_smoothing: float = DEFAULT_SMOOTHING,
+    threads: int = 1,
+    progress: Callable[[int], None] = lambda pairs: None,
+) -> None:
+    """Write the phrase table and, if there is an output for it, the reordering table.
+
+    Args:
+        table: what was extracted.
+        source, target: its words.
+        phrase_table, reordering: where to.
+        reordering_smoothing: what is added to each count of an orientation.
+        threads: how many blocks are scored and compressed side by side.
+        progress: called with the number of phrase pairs written so far.
+
+    Raises:
+        PhraseToolError: the disk is full.
+    """
+    words = WordText.of(source), WordText.of(target)
+    outputs = [phrase_table] + ([reordering] if reordering else [])
+
+    def work(block: PairBlock) -> tuple[int, list[bytes]]:
+        entries = table.entries(block)
+        texts = [format_phrase_table(entries, words)]
+        if reordering:
+            texts.append(format_reordering_table(entries, words, reordering_smoothing))
+        return len(block), [o.encode(t) for t, o in zip(texts, outputs, strict=True)]
+
+    written = 0
+    for pairs, texts in pipeline.run(table.blocks(), work, threads):
+        for text, output in zip(texts, outputs, strict=True):
+            output.write(text)
+        written += pairs
+        progress(written)

@@ -1,0 +1,136 @@
+"""Moses' n-best lists: `id ||| words ||| features ||| total [||| segmentation] [||| alignment]`.
+
+Every word is followed by a space, so two stand before the bars; features are `Name= values`, six significant digits;
+the segmentation lists `source=target` spans, inclusive, in target order; the alignment lists `source-target` words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from moses_compat.files.streams import Input
+from phrasetool.errors import DataError
+from phrasetool.smt.decoder.translator import Translation, Translator
+
+
+def _span(start: int, end: int) -> str:
+    return f"{start}" if start == end else f"{start}-{end}"
+
+
+def segmentation(translator: Translator, translation: Translation, derivation: int) -> str:
+    """`0=0 1-2=1`: the source and target spans of the phrases, in target order."""
+    steps = translation.steps
+    parts, at = [], 0
+    for p in range(steps.offsets[derivation], steps.offsets[derivation + 1]):
+        size = len(translator.table.targets[steps.entries[p]])
+        parts.append(f"{_span(steps.starts[p], steps.ends[p])}={_span(at, at + size - 1)}")
+        at += size
+    return " ".join(parts)
+
+
+def word_alignment(translator: Translator, translation: Translation, derivation: int) -> str:
+    """`0-0 1-2`: which source word gave which target word, by phrase, then in order of the source."""
+    steps = translation.steps
+    parts, at = [], 0
+    for p in range(steps.offsets[derivation], steps.offsets[derivation + 1]):
+        entry = steps.entries[p]
+        # Moses keeps the points of a phrase as a set.
+        points = np.unique(translator.table.alignments[entry]).tolist()
+        parts += [f"{steps.starts[p] + (a >> 8)}-{at + (a & 255)}" for a in points]
+        at += len(translator.table.targets[entry])
+    return " ".join(parts)
+
+
+def n_best_lines(
+    translator: Translator,
+    number: int,
+    translation: Translation,
+    listed: Sequence[str],
+    segmented: bool = False,
+    aligned: bool = False,
+) -> bytes:
+    """The lines of one sentence.
+
+    Args:
+        translator: that made the translation.
+        number: of the sentence, from 0.
+        translation: its derivations.
+        listed: the feature functions to name, as `FeatureSet` knows them.
+        segmented, aligned: whether to append these fields.
+    """
+    features = translator.features
+    lines = []
+    for d in range(len(translation)):
+        values = translation.features[d]
+        # Adding 0 turns -0 into 0, as Moses prints it.
+        numbers = {f: " ".join(format(value + 0.0, ".6g") for value in values[features.slices[f]]) for f in listed}
+        named = " ".join(f"{features.name(f)}= {numbers[f]}" for f in listed)
+        text = translator.text(translation, d)
+        tail = f" ||| {named} ||| {translation.steps.scores[d]:.6g}"
+        if segmented:
+            tail += f" ||| {segmentation(translator, translation, d)}"
+        if aligned:
+            tail += f" ||| {word_alignment(translator, translation, d)} "
+        lines.append(b"%d ||| %s%s\n" % (number, text + b" " if text else b"", tail.encode()))
+    return b"".join(lines)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A line of an n-best list.
+
+    Attributes:
+        sentence: its number, from 0.
+        words: the translation.
+        features: name -> values, in the order of the line.
+        total: the model's score.
+        spans: (source start, source end, target start, target end), inclusive, in target order; empty if not listed.
+    """
+
+    sentence: int
+    words: list[bytes]
+    features: dict[str, list[float]]
+    total: float
+    spans: list[tuple[int, int, int, int]]
+
+
+def _read_span(text: str) -> tuple[int, int]:
+    first, _, last = text.partition("-")
+    return int(first), int(last or first)
+
+
+def read_n_best(path: str) -> Iterator[Candidate]:
+    """Read an n-best list of Moses or of `phrasetool decode`.
+
+    Raises:
+        DataError: a line is not one of an n-best list.
+    """
+    with Input(path) as source:
+        text = source.read_all()
+    for number, line in enumerate(text.removesuffix(b"\n").split(b"\n") if text else [], 1):
+        fields = line.split(b"|||")
+        try:
+            if len(fields) < 4:
+                raise ValueError(f"{len(fields)} fields")
+            features: dict[str, list[float]] = {}
+            name = ""
+            for token in fields[2].decode().split():
+                if token.endswith("="):
+                    name = token[:-1]
+                    features[name] = []
+                else:
+                    features[name].append(float(token))
+            spans = []
+            for pair in fields[4].decode().split() if len(fields) > 4 else []:
+                left, _, right = pair.partition("=")
+                if not right:
+                    break
+                spans.append((*_read_span(left), *_read_span(right)))
+            yield Candidate(int(fields[0]), fields[1].split(), features, float(fields[3]), spans)
+        except (ValueError, KeyError) as error:
+            raise DataError(
+                path, "expected `id ||| words ||| Name= values ||| total`, as Moses writes n-best lists", number
+            ) from error

@@ -1,0 +1,274 @@
+"""Runs of an experiment: which entries a system keeps, what the decoder makes of them, and what was done before.
+
+A finished run is a file named after all that its translations depend on: the entries, the tables, the weights, the
+texts, the search.  A run that was done before is read, whatever happened since.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.engine.model import MosesModel
+from moses_compat.experiments.laboratory import Laboratory
+from moses_compat.files.streams import Input, Output
+from moses_compat.tables.blocks import raw_blocks
+from phrasetool.errors import PhraseToolError
+from phrasetool.experiments.systems import AFFORDABLE, FULL, PruningSystem
+from phrasetool.phrases import ByteArray, FloatArray, Int64Array, Mask
+from phrasetool.pruning.measures import Measures
+from phrasetool.pruning.selection import AffordableBest, KeepBest, select_entries
+from phrasetool.pruning.semantic import BelowThreshold, mean_similarity, strength
+from phrasetool.pruning.sizes import SizeCurve, TooSmallError, allowed_entries
+from phrasetool.scoring.scorer import Scores
+
+_VERSION = "1"
+_SEMANTIC = ("semantic",)
+
+
+def file_digest(path: str) -> str:
+    """Hexadecimal digits of what a file holds.
+
+    Raises:
+        PhraseToolError: it cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "blake2b").hexdigest()[:24]
+    except OSError as error:
+        raise PhraseToolError(f"{path}: cannot read: {error.strerror}") from error
+
+
+def digest_of(*parts: bytes | str) -> str:
+    """Hexadecimal digits that differ when a part differs."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(b"%d:" % len(data) + data)
+    return digest.hexdigest()[:20]
+
+
+def decoder_identity(model: MosesModel, texts: Mapping[str, bytes]) -> str:
+    """Digits that differ when anything differs that translations depend on, besides the entries and the weights."""
+    features = model.features
+    return digest_of(
+        _VERSION,
+        *(file_digest(path) for path in model.paths),
+        repr((features.sizes, features.reordering, features.unknown_weight)),
+        repr(model.search),
+        *(part for name, text in texts.items() for part in (name, text)),
+    )
+
+
+class RunStore:
+    """Finished runs, a JSON file each, which is there whole or not at all.
+
+    Args:
+        folder: is made if it is not there.
+
+    Raises:
+        PhraseToolError: the folder cannot be made.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            raise PhraseToolError(f"{folder}: cannot make the folder: {error.strerror}") from error
+
+    def _path(self, key: str) -> str:
+        return os.path.join(self.folder, f"{key}.json")
+
+    def read(self, key: str) -> dict[str, Any] | None:
+        """What a run found; None if it was not finished, or its file is damaged."""
+        try:
+            with open(self._path(key), encoding="utf-8") as file:
+                record = json.load(file)
+        except (OSError, ValueError):
+            return None
+        return record if isinstance(record, dict) and "translations" in record else None
+
+    def write(self, key: str, record: Mapping[str, Any]) -> None:
+        """Keep what a run found."""
+        with Output(self._path(key)) as out:
+            out.write_text(json.dumps(record, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n")
+
+
+def mask_of(system: PruningSystem, measures: Measures, worth: FloatArray | None) -> Mask:
+    """Which entries of a table a system keeps: those that `phrasetool prune` would write.
+
+    Args:
+        system: how it is pruned.
+        measures: of the N entries.
+        worth: float32, shape (N,), of the system's method; not needed for the full table.
+
+    Raises:
+        TooSmallError: the protected entries alone are more than the wanted size allows.
+    """
+    if system.rule == FULL:
+        return np.ones(len(measures), np.bool_)
+    method = system.parsed()
+    best = KeepBest(system.keep_top, system.protect)
+    size, threshold = (system.wanted, None) if system.rule == "size" else (None, system.wanted)
+    if method.names == _SEMANTIC:
+        own = [value.value(measures.alpha) for value in method.thresholds]
+        return _paper_s_rule(measures, best, size, own[0] if own else threshold)
+    assert worth is not None
+    if method.thresholds:
+        fails = method.fails(method.below(method.worths(measures), measures.alpha))
+        return select_entries(measures, worth, best, fails=fails).keep
+    return select_entries(measures, worth, best, threshold=threshold, size=size).keep
+
+
+def _paper_s_rule(measures: Measures, best: KeepBest, size: float | None, threshold: float | None) -> Mask:
+    """The rule that `prune` follows where meaning is the only criterion."""
+    assert measures.similarities is not None
+    assert measures.opinion is not None
+    scores = Scores(measures.similarities, measures.opinion)
+    protected = best.best_by(measures.group_offsets, measures.source_lengths, measures.faulty, mean_similarity(scores))
+    if threshold is None:
+        assert size is not None
+        strengths = strength(scores)
+        strengths[protected] = np.inf
+        curve = SizeCurve()
+        curve.add(strengths)
+        threshold = curve.threshold_for(size)
+    return ~BelowThreshold(threshold).fails(scores) | protected
+
+
+class Affordable:
+    """How many entries a protected source keeps where there is to be room for them.
+
+    Args:
+        measures: of the table.
+    """
+
+    def __init__(self, measures: Measures) -> None:
+        self._measures = measures
+        self._known: dict[str, AffordableBest] = {}
+
+    def settled(self, system: PruningSystem) -> PruningSystem:
+        """The system with that number, if it does not say one."""
+        if system.keep_top != AFFORDABLE:
+            return system
+        if system.protect not in self._known:
+            # How many are protected does not depend on which.
+            nothing = np.zeros(len(self._measures), np.float32)
+            self._known[system.protect] = AffordableBest(self._measures, nothing, system.protect)
+        allowed = allowed_entries(system.wanted, len(self._measures))
+        return replace(system, keep_top=self._known[system.protect].best(allowed).k)
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A table to decode with.
+
+    Attributes:
+        system: how it comes from the full table.
+        label: its name.
+        entries: how many it has.
+        packed: bits of the entries that stay.
+        of: N, entries of the full table.
+        key: of its file.
+    """
+
+    system: PruningSystem
+    label: str
+    entries: int
+    packed: ByteArray
+    of: int
+    key: str
+
+    @property
+    def keep(self) -> Mask:
+        """bool, shape (N,)."""
+        return np.unpackbits(self.packed, count=self.of).astype(np.bool_)
+
+
+def plan_runs(
+    labels: Mapping[PruningSystem, str],
+    measures: Measures,
+    identity: str,
+    weights: npt.NDArray[np.float64],
+    skipped: Callable[[str, str], None],
+) -> Iterator[PlannedRun]:
+    """Decide about the entries for each system.
+
+    Args:
+        labels: names of the systems; those of one method one after another, so that it is asked once.
+        measures: of the table.
+        identity: of the decoder, see `decoder_identity`.
+        weights: what it decodes with.
+        skipped: called with the label and the reason where a wanted size cannot be had.
+    """
+    current: tuple[str, str, int] | None = None
+    worth: FloatArray | None = None
+    affordable = Affordable(measures)
+    for system, label in labels.items():
+        method = (system.method, system.combine, system.seed)
+        if system.rule != FULL and method != current:
+            current, worth = method, system.parsed().worth(measures)
+        try:
+            exact = affordable.settled(system)
+            keep = mask_of(exact, measures, worth)
+        except TooSmallError as error:
+            skipped(label, str(error))
+            continue
+        packed = np.packbits(keep)
+        key = digest_of(identity, packed.tobytes(), weights.tobytes())
+        yield PlannedRun(exact, label, int(keep.sum()), packed, len(keep), key)
+
+
+def decode_run(
+    load: Callable[[], Laboratory], planned: PlannedRun, store: RunStore, tick: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
+    """Translate all texts with a table, and keep the result; or read what was kept.
+
+    Args:
+        load: what translates; only asked for where there is something to translate.
+        planned: the table.
+        store: where results are kept.
+        tick: called after each sentence that is translated.
+    """
+    there = store.read(planned.key)
+    if there is not None:
+        return there
+    laboratory = load()
+    began = time.monotonic()
+    keep = None if planned.entries == planned.of else planned.keep
+    translations = laboratory.translate(laboratory.translator(keep), tick)
+    record = {
+        "system": planned.label, "entries": planned.entries, "of": planned.of,
+        "seconds": round(time.monotonic() - began, 3), "translations": translations,
+    }  # fmt: skip
+    store.write(planned.key, record)
+    # As it will be read again.
+    return store.read(planned.key) or record
+
+
+def read_entries(path: str, rows: Int64Array) -> Sequence[tuple[bytes, bytes]]:
+    """Source and target of some entries of a table.
+
+    Args:
+        path: of the table.
+        rows: int64, ascending, 0-based numbers of entries.
+    """
+    found: list[tuple[bytes, bytes]] = []
+    with Input(path) as source:
+        for raw in raw_blocks(source):
+            first, last = np.searchsorted(rows, [raw.first_entry, raw.first_entry + raw.lines])
+            if first < last:
+                lines = raw.text.tobytes().split(b"\n")
+                for row in rows[first:last].tolist():
+                    fields = lines[row - raw.first_entry].split(b"|||", 2)
+                    found.append((b" ".join(fields[0].split()), b" ".join(fields[1].split())))
+    return found

@@ -1,0 +1,1 @@
+"""moses.ini: read, and changed so that every other byte stays."""

@@ -1,0 +1,150 @@
+"""Changes to a moses.ini that leave every other byte of it as it was.
+
+Comments, blank lines, the order of sections, unknown sections, CRs, bytes that are no UTF-8, a missing last newline
+and the spelling of numbers that stay all come back.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from moses_compat.ini.lines import FeatureLine, bare, like, number_text, with_arguments, with_numbers, with_words
+from moses_compat.ini.moses_ini import MosesIni
+from moses_compat.ini.version_1 import PLACES
+from phrasetool.errors import PhraseToolError
+
+
+def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]], comment: str = "") -> str:
+    """The text of an ini with these weights in it.
+
+    Args:
+        ini: of version 1 or 2.
+        weights: feature name -> numbers; in version 2, a feature without a weight line gets one.
+        comment: lines to put at the top, without `#`.
+
+    Raises:
+        DataError: in version 1, a feature has another number of weights, or none.
+    """
+    lines = list(ini.lines)
+    missing = {}
+    for name, values in weights.items():
+        if ini.version == 1:
+            places = ini.number_lines.get(name, [])
+            if len(places) != len(values):
+                raise ini.error(f"{name} has {len(places)} weights, not {len(values)}")
+            for place, value in zip(places, values, strict=True):
+                lines[place - 1] = with_numbers(lines[place - 1], [value], first=0)
+        elif name in ini.weight_lines:
+            place = ini.weight_lines[name]
+            lines[place - 1] = with_numbers(lines[place - 1], values)
+        else:
+            missing[name] = values
+    if missing:
+        _add_weights(ini, lines, missing)
+    head = [like(f"# {line}", ini.lines[0]) for line in comment.splitlines()]
+    return "\n".join([*head, *lines])
+
+
+def _add_weights(ini: MosesIni, lines: list[str], weights: Mapping[str, Sequence[float]]) -> None:
+    """Put weight lines behind the head of the last `[weight]` section, or into a new one at the end."""
+    texts = [f"{name}= {' '.join(map(number_text, values))}" for name, values in weights.items()]
+    heads = [i for i, line in enumerate(lines) if _section(line) == "weight"]
+    place = heads[-1] + 1 if heads else len(lines)
+    if not heads:
+        # The last line is what follows the last LF: empty if the file ends as it should.
+        place -= not lines[-1]
+        texts = ["", "[weight]", *texts, *([""] if lines[-1] else [])]
+    lines[place:place] = [like(text, lines[place - 1]) for text in texts]
+
+
+def _section(line: str) -> str | None:
+    text = bare(line)
+    return text[1 : text.index("]")].strip() if text.startswith("[") and "]" in text else None
+
+
+def moved_to(ini: MosesIni, folder: str) -> MosesIni:
+    """The ini as it must read in another folder: paths relative to its own folder become absolute."""
+    if os.path.abspath(folder) == os.path.abspath(os.path.dirname(ini.path)):
+        return ini
+    lines = list(ini.lines)
+    for feature in ini.features:
+        path = feature.arguments.get("path", "")
+        if path and not os.path.isabs(path) and not os.path.exists(path):
+            absolute = writable_path(os.path.abspath(ini.resolve(path)))
+            lines[feature.line - 1] = _with_arguments(lines[feature.line - 1], feature, {"path": absolute})
+    return replace(ini, lines=lines)
+
+
+def writable_path(path: str) -> str:
+    """A path that a line of an ini can hold.
+
+    Raises:
+        PhraseToolError: it has a blank, which parts words, or a `#`, which begins a comment.
+    """
+    if any(character in path for character in " \t\r\n#"):
+        raise PhraseToolError(f"{path}: a path in a moses.ini can have no blank and no #; use another name or a link")
+    return path
+
+
+def _with_arguments(line: str, feature: FeatureLine, changed: Mapping[str, str]) -> str:
+    """The line of a feature with arguments changed, in either version."""
+    if feature.section == "feature":
+        return with_arguments(line, changed)
+    return with_words(line, {PLACES[feature.section][key]: value for key, value in changed.items()})
+
+
+def with_reordering_table(ini: MosesIni, path: str) -> MosesIni:
+    """An ini for another reordering table of the same type; its text is `.text`.
+
+    Raises:
+        DataError: it has no reordering table, or several.
+        PhraseToolError: the path cannot be written.
+    """
+    tables = [feature for feature in ini.features if feature.kind == "LexicalReordering"]
+    if len(tables) != 1:
+        raise ini.error(f"expected one reordering table, found {len(tables)}: edit the ini by hand")
+    old, changed = tables[0], {"path": writable_path(path)}
+    new = replace(old, arguments={**old.arguments, **changed})
+    lines = list(ini.lines)
+    lines[old.line - 1] = _with_arguments(lines[old.line - 1], old, changed)
+    return replace(ini, lines=lines, features=[new if feature is old else feature for feature in ini.features])
+
+
+def with_table(ini: MosesIni, table: FeatureLine, path: str | None, columns: int, weight: float = 0.0) -> str:
+    """The text of an ini for another phrase table.
+
+    New columns are expected behind the old ones.  A weight of 0 for them leaves every model score as it was.
+
+    Args:
+        ini: of version 1 or 2.
+        table: one of its tables that `ini_tables.check_table` accepts.
+        path: the new table; None keeps the path.
+        columns: its scores per entry.
+        weight: of each new column.
+
+    Raises:
+        PhraseToolError: the table of the ini has more columns than that, or the path cannot be written.
+    """
+    before = int(table.arguments.get("num-features", "1"))
+    if columns < before:
+        raise ini.error(f"{table.name} has {before} scores, but {path or 'the table'} only {columns}", table.line)
+    changed = {} if path is None else {"path": writable_path(path)}
+    new = columns - before
+    if new:
+        changed["num-features"] = str(columns)
+    if new and "tuneable-components" in table.arguments:
+        changed["tuneable-components"] = ",".join([table.arguments["tuneable-components"], *["true"] * new])
+    lines = list(ini.lines)
+    lines[table.line - 1] = _with_arguments(lines[table.line - 1], table, changed)
+    edited = replace(ini, lines=lines)
+    if not new:
+        return edited.text
+    if ini.version == 2:
+        # Without a weight line, Moses takes 1 for each.
+        old = ini.weights.get(table.name, [1.0] * before)
+        return with_weights(edited, {table.name: [*old, *[weight] * new]})
+    last = ini.number_lines[table.name][-1]
+    lines[last:last] = [like(number_text(weight), lines[last - 1])] * new
+    return edited.text

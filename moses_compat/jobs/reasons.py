@@ -1,0 +1,153 @@
+"""Why entries went, in Parquet: `pandas.read_parquet(FILE)`.  One row for each entry that failed, in table order.
+
+line             int64, of the table, from 1
+source, target   text; bytes that are not UTF-8 as U+FFFD
+a criterion      float32 each: what the entry is worth to it; infinite where it has no opinion
+failed           the criteria that alone would have removed the entry, with + between them; or `together`
+kept             it stayed all the same: as one of the best of its source
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from moses_compat.files.parquet_file import parquet_file
+from moses_compat.files.streams import Output
+from moses_compat.lines.columns import gather
+from moses_compat.lines.separators import find_separator, is_blank
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import ByteArray, EntryBlock, Int64Array
+from phrasetool.pruning.reasons import Reasons
+
+RecordBatch = Any
+SCHEMA_VERSION = "1"
+# Rows of a row group, whatever the size of blocks.
+_GROUP = 1 << 17
+
+# pyarrow's own conversions import pandas where it is installed, a quarter of a second; plain buffers need no such help.
+
+
+@exact_kernel
+def _find_sides(text: ByteArray, line_offsets: Int64Array, lines: Int64Array, bounds: Int64Array) -> None:
+    """bounds[i] = where the source and the target of a line begin and end, without the blanks around them."""
+    for i in range(len(lines)):
+        end = line_offsets[lines[i] + 1]
+        start = line_offsets[lines[i]]
+        for side in range(2):
+            first = start
+            last = find_separator(text, start, end)
+            start = last + 3
+            while first < last and is_blank(text[first]):
+                first += 1
+            while last > first and is_blank(text[last - 1]):
+                last -= 1
+            bounds[i, 2 * side], bounds[i, 2 * side + 1] = first, last
+
+
+def _texts(text: ByteArray, starts: Int64Array, ends: Int64Array) -> pa.Array:
+    data, offsets = gather(text, starts, ends)
+    packed = data.tobytes()
+    try:
+        packed.decode()
+    except UnicodeDecodeError:
+        pieces = [packed[a:b].decode(errors="replace").encode() for a, b in pairwise(offsets)]
+        offsets[1:] = np.cumsum([len(piece) for piece in pieces])
+        packed = b"".join(pieces)
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(packed)]
+    return pa.Array.from_buffers(pa.string(), len(starts), buffers)
+
+
+def _numbers(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def _bits(values: npt.NDArray[np.bool_]) -> pa.Array:
+    packed = np.packbits(values, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(packed)])
+
+
+def _schema(names: tuple[str, ...]) -> pa.Schema:
+    labels = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema(
+        [
+            ("line", pa.int64()), ("source", pa.string()), ("target", pa.string()),
+            *((name, pa.float32()) for name in names), ("failed", labels), ("kept", pa.bool_()),
+        ],
+        {"phrasetool_reasons": SCHEMA_VERSION},
+    )  # fmt: skip
+
+
+class ReasonsWriter:
+    """Writes rows in order, in row groups of one size, whatever the size of blocks.
+
+    Args:
+        output: the file.
+        names: of the criteria.
+    """
+
+    def __init__(self, output: Output, names: tuple[str, ...]) -> None:
+        self._writer = pq.ParquetWriter(
+            parquet_file(output), _schema(names), compression="zstd", use_dictionary=["failed"],
+            write_statistics=False,
+        )  # fmt: skip
+        self._pending: list[RecordBatch] = []
+        self._rows = 0
+
+    @staticmethod
+    def rows(
+        block: EntryBlock, fails: npt.NDArray[np.bool_], keep: npt.NDArray[np.bool_], reasons: Reasons
+    ) -> RecordBatch:
+        """The rows of a block of N entries; may be called by several threads.
+
+        Args:
+            block: the entries.
+            fails: bool, shape (N,), those that get a row, unless they are faulty.
+            keep: bool, shape (N,), those that stay.
+            reasons: of the N entries.
+        """
+        lines = np.flatnonzero(fails & ~block.faulty)
+        bounds = np.empty((len(lines), 4), np.int64)
+        _find_sides(block.text, block.line_offsets, lines, bounds)
+        here = reasons.part(lines)
+        labels = pa.array(reasons.labels, pa.string())
+        columns = [
+            _numbers(block.first_entry + lines + 1, pa.int64()),
+            _texts(block.text, bounds[:, 0], bounds[:, 1]),
+            _texts(block.text, bounds[:, 2], bounds[:, 3]),
+            *(_numbers(worths, pa.float32()) for worths in here.worths.T),
+            pa.DictionaryArray.from_arrays(_numbers(here.codes, pa.int32()), labels),
+            _bits(keep[lines]),
+        ]
+        return pa.record_batch(columns, schema=_schema(reasons.names))
+
+    def write(self, rows: RecordBatch) -> None:
+        """Append what `rows` made; blocks must come in order."""
+        self._pending.append(rows)
+        self._rows += rows.num_rows
+        while self._rows >= _GROUP:
+            self._flush(_GROUP)
+
+    def _flush(self, rows: int) -> None:
+        # One array a column: the pieces of a row group would show in the file.
+        table = pa.Table.from_batches(self._pending).combine_chunks()
+        self._writer.write_table(table.slice(0, rows), row_group_size=_GROUP)
+        rest = table.slice(rows)
+        self._pending = rest.to_batches()
+        self._rows = rest.num_rows
+
+    def __enter__(self) -> ReasonsWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and self._pending:
+            self._flush(self._rows)
+        self._writer.close()

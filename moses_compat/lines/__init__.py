@@ -1,0 +1,1 @@
+"""Kernels that know one line of a table."""

@@ -1,0 +1,322 @@
+"""Lines of a phrase table <-> columns: texts, scores and counts, from which the lines can be written again.
+
+The canonical form of a line is what Moses' `consolidate` writes:
+
+    source ||| target ||| score score[ ||| alignment[ ||| counts[ ||| sparse[ ||| properties[ ||| extra]]]]]
+
+one space around `|||`, none before it where a field behind the scores is empty (`||| |||`), numbers as C++ prints them
+(%g, six digits).  A line of another form is kept as a whole beside its columns; where only the numbers are written in
+another way, or blanks follow the last field, only that is.
+"""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.lines.numbers import MAX_WIDTH, write_number
+from moses_compat.lines.scores import OK, check_number, read_number
+from moses_compat.lines.separators import CR, LF, PIPE, SPACE, find_separator, is_blank, line_offsets_of
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import ByteArray, DoubleArray, FloatArray, Int64Array
+
+# The fields of a line; what follows the seventh `|||` is one more, whatever it holds.
+SOURCE, TARGET, SCORES, ALIGNMENT, COUNTS, SPARSE, PROPERTIES, EXTRA = range(8)
+FIELDS = 8
+# The texts of a row: its fields, the blanks and the carriage return behind them, and the line as it stands.
+TAIL, RAW = FIELDS, FIELDS + 1
+TEXTS = FIELDS + 2
+COUNT_COLUMNS = 3
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+@exact_kernel
+def _split(text: ByteArray, offsets: Int64Array, starts: Int64Array, ends: Int64Array, canonical: BoolArray) -> None:
+    """Where each field's content is, without the blanks around it (-1: no such field), and whether a line is canonical.
+
+    starts, ends: shape (N, FIELDS + 1), the last for the tail.
+    """
+    for line in range(len(canonical)):
+        begin, end = offsets[line], offsets[line + 1]
+        same = text[end - 1] == LF
+        if same:
+            end -= 1
+        stop = end
+        if stop > begin and text[stop - 1] == CR:
+            stop -= 1
+        place = begin
+        i = begin
+        for field in range(FIELDS):
+            starts[line, field] = ends[line, field] = -1
+            if i < 0:
+                continue
+            bar = find_separator(text, i, stop) if field < FIELDS - 1 else -1
+            first, last = i, bar if bar >= 0 else stop
+            while first < last and is_blank(text[first]):
+                first += 1
+            while last > first and is_blank(text[last - 1]):
+                last -= 1
+            starts[line, field], ends[line, field] = first, last
+            # The place where a line in canonical form would have this field.
+            if field > 0:
+                same = same and text[place] == SPACE and place + 1 == i - 3
+                place += 4
+            if field in (TARGET, SCORES) or (field > SCORES and last > first):
+                same = same and place < end and text[place] == SPACE
+                place += 1
+            if last > first:
+                same = same and first == place
+                place = last
+            i = bar + 3 if bar >= 0 else -1
+        canonical[line] = same and starts[line, SCORES] >= 0
+        starts[line, TAIL] = ends[line, TAIL] = -1
+        if canonical[line] and place < end:
+            starts[line, TAIL], ends[line, TAIL] = place, end
+
+
+@exact_kernel
+def _read_numbers(
+    text: ByteArray,
+    starts: Int64Array,
+    ends: Int64Array,
+    single: bool,
+    values: DoubleArray,
+    found: Int64Array,
+    canonical: BoolArray,
+) -> None:
+    """Read the numbers of a field: up to the width of `values`.
+
+    found[i] = how many there are, or -1 if there are more or one is not a number; canonical[i] = whether they are
+    written with one space between them and as `write_number` writes them (single: as float32).
+    """
+    out = np.empty(MAX_WIDTH + 1, np.uint8)
+    width = values.shape[1]
+    for line in range(len(starts)):
+        i, end = starts[line], ends[line]
+        count = 0
+        same = True
+        while 0 <= i < end and count >= 0:
+            first = i
+            while i < end and not is_blank(text[i]):
+                i += 1
+            if count == width or check_number(text, first, i) != OK:
+                count = -1
+                break
+            value = read_number(text, first, i)
+            if single:
+                value = np.float64(np.float32(value))
+            values[line, count] = value
+            count += 1
+            size = write_number(out, 0, value)
+            same = same and size == i - first
+            if same:
+                for k in range(size):
+                    same = same and out[k] == text[first + k]
+            gap = i
+            while i < end and is_blank(text[i]):
+                i += 1
+            same = same and (i == end or (i == gap + 1 and text[gap] == SPACE))
+        found[line] = count
+        canonical[line] = same and count >= 0
+
+
+@exact_kernel
+def _gather(text: ByteArray, starts: Int64Array, ends: Int64Array, out: ByteArray) -> None:
+    place = 0
+    for i in range(len(starts)):
+        for k in range(starts[i], ends[i]):
+            out[place] = text[k]
+            place += 1
+
+
+@exact_kernel
+def _copy(text: ByteArray, start: int, end: int, out: ByteArray, place: int) -> int:
+    for k in range(start, end):
+        out[place] = text[k]
+        place += 1
+    return place
+
+
+@exact_kernel
+def _write_numbers(values: npt.NDArray[np.floating], there: BoolArray, row: int, out: ByteArray, place: int) -> int:
+    """Write a row's numbers with a space between them; return the place after them, or -1 if one is missing."""
+    missing = False
+    begin = place
+    for column in range(values.shape[1]):
+        value = np.float64(values[row, column])
+        if not there[row, column] or value != value:
+            missing = True
+        elif missing:
+            return -1
+        else:
+            if place > begin:
+                out[place] = SPACE
+                place += 1
+            place = write_number(out, place, value)
+    return place
+
+
+@exact_kernel
+def _write_lines(
+    text: ByteArray,
+    starts: Int64Array,
+    ends: Int64Array,
+    scores: FloatArray,
+    score_there: BoolArray,
+    counts: DoubleArray,
+    count_there: BoolArray,
+    out: ByteArray,
+) -> tuple[int, int]:
+    """Write the rows as lines; returns the bytes written and the first row that lacks something, or -1."""
+    place = 0
+    for row in range(len(starts)):
+        if starts[row, RAW] >= 0:
+            place = _copy(text, starts[row, RAW], ends[row, RAW], out, place)
+            continue
+        if starts[row, SOURCE] < 0 or starts[row, TARGET] < 0:
+            return place, row
+        last = SCORES
+        for field in range(ALIGNMENT, FIELDS):
+            if starts[row, field] >= 0 or (field == COUNTS and count_there[row, 0]):
+                last = field
+        for field in range(last + 1):
+            if field > 0:
+                out[place] = SPACE
+                out[place + 1] = out[place + 2] = out[place + 3] = PIPE
+                place += 4
+            content = place
+            if field > 0:
+                out[place] = SPACE
+                content += 1
+            if starts[row, field] >= 0:
+                after = _copy(text, starts[row, field], ends[row, field], out, content)
+            elif field == SCORES:
+                after = _write_numbers(scores, score_there, row, out, content)
+                if after <= content:
+                    return place, row
+            elif field == COUNTS:
+                after = _write_numbers(counts, count_there, row, out, content)
+                if after < 0:
+                    return place, row
+            else:
+                after = content
+            place = after if after > content or field <= SCORES else place
+        if starts[row, TAIL] >= 0:
+            place = _copy(text, starts[row, TAIL], ends[row, TAIL], out, place)
+        out[place] = LF
+        place += 1
+    return place, -1
+
+
+@dataclass(frozen=True)
+class Rows:
+    """N lines of a table as columns.
+
+    Attributes:
+        text: uint8, the bytes the texts are in.
+        starts, ends: int64, shape (N, TEXTS), where each text is; -1 where there is none.  A counts field that is
+            given by its numbers has no text, nor has a score field.
+        scores: float32, shape (N, S).
+        score_there: bool, shape (N, S), False where a score cannot be told.
+        counts: float64, shape (N, COUNT_COLUMNS): of the target, of the source, of both.
+        count_there: bool, shape (N, COUNT_COLUMNS).
+    """
+
+    text: ByteArray
+    starts: Int64Array
+    ends: Int64Array
+    scores: FloatArray
+    score_there: BoolArray
+    counts: DoubleArray
+    count_there: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+def _one_for_one(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "?" * (error.end - error.start), error.end
+
+
+codecs.register_error("phrasetool-one-for-one", _one_for_one)
+
+
+def read_rows(text: ByteArray, scores: int) -> Rows:
+    """The columns of whole lines of a table (the last may lack its line feed).
+
+    What is not UTF-8 has question marks in its texts, and the line itself as RAW.
+
+    Args:
+        text: uint8, shape (B,).
+        scores: columns of scores; a line with another number of them has its score field as text.
+    """
+    offsets = line_offsets_of(text)
+    lines = len(offsets) - 1
+    starts, ends = np.full((lines, TEXTS), -1, np.int64), np.full((lines, TEXTS), -1, np.int64)
+    canonical = np.empty(lines, np.bool_)
+    fields = np.empty((2, lines, FIELDS + 1), np.int64)
+    _split(text, offsets, fields[0], fields[1], canonical)
+    starts[:, : FIELDS + 1], ends[:, : FIELDS + 1] = fields
+    values, there, in_text = [], [], []
+    for field, width, single in ((SCORES, scores, True), (COUNTS, COUNT_COLUMNS, False)):
+        numbers = np.zeros((lines, width))
+        found, plain = np.empty(lines, np.int64), np.empty(lines, np.bool_)
+        first, last = np.ascontiguousarray(starts[:, field]), np.ascontiguousarray(ends[:, field])
+        _read_numbers(text, first, last, single, numbers, found, plain)
+        if field == SCORES:
+            found[found != width] = 0
+        values.append(numbers)
+        there.append(np.arange(width) < found[:, None])
+        in_text.append(~plain | (found == 0))
+    for field, written in zip((SCORES, COUNTS), in_text, strict=True):
+        starts[~written, field] = ends[~written, field] = -1
+    data = text.tobytes()
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        shown = np.frombuffer(data.decode("utf-8", "phrasetool-one-for-one").encode(), np.uint8)
+        changed = np.flatnonzero(shown != text)
+        canonical[np.searchsorted(offsets, changed, "right") - 1] = False
+        # The lines as they stand follow the text that is shown.
+        text = np.concatenate([shown, text])
+        offsets = offsets + len(shown)
+    starts[~canonical, RAW] = offsets[:-1][~canonical]
+    ends[~canonical, RAW] = offsets[1:][~canonical]
+    return Rows(text, starts, ends, values[0].astype(np.float32), there[0], values[1], there[1])
+
+
+def gather(text: ByteArray, starts: Int64Array, ends: Int64Array) -> tuple[ByteArray, Int64Array]:
+    """Texts one after another, and where each begins; a text that starts at -1 is empty.
+
+    Args:
+        text: uint8.
+        starts, ends: int64, shape (N,).
+
+    Returns:
+        uint8, and int64 of shape (N + 1,).
+    """
+    offsets = np.zeros(len(starts) + 1, np.int64)
+    np.cumsum(ends - starts, out=offsets[1:])
+    out = np.empty(offsets[-1], np.uint8)
+    _gather(text, np.ascontiguousarray(starts), np.ascontiguousarray(ends), out)
+    return out, offsets
+
+
+def write_rows(rows: Rows) -> tuple[ByteArray, int]:
+    """The lines of the rows; the inverse of `read_rows`, byte for byte.
+
+    Returns:
+        uint8; and the first row that lacks a source, a target or a score, or -1.  The lines end before that row.
+    """
+    numbers = rows.scores.shape[1] + COUNT_COLUMNS
+    size = int((rows.ends - rows.starts).sum()) + len(rows) * (5 * FIELDS + 1 + numbers * (MAX_WIDTH + 1))
+    out = np.empty(size, np.uint8)
+    written, fault = _write_lines(
+        rows.text, rows.starts, rows.ends, rows.scores, rows.score_there, rows.counts, rows.count_there, out
+    )
+    return out[:written], int(fault)

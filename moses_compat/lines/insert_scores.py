@@ -1,0 +1,200 @@
+"""Similarities and probabilities as Moses score columns, and lines written back byte for byte.
+
+Moses takes the logarithm of every score of a table: 0 becomes -100, a negative number becomes NaN and poisons the
+hypothesis.  So a similarity s in [-1, 1] is written as
+
+    exp          exp(s - 1), in [0.135, 1]: the decoder sees s - 1, linear in the similarity (the default)
+    probability  (1 + s) / 2, at least 1e-6: the decoder sees its logarithm
+    raw          s itself, for programs other than Moses
+
+with up to six decimals.  A probability may be much smaller, so it is written as Moses writes its own: six significant
+digits, `1.2e-05`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.lines.numbers import MAX_WIDTH, write_number
+from phrasetool.errors import DataError
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import ByteArray, EntryBlock, FloatArray
+
+# In the tables of Moses' training: p(f|e), its lexical weight, p(e|f), its lexical weight.
+INVERSE_COLUMN, DIRECT_COLUMN = 0, 2
+_TRAINED_SCORES = 4
+SCALES = ("exp", "probability", "raw")
+_SMALLEST_PROBABILITY = 1e-6
+_SPACE = np.uint8(32)
+_MINUS = np.uint8(ord("-"))
+_POINT = np.uint8(ord("."))
+_ZERO = ord("0")
+# A space, and a sign, one digit, a point, six digits; or a number of six significant digits.
+_WIDTH = max(10, 1 + MAX_WIDTH)
+_MILLION = 1000000
+
+
+def check_trained_scores(name: str, scores: int, first_entry: int) -> None:
+    """Refuse a block without the scores that probabilities of forced decoding are smoothed towards.
+
+    Args:
+        name: the table, as messages call it.
+        scores: of its entries; -1 where there is none.
+        first_entry: the number of the block's first entry, from 0.
+
+    Raises:
+        DataError: there are too few.
+    """
+    if 0 <= scores < _TRAINED_SCORES:
+        raise DataError(
+            name,
+            f"the entries have {scores} scores; for probabilities of forced decoding they need the {_TRAINED_SCORES} "
+            "that Moses' training writes",
+            first_entry + 1,
+        )
+
+
+def scale_similarities(similarities: FloatArray, scale: str) -> npt.NDArray[np.float64]:
+    """Similarities -> scores.
+
+    Args:
+        similarities: float32 in [-1, 1], any shape.
+        scale: one of `SCALES`.
+
+    Raises:
+        ValueError: an unknown scale.
+    """
+    values = similarities.astype(np.float64)
+    if scale == "exp":
+        return np.exp(values - 1.0)
+    if scale == "probability":
+        return np.maximum((1.0 + values) / 2.0, _SMALLEST_PROBABILITY)
+    if scale == "raw":
+        return values
+    raise ValueError(f"unknown scale {scale!r}; expected one of {', '.join(SCALES)}")
+
+
+def unscale_scores(scores: npt.NDArray[np.float64], scale: str) -> FloatArray:
+    """The inverse of `scale_similarities`, clipped to [-1, 1]."""
+    if scale == "exp":
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = np.log(scores) + 1.0
+    elif scale == "probability":
+        values = 2.0 * scores - 1.0
+    elif scale == "raw":
+        values = scores
+    else:
+        raise ValueError(f"unknown scale {scale!r}; expected one of {', '.join(SCALES)}")
+    return np.clip(np.nan_to_num(values, nan=-1.0), -1.0, 1.0).astype(np.float32)
+
+
+@exact_kernel
+def _format(value: float, out: ByteArray, position: int) -> int:
+    """Write ` value` with up to six decimals and no trailing zeros; return the new position.  |value| < 10."""
+    out[position] = _SPACE
+    position += 1
+    scaled = np.int64(np.floor(abs(value) * _MILLION + 0.5))
+    if value < 0 and scaled > 0:
+        out[position] = _MINUS
+        position += 1
+    out[position] = np.uint8(_ZERO + scaled // _MILLION)
+    position += 1
+    rest = scaled % _MILLION
+    if rest:
+        out[position] = _POINT
+        position += 1
+        power = _MILLION // 10
+        while rest:
+            out[position] = np.uint8(_ZERO + rest // power)
+            rest %= power
+            power //= 10
+            position += 1
+    return position
+
+
+@exact_kernel
+def _annotate(
+    text: ByteArray,
+    line_offsets: npt.NDArray[np.int64],
+    score_ends: npt.NDArray[np.int64],
+    keep: npt.NDArray[np.bool_],
+    faulty: npt.NDArray[np.bool_],
+    scores: npt.NDArray[np.float64],
+    decimal: int,
+    out: ByteArray,
+) -> int:
+    """Write the kept lines; return how many bytes they are.  The first `decimal` scores have six decimals."""
+    position = 0
+    for line in range(len(keep)):
+        if not keep[line]:
+            continue
+        middle = score_ends[line]
+        start, end = line_offsets[line], line_offsets[line + 1]
+        if faulty[line]:
+            middle = end
+        size = middle - start
+        out[position : position + size] = text[start:middle]
+        position += size
+        if not faulty[line]:
+            for c in range(decimal):
+                position = _format(scores[line, c], out, position)
+            for c in range(decimal, scores.shape[1]):
+                out[position] = _SPACE
+                position = write_number(out, position + 1, scores[line, c])
+            size = end - middle
+            out[position : position + size] = text[middle:end]
+            position += size
+    return position
+
+
+@exact_kernel
+def _select(text: ByteArray, line_offsets: npt.NDArray[np.int64], keep: npt.NDArray[np.bool_], out: ByteArray) -> int:
+    position = 0
+    lines = len(keep)
+    line = 0
+    while line < lines:
+        if not keep[line]:
+            line += 1
+            continue
+        first = line
+        while line < lines and keep[line]:
+            line += 1
+        start, end = line_offsets[first], line_offsets[line]
+        out[position : position + end - start] = text[start:end]
+        position += end - start
+    return position
+
+
+def annotated_lines(
+    block: EntryBlock, scores: npt.NDArray[np.float64], keep: npt.NDArray[np.bool_], significant: int = 0
+) -> ByteArray:
+    """The kept lines with scores appended to their score field; faulty lines as they were.
+
+    Args:
+        block: N entries.
+        scores: shape (N, C), finite; all but the last `significant` of a line are smaller than 10.
+        keep: bool, shape (N,).
+        significant: how many scores, the last ones, have six significant digits; the others have six decimals.
+    """
+    if not np.isfinite(scores[~block.faulty]).all():
+        raise ValueError("a score is not finite")
+    if not 0 <= significant <= scores.shape[1]:
+        raise ValueError(f"{significant} of {scores.shape[1]} scores cannot be written with significant digits")
+    out = np.empty(len(block.text) + _WIDTH * scores.size, np.uint8)
+    decimal = scores.shape[1] - significant
+    size = _annotate(block.text, block.line_offsets, block.score_ends, keep, block.faulty, scores, decimal, out)
+    return out[:size]
+
+
+def selected_lines(block: EntryBlock, keep: npt.NDArray[np.bool_]) -> ByteArray:
+    """The kept lines, byte for byte, in their order.
+
+    Args:
+        block: N entries.
+        keep: bool, shape (N,).
+    """
+    if keep.all():
+        return block.text
+    out = np.empty(len(block.text), np.uint8)
+    return out[: _select(block.text, block.line_offsets, keep, out)]

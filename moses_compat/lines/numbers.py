@@ -1,0 +1,183 @@
+"""Numbers as C++ streams write them by default: six significant digits, `%g`, rounded exactly as the C library does."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import ByteArray
+
+# The longest text of a number: -1.23457e-308.
+MAX_WIDTH = 14
+
+_DIGITS = 6
+_ZERO = np.uint8(ord("0"))
+_POINT = np.uint8(ord("."))
+_MINUS = np.uint8(ord("-"))
+_PLUS = np.uint8(ord("+"))
+_E = np.uint8(ord("e"))
+_WORDS = np.frombuffer(b"infnan", np.uint8)
+
+# 10**k as the sum of two doubles, for k from -_LOWEST to 350; the second is what the first leaves out.  Powers beyond
+# the range of doubles are kept scaled, by 2**-_SCALE above 10**200.
+_LOWEST = 310
+_SCALED_FROM = 200
+_SCALE = 512
+# The last power of ten that is a double; beyond its inverse no double lies halfway between two numbers of six digits.
+_EXACT = 22
+
+
+def _powers() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    high, low = [], []
+    for k in range(-_LOWEST, 351):
+        value = Fraction(10) ** k
+        if k > _SCALED_FROM:
+            value /= 2**_SCALE
+        high.append(float(value))
+        low.append(float(value - Fraction(high[-1])))
+    return np.array(high), np.array(low)
+
+
+_POWER_HIGH, _POWER_LOW = _powers()
+_SPLITTER = 134217729.0
+
+
+@exact_kernel
+def _product_error(a: float, b: float) -> float:
+    """What the product of two doubles loses when it is rounded (Dekker 1971)."""
+    a_high = _SPLITTER * a
+    a_high -= a_high - a
+    a_low = a - a_high
+    b_high = _SPLITTER * b
+    b_high -= b_high - b
+    b_low = b - b_high
+    return ((a_high * b_high - a * b) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+@exact_kernel
+def _scaled_digits(value: float, power: int) -> int:
+    """value * 10**power, which is below 10**15, rounded to an integer as if computed exactly, halves to even."""
+    if -_EXACT <= power < 0:
+        # Divided, because the negative powers are not exact, and a half must be told from almost a half.
+        divisor = _POWER_HIGH[_LOWEST - power]
+        product = value / divisor
+        rest = ((value - product * divisor) - _product_error(product, divisor)) / divisor
+    else:
+        high, low = _POWER_HIGH[power + _LOWEST], _POWER_LOW[power + _LOWEST]
+        if power > _SCALED_FROM:
+            value *= 2.0**_SCALE
+        elif power < -_SCALED_FROM:
+            # Keeps the splitting of the product from overflowing.
+            value, high, low = value * 2.0**-_SCALE, high * 2.0**_SCALE, low * 2.0**_SCALE
+        product = value * high
+        rest = _product_error(value, high) + value * low
+    floor = np.floor(product)
+    digits = np.int64(floor)
+    # The fraction of the product is exact; so is its distance from a half.
+    above = (product - floor - 0.5) + rest
+    if above > 0.0 or (above == 0.0 and digits % 2 == 1):
+        digits += 1
+    elif above < -1.0:
+        digits -= 1
+    return int(digits)
+
+
+@exact_kernel
+def write_number(out: ByteArray, place: int, value: float) -> int:
+    """Write `%g` of a number to out[place:]; return the place after it.  At most MAX_WIDTH bytes."""
+    if value < 0.0 or (value == 0.0 and 1.0 / value < 0.0):
+        out[place] = _MINUS
+        place += 1
+        value = -value
+    if value == 0.0:
+        out[place] = _ZERO
+        return place + 1
+    if not value < np.inf:
+        for k in range(3):
+            out[place + k] = _WORDS[k + 3 * (value != value)]
+        return place + 3
+    exponent = np.int64(np.floor(np.log10(value)))
+    digits = _scaled_digits(value, _DIGITS - 1 - exponent)
+    # The logarithm may be one off near a power of ten.
+    if digits < 10 ** (_DIGITS - 1):
+        exponent -= 1
+        digits = _scaled_digits(value, _DIGITS - 1 - exponent)
+    elif digits > 10**_DIGITS:
+        exponent += 1
+        digits = _scaled_digits(value, _DIGITS - 1 - exponent)
+    if digits == 10**_DIGITS:
+        exponent += 1
+        digits //= 10
+    count = _DIGITS
+    while count > 1 and digits % 10 == 0:
+        digits //= 10
+        count -= 1
+    if -5 < exponent < _DIGITS:
+        place = _write_fixed(out, place, digits, count, exponent)
+    else:
+        place = _write_scientific(out, place, digits, count, exponent)
+    return place
+
+
+@exact_kernel
+def _write_digits(out: ByteArray, place: int, digits: int, count: int) -> None:
+    for k in range(count - 1, -1, -1):
+        out[place + k] = _ZERO + np.uint8(digits % 10)
+        digits //= 10
+
+
+@exact_kernel
+def _write_fixed(out: ByteArray, place: int, digits: int, count: int, exponent: int) -> int:
+    if exponent < 0:
+        out[place], out[place + 1] = _ZERO, _POINT
+        for k in range(-exponent - 1):
+            out[place + 2 + k] = _ZERO
+        place += 1 - exponent
+        _write_digits(out, place, digits, count)
+        return place + count
+    whole = exponent + 1
+    if count <= whole:
+        _write_digits(out, place, digits, count)
+        for k in range(count, whole):
+            out[place + k] = _ZERO
+        return place + whole
+    _write_digits(out, place, digits, count)
+    for k in range(count, whole, -1):
+        out[place + k] = out[place + k - 1]
+    out[place + whole] = _POINT
+    return place + count + 1
+
+
+@exact_kernel
+def _write_scientific(out: ByteArray, place: int, digits: int, count: int, exponent: int) -> int:
+    _write_digits(out, place, digits, count)
+    if count > 1:
+        for k in range(count, 1, -1):
+            out[place + k] = out[place + k - 1]
+        out[place + 1] = _POINT
+        place += count + 1
+    else:
+        place += 1
+    out[place], out[place + 1] = _E, _MINUS if exponent < 0 else _PLUS
+    exponent = abs(exponent)
+    width = 3 if exponent > 99 else 2
+    _write_digits(out, place + 2, exponent, width)
+    return place + 2 + width
+
+
+@exact_kernel
+def _write_all(values: npt.NDArray[np.float64], out: ByteArray) -> int:
+    place = 0
+    for i in range(len(values)):
+        place = write_number(out, place, values[i]) + 1
+        out[place - 1] = 32
+    return place
+
+
+def format_numbers(values: npt.NDArray[np.floating]) -> bytes:
+    """The numbers, each followed by a space."""
+    out = np.empty(len(values) * (MAX_WIDTH + 1), np.uint8)
+    return out[: _write_all(np.ascontiguousarray(values, np.float64), out)].tobytes()

@@ -1,0 +1,417 @@
+"""What is odd about the lines of a table, in one look at every byte; what Moses makes of it is said in `loaders`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.lines.positions import read_position
+from moses_compat.lines.scores import OK, check_number
+from moses_compat.lines.separators import CR, LF, PIPE, SPACE, find_separator, is_blank
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import ByteArray, Int64Array
+
+# Bits of a line's flags.
+(
+    BLANK, EMPTY_SOURCE, EMPTY_TARGET, LABEL_AT_END, RULE, BRACKET_INSIDE, NON_TERMINALS, BAD_ALIGNMENT, NO_ALIGNMENT,
+    ALIGNMENT_BEYOND, BAD_COUNTS, SPARSE, BAD_SPARSE, PROPERTIES, BAD_PROPERTY, UNKNOWN_PROPERTY, EXTRA_FIELDS,
+    CR_AFTER_SCORES, CR_AFTER_ALIGNMENT, CR_AFTER_SEPARATOR, CARRIAGE_RETURN, TAB, DOUBLE_SPACE, GAP, TIGHT,
+) = (1 << bit for bit in range(25))  # fmt: skip
+
+# Factors of a token are counted up to this; five stands for more, as Moses takes four.
+MOST_FACTORS = 5
+
+# The keys Moses registers (moses/PP/Factory.cpp); any other stops it.
+_KEYS = [
+    b"Counts", b"SourceLabels", b"TargetConstituentBoundariesLeft", b"TargetConstituentBoundariesRightAdjacent",
+    b"TargetPreferences", b"Tree", b"SpanLength", b"NonTermContext", b"Orientation",
+]  # fmt: skip
+_KEY_TEXT = np.frombuffer(b"".join(_KEYS), np.uint8)
+_KEY_OFFSETS = np.cumsum([0] + [len(key) for key in _KEYS])
+
+_OPEN = np.uint8(ord("["))
+_CLOSE = np.uint8(ord("]"))
+_BRACE = np.uint8(ord("{"))
+_MINUS = np.uint8(ord("-"))
+_TAB = np.uint8(9)
+_FNV_START = np.uint64(0xCBF29CE484222325)
+_FNV_PRIME = np.uint64(0x100000001B3)
+
+
+@exact_kernel
+def _skip_blanks(text: ByteArray, i: int, end: int) -> int:
+    while i < end and is_blank(text[i]):
+        i += 1
+    return i
+
+
+@exact_kernel
+def _token_end(text: ByteArray, i: int, end: int) -> int:
+    while i < end and not is_blank(text[i]):
+        i += 1
+    return i
+
+
+@exact_kernel
+def _look_at_phrase(
+    text: ByteArray, start: int, end: int, line: int, h: int, tokens_by_factors: Int64Array, first_lines: Int64Array
+) -> tuple[int, int, int, int, int]:
+    """Look at one side of an entry.
+
+    Returns:
+        Flags; tokens without the label; a bit for each of the first 63 tokens that is a non-terminal; how many
+        non-terminals there are; the hash of the tokens, going on from h.
+    """
+    flags = 0
+    words = 0
+    mask = np.int64(0)
+    non_terminals = 0
+    i = _skip_blanks(text, start, end)
+    while i < end:
+        first = i
+        i = _token_end(text, i, end)
+        pipes = 0
+        inner = 0
+        for k in range(first, i):
+            h = (h ^ np.uint64(text[k])) * _FNV_PRIME
+            if text[k] == PIPE:
+                pipes += 1
+            if text[k] == _OPEN and k > first:
+                inner = k
+        h = (h ^ np.uint64(SPACE)) * _FNV_PRIME
+        bracket = i - first >= 2 and text[first] == _OPEN and text[i - 1] == _CLOSE
+        i = _skip_blanks(text, i, end)
+        if bracket and i == end:
+            flags |= LABEL_AT_END
+            continue
+        if bracket:
+            if inner == 0:
+                flags |= BRACKET_INSIDE
+            non_terminals += 1
+            if words < 63:
+                mask |= np.int64(1) << words
+        else:
+            factors = min(pipes + 1, MOST_FACTORS)
+            tokens_by_factors[factors] += 1
+            if first_lines[factors] < 0:
+                first_lines[factors] = line
+        words += 1
+    return flags, words, mask, non_terminals, h
+
+
+@exact_kernel
+def _look_at_alignment(
+    text: ByteArray, start: int, end: int, source_words: int, target_words: int, source_mask: int, target_mask: int
+) -> int:
+    """Flags of an alignment field; NON_TERMINALS if it does not pair each non-terminal with exactly one."""
+    flags = 0
+    used_source = np.int64(0)
+    used_target = np.int64(0)
+    i = _skip_blanks(text, start, end)
+    if i == end:
+        flags |= NO_ALIGNMENT
+    while i < end:
+        source, i = read_position(text, i, end)
+        if source < 0 or i == end or text[i] != _MINUS:
+            return BAD_ALIGNMENT
+        target, i = read_position(text, i + 1, end)
+        if target < 0 or (i < end and not is_blank(text[i])):
+            return BAD_ALIGNMENT
+        if source >= source_words or target >= target_words:
+            flags |= ALIGNMENT_BEYOND
+        elif source < 63 and target < 63:
+            source_bit, target_bit = np.int64(1) << source, np.int64(1) << target
+            is_source, is_target = (source_mask & source_bit) != 0, (target_mask & target_bit) != 0
+            if is_source != is_target or (used_source & source_bit) != 0 or (used_target & target_bit) != 0:
+                flags |= NON_TERMINALS
+            if is_source and is_target:
+                used_source |= source_bit
+                used_target |= target_bit
+        i = _skip_blanks(text, i, end)
+    if used_source != source_mask or used_target != target_mask:
+        flags |= NON_TERMINALS
+    return flags
+
+
+@exact_kernel
+def _look_at_counts_or_sparse(text: ByteArray, start: int, end: int, sparse: bool) -> int:
+    """Flags of a field of numbers, or of names and numbers in turn."""
+    flags = 0
+    count = 0
+    i = _skip_blanks(text, start, end)
+    while i < end:
+        first = i
+        i = _token_end(text, i, end)
+        if (not sparse or count % 2 == 1) and check_number(text, first, i) != OK:
+            flags = BAD_SPARSE if sparse else BAD_COUNTS
+        count += 1
+        i = _skip_blanks(text, i, end)
+    if sparse and count:
+        flags |= SPARSE
+        if count % 2 == 1:
+            flags |= BAD_SPARSE
+    return flags
+
+
+@exact_kernel
+def _is_known_key(text: ByteArray, start: int, end: int) -> bool:
+    for key in range(len(_KEY_OFFSETS) - 1):
+        first = _KEY_OFFSETS[key]
+        size = _KEY_OFFSETS[key + 1] - first
+        if size == end - start:
+            k = 0
+            while k < size and text[start + k] == _KEY_TEXT[first + k]:
+                k += 1
+            if k == size:
+                return True
+    return False
+
+
+@exact_kernel
+def _look_at_properties(text: ByteArray, start: int, end: int) -> int:
+    """Flags of a field of `{{Key value}}`."""
+    i = _skip_blanks(text, start, end)
+    if i == end:
+        return 0
+    flags = PROPERTIES
+    while i < end:
+        if i + 1 >= end or text[i] != _BRACE or text[i + 1] != _BRACE:
+            return flags | BAD_PROPERTY
+        i = _skip_blanks(text, i + 2, end)
+        first = i
+        while i < end and text[i] != SPACE and text[i] != _BRACE:
+            i += 1
+        if i == end or text[i] == _BRACE:
+            return flags | BAD_PROPERTY
+        if not _is_known_key(text, first, i):
+            flags |= UNKNOWN_PROPERTY
+        # Moses looks for the next `{{` only.
+        while i < end and not (text[i] == _BRACE and i + 1 < end and text[i + 1] == _BRACE):
+            i += 1
+    return flags
+
+
+@exact_kernel
+def _look_at_spacing(text: ByteArray, start: int, end: int) -> int:
+    """Flags of the blanks of a line."""
+    flags = 0
+    for i in range(start, end):
+        if text[i] == _TAB:
+            flags |= TAB
+        elif text[i] == SPACE and i + 1 < end and text[i + 1] == SPACE:
+            # Two spaces are all there is of an empty field that is written like a full one.
+            empty = i > start and text[i - 1] == PIPE and i + 2 < end and text[i + 2] == PIPE
+            if not empty:
+                flags |= DOUBLE_SPACE
+    return flags
+
+
+@exact_kernel
+def _has_gap(text: ByteArray, start: int, end: int) -> bool:
+    """Whether two tokens of a field have anything but one space between them."""
+    i = _skip_blanks(text, start, end)
+    while end > i and is_blank(text[end - 1]):
+        end -= 1
+    while i < end:
+        i = _token_end(text, i, end)
+        if i < end and (text[i] == _TAB or is_blank(text[i + 1])):
+            return True
+        i += 1
+    return False
+
+
+@exact_kernel
+def _find_bars(text: ByteArray, start: int, end: int, bars: Int64Array) -> tuple[int, int]:
+    """Put where the first `|||` are into `bars`, then the end; return how many there are, and TIGHT or 0."""
+    flags = 0
+    count = 0
+    i = find_separator(text, start, end)
+    while i >= 0:
+        if count < len(bars):
+            bars[count] = i
+        count += 1
+        if (i > start and text[i - 1] != SPACE) or (i + 3 < end and text[i + 3] != SPACE):
+            flags = TIGHT
+        i = find_separator(text, i + 3, end)
+    if count < len(bars):
+        bars[count] = end
+    return count, flags
+
+
+@exact_kernel
+def _look_behind_scores(
+    text: ByteArray,
+    bars: Int64Array,
+    count: int,
+    source_words: int,
+    target_words: int,
+    source_mask: int,
+    target_mask: int,
+) -> int:
+    """Flags of the fields from the alignment on; `bars` holds where the first `|||` are, then the end."""
+    if count < 3:
+        return NO_ALIGNMENT | (NON_TERMINALS if source_mask or target_mask else 0)
+    flags = _look_at_alignment(text, bars[2] + 3, bars[3], source_words, target_words, source_mask, target_mask)
+    if count >= 4:
+        flags |= _look_at_counts_or_sparse(text, bars[3] + 3, bars[4], False)
+    if count >= 5:
+        flags |= _look_at_counts_or_sparse(text, bars[4] + 3, bars[5], True)
+    if count >= 6:
+        flags |= _look_at_properties(text, bars[5] + 3, bars[6])
+    if count >= 7:
+        flags |= EXTRA_FIELDS
+    return flags
+
+
+@exact_kernel
+def _look_at_return(text: ByteArray, count: int, end: int) -> int:
+    """Flags of a carriage return at `end` of a line with so many `|||`."""
+    flags = CR_AFTER_SEPARATOR if text[end - 1] == PIPE else 0
+    if count == 2:
+        flags |= CR_AFTER_SCORES
+    elif count == 3:
+        flags |= CR_AFTER_ALIGNMENT
+    return flags
+
+
+@exact_kernel
+def _look(
+    text: ByteArray,
+    line_offsets: Int64Array,
+    flags: Int64Array,
+    fields: Int64Array,
+    source_hashes: Int64Array,
+    pair_hashes: Int64Array,
+    tokens_by_factors: Int64Array,
+    first_lines: Int64Array,
+) -> None:
+    """Fill the arrays of `LineLook`."""
+    bars = np.empty(8, np.int64)
+    for line in range(len(flags)):
+        start, end = line_offsets[line], line_offsets[line + 1]
+        source_hashes[line] = pair_hashes[line] = 0
+        if end > start and text[end - 1] == LF:
+            end -= 1
+        returned = end > start and text[end - 1] == CR
+        if returned:
+            end -= 1
+        count, found = _find_bars(text, start, end, bars)
+        fields[line] = count + 1
+        found |= _look_at_spacing(text, start, end)
+        if returned:
+            found |= CARRIAGE_RETURN
+        if _skip_blanks(text, start, end) == end:
+            found |= BLANK
+        if count < 2:
+            flags[line] = found
+            continue
+        source_flags, source_words, source_mask, source_rules, h = _look_at_phrase(
+            text, start, bars[0], line, _FNV_START, tokens_by_factors[0], first_lines[0]
+        )
+        target_flags, target_words, target_mask, target_rules, both = _look_at_phrase(
+            text, bars[0] + 3, bars[1], line, (h ^ np.uint64(PIPE)) * _FNV_PRIME, tokens_by_factors[1], first_lines[1]
+        )
+        source_hashes[line], pair_hashes[line] = np.int64(h), np.int64(both)
+        found |= source_flags | target_flags
+        if source_flags & target_flags & LABEL_AT_END:
+            found |= RULE
+        if _skip_blanks(text, start, bars[0]) == bars[0]:
+            found |= EMPTY_SOURCE
+        if _skip_blanks(text, bars[0] + 3, bars[1]) == bars[1]:
+            found |= EMPTY_TARGET
+        for field in range(min(count + 1, 4)):
+            if _has_gap(text, bars[field - 1] + 3 if field else start, bars[field]):
+                found |= GAP
+        if source_rules != target_rules:
+            found |= NON_TERMINALS
+        found |= _look_behind_scores(text, bars, count, source_words, target_words, source_mask, target_mask)
+        if returned:
+            found |= _look_at_return(text, count, end)
+        flags[line] = found
+
+
+@exact_kernel
+def _compare_lines(text: ByteArray, line_offsets: Int64Array) -> tuple[int, int]:
+    """How many lines are bytewise below the one before them, and the first such line (-1 if there is none)."""
+    count, first = 0, -1
+    for line in range(1, len(line_offsets) - 1):
+        a, a_end = line_offsets[line - 1], line_offsets[line]
+        b, b_end = a_end, line_offsets[line + 1]
+        while a < a_end and b < b_end and text[a] == text[b] and text[a] != LF:
+            a += 1
+            b += 1
+        left = text[a] if a < a_end and text[a] != LF else -1
+        right = text[b] if b < b_end and text[b] != LF else -1
+        if left > right:
+            count += 1
+            if first < 0:
+                first = line
+    return count, first
+
+
+@dataclass(frozen=True)
+class LineLook:
+    """What was seen of N lines.
+
+    Attributes:
+        flags: int64, shape (N,), the bits above.
+        fields: int64, shape (N,), how many fields each line has.
+        source_hashes, pair_hashes: int64, shape (N,), of the tokens, whatever blanks are between them; 0 where there
+            are fewer than three fields.
+        tokens_by_factors: int64, shape (2, 6), tokens of the source and of the target with so many factors.
+        first_lines: int64, shape (2, 6), the first line with such a token, or -1.
+    """
+
+    flags: Int64Array
+    fields: Int64Array
+    source_hashes: Int64Array
+    pair_hashes: Int64Array
+    tokens_by_factors: Int64Array
+    first_lines: Int64Array
+
+
+def look_at_lines(text: ByteArray, line_offsets: Int64Array) -> LineLook:
+    """Look at whole lines.
+
+    Args:
+        text: uint8.
+        line_offsets: int64, shape (N + 1,).
+    """
+    lines = len(line_offsets) - 1
+    flags, fields, sources, pairs = (np.empty(lines, np.int64) for _ in range(4))
+    factors = np.zeros((2, MOST_FACTORS + 1), np.int64)
+    first_lines = np.full((2, MOST_FACTORS + 1), -1, np.int64)
+    _look(text, line_offsets, flags, fields, sources, pairs, factors, first_lines)
+    return LineLook(flags, fields, sources, pairs, factors, first_lines)
+
+
+def lines_out_of_order(text: ByteArray, line_offsets: Int64Array) -> tuple[int, int]:
+    """How many lines are below the one before them in byte order, and the first such line, from 0 (-1: none).
+
+    Args:
+        text: uint8.
+        line_offsets: int64, shape (N + 1,).
+    """
+    count, first = _compare_lines(text, line_offsets)
+    return int(count), int(first)
+
+
+def lines_not_utf8(text: ByteArray, line_offsets: Int64Array) -> npt.NDArray[np.int64]:
+    """The lines that are not UTF-8, from 0."""
+    data = text.tobytes()
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        starts = line_offsets.tolist()
+        return np.array([k for k in range(len(starts) - 1) if not _is_utf8(data[starts[k] : starts[k + 1]])], np.int64)
+    return np.zeros(0, np.int64)
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

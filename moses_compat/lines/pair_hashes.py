@@ -1,0 +1,225 @@
+"""The phrase pairs of a table as a set of hashes: which lines of another file belong to a pair of the table?
+
+A pair is its source and target tokens; the blanks around and between them do not count, as they do not for Moses.  It
+is kept as 63 bits of its hash, so a set takes 12 bytes a pair (20 for a moment while it is built), whatever the length
+of the phrases.  Two pairs with one hash (of a billion pairs some 0.05 expected) can only make the set hold a pair too
+many: a pair that was added is always found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.lines.scores import OK, scan_scores
+from moses_compat.lines.separators import CR, LF, PIPE, SPACE, is_blank
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import ByteArray, Int64Array
+
+HashArray = npt.NDArray[np.uint64]
+
+# FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/
+FNV_BASIS = np.uint64(14695981039346656037)
+FNV_PRIME = np.uint64(1099511628211)
+# The lowest bit of a slot says whether its pair has been found.
+_FOUND = np.uint64(1)
+_HASH = np.uint64(2**64 - 2)
+_NO_PAIR = np.uint64(0)
+_SMALLEST = np.uint64(2)
+# Slots looked at together when the set is counted.
+_AT_ONCE = 1 << 16
+
+
+@exact_kernel
+def hash_field(text: ByteArray, start: int, end: int, h: np.uint64) -> tuple[np.uint64, int]:
+    """FNV-1a, continued from h, of the tokens of the field at `start` with one space between them.
+
+    The field ends at `|||`, a line feed or `end`; where that is comes back, too.
+    """
+    # Whether a token stands before, and whether blanks follow it.
+    token, gap = False, False
+    i = start
+    while i < end:
+        c = text[i]
+        if c == LF or (c == PIPE and i + 2 < end and text[i + 1] == PIPE and text[i + 2] == PIPE):
+            break
+        if is_blank(c):
+            gap = token
+        else:
+            if gap:
+                h = (h ^ np.uint64(SPACE)) * FNV_PRIME
+                gap = False
+            h = (h ^ np.uint64(c)) * FNV_PRIME
+            token = True
+        i += 1
+    return h, i
+
+
+@exact_kernel
+def as_key(h: np.uint64) -> np.uint64:
+    """A hash as it stands in a slot: the lowest bit is free, and no hash is 0, which means none."""
+    return max(h & _HASH, _SMALLEST)
+
+
+@exact_kernel
+def slot_of(slots: HashArray, key: np.uint64) -> int:
+    """Where in a set of `slots` a key is, or else where there is room for it.  There must be a slot that is 0."""
+    slot = np.int64((key >> np.uint64(1)) % np.uint64(len(slots)))
+    while slots[slot] != _NO_PAIR and slots[slot] & _HASH != key:
+        slot += 1
+        if slot == len(slots):
+            slot = 0
+    return slot
+
+
+@exact_kernel
+def _hash_pair(text: ByteArray, start: int, end: int) -> tuple[np.uint64, int]:
+    """FNV-1a of the source tokens, a line feed, the target tokens, and where the third field begins.
+
+    A line text[start:end] of fewer than three fields has the hash 0.
+    """
+    h, i = hash_field(text, start, end, FNV_BASIS)
+    if i >= end or text[i] == LF:
+        return _NO_PAIR, i
+    h, i = hash_field(text, i + 3, end, (h ^ np.uint64(LF)) * FNV_PRIME)
+    if i >= end or text[i] == LF:
+        return _NO_PAIR, i
+    return as_key(h), i + 3
+
+
+@exact_kernel
+def _hash(text: ByteArray, line_offsets: Int64Array, wanted: npt.NDArray[np.bool_], hashes: HashArray) -> None:
+    for line in range(len(wanted)):
+        hashes[line] = _NO_PAIR
+        if wanted[line]:
+            hashes[line] = _hash_pair(text, line_offsets[line], line_offsets[line + 1])[0]
+
+
+@exact_kernel
+def _read(text: ByteArray, scores: int, line_offsets: Int64Array, hashes: HashArray) -> bool:
+    """Find every line and hash its pair; False as soon as a line cannot be read."""
+    result = np.zeros(3, np.int64)
+    line_offsets[0] = 0
+    for line in range(len(hashes)):
+        hashes[line], start = _hash_pair(text, line_offsets[line], len(text))
+        end = start
+        while end < len(text) and text[end] != LF:
+            end += 1
+        line_offsets[line + 1] = min(end + 1, len(text))
+        if end > start and text[end - 1] == CR:
+            end -= 1
+        if hashes[line] == _NO_PAIR:
+            return False
+        scan_scores(text, start, end, scores, result)
+        if result[0] != OK:
+            return False
+    return True
+
+
+@exact_kernel
+def _insert(hashes: HashArray, slots: HashArray) -> int:
+    """Put hashes into a set with room for them; return how many were new."""
+    new = 0
+    for h in hashes:
+        if h == _NO_PAIR:
+            continue
+        slot = slot_of(slots, h)
+        if slots[slot] == _NO_PAIR:
+            slots[slot] = h
+            new += 1
+    return new
+
+
+@exact_kernel
+def _find(hashes: HashArray, slots: HashArray, found: npt.NDArray[np.bool_]) -> None:
+    """Look hashes up, and mark the slots of those that are there.
+
+    Threads may do so at once: the only thing any of them ever writes to a slot is its own value with the mark.
+    """
+    for k in range(len(hashes)):
+        h = hashes[k]
+        found[k] = False
+        if h == _NO_PAIR:
+            continue
+        slot = slot_of(slots, h)
+        if slots[slot] == _NO_PAIR:
+            continue
+        found[k] = True
+        if slots[slot] & _FOUND == _NO_PAIR:
+            slots[slot] = h | _FOUND
+
+
+def hash_pairs(text: ByteArray, line_offsets: Int64Array, wanted: npt.NDArray[np.bool_]) -> HashArray:
+    """A hash of the source and target tokens of each line.
+
+    Args:
+        text: uint8, shape (B,), lines of `source ||| target ||| ...`.
+        line_offsets: int64, shape (N + 1,), where each line begins, and the end of the last.
+        wanted: bool, shape (N,), the lines to hash.
+
+    Returns:
+        uint64, shape (N,); 0 for a line that is not wanted, or that has fewer than three fields and so no pair.
+    """
+    if text.dtype != np.uint8 or line_offsets.dtype != np.int64 or wanted.dtype != np.bool_:
+        raise ValueError("expected uint8 text, int64 offsets and a mask")
+    if len(line_offsets) != len(wanted) + 1 or line_offsets[-1] > len(text):
+        raise ValueError(f"{len(line_offsets)} offsets do not fit {len(wanted)} lines in {len(text)} bytes")
+    hashes = np.empty(len(wanted), np.uint64)
+    _hash(np.ascontiguousarray(text), np.ascontiguousarray(line_offsets), np.ascontiguousarray(wanted), hashes)
+    return hashes
+
+
+def read_pair_hashes(text: ByteArray, lines: int, scores: int) -> tuple[Int64Array, HashArray] | None:
+    """Where the lines of a text begin and the hashes of their pairs, in one go.
+
+    Args:
+        text: uint8, shape (B,), `lines` whole lines; the last may lack its line feed.
+        scores: how many scores a line must have; -1 for any number.
+
+    Returns:
+        line_offsets, int64, shape (N + 1,), and hashes as `hash_pairs` gives them, or None if a line cannot be read
+        (`TableParser` says which and why).
+    """
+    if text.dtype != np.uint8 or text.ndim != 1:
+        raise ValueError("expected uint8 text")
+    offsets, hashes = np.empty(lines + 1, np.int64), np.empty(lines, np.uint64)
+    good = _read(np.ascontiguousarray(text), scores, offsets, hashes)
+    return (offsets, hashes) if good else None
+
+
+class PairSet:
+    """A set of pairs that remembers which of them were found.
+
+    Args:
+        parts: uint64 arrays as `hash_pairs` returns them; a pair may come several times, 0 is no pair.
+    """
+
+    def __init__(self, parts: Sequence[HashArray]) -> None:
+        count = sum(len(part) for part in parts)
+        self._slots = np.zeros(count + count // 2 + 1, np.uint64)
+        self._pairs = sum(int(_insert(part, self._slots)) for part in parts)
+
+    def __len__(self) -> int:
+        """How many different pairs there are."""
+        return self._pairs
+
+    def find(self, hashes: HashArray) -> npt.NDArray[np.bool_]:
+        """Whether each of N pairs is in the set; may be called by several threads at once.
+
+        Args:
+            hashes: uint64, shape (N,), from `hash_pairs`; 0 is never in the set.
+        """
+        if hashes.dtype != np.uint64 or hashes.ndim != 1:
+            raise ValueError("expected hashes from hash_pairs")
+        found = np.empty(len(hashes), np.bool_)
+        _find(np.ascontiguousarray(hashes), self._slots, found)
+        return found
+
+    def never_found(self) -> int:
+        """How many different pairs `find` has not been asked for."""
+        found = 0
+        for start in range(0, len(self._slots), _AT_ONCE):
+            found += int((self._slots[start : start + _AT_ONCE] & _FOUND).sum())
+        return self._pairs - found

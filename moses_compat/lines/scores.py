@@ -1,0 +1,188 @@
+"""The score field of a line: how many scores it has, whether they are numbers, where the last one ends."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.lines.separators import PIPE, SPACE, is_blank
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import ByteArray, Int64Array
+
+_ZERO = np.uint8(ord("0"))
+_NINE = np.uint8(ord("9"))
+_PLUS = np.uint8(ord("+"))
+_MINUS = np.uint8(ord("-"))
+_POINT = np.uint8(ord("."))
+_LOWER = np.uint8(32)
+_A = np.uint8(ord("a"))
+_F = np.uint8(ord("f"))
+_E = np.uint8(ord("e"))
+_I = np.uint8(ord("i"))
+_N = np.uint8(ord("n"))
+
+OK, FEW_FIELDS, NOT_A_NUMBER, WRONG_COUNT, IS_NAN = range(5)
+
+
+@exact_kernel
+def _letters(text: ByteArray, start: int, end: int, first: int, second: int, third: int) -> bool:
+    """Whether a token is these three letters, in either case."""
+    return (
+        end - start == 3
+        and text[start] | _LOWER == first
+        and text[start + 1] | _LOWER == second
+        and text[start + 2] | _LOWER == third
+    )
+
+
+@exact_kernel
+def check_number(text: ByteArray, start: int, end: int) -> int:
+    """OK, NOT_A_NUMBER or IS_NAN for the token text[start:end]; `inf` is a number, as it is for Moses."""
+    i = start
+    if i < end and (text[i] == _PLUS or text[i] == _MINUS):
+        i += 1
+    digits = 0
+    letters = i
+    while i < end and _ZERO <= text[i] <= _NINE:
+        digits += 1
+        i += 1
+    if i < end and text[i] == _POINT:
+        i += 1
+        while i < end and _ZERO <= text[i] <= _NINE:
+            digits += 1
+            i += 1
+    if digits == 0:
+        if _letters(text, letters, end, _N, _A, _N):
+            return IS_NAN
+        return OK if _letters(text, letters, end, _I, _N, _F) else NOT_A_NUMBER
+    if i < end and text[i] | _LOWER == _E:
+        i += 1
+        if i < end and (text[i] == _PLUS or text[i] == _MINUS):
+            i += 1
+        if i == end:
+            return NOT_A_NUMBER
+        while i < end and _ZERO <= text[i] <= _NINE:
+            i += 1
+    return OK if i == end else NOT_A_NUMBER
+
+
+@exact_kernel
+def read_number(text: ByteArray, start: int, end: int) -> float:
+    """The value of a token that `check_number` accepted."""
+    i = start
+    sign = 1.0
+    if text[i] == _PLUS or text[i] == _MINUS:
+        sign = -1.0 if text[i] == _MINUS else 1.0
+        i += 1
+    if text[i] | _LOWER == _I:
+        return sign * np.inf
+    mantissa = 0.0
+    exponent = 0
+    # Eighteen digits are more than a double holds; the rest only count for the exponent.
+    while i < end and _ZERO <= text[i] <= _NINE:
+        if mantissa < 1e18:
+            mantissa = mantissa * 10.0 + (text[i] - _ZERO)
+        else:
+            exponent += 1
+        i += 1
+    if i < end and text[i] == _POINT:
+        i += 1
+        while i < end and _ZERO <= text[i] <= _NINE:
+            if mantissa < 1e18:
+                mantissa = mantissa * 10.0 + (text[i] - _ZERO)
+                exponent -= 1
+            i += 1
+    if i < end:
+        i += 1
+        power_sign = 1
+        if text[i] == _PLUS or text[i] == _MINUS:
+            power_sign = -1 if text[i] == _MINUS else 1
+            i += 1
+        power = 0
+        while i < end:
+            power = power * 10 + np.int64(text[i] - _ZERO)
+            i += 1
+        exponent += power_sign * min(power, 10000)
+    # In two steps, so that neither a long mantissa nor an extreme exponent overflows on the way.
+    half = exponent // 2
+    return sign * mantissa * 10.0**half * 10.0 ** (exponent - half) if mantissa > 0 else sign * 0.0
+
+
+# Plain numbers are recognised by an automaton, one table look-up a byte; whatever it does not accept is looked at
+# again by `check_number`.  States: 0 between scores, 1 sign, 2 digits, 3 point, 4 digits and point, 5 e, 6 sign of the
+# exponent, 7 digits of the exponent, 8 anything else.  Byte classes: 0 blank, 1 digit, 2 sign, 3 point, 4 e, 5 other.
+_CLASSES = np.full(256, 5, np.uint8)
+_CLASSES[[32, 9]] = 0
+_CLASSES[ord("0") : ord("9") + 1] = 1
+_CLASSES[[ord("+"), ord("-")]] = 2
+_CLASSES[ord(".")] = 3
+_CLASSES[[ord("e"), ord("E")]] = 4
+_NEXT = np.array(
+    [
+        [0, 2, 1, 3, 8, 8],
+        [0, 2, 8, 3, 8, 8],
+        [0, 2, 8, 4, 5, 8],
+        [0, 4, 8, 8, 8, 8],
+        [0, 4, 8, 8, 5, 8],
+        [0, 7, 6, 8, 8, 8],
+        [0, 7, 8, 8, 8, 8],
+        [0, 7, 8, 8, 8, 8],
+        [0, 8, 8, 8, 8, 8],
+    ],
+    np.uint8,
+)
+_ACCEPTED = np.array([True, False, True, False, True, False, False, True, False])
+
+
+@exact_kernel
+def scan_scores(text: ByteArray, start: int, end: int, expected: int, result: Int64Array) -> None:
+    """Check the score field at `start`; it ends at `|||` or `end`.
+
+    result = (fault, number of scores, end of the last score).
+    """
+    count = 0
+    fault = OK
+    last = start
+    first = start
+    state = np.uint8(0)
+    i = start
+    while i <= end:
+        c = text[i] if i < end else SPACE
+        closes = c == PIPE and i + 2 < end and text[i + 1] == PIPE and text[i + 2] == PIPE
+        following = np.uint8(0) if closes else _NEXT[state, _CLASSES[c]]
+        if state == 0:
+            first = i
+        elif following == 0:
+            if not _ACCEPTED[state] and fault == OK:
+                fault = check_number(text, first, i)
+            count += 1
+            last = i
+        state = following
+        if closes:
+            break
+        i += 1
+    if fault == OK and (count == 0 or (expected >= 0 and count != expected)):
+        fault = WRONG_COUNT
+    result[0] = fault
+    result[1] = count
+    result[2] = last
+
+
+@exact_kernel
+def read_columns(
+    text: ByteArray, start: int, end: int, wanted: Int64Array, values: npt.NDArray[np.float64], line: int
+) -> None:
+    """values[line, w] = score number wanted[w] of the good score field text[start:end]."""
+    count = 0
+    i = start
+    while i < end:
+        if is_blank(text[i]):
+            i += 1
+            continue
+        first = i
+        while i < end and not is_blank(text[i]):
+            i += 1
+        for w in range(len(wanted)):
+            if wanted[w] == count:
+                values[line, w] = read_number(text, first, i)
+        count += 1

@@ -1,0 +1,1 @@
+"""What criteria need to know of the entries of a table."""

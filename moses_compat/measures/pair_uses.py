@@ -1,0 +1,165 @@
+"""How often pairs were used: the counts of a file of pairs, looked up for the lines of a table.
+
+As in `pair_set`, a pair, a source and a target are known by 63 bits of the hash of their tokens.  A distinct pair takes
+24 bytes, and so does a distinct source or target, whatever its length; three times that for a moment while they are
+read.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.corpora.training_pairs import pair_fields
+from moses_compat.files.streams import Input
+from moses_compat.lines.pair_hashes import FNV_BASIS, FNV_PRIME, HashArray, as_key, hash_field, slot_of
+from moses_compat.lines.phrase_totals import KeyedSums
+from moses_compat.lines.scores import OK, check_number
+from moses_compat.lines.separators import CR, LF, find_separator, is_blank, line_offsets_of
+from moses_compat.tables.blocks import blocks
+from phrasetool.errors import DataError
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import ByteArray, DoubleArray, FloatArray, Int64Array
+
+_BLOCK_BYTES = 1 << 22
+_NO_KEY = np.uint64(0)
+_PAIR, _SOURCE, _TARGET = range(3)
+
+
+@exact_kernel
+def _hash_sides(text: ByteArray, start: int, end: int) -> tuple[np.uint64, np.uint64, np.uint64, int]:
+    """The keys of pair, source and target of the line text[start:end], and where its target field ends (-1: no target).
+
+    The key of the pair is the one of `pair_set.hash_pairs`.
+    """
+    h, i = hash_field(text, start, end, FNV_BASIS)
+    if i >= end or text[i] == LF:
+        return _NO_KEY, _NO_KEY, _NO_KEY, -1
+    pair, last = hash_field(text, i + 3, end, (h ^ np.uint64(LF)) * FNV_PRIME)
+    target, last = hash_field(text, i + 3, end, FNV_BASIS)
+    return as_key(pair), as_key(h), as_key(target), last
+
+
+@exact_kernel
+def _hash(text: ByteArray, line_offsets: Int64Array, keys: HashArray, bad: npt.NDArray[np.bool_]) -> None:
+    """The keys of every line of pairs; bad[line] where its third and last field is one token, but no number."""
+    for line in range(len(keys)):
+        start, end = line_offsets[line], line_offsets[line + 1]
+        while end > start and (text[end - 1] == LF or text[end - 1] == CR):
+            end -= 1
+        keys[line, _PAIR], keys[line, _SOURCE], keys[line, _TARGET], first = _hash_sides(text, start, end)
+        bad[line] = False
+        first += 3
+        if first < 3 or first > end or find_separator(text, first, end) >= 0:
+            continue
+        while first < end and is_blank(text[first]):
+            first += 1
+        last = first
+        while last < end and not is_blank(text[last]):
+            last += 1
+        rest = last
+        while rest < end and is_blank(text[rest]):
+            rest += 1
+        bad[line] = rest == end and first < last and check_number(text, first, last) != OK
+
+
+@exact_kernel
+def _look_up(
+    text: ByteArray,
+    line_offsets: Int64Array,
+    wanted: npt.NDArray[np.bool_],
+    pair_slots: HashArray,
+    pair_sums: DoubleArray,
+    source_slots: HashArray,
+    source_sums: DoubleArray,
+    target_slots: HashArray,
+    target_sums: DoubleArray,
+    found: FloatArray,
+) -> None:
+    """found[line] = the sums of pair, source and target; an empty slot has the sum 0."""
+    for line in range(len(wanted)):
+        found[line] = np.float32(0.0)
+        if not wanted[line]:
+            continue
+        pair, source, target, last = _hash_sides(text, line_offsets[line], line_offsets[line + 1])
+        if last < 0:
+            continue
+        found[line, _PAIR] = pair_sums[slot_of(pair_slots, pair)]
+        found[line, _SOURCE] = source_sums[slot_of(source_slots, source)]
+        found[line, _TARGET] = target_sums[slot_of(target_slots, target)]
+
+
+class PairUses:
+    """Counts of pairs, and their totals by source and by target; made by `read`.
+
+    Attributes:
+        path: the file, as the user named it.
+        total: the sum of all counts.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.total = 0.0
+        self._sums = (KeyedSums(np.float64), KeyedSums(np.float64), KeyedSums(np.float64))
+
+    @classmethod
+    def read(cls, path: str) -> PairUses:
+        """Read lines `source ||| target[ ||| count]` or a phrase table, as `pairs` understands them; gzip or not.
+
+        Counts of a pair that comes several times are added.
+
+        Raises:
+            DataError: the file is damaged or empty, a line has fewer than two fields, or a count is no number of at
+                least 0.
+        """
+        counted = cls(path)
+        with Input(path) as source:
+            lines = 0
+            for text in blocks(source, _BLOCK_BYTES):
+                lines += counted._add(text, source.name, lines)
+            if not lines:
+                raise DataError(source.name, "no phrase pair, the file is empty")
+        for sums in counted._sums:
+            sums.shrink()
+        return counted
+
+    def _add(self, text: ByteArray, name: str, before: int) -> int:
+        """Add the pairs of a text, `before` lines of its file down; return how many lines it has."""
+        fields, counts = pair_fields(text)
+        keys, bad = np.empty((len(counts), 3), np.uint64), np.empty(len(counts), np.bool_)
+        _hash(text, line_offsets_of(text), keys, bad)
+        pairless = fields[:, 1] < 0
+        bad |= ~(counts >= 0) | (counts == np.inf)
+        faulty = np.flatnonzero(pairless | bad)
+        if len(faulty):
+            line = int(faulty[0])
+            message = "expected `source ||| target`, found no |||" if pairless[line] else "the count is no number >= 0"
+            raise DataError(name, message, before + line + 1)
+        for column, sums in zip(keys.T, self._sums, strict=True):
+            sums.add(np.ascontiguousarray(column), counts)
+        self.total += float(counts.sum())
+        return len(counts)
+
+    def look_up(self, text: ByteArray, line_offsets: Int64Array, wanted: npt.NDArray[np.bool_]) -> FloatArray:
+        """What is known of the pairs of the lines of a table; may be called by several threads at once.
+
+        Args:
+            text: uint8, shape (B,), lines of `source ||| target[ ||| ...]`.
+            line_offsets: int64, shape (N + 1,), where each line begins, and the end of the last.
+            wanted: bool, shape (N,), the lines to look up.
+
+        Returns:
+            float32, shape (N, 3): the count of the pair, the total of its source, the total of its target; 0 where it
+            is unknown, or not wanted, or the line holds no pair.
+        """
+        if text.dtype != np.uint8 or line_offsets.dtype != np.int64 or wanted.dtype != np.bool_:
+            raise ValueError("expected uint8 text, int64 offsets and a mask")
+        if len(line_offsets) != len(wanted) + 1 or line_offsets[-1] > len(text):
+            raise ValueError(f"{len(line_offsets)} offsets do not fit {len(wanted)} lines in {len(text)} bytes")
+        found = np.empty((len(wanted), 3), np.float32)
+        pairs, sources, targets = self._sums
+        _look_up(
+            np.ascontiguousarray(text), np.ascontiguousarray(line_offsets), np.ascontiguousarray(wanted),
+            pairs.slots, pairs.sums, sources.slots, sources.sums, targets.slots, targets.sums, found,
+        )  # fmt: skip
+        return found

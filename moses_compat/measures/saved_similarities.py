@@ -1,0 +1,173 @@
+"""Similarities kept in Parquet between runs: score once, prune many times.
+
+One row per line of the table: a fingerprint of the pair (so that a file is never applied to another table), the two
+similarities, and whether they are an opinion.  The file's metadata name the model.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.phrases import EntryBlock
+from phrasetool.scoring.scorer import Scores
+
+SCHEMA_VERSION = "1"
+_SCHEMA = pa.schema(
+    [
+        ("pair_hash", pa.uint32()),
+        ("similarity_st", pa.float32()),
+        ("similarity_ts", pa.float32()),
+        ("opinion", pa.uint8()),
+    ]
+)
+
+
+# pyarrow's own conversions import pandas where it is installed, a quarter of a second; plain buffers need no such help.
+
+
+def _to_arrow(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def _to_numpy(array: pa.Array, kind: Any) -> npt.NDArray[Any]:
+    values: npt.NDArray[Any] = np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
+    return values
+
+
+class ScoreWriter:
+    """Writes similarities to a Parquet file that appears under its name only when complete.
+
+    Args:
+        path: the file.
+        signature: the model's part of the signature line.
+    """
+
+    def __init__(self, path: str, signature: str) -> None:
+        self.path = path
+        folder = os.path.dirname(os.path.abspath(path))
+        try:
+            handle, self._temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", suffix=".part", dir=folder)
+        except OSError as error:
+            raise PhraseToolError(f"{path}: cannot write: {error.strerror}") from error
+        os.close(handle)
+        metadata = {"phrasetool_schema": SCHEMA_VERSION, "signature": signature}
+        self._writer = pq.ParquetWriter(
+            self._temporary, _SCHEMA.with_metadata(metadata), compression="NONE", use_dictionary=["opinion"]
+        )
+
+    def write(self, hashes: npt.NDArray[np.uint32], scores: Scores) -> None:
+        """Append N rows.
+
+        Args:
+            hashes: shape (N,), the fingerprints of the pairs.
+            scores: of the same N entries.
+        """
+        st, ts = np.ascontiguousarray(scores.similarities.T)
+        columns = (hashes, st, ts, scores.opinion.view(np.uint8))
+        arrays = [_to_arrow(values, field.type) for values, field in zip(columns, _SCHEMA, strict=True)]
+        batch = pa.record_batch(arrays, schema=self._writer.schema)
+        try:
+            self._writer.write_batch(batch)
+        except OSError as error:
+            raise PhraseToolError(f"{self.path}: cannot write: {error}") from error
+
+    def __enter__(self) -> ScoreWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._writer.close()
+            if kind is None:
+                os.chmod(self._temporary, 0o644)
+                os.replace(self._temporary, self.path)
+        except OSError as error:
+            raise PhraseToolError(f"{self.path}: cannot write: {error}") from error
+        finally:
+            if os.path.exists(self._temporary):
+                os.unlink(self._temporary)
+
+
+class SavedScores:
+    """Reads what `ScoreWriter` wrote, in order, a block at a time.
+
+    Raises:
+        DataError: the file is not one of these.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            self._file = pq.ParquetFile(path)
+        except FileNotFoundError as error:
+            raise DataError(path, "no such file") from error
+        except (OSError, pa.ArrowException) as error:
+            raise DataError(path, f"not a file of saved similarities ({error})") from error
+        metadata = self._file.schema_arrow.metadata or {}
+        if metadata.get(b"phrasetool_schema") != SCHEMA_VERSION.encode():
+            raise DataError(path, f"not a file of saved similarities of version {SCHEMA_VERSION}")
+        self.signature = metadata.get(b"signature", b"").decode()
+        self.rows: int = self._file.metadata.num_rows
+        self._batches: Iterator[pa.RecordBatch] = self._file.iter_batches(1 << 18, use_threads=False)
+        self._pending: list[pa.RecordBatch] = []
+
+    def take(self, count: int) -> tuple[npt.NDArray[np.uint32], Scores]:
+        """The next `count` rows (fewer at the end): fingerprints and scores.
+
+        Raises:
+            DataError: the file is damaged.
+        """
+        have = sum(batch.num_rows for batch in self._pending)
+        try:
+            while have < count and (batch := next(self._batches, None)) is not None:
+                self._pending.append(batch)
+                have += batch.num_rows
+        except (OSError, pa.ArrowException) as error:
+            raise DataError(self.path, f"the file is damaged ({error})") from error
+        taken: list[pa.RecordBatch] = []
+        while count > 0 and self._pending:
+            batch = self._pending.pop(0)
+            taken.append(batch.slice(0, count))
+            if batch.num_rows > count:
+                self._pending.insert(0, batch.slice(count))
+            count -= taken[-1].num_rows
+        hashes, st, ts, opinion = (
+            np.concatenate([np.zeros(0, kind), *(_to_numpy(batch.column(i), kind) for batch in taken)])
+            for i, kind in enumerate((np.uint32, np.float32, np.float32, np.uint8))
+        )
+        return hashes, Scores(np.column_stack([st, ts]), opinion.astype(np.bool_))
+
+    def check(self, name: str, block: EntryBlock, hashes: npt.NDArray[np.uint32]) -> None:
+        """Make sure that rows and entries are of the same pairs.
+
+        Raises:
+            DataError: they are not, or there are fewer rows than entries.
+        """
+        same = hashes == block.fingerprints[: len(hashes)]
+        if len(hashes) < len(block) or not same.all():
+            wrong = len(hashes) if same.all() else int(np.argmin(same))
+            raise DataError(
+                name,
+                f"{self.path} holds no similarity for this entry; it was made from another table",
+                block.first_entry + wrong + 1,
+            )
+
+    def finish(self, name: str, entries: int) -> None:
+        """Make sure that no row is left over.
+
+        Raises:
+            DataError: the file has more rows than the table has entries.
+        """
+        if entries != self.rows:
+            raise DataError(self.path, f"has {self.rows:,} rows, but {name} has {entries:,} entries")

@@ -1,0 +1,177 @@
+"""Smoothed phrase translation probabilities of a finished table, from the counts in its fifth field.
+
+Discounts depend on how many pairs were seen how often, and Kneser-Ney's on how many entries a phrase has; so a table is
+read twice: `count_table` first, then a `SmoothedProbabilities` speaks of any block of it.  The formulas are those of
+`phrasetool.smt.extraction.smoothing` (Foster, Kuhn & Johnson, EMNLP 2006, as Moses' `consolidate` has them): a table
+as it was extracted gets the numbers that extraction with the same smoothing writes.  A pruned table is taken for what
+it is: its own entries are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.files.streams import Input
+from moses_compat.lines.counts import read_counts
+from moses_compat.lines.pair_hashes import HashArray
+from moses_compat.lines.phrase_totals import KeyedSums, side_keys
+from moses_compat.tables.blocks import BLOCK_BYTES, FaultPolicy, Progress, RawBlock, raw_blocks
+from moses_compat.tables.parser import TableParser
+from phrasetool.errors import DataError
+from phrasetool.phrases import EntryBlock, FloatArray, Int32Array, Int64Array
+from phrasetool.pipeline import run
+from phrasetool.smt.extraction.smoothing import (
+    COUNT_LIMIT,
+    JointCounts,
+    KneserNey,
+    PairStatistics,
+    smoothing_of,
+    translation_probabilities,
+)
+
+# The methods, as options and settings call them.
+SMOOTHINGS = ("kneser-ney", "good-turing")
+# Counts of six digits, as Moses writes them, may disagree by this share.
+_ROUNDING = np.float32(1e-5)
+# Where a formula has nothing left, so that the decoder has a logarithm.
+SMALLEST_SMOOTHED = 1e-12
+
+
+@dataclass(frozen=True)
+class TableCounts:
+    """What smoothing has to know of a whole table.
+
+    Attributes:
+        statistics: how many entries there are, and how many of pairs seen once, twice, ...; a fraction is rounded up.
+        sources, targets: how many entries each phrase has; a pair that comes twice counts twice.
+    """
+
+    statistics: PairStatistics
+    sources: KeyedSums[np.int32]
+    targets: KeyedSums[np.int32]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The same of a block: different keys, ascending, and how many entries each has."""
+
+    statistics: PairStatistics
+    sides: Sequence[tuple[HashArray, Int32Array]]
+
+
+def count_table(
+    source: Input,
+    *,
+    on_error: str = "fail",
+    threads: int = 1,
+    block_bytes: int = BLOCK_BYTES,
+    progress: Progress = lambda position, entries: None,
+) -> TableCounts:
+    """Read a table from its beginning to its end and count.
+
+    Takes 18 bytes a distinct source and a distinct target in the end.  Neither the order of the lines, nor threads,
+    nor the size of blocks change anything.
+
+    Args:
+        on_error: `fail`, `skip` or `keep`; but for `fail`, lines that are not entries are passed over.
+        progress: called with the bytes of the file consumed and the entries counted so far.
+
+    Raises:
+        DataError: the table is damaged, or has a faulty line and `on_error` is `fail`; or an entry does not say
+            `c(t) c(s) c(s,t)`.
+    """
+    policy = FaultPolicy(source.name, on_error)
+
+    def work(raw: RawBlock) -> tuple[RawBlock, _Part]:
+        block, faults = TableParser(scores=raw.scores)(raw.index, raw.first_entry, raw.text)
+        policy.keep_mask(block, faults)
+        rows = np.flatnonzero(~block.faulty)
+        # Of whole numbers, and enough of larger ones to see that they are larger.
+        joint = np.minimum(np.ceil(_counts(source.name, block, rows)[:, 2]), COUNT_LIMIT + 1).astype(np.int64)
+        sides = [_distinct(keys) for keys in side_keys(block.text, block.line_offsets, rows)]
+        return raw, _Part(PairStatistics.of(joint), sides)
+
+    statistics = PairStatistics.of(np.zeros(0, np.int64))
+    counted = KeyedSums(np.int32), KeyedSums(np.int32)
+    for raw, part in run(raw_blocks(source, block_bytes), work, threads):
+        statistics += part.statistics
+        for counts, (keys, numbers) in zip(counted, part.sides, strict=True):
+            counts.add(keys, numbers)
+        progress(raw.position, raw.first_entry + raw.lines)
+    for counts in counted:
+        counts.shrink()
+    return TableCounts(statistics, *counted)
+
+
+def _distinct(keys: HashArray) -> tuple[HashArray, Int32Array]:
+    different, numbers = np.unique(keys, return_counts=True)
+    return different, numbers.astype(np.int32)
+
+
+def _counts(name: str, block: EntryBlock, rows: Int64Array) -> FloatArray:
+    """c(t), c(s) and c(s,t) of these entries, float32, shape (R, 3).
+
+    Raises:
+        DataError: an entry has none, or its counts cannot be true.
+    """
+    counts = read_counts(block.text, block.score_ends[rows], block.line_offsets[1:][rows])
+    joint, sides = counts[:, 2], np.minimum(counts[:, 0], counts[:, 1])
+    # False where a number is missing, too.
+    good: npt.NDArray[np.bool_] = (joint > 0) & (joint * (1 - _ROUNDING) <= sides) & np.isfinite(counts).all(axis=1)
+    if not good.all():
+        first = int(np.argmin(good))
+        line = block.first_entry + int(rows[first]) + 1
+        if np.isnan(counts[first]).any():
+            raise DataError(name, "no counts c(t) c(s) c(s,t) in the fifth field, which smoothing needs", line)
+        values = " ".join(f"{value:g}" for value in counts[first].tolist())
+        raise DataError(
+            name, f"the counts {values} cannot be c(t) c(s) c(s,t): a pair is seen, and no more often than a side", line
+        )
+    return counts
+
+
+class SmoothedProbabilities:
+    """p(target | source) and p(source | target) of a table's entries.  May be called by several threads.
+
+    Args:
+        name: the table, as messages call it.
+        counts: of all of it.
+        method: one of `SMOOTHINGS`.
+
+    Raises:
+        ValueError: there is no such method.
+    """
+
+    def __init__(self, name: str, counts: TableCounts, method: str) -> None:
+        if method not in SMOOTHINGS:
+            raise ValueError(f"unknown smoothing {method!r}; expected one of {', '.join(SMOOTHINGS)}")
+        self._name = name
+        self._table = counts
+        self._smoothing = smoothing_of(method, counts.statistics)
+        if isinstance(self._smoothing, KneserNey):
+            # A table whose rare pairs were pruned can make them negative, and so the probabilities.
+            np.maximum(self._smoothing.discounts, 0, out=self._smoothing.discounts)
+
+    def __call__(self, block: EntryBlock) -> npt.NDArray[np.float64]:
+        """Of N entries, shape (N, 2), above 0 and finite; 1 where a line is faulty.
+
+        Raises:
+            DataError: an entry is not one of those that were counted, or does not say `c(t) c(s) c(s,t)`.
+        """
+        rows = np.flatnonzero(~block.faulty)
+        target, source, joint = np.ascontiguousarray(_counts(self._name, block, rows).T)
+        sources, targets = side_keys(block.text, block.line_offsets, rows)
+        distinct = [self._table.sources.look_up(sources), self._table.targets.look_up(targets)]
+        unknown = np.flatnonzero((distinct[0] == 0) | (distinct[1] == 0))
+        if len(unknown):
+            line = block.first_entry + int(rows[unknown[0]]) + 1
+            raise DataError(self._name, "the table changed while it was read", line)
+        pairs = JointCounts(joint, source, target, *distinct)
+        probabilities = np.ones((len(block), 2))
+        inverse, direct = translation_probabilities(pairs, self._smoothing)
+        probabilities[rows] = np.maximum(np.stack([direct, inverse], axis=1), SMALLEST_SMOOTHED)
+        return probabilities

@@ -1,0 +1,410 @@
+"""Moses' own binarisers, called with the flags that a table needs.
+
+Facts from their sources (mosesdecoder of February 2025): `misc/processPhraseTableMin.cpp`,
+`misc/processLexicalTableMin.cpp`, `probingpt/CreateProbingPT.cpp`, `OnDiskPt/Main.cpp`.  What goes wrong without care:
+
+* each wants the number of scores, and CreateProbingPT never checks it: with a wrong one every later record is garbage;
+* processPhraseTableMin aborts if the score it ranks by (2 unless told) does not exist, and by default needs a word
+  alignment in every line and no pair twice;
+* all decide by its name whether a file is gzip, and need it sorted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from moses_compat.files.kinds import folder_kind
+from moses_compat.tables.blocks import Progress
+from moses_compat.tables.canonical import TableForm, examine, write_copy
+from phrasetool.errors import DataError, PhraseToolError
+
+COMPACT, PROBING, ON_DISK = "compact", "probing", "ondisk"
+KINDS = (COMPACT, PROBING, ON_DISK)
+# The direct phrase probability, p(target | source), by which candidates are ranked.
+_RANK = 2
+_SHOWN_LINES = 20
+_PROGRAMS = {COMPACT: "processPhraseTableMin", PROBING: "CreateProbingPT", ON_DISK: "CreateOnDiskPt"}
+_REORDERING_PROGRAM = "processLexicalTableMin"
+_CLASSES = {COMPACT: "PhraseDictionaryCompact", PROBING: "ProbingPT", ON_DISK: "PhraseDictionaryOnDisk"}
+_NEED_CMPH = ("processPhraseTableMin", "processLexicalTableMin")
+_FILES = {
+    PROBING: ("probing_hash.dat", "TargetColl.dat", "TargetVocab.dat", "source_vocabids", "config"),
+    ON_DISK: ("Source.dat", "TargetColl.dat", "TargetInd.dat", "Vocab.dat", "Misc.dat"),
+}
+_REORDERING_TYPES = {6: "wbe-msd-bidirectional-fe-allff", 8: "wbe-mslr-bidirectional-fe-allff"}
+
+Tell = Callable[[str], None]
+
+
+def find_moses_program(name: str, folder: str | None = None) -> str:
+    """Where a program of Moses is.
+
+    Args:
+        name: such as `CreateProbingPT`.
+        folder: look in this folder and its `bin` instead of on the PATH.
+
+    Raises:
+        PhraseToolError: it is not there.
+    """
+    where = "on the PATH" if folder is None else f"in {folder}"
+    found = shutil.which(name, path=None if folder is None else os.pathsep.join([folder, os.path.join(folder, "bin")]))
+    if found is None:
+        built = ", built with CMPH (bjam --with-cmph)" if name in _NEED_CMPH else ""
+        raise PhraseToolError(
+            f"the program {name} of Moses{built} is needed and is not {where}; name its folder with --moses-bin"
+        )
+    return os.path.abspath(found)
+
+
+@dataclass(frozen=True)
+class BinarizeOptions:
+    """How to binarise.
+
+    Args:
+        kind: `compact`, `probing` or `ondisk`.
+        folder: where the programs are; the PATH if None.
+        threads: for sorting and the programs that take a number of threads.
+        table_limit: ondisk only: entries of a source to keep, the best by column 3; 0 for all.
+        factors: (source, target) factors of a token; as the first lines have them if None.
+        extra: more arguments for the program of the phrase table.
+    """
+
+    kind: str
+    folder: str | None = None
+    threads: int = 1
+    table_limit: int = 0
+    factors: tuple[int, int] | None = None
+    extra: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"unknown kind {self.kind!r}; expected one of {', '.join(KINDS)}")
+
+
+@dataclass(frozen=True)
+class BinaryTable:
+    """A table that was made, and how a moses.ini names it.
+
+    Attributes:
+        path: the file or folder.
+        scores: of an entry.
+        feature_line: for the `[feature]` section.
+    """
+
+    path: str
+    scores: int
+    feature_line: str
+
+
+def output_path(kind: str, output: str) -> str:
+    """The file or folder that binarising to `output` makes."""
+    return output.removesuffix(".minphr") + ".minphr" if kind == COMPACT else output.rstrip("/") or output
+
+
+def reordering_output_path(output: str, reordering: str) -> str:
+    """Where the binary form of a reordering table goes: beside the phrase table."""
+    name = os.path.basename(reordering).removesuffix(".gz")
+    return os.path.join(os.path.dirname(output.rstrip("/")), name + ".minlexr")
+
+
+@dataclass
+class Workplace:
+    """A scratch folder beside an output; what is made in it appears under its name when all of it is complete.
+
+    Use as a context manager: leaving it by an exception leaves what was there before.
+
+    Args:
+        beside: the output.
+
+    Raises:
+        PhraseToolError: the folder cannot be written to.
+    """
+
+    beside: str
+    folder: str = field(default="", init=False)
+    _made: list[tuple[str, str]] = field(default_factory=list, init=False)
+
+    def __enter__(self) -> Workplace:
+        parent = os.path.dirname(os.path.abspath(self.beside))
+        try:
+            self.folder = tempfile.mkdtemp(prefix=f".{os.path.basename(self.beside)}.", suffix=".part", dir=parent)
+        except OSError as error:
+            raise PhraseToolError(f"{self.beside}: cannot write: {error.strerror}") from error
+        return self
+
+    def path(self, name: str) -> str:
+        """A place in the scratch folder."""
+        return os.path.join(self.folder, name)
+
+    def publish(self, made: str, final: str) -> None:
+        """Let something made here appear under its name at the end."""
+        self._made.append((made, os.path.abspath(final)))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._rename()
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _rename(self) -> None:
+        done: list[tuple[str, str]] = []
+        for number, (made, final) in enumerate(self._made):
+            old = self.path(f"replaced.{number}")
+            try:
+                if os.path.lexists(final):
+                    os.rename(final, old)
+                done.append((old, final))
+                os.rename(made, final)
+            except OSError as error:
+                self._undo(done)
+                raise PhraseToolError(f"{final}: cannot write: {error.strerror}; nothing was changed") from error
+
+    @staticmethod
+    def _undo(done: list[tuple[str, str]]) -> None:
+        for old, final in reversed(done):
+            with contextlib.suppress(OSError):
+                if os.path.isdir(final) and not os.path.islink(final):
+                    shutil.rmtree(final)
+                elif os.path.lexists(final):
+                    os.unlink(final)
+                if os.path.lexists(old):
+                    os.rename(old, final)
+
+
+def check_replaceable(kind: str, path: str) -> None:
+    """Refuse to replace what is no table of this kind, before any work starts.
+
+    Raises:
+        PhraseToolError: the output is a folder where a file belongs, or a folder with something else in it.
+    """
+    if not os.path.lexists(path):
+        return
+    if kind == COMPACT:
+        if os.path.isdir(path):
+            raise PhraseToolError(f"{path}: is a folder, expected a file name")
+    elif not os.path.isdir(path):
+        raise PhraseToolError(f"{path}: is a file; {_PROGRAMS[kind]} makes a folder; choose another name")
+    elif os.listdir(path) and not _is_table(kind, path):
+        raise PhraseToolError(f"{path}: the folder holds something else than such a table; choose another name")
+
+
+def _is_table(kind: str, path: str) -> bool:
+    return folder_kind(path) is not None and set(os.listdir(path)) <= {*_FILES[kind], "Alignments.dat", "cache"}
+
+
+def binarize(
+    table: str,
+    output: str,
+    options: BinarizeOptions,
+    reordering: Sequence[str] = (),
+    name: str = "TranslationModel0",
+    tell: Tell = lambda message: None,
+    progress: Progress = lambda position, entries: None,
+) -> list[BinaryTable]:
+    """Make a binary phrase table, and binary reordering tables, with Moses' programs; all of them or none.
+
+    Args:
+        table: the phrase table in text form, a file.
+        output: the file (`.minphr` is added for compact) or folder to make.
+        options: what to make and how.
+        reordering: reordering tables; theirs appear beside `output` as `.minlexr`, which all of Moses' decoders read.
+        name: of the feature in the moses.ini.
+        tell: told what is run, and what a program that failed had to say.
+        progress: told how far reading is.
+
+    Returns:
+        What was made: the phrase table, then the reordering tables.
+
+    Raises:
+        PhraseToolError: a program is missing, failed, or made something else than it should.
+        DataError: a line of a table that no binariser can take.
+    """
+    program = find_moses_program(_PROGRAMS[options.kind], options.folder)
+    reordering_program = find_moses_program(_REORDERING_PROGRAM, options.folder) if reordering else ""
+    final = output_path(options.kind, output)
+    check_replaceable(options.kind, final)
+    for path in (table, *reordering):
+        if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+            raise DataError(path, "is a pipe; a binariser reads its table more than once, so give a file")
+    done = []
+    with Workplace(final) as place:
+        done.append(_phrase_table(place, program, table, final, options, name, tell, progress))
+        for number, path in enumerate(reordering):
+            final = reordering_output_path(output, path)
+            done.append(_reordering_table(place, reordering_program, path, final, number, options, tell, progress))
+    return done
+
+
+def _phrase_table(
+    place: Workplace,
+    program: str,
+    table: str,
+    final: str,
+    options: BinarizeOptions,
+    name: str,
+    tell: Tell,
+    progress: Progress,
+) -> BinaryTable:
+    form = examine(table, progress)
+    if options.kind == COMPACT and form.rules:
+        raise DataError(table, "is a rule table; PhraseDictionaryCompact is for phrase-based models only")
+    if options.kind == PROBING and form.other_reordering_line:
+        raise DataError(
+            table, "the number of scores in {{LexRO ..}} differs from the first line's", form.other_reordering_line
+        )
+    form, text = _ready_text(place, form, "table", options.threads, tell, progress)
+    source_factors, target_factors = options.factors or (form.source_factors, form.target_factors)
+    if options.kind == COMPACT:
+        arguments = _compact_arguments(form, text, options.threads, tell)
+    elif options.kind == PROBING:
+        arguments = _probing_arguments(form, text)
+    else:
+        numbers = (source_factors, target_factors, form.scores, options.table_limit, min(_RANK, form.scores - 1))
+        arguments = [*map(str, numbers), text, "made"]
+    _run(place, [program, *arguments, *options.extra], tell)
+    made = place.path("made.minphr" if options.kind == COMPACT else "made")
+    if options.kind == COMPACT:
+        _check_file(program, made)
+    else:
+        _check_folder(options.kind, program, made, form, (source_factors, target_factors))
+    place.publish(made, final)
+    factors = [",".join(map(str, range(count))) for count in (source_factors, target_factors)]
+    line = (
+        f"{_CLASSES[options.kind]} name={name} num-features={form.scores} path={os.path.abspath(final)} "
+        f"input-factor={factors[0]} output-factor={factors[1]}"
+    )
+    return BinaryTable(final, form.scores, line)
+
+
+def _ready_text(
+    place: Workplace, form: TableForm, name: str, threads: int, tell: Tell, progress: Progress
+) -> tuple[TableForm, str]:
+    """The table as a binariser can take it: itself, itself under a fitting name, or a copy; and what it looks like."""
+    if form.ready:
+        if form.gzip == form.path.endswith(".gz"):
+            return form, os.path.abspath(form.path)
+        # Moses tells gzip by the name only.
+        link = f"{name}.gz" if form.gzip else name
+        os.symlink(os.path.abspath(form.path), place.path(link))
+        return form, link
+    line = form.odd_line or form.unsorted_line
+    reason = "odd spaces, bars or line ends" if form.odd_line else "not in the order of LC_ALL=C sort"
+    tell(f"{form.path}:{line}: {reason}; a sorted, regular copy is binarised")
+    copy = place.path(f"{name}.gz")
+    write_copy(form, copy, threads)
+    return examine(copy, progress), f"{name}.gz"
+
+
+def _compact_arguments(form: TableForm, text: str, threads: int, tell: Tell) -> list[str]:
+    arguments = ["-in", text, "-out", "made", "-nscores", str(form.scores), "-threads", str(threads)]
+    if form.scores != 4:
+        arguments += ["-rankscore", str(min(_RANK, form.scores - 1))]
+    if form.unaligned_line or form.duplicate_line:
+        if form.unaligned_line:
+            reason = "there are entries without a word alignment"
+        else:
+            reason = "there are pairs that stand twice"
+        tell(f"{reason}, so the table is written with -encoding None, which makes it larger")
+        arguments += ["-encoding", "None"]
+    return arguments
+
+
+def _probing_arguments(form: TableForm, text: str) -> list[str]:
+    arguments = ["--num-scores", str(form.scores)]
+    if form.reordering_scores:
+        arguments += ["--num-lex-scores", str(form.reordering_scores)]
+    if form.rules:
+        arguments.append("--scfg")
+    return [*arguments, "--input-pt", text, "--output-dir", "made"]
+
+
+def _reordering_table(
+    place: Workplace,
+    program: str,
+    path: str,
+    final: str,
+    number: int,
+    options: BinarizeOptions,
+    tell: Tell,
+    progress: Progress,
+) -> BinaryTable:
+    form = examine(path, progress)
+    form, text = _ready_text(place, form, f"reordering.{number}", options.threads, tell, progress)
+    if form.duplicate_line:
+        raise DataError(path, f"a pair stands twice, which {_REORDERING_PROGRAM} cannot take")
+    made = f"reordering.{number}.made"
+    _run(place, [program, "-in", text, "-out", made, "-threads", str(options.threads)], tell)
+    made = place.path(made + ".minlexr")
+    _check_file(program, made)
+    place.publish(made, final)
+    factors = [",".join(map(str, range(count))) for count in (form.source_factors, form.target_factors)]
+    line = (
+        f"LexicalReordering name=LexicalReordering{number} num-features={form.scores} "
+        f"type={_REORDERING_TYPES.get(form.scores, 'TYPE')} input-factor={factors[0]} output-factor={factors[1]} "
+        f"path={os.path.abspath(final).removesuffix('.minlexr')}"
+    )
+    return BinaryTable(final, form.scores, line)
+
+
+def _run(place: Workplace, command: Sequence[str], tell: Tell) -> None:
+    """Run a program in the scratch folder.
+
+    Raises:
+        PhraseToolError: it cannot be started or failed; what it said last was told.
+    """
+    tell(f"running in {place.folder}: {shlex.join(command)}")
+    with tempfile.TemporaryFile(dir=place.folder) as said:
+        try:
+            done = subprocess.run(
+                command, cwd=place.folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said, check=False
+            )
+        except OSError as error:
+            raise PhraseToolError(f"{command[0]}: cannot be run: {error.strerror}") from error
+        if done.returncode == 0:
+            return
+        said.seek(0)
+        lines = said.read().decode(errors="replace").splitlines()
+    name = os.path.basename(command[0])
+    for line in lines[-_SHOWN_LINES:]:
+        tell(f"{name}: {line}")
+    how = f"with code {done.returncode}" if done.returncode > 0 else f"by {signal.Signals(-done.returncode).name}"
+    raise PhraseToolError(f"{name} ended {how}; nothing was written")
+
+
+def _check_file(program: str, path: str) -> None:
+    if not os.path.isfile(path) or not os.path.getsize(path):
+        raise PhraseToolError(f"{os.path.basename(program)} ended well but wrote no table; nothing was written")
+
+
+def _check_folder(kind: str, program: str, folder: str, form: TableForm, factors: tuple[int, int]) -> None:
+    """Compare what a binary table says of itself with the text."""
+    for name in _FILES[kind]:
+        _check_file(program, os.path.join(folder, name))
+    if kind == PROBING:
+        file, expected = "config", {"num_scores": form.scores, "num_lex_scores": form.reordering_scores}
+        if not form.rules:
+            expected["uniq_entries"] = form.sources
+    else:
+        file = "Misc.dat"
+        expected = {"NumScores": form.scores, "NumSourceFactors": factors[0], "NumTargetFactors": factors[1]}
+    with open(os.path.join(folder, file), encoding="utf-8", errors="replace") as text:
+        found = dict(re.findall(r"^(\w+)\s+(\d+)\s*$", text.read(), re.MULTILINE))
+    for key, value in expected.items():
+        if found.get(key) != str(value):
+            raise PhraseToolError(
+                f"{os.path.basename(program)} made a table whose {file} says {key} {found.get(key, 'nothing')}, "
+                f"expected {value}; nothing was written"
+            )

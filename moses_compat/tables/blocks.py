@@ -1,0 +1,155 @@
+"""A table as numbered blocks of text, and what to do about lines that are not entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.files import kinds
+from moses_compat.files.streams import Input
+from moses_compat.lines.separators import LF, find_separator, same_tokens
+from moses_compat.tables.parser import Fault, count_scores
+from phrasetool.errors import DataError
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import ByteArray, EntryBlock
+
+BLOCK_BYTES = 1 << 21
+# Called with the bytes of the file consumed and the lines done so far.
+Progress = Callable[[int, int], None]
+ON_ERROR = ("fail", "skip", "keep")
+
+
+@exact_kernel
+def last_group_start(text: ByteArray) -> int:
+    """Where the last source group of `text` begins (its last line may be incomplete), or 0 if there is but one."""
+    line_end = len(text)
+    group = -1
+    group_end = -1
+    while line_end > 0:
+        start = line_end - 1 if text[line_end - 1] == LF else line_end
+        while start > 0 and text[start - 1] != LF:
+            start -= 1
+        field_end = find_separator(text, start, line_end)
+        if field_end >= 0:
+            if group >= 0 and not same_tokens(text, start, field_end, group, group_end):
+                return group
+            group = start
+            group_end = field_end
+        line_end = start
+    return 0
+
+
+def blocks(source: Input, size: int) -> Iterator[ByteArray]:
+    """Cut a table into blocks of about `size` bytes at source-group borders.
+
+    A group longer than that makes its block longer.  The concatenation of the blocks is the input.
+
+    Raises:
+        DataError: the file is damaged, or is certainly no table in text form (see `files.kinds`).
+    """
+    kinds.refuse(source.name, source.peek(kinds.HEAD_BYTES))
+    pending = b""
+    wanted = size
+    while True:
+        chunk = source.read(max(wanted - len(pending), 1))
+        if not chunk:
+            break
+        text = pending + chunk if pending else chunk
+        cut = last_group_start(np.frombuffer(text, np.uint8)) if len(text) >= size else 0
+        if cut:
+            yield np.frombuffer(text, np.uint8, cut)
+            pending = text[cut:]
+            wanted = max(size, len(pending) + size // 2)
+        else:
+            pending = text
+            wanted = 2 * len(text) if len(text) >= size else size
+    if pending:
+        yield np.frombuffer(pending, np.uint8)
+
+
+@dataclass(frozen=True)
+class RawBlock:
+    """The text of a run of whole source groups.
+
+    Attributes:
+        index: from 0.
+        first_entry: 0-based number of its first line.
+        lines: how many lines it has.
+        text: the bytes, uint8.
+        scores: how many scores an entry of this table has, as its first good line says; -1 if none came yet.
+        position: bytes of the file consumed so far (compressed, if it is gzip).
+    """
+
+    index: int
+    first_entry: int
+    lines: int
+    text: ByteArray
+    scores: int
+    position: int
+
+
+def raw_blocks(source: Input, size: int = BLOCK_BYTES) -> Iterator[RawBlock]:
+    """Read a table block by block; see `blocks`."""
+    first_entry = 0
+    scores = -1
+    for index, text in enumerate(blocks(source, size)):
+        if scores < 0:
+            scores = _first_score_count(text)
+        lines = int(np.count_nonzero(text == LF)) + (text[-1] != LF)
+        yield RawBlock(index, first_entry, lines, text, scores, source.position())
+        first_entry += lines
+
+
+def _first_score_count(text: ByteArray) -> int:
+    """Look at the first lines, then at all."""
+    head = text[: 1 << 14]
+    last = np.flatnonzero(head == LF)
+    count = count_scores(head[: last[-1] + 1]) if len(last) else -1
+    return count if count >= 0 else count_scores(text)
+
+
+@dataclass(frozen=True)
+class TableScan:
+    """How a table is read.
+
+    Attributes:
+        on_error: `fail`, `skip` or `keep`, for lines that are not entries.
+        threads: worker threads.
+        block_bytes: about how much text is worked on at a time.
+        progress: called with the bytes of the file consumed and the entries done so far.
+    """
+
+    on_error: str = "fail"
+    threads: int = 1
+    block_bytes: int = BLOCK_BYTES
+    progress: Progress = lambda position, entries: None
+
+
+@dataclass(frozen=True)
+class FaultPolicy:
+    """What happens to a line that cannot be read as an entry.
+
+    Args:
+        name: the table, as messages call it.
+        action: `fail` (stop with an error), `skip` (leave the line out) or `keep` (pass it through unchanged).
+    """
+
+    name: str
+    action: str = "fail"
+
+    def __post_init__(self) -> None:
+        if self.action not in ON_ERROR:
+            raise ValueError(f"unknown action {self.action!r}; expected one of {', '.join(ON_ERROR)}")
+
+    def keep_mask(self, block: EntryBlock, faults: Sequence[Fault]) -> npt.NDArray[np.bool_]:
+        """bool, shape (N,): all good lines, and the faulty ones if they are kept.
+
+        Raises:
+            DataError: there is a faulty line and the action is `fail`.
+        """
+        if faults and self.action == "fail":
+            raise DataError(self.name, faults[0].message, faults[0].entry + 1)
+        return ~block.faulty if self.action == "skip" else np.ones(len(block), np.bool_)

@@ -1,0 +1,404 @@
+"""The form of a table that Moses' binarisers need: sorted bytewise, one space between tokens, every field in its place.
+
+What they ask for was read from their sources (mosesdecoder of February 2025): `PhraseTableCreator.cpp`,
+`LexicalReorderingTableCreator.cpp` and `BlockHashIndex.cpp` want keys `source ||| target ||| ` that ascend;
+`OnDiskPt/Main.cpp` splits at spaces only; `probingpt` splits scores at every single space and wants a source's lines
+side by side.  A table in canonical form whose lines are sorted (`LC_ALL=C sort`) meets all of it, because a key is the
+beginning of its line.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+
+from moses_compat.files.streams import GZIP_MAGIC, Input, compress
+from moses_compat.lines.separators import CR, LF, PIPE, SPACE, find_separator, is_blank
+from moses_compat.tables.blocks import Progress, raw_blocks
+from moses_compat.tables.parser import LineScan, TableParser, scan_lines
+from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import ByteArray, Int64Array
+
+# How the lines of a table are found wanting; positions in the result of `_look`.
+_ODD, _UNSORTED, _DUPLICATE, _UNALIGNED, _NO_SOURCE = range(5)
+_FIELDS = 7
+_TAB = np.uint8(9)
+_PIECE = 1 << 22
+# Text that our own sort holds at a time; in memory it takes some three times that.
+_RUN_BYTES = 1 << 26
+_SYSTEM_SORT_MEMORY = "512M"
+_LABEL = re.compile(rb"\[[^][]+\]")
+_REORDERING_PROPERTY = b"{{LexRO "
+
+
+def _no_progress(position: int, entries: int) -> None:
+    pass
+
+
+@exact_kernel
+def _is_canonical(text: ByteArray, start: int, end: int, target_end: int) -> bool:
+    """Whether a line is as Moses writes it, as far as its binarisers can see."""
+    if text[start] == SPACE:
+        return False
+    bars = 0
+    i = start
+    while i < end:
+        c = text[i]
+        if c == _TAB or c == CR:
+            return False
+        if c == PIPE and i + 2 < end and text[i + 1] == PIPE and text[i + 2] == PIPE:
+            bars += 1
+            if i == start or text[i - 1] != SPACE or (i + 3 < end and text[i + 3] != SPACE):
+                return False
+            i += 3
+            continue
+        if c == SPACE and i + 1 < end and text[i + 1] == SPACE:
+            # An empty target; what stands before any other bar must be one space.
+            after_bar = i > start and text[i - 1] == PIPE
+            if not (after_bar and i + 2 == target_end):
+                return False
+        i += 1
+    return bars < _FIELDS
+
+
+@exact_kernel
+def _look(
+    text: ByteArray,
+    line_offsets: Int64Array,
+    source_ends: Int64Array,
+    target_ends: Int64Array,
+    score_ends: Int64Array,
+    found: Int64Array,
+) -> None:
+    """found[k] = the first line of kind k, if it was -1; kinds as in the constants above."""
+    before, before_end, before_key = np.int64(0), np.int64(-1), np.int64(-1)
+    for line in range(len(line_offsets) - 1):
+        start, end = line_offsets[line], line_offsets[line + 1]
+        if end > start and text[end - 1] == LF:
+            end -= 1
+        key = target_ends[line] + 3
+        if found[_ODD] < 0 and not _is_canonical(text, start, end, target_ends[line]):
+            found[_ODD] = line
+        i = start
+        while i < source_ends[line] and is_blank(text[i]):
+            i += 1
+        if i == source_ends[line] and found[_NO_SOURCE] < 0:
+            found[_NO_SOURCE] = line
+        if found[_UNALIGNED] < 0:
+            bar = find_separator(text, score_ends[line], end)
+            i = bar + 3 if bar >= 0 else end
+            while i < end and (is_blank(text[i]) or text[i] == CR):
+                i += 1
+            if i == end or text[i] == PIPE:
+                found[_UNALIGNED] = line
+        if before_end >= 0:
+            shorter = min(end - start, before_end - before)
+            k = 0
+            while k < shorter and text[start + k] == text[before + k]:
+                k += 1
+            if found[_UNSORTED] < 0:
+                if k < shorter:
+                    if text[start + k] < text[before + k]:
+                        found[_UNSORTED] = line
+                elif end - start < before_end - before:
+                    found[_UNSORTED] = line
+            if found[_DUPLICATE] < 0 and key - start == before_key and k >= before_key:
+                found[_DUPLICATE] = line
+        before, before_end, before_key = start, end, key - start
+
+
+@dataclass
+class TableForm:
+    """What a table looks like to a binariser.
+
+    Attributes:
+        path: the file.
+        gzip: whether its content is.
+        entries, sources: lines, and runs of lines with one source.
+        scores: of every entry; -1 if there is none.
+        odd_line: first line (from 1) that is not in canonical form; 0 if all are.
+        unsorted_line: first line below the one before it, bytewise; 0 if sorted.
+        duplicate_line: first line with the pair of the line before it; 0 if there is none.
+        unaligned_line: first line without a word alignment; 0 if all have one.
+        source_factors, target_factors: parts of a token, as the first lines have them.
+        rules: whether it is a rule table (hierarchical, syntax), by its first lines.
+        reordering_scores: scores in the `{{LexRO ..}}` property of the first line; 0 without one.
+        other_reordering_line: first line that has another number of them; 0 if all agree.
+    """
+
+    path: str
+    gzip: bool = False
+    entries: int = 0
+    sources: int = 0
+    scores: int = -1
+    odd_line: int = 0
+    unsorted_line: int = 0
+    duplicate_line: int = 0
+    unaligned_line: int = 0
+    source_factors: int = 1
+    target_factors: int = 1
+    rules: bool = False
+    reordering_scores: int = 0
+    other_reordering_line: int = 0
+
+    @property
+    def ready(self) -> bool:
+        """Whether a binariser can take the text as it is."""
+        return not self.odd_line and not self.unsorted_line
+
+
+def examine(path: str, progress: Progress = _no_progress) -> TableForm:
+    """Read a phrase table or reordering table once.
+
+    Raises:
+        DataError: it cannot be read, has no entry, or a line that no binariser can take: faulty, without a source,
+            or with a negative score, whose logarithm does not exist.
+    """
+    form = TableForm(path)
+    found = np.full(5, -1, np.int64)
+    previous = np.zeros(0, np.uint8)
+    with Input(path) as source:
+        form.gzip = _is_gzip(path)
+        for raw in raw_blocks(source):
+            if not form.entries:
+                form.scores = raw.scores
+                _look_at_head(form, raw.text)
+            # The line before the block comes along, so that the border is looked at too.
+            text = np.concatenate([previous, raw.text])
+            shift = raw.first_entry - (1 if len(previous) else 0)
+            scan = _scan(form, text, shift)
+            here = np.where(found >= 0, found, -1)
+            _look(text, scan.line_offsets, scan.source_ends, scan.target_ends, scan.score_ends, here)
+            found = np.where(found >= 0, found, np.where(here >= 0, here + shift, -1))
+            if found[_NO_SOURCE] >= 0:
+                raise DataError(path, "the source is empty, which Moses cannot look up", int(found[_NO_SOURCE]) + 1)
+            _look_at_properties(form, raw.text, raw.first_entry)
+            form.entries = int(raw.first_entry + raw.lines)
+            # Blocks end at source groups, so the line that came along is a group of its own, counted before.
+            form.sources += len(scan.group_offsets) - 1 - (1 if len(previous) else 0)
+            previous = text[scan.line_offsets[-2] :].copy()
+            if previous[-1] != LF:
+                previous = np.append(previous, LF)
+            progress(raw.position, form.entries)
+    if not form.entries:
+        raise DataError(path, "holds no entry")
+    lines = (found + 1).tolist()
+    form.odd_line, form.unsorted_line, form.duplicate_line, form.unaligned_line = lines[:4]
+    return form
+
+
+def _scan(form: TableForm, text: ByteArray, shift: int) -> LineScan:
+    scan = scan_lines(text, form.scores, range(max(form.scores, 0)))
+    faults = TableParser(scores=form.scores).faults(scan, shift)
+    if faults:
+        raise DataError(form.path, faults[0].message, faults[0].entry + 1)
+    negative = np.flatnonzero((scan.columns < 0).any(axis=1))
+    if len(negative):
+        raise DataError(
+            form.path, "a negative score, of which Moses would take the logarithm", shift + int(negative[0]) + 1
+        )
+    return scan
+
+
+def _is_gzip(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+
+
+def _look_at_head(form: TableForm, text: ByteArray) -> None:
+    """Factors, labels and properties, as the first lines have them."""
+    head = text[: 1 << 16].tobytes()
+    lines = head.split(b"\n")[: -1 if b"\n" in head else None]
+    rows = [line.split(b"|||") for line in lines if line.count(b"|||") >= 2]
+    form.source_factors = _factors(row[0] for row in rows)
+    form.target_factors = _factors(row[1] for row in rows)
+    form.rules = bool(rows) and all(_LABEL.fullmatch(row[0].split()[-1]) for row in rows if row[0].split())
+    form.reordering_scores = _reordering_scores(lines[0]) if lines else 0
+
+
+def _reordering_scores(line: bytes) -> int:
+    """How many scores the `{{LexRO ..}}` property of a line holds."""
+    fields = line.split(b"|||", _FIELDS)
+    if len(fields) < _FIELDS:
+        return 0
+    return len(fields[_FIELDS - 1].partition(_REORDERING_PROPERTY)[2].partition(b"}}")[0].split())
+
+
+def _look_at_properties(form: TableForm, text: ByteArray, first_entry: int) -> None:
+    """CreateProbingPT appends what it finds to the scores, so all lines must have the same number of them."""
+    data = text.tobytes()
+    if form.other_reordering_line or not (form.reordering_scores or _REORDERING_PROPERTY in data):
+        return
+    for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), first_entry + 1):
+        if _reordering_scores(line) != form.reordering_scores:
+            form.other_reordering_line = number
+            return
+
+
+def _factors(fields: Iterable[bytes]) -> int:
+    """How many factors every token has; 1 if they differ, since a stray bar makes no factor."""
+    counts = {token.count(b"|") + 1 for field in fields for token in field.split() if not _LABEL.search(token)}
+    return counts.pop() if len(counts) == 1 else 1
+
+
+def canonical_line(line: bytes) -> bytes:
+    """A line of a table with one space between tokens and around bars, and seven fields at most.
+
+    Moses reads the same entry from it.  `line` comes without its line feed.
+    """
+    fields = [
+        b" ".join(token for token in field.split(b" ") if token)
+        for field in line.removesuffix(b"\r").replace(b"\t", b" ").split(b"|||")[:_FIELDS]
+    ]
+    # An empty target has a space on each side, an empty field further on one for both, as Moses writes them.
+    text = b" ||| ".join(fields[:3])
+    return text + b"".join(b" ||| " + field if field else b" |||" for field in fields[3:])
+
+
+def write_copy(form: TableForm, path: str, threads: int = 1, own_sort: bool = False) -> None:
+    """Write a table gzipped, in canonical form and sorted.
+
+    Args:
+        form: what `examine` found.
+        path: the copy; temporary files go into its folder.
+        threads: for sorting.
+        own_sort: do not look for the system's `sort`.
+
+    Raises:
+        PhraseToolError: the disk is full, or sorting failed.
+    """
+    with Input(form.path) as source, open(path, "wb") as file:
+        pieces: Iterator[bytes] = _ended(source.whole_lines())
+        if form.odd_line:
+            pieces = map(_canonical_lines, pieces)
+        if form.unsorted_line or form.odd_line:
+            pieces = sort_lines(pieces, os.path.dirname(path), threads, own_sort)
+        try:
+            for piece in pieces:
+                file.write(compress(piece))
+        except OSError as error:
+            raise PhraseToolError(f"{path}: cannot write: {error.strerror}") from error
+
+
+def _ended(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    for piece in pieces:
+        yield piece if piece.endswith(b"\n") else piece + b"\n"
+
+
+def _canonical_lines(piece: bytes) -> bytes:
+    return b"".join(canonical_line(line) + b"\n" for line in piece.split(b"\n")[:-1])
+
+
+def sort_lines(pieces: Iterable[bytes], folder: str, threads: int = 1, own_sort: bool = False) -> Iterator[bytes]:
+    """Sort lines bytewise, as `LC_ALL=C sort` does, on disk where they are many.
+
+    Args:
+        pieces: whole lines, each with its line feed.
+        folder: where temporary files go.
+        threads: for the system's `sort`.
+        own_sort: do not look for it.
+
+    Yields:
+        Pieces of the sorted text.
+
+    Raises:
+        PhraseToolError: the disk is full.
+    """
+    program = None if own_sort else _system_sort()
+    return _sort_by(program, pieces, folder, threads) if program else _sort_here(pieces, folder)
+
+
+def _system_sort() -> str | None:
+    """GNU sort, if it is there; others do not know its options."""
+    program = shutil.which("sort")
+    if program is None:
+        return None
+    try:
+        said = subprocess.run([program, "--version"], capture_output=True, timeout=10, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return program if b"GNU coreutils" in said else None
+
+
+def _sort_by(program: str, pieces: Iterable[bytes], folder: str, threads: int) -> Iterator[bytes]:
+    command = [program, f"--parallel={threads}", "-S", _SYSTEM_SORT_MEMORY, "-T", folder]
+    with tempfile.TemporaryFile(dir=folder) as said:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, env={**os.environ, "LC_ALL": "C"}
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            # It writes nothing before it has read everything, so there is no need to do both at once.
+            try:
+                for piece in pieces:
+                    process.stdin.write(piece)
+                process.stdin.close()
+            except BrokenPipeError:
+                pass
+            else:
+                yield from iter(lambda: process.stdout.read(_PIECE), b"")  # type: ignore[union-attr]
+            if process.wait() != 0:
+                said.seek(0)
+                message = said.read().decode(errors="replace").strip() or f"code {process.returncode}"
+                raise PhraseToolError(f"cannot sort: {message}")
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+
+
+def _sort_here(pieces: Iterable[bytes], folder: str) -> Iterator[bytes]:
+    """Sorted runs in temporary files, merged."""
+    with ExitStack() as stack:
+        runs: list[BinaryIO] = []
+        lines: list[bytes] = []
+        size = 0
+        for piece in pieces:
+            lines += piece.split(b"\n")[:-1]
+            size += len(piece)
+            if size >= _RUN_BYTES:
+                runs.append(stack.enter_context(_run(lines, folder)))
+                lines, size = [], 0
+        lines.sort()
+        merged = heapq.merge(*map(_lines_of, runs), lines) if runs else iter(lines)
+        pending: list[bytes] = []
+        size = 0
+        for line in merged:
+            pending.append(line)
+            size += len(line) + 1
+            if size >= _PIECE:
+                yield b"\n".join(pending) + b"\n"
+                pending, size = [], 0
+        if pending:
+            yield b"\n".join(pending) + b"\n"
+
+
+def _run(lines: list[bytes], folder: str) -> BinaryIO:
+    """A temporary file with these lines, sorted."""
+    lines.sort()
+    try:
+        file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        file.writelines(line + b"\n" for line in lines)
+        file.seek(0)
+    except OSError as error:
+        raise PhraseToolError(f"{folder}: cannot write a temporary file: {error.strerror}") from error
+    return file  # type: ignore[return-value]
+
+
+def _lines_of(file: BinaryIO) -> Iterator[bytes]:
+    # Without the line feed, which is above some bytes.
+    return (line[:-1] for line in file)

@@ -1,0 +1,178 @@
+"""Keep a reordering table in step with a phrase table: drop the lines of pairs that the phrase table no longer has.
+
+Moses does not mind a line of a reordering table too many, but a pair that has none is scored 0, the logarithm of 1, in
+every orientation: it is rewarded.  So no line of a pair that stays may be lost, in whatever order the two tables are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.files.streams import Input, Output
+from moses_compat.lines.insert_scores import selected_lines
+from moses_compat.lines.pair_hashes import HashArray, PairSet, hash_pairs, read_pair_hashes
+from moses_compat.lines.separators import line_offsets_of
+from moses_compat.tables.blocks import BLOCK_BYTES, FaultPolicy, Progress, RawBlock, raw_blocks
+from moses_compat.tables.parser import TableParser
+from phrasetool.errors import DataError
+from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Phrases
+from phrasetool.pipeline import run
+
+_LF = 10
+
+
+@dataclass
+class OrphanCounts:
+    """What happened to a reordering table.
+
+    Attributes:
+        lines: lines read, faulty ones included.
+        kept: lines written.
+        orphans: lines left out because the phrase table lacks their pair.
+        faulty_kept, faulty_skipped: lines that could not be read, passed through or left out.
+        newline_added: whether the last line lacked its line feed (Moses would not load it) and was given one.
+        pairs: different pairs of the phrase table.
+        pairs_without_line: those that have no line among the ones written.
+    """
+
+    lines: int = 0
+    kept: int = 0
+    orphans: int = 0
+    faulty_kept: int = 0
+    faulty_skipped: int = 0
+    newline_added: bool = False
+    pairs: int = 0
+    pairs_without_line: int = 0
+
+    def __iadd__(self, other: OrphanCounts) -> OrphanCounts:
+        """Add the counts of a block; those of the pairs are known at the end only."""
+        self.lines += other.lines
+        self.kept += other.kept
+        self.orphans += other.orphans
+        self.faulty_kept += other.faulty_kept
+        self.faulty_skipped += other.faulty_skipped
+        self.newline_added |= other.newline_added
+        return self
+
+    def as_dict(self) -> dict[str, int]:
+        """For the JSON report of a run."""
+        return {name: int(value) for name, value in self.__dict__.items()}
+
+
+def table_pairs(
+    source: Input,
+    *,
+    on_error: str = "fail",
+    threads: int = 1,
+    block_bytes: int = BLOCK_BYTES,
+    progress: Progress = lambda position, entries: None,
+) -> PairSet:
+    """The pairs of a phrase table, sorted or not; nothing after the target is looked at.
+
+    Args:
+        on_error: `fail` to stop at a line with fewer than three fields, anything else to pass over it.
+        progress: called with the bytes of the file consumed and the lines done so far.
+
+    Raises:
+        DataError: the table is damaged, or has a line without a pair and `on_error` is `fail`.
+    """
+
+    def work(raw: RawBlock) -> tuple[RawBlock, HashArray]:
+        offsets = line_offsets_of(raw.text)
+        hashes = hash_pairs(raw.text, offsets, np.ones(raw.lines, np.bool_))
+        missing = np.flatnonzero(hashes == 0)
+        if len(missing) and on_error == "fail":
+            line = int(missing[0])
+            fields = raw.text[offsets[line] : offsets[line + 1]].tobytes().count(b"|||") + 1
+            message = f"expected at least 3 fields separated by |||, found {fields}"
+            raise DataError(source.name, message, raw.first_entry + line + 1)
+        return raw, hashes
+
+    parts = []
+    for raw, hashes in run(raw_blocks(source, block_bytes), work, threads):
+        parts.append(hashes)
+        progress(raw.position, raw.first_entry + raw.lines)
+    return PairSet(parts)
+
+
+def remove_orphans(
+    source: Input,
+    output: Output,
+    pairs: PairSet,
+    *,
+    on_error: str = "fail",
+    threads: int = 1,
+    block_bytes: int = BLOCK_BYTES,
+    progress: Progress = lambda position, entries: None,
+) -> OrphanCounts:
+    """Write the lines of a reordering table whose pair is among `pairs`, byte for byte and in their order.
+
+    The two tables may be in different orders, lack pairs, and have pairs several times.  A last line without a line
+    feed, which Moses would not load, gets one.  Stands in for
+    scripts/training/remove-orphan-phrase-pairs-from-reordering-table.perl, which needs both tables in one order.
+
+    Args:
+        source: `source ||| target ||| probabilities`, every line with as many as the first.
+        pairs: of the phrase table; nothing may have been looked up in it before.
+        on_error: `fail`, `skip` or `keep`, for lines that cannot be read; kept ones need no pair.
+        threads, block_bytes: change speed and memory, never the output.
+        progress: called with the bytes of the file consumed and the lines done so far.
+
+    Raises:
+        DataError: the table is damaged, or has a faulty line and `on_error` is `fail`.
+    """
+    policy = FaultPolicy(source.name, on_error)
+
+    def work(raw: RawBlock) -> tuple[RawBlock, bytes, OrphanCounts]:
+        block, passes, hashes = _read(raw, policy)
+        keep = pairs.find(hashes)
+        keep |= passes & block.faulty
+        counts = OrphanCounts(
+            lines=len(block),
+            kept=int(keep.sum()),
+            orphans=int((passes & ~keep).sum()),
+            faulty_kept=int((block.faulty & keep).sum()),
+            faulty_skipped=int((block.faulty & ~keep).sum()),
+        )
+        text: ByteArray = selected_lines(block, keep)
+        if len(text) and text[-1] != _LF:
+            counts.newline_added = True
+            text = np.append(text, np.uint8(_LF))
+        return raw, output.encode(text), counts
+
+    total = OrphanCounts()
+    for raw, data, counts in run(raw_blocks(source, block_bytes), work, threads):
+        output.write(data)
+        total += counts
+        progress(raw.position, total.lines)
+    total.pairs = len(pairs)
+    total.pairs_without_line = pairs.never_found()
+    return total
+
+
+def _read(raw: RawBlock, policy: FaultPolicy) -> tuple[EntryBlock, npt.NDArray[np.bool_], HashArray]:
+    """The lines of a block, which of them fault handling lets through, and the hashes of their pairs."""
+    read = read_pair_hashes(raw.text, raw.lines, raw.scores)
+    if read:
+        return _good_lines(raw, read[0]), np.ones(raw.lines, np.bool_), read[1]
+    block, faults = TableParser(scores=raw.scores)(raw.index, raw.first_entry, raw.text)
+    if policy.action == "fail" and faults[0].entry == 0:
+        first = block.text[: block.line_offsets[1]].tobytes()
+        if first.count(b"|||") == 1:
+            message = "expected source ||| target ||| probabilities, found 2 fields; a table conditioned on the source"
+            raise DataError(policy.name, f"{message} alone (-f) names no pairs, Moses can use it as it is", 1)
+    passes = policy.keep_mask(block, faults)
+    return block, passes, hash_pairs(block.text, block.line_offsets, passes)
+
+
+def _good_lines(raw: RawBlock, line_offsets: Int64Array) -> EntryBlock:
+    """A block of which only the lines matter: it has no phrases and no groups."""
+    nothing = np.zeros(0, np.int64)
+    phrases = Phrases.from_lists([])
+    faulty = np.zeros(raw.lines, np.bool_)
+    return EntryBlock(
+        raw.index, raw.first_entry, raw.text, line_offsets, line_offsets[1:], nothing, nothing, phrases, phrases, faulty
+    )

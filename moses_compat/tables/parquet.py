@@ -1,0 +1,308 @@
+"""Phrase tables as Parquet, loss-free both ways: one row a line, in the order of the table.
+
+    source, target                           text
+    score_1 .. score_S                       float32
+    alignment, sparse, properties            the fields as text, null where a line ends before them
+    count_target, count_source, count_joint  float64
+    extra                                    what follows the seventh field
+    scores_text, counts_text                 such a field as text, where its numbers would be written in another way
+    tail                                     blanks, or a carriage return, behind the last field
+    raw                                      the line's bytes, where the columns would not give them back
+
+`raw` counts for more than the other columns, a text for more than numbers.  Rows may be removed, put in another order
+or given more score columns with any program; the file still becomes a table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from moses_compat.files.parquet_file import parquet_file
+from moses_compat.files.streams import STANDARD, Input, Output
+from moses_compat.lines.columns import RAW, TEXTS, Rows, gather, read_rows, write_rows
+from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
+from phrasetool import __version__
+from phrasetool.errors import DataError
+from phrasetool.phrases import ByteArray
+from phrasetool.pipeline import run
+
+SCHEMA_VERSION = "1"
+# Text of a row group.
+ROW_GROUP_BYTES = 1 << 23
+_ROWS_AT_ONCE = 1 << 16
+# Tables whose first entry comes later than this have no score columns.
+_LOOK_FOR_SCORES = 1 << 24
+_MAGIC = b"PAR1"
+
+# Column of each text of a row, in the order of `table_columns`.
+_TEXTS = (
+    "source", "target", "scores_text", "alignment", "counts_text", "sparse", "properties", "extra", "tail", "raw",
+)  # fmt: skip
+_COUNTS = ("count_target", "count_source", "count_joint")
+_SCORE = re.compile(r"score_([1-9]\d{0,5})")
+# What pandas adds when rows were removed.
+_INDEX = re.compile(r"__index_level_\d+__")
+
+
+@dataclass
+class ConvertCounts:
+    """What a conversion did.
+
+    Attributes:
+        entries: lines.
+        kept_whole: lines that are in `raw`.
+        scores: score columns.
+    """
+
+    entries: int = 0
+    kept_whole: int = 0
+    scores: int = 0
+
+
+def is_parquet(path: str) -> bool:
+    """Whether a file is Parquet, by its first bytes; standard input never is."""
+    if path == STANDARD:
+        return False
+    try:
+        with open(path, "rb") as file:
+            head = file.read(64)
+    except OSError:
+        return False
+    return head.startswith(_MAGIC) and b"\0" in head
+
+
+def _schema(scores: int) -> pa.Schema:
+    """Columns in the order a person reads them."""
+    texts = {name: pa.field(name, pa.binary() if name == "raw" else pa.string()) for name in _TEXTS}
+    numbers = [pa.field(f"score_{i + 1}", pa.float32()) for i in range(scores)]
+    counts = [pa.field(name, pa.float64()) for name in _COUNTS]
+    order = [texts["source"], texts["target"], *numbers, texts["alignment"], *counts]
+    order += [texts[name] for name in ("sparse", "properties", "extra", "scores_text", "counts_text", "tail", "raw")]
+    metadata = {"phrasetool_table": SCHEMA_VERSION, "created_by": f"phrasetool {__version__}"}
+    return pa.schema(order, metadata)
+
+
+# pyarrow's own conversions import pandas where it is installed, a quarter of a second; plain buffers need no such help.
+
+
+def _validity(there: npt.NDArray[np.bool_]) -> pa.Buffer | None:
+    return None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+
+
+def _number_array(values: npt.NDArray[Any], there: npt.NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(kind, len(values), [_validity(there), data])
+
+
+def _text_array(rows: Rows, column: int, kind: pa.DataType) -> pa.Array:
+    starts, ends = rows.starts[:, column], rows.ends[:, column]
+    data, offsets = gather(rows.text, starts, ends)
+    buffers = [_validity(starts >= 0), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(kind, len(rows), buffers)
+
+
+def _batch(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
+    arrays = []
+    for field in schema:
+        if score := _SCORE.fullmatch(field.name):
+            column = int(score[1]) - 1
+            arrays.append(_number_array(rows.scores[:, column], rows.score_there[:, column], field.type))
+        elif field.name in _COUNTS:
+            column = _COUNTS.index(field.name)
+            arrays.append(_number_array(rows.counts[:, column], rows.count_there[:, column], field.type))
+        else:
+            arrays.append(_text_array(rows, _TEXTS.index(field.name), field.type))
+    return pa.record_batch(arrays, schema=schema)
+
+
+def table_to_parquet(
+    source: Input,
+    output: Output,
+    *,
+    threads: int = 1,
+    block_bytes: int = ROW_GROUP_BYTES,
+    progress: Progress = lambda position, entries: None,
+) -> ConvertCounts:
+    """Write a table in text form as Parquet, compressed by zstd; a row group is the text of a block.
+
+    Args:
+        progress: called with the bytes of the file consumed and the lines written so far.
+
+    Raises:
+        DataError: the file is damaged or no table in text form.
+    """
+    blocks = raw_blocks(source, block_bytes)
+    first: list[RawBlock] = []
+    while (not first or first[-1].scores < 0) and sum(len(raw.text) for raw in first) < _LOOK_FOR_SCORES:
+        if (block := next(blocks, None)) is None:
+            break
+        first.append(block)
+    counts = ConvertCounts(scores=max(first[-1].scores, 0) if first else 0)
+    schema = _schema(counts.scores)
+
+    def work(raw: RawBlock) -> tuple[RawBlock, pa.RecordBatch, int]:
+        rows = read_rows(raw.text, counts.scores)
+        return raw, _batch(rows, schema), int((rows.starts[:, RAW] >= 0).sum())
+
+    dictionary = ["target", "alignment", "tail", *(field.name for field in schema if field.type == pa.float32())]
+    with pq.ParquetWriter(
+        parquet_file(output), schema, compression="zstd", use_dictionary=[*dictionary, *_COUNTS],
+        write_statistics=False,
+    ) as writer:  # fmt: skip
+        for raw, batch, kept_whole in run(chain(first, blocks), work, threads):
+            writer.write_batch(batch)
+            counts.entries += raw.lines
+            counts.kept_whole += kept_whole
+            progress(raw.position, counts.entries)
+    return counts
+
+
+def _text_column(array: pa.Array) -> tuple[ByteArray, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The bytes of a column of texts; where each starts and ends, -1 for a null."""
+    _, offset_buffer, data = array.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    starts, ends = offsets[:-1].copy(), offsets[1:].copy()
+    missing = ~_there(array)
+    starts[missing] = ends[missing] = -1
+    return np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8), starts, ends
+
+
+def _there(array: pa.Array) -> npt.NDArray[np.bool_]:
+    """bool, shape (N,), False for a null."""
+    bits = array.buffers()[0]
+    if bits is None:
+        return np.ones(len(array), np.bool_)
+    unpacked = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")
+    return unpacked[array.offset : array.offset + len(array)].astype(np.bool_)
+
+
+def _numbers(array: pa.Array, kind: Any) -> npt.NDArray[Any]:
+    return np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
+
+
+class _Reader:
+    """A table in Parquet, a batch of rows at a time.
+
+    Raises:
+        DataError: the file cannot be read, or its columns are not those of a table.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        try:
+            self._file = pq.ParquetFile(path)
+            fields = {field.name: field.type for field in self._file.schema_arrow}
+        except (OSError, pa.ArrowException) as error:
+            raise self._fault(error) from error
+        found = [int(score[1]) for name in fields if (score := _SCORE.fullmatch(name))]
+        self.scores = max(found, default=0)
+        known = {*_TEXTS, *_COUNTS, *(f"score_{i + 1}" for i in range(self.scores))}
+        missing = sorted({"source", "target", *(f"score_{i + 1}" for i in range(self.scores))} - fields.keys())
+        if missing:
+            raise DataError(path, f"the Parquet file is no phrase table: it has no column {missing[0]}")
+        unknown = [name for name in fields if name not in known and not _INDEX.fullmatch(name)]
+        if unknown:
+            raise DataError(path, f"a phrase table has no column {unknown[0]}; remove it, or name it score_N")
+        self._schema = pa.schema([field for field in _schema(self.scores) if field.name in fields])
+        self.rows: int = self._file.metadata.num_rows
+
+    def _fault(self, error: Exception) -> DataError:
+        lines = str(error).splitlines()
+        return DataError(self._path, f"the Parquet file cannot be read ({lines[0] if lines else error})")
+
+    def batches(self) -> Iterator[Rows]:
+        """All rows, in order.
+
+        Raises:
+            DataError: the file is damaged, or a column is of another type.
+        """
+        try:
+            names = self._schema.names
+            for batch in self._file.iter_batches(_ROWS_AT_ONCE, columns=names, use_threads=False):
+                columns = {name: batch.column(name).cast(self._schema.field(name).type) for name in names}
+                yield self._rows(batch.num_rows, columns)
+        except (OSError, pa.ArrowException) as error:
+            raise self._fault(error) from error
+
+    def _rows(self, count: int, columns: dict[str, pa.Array]) -> Rows:
+        starts, ends = np.full((count, TEXTS), -1, np.int64), np.full((count, TEXTS), -1, np.int64)
+        parts: list[ByteArray] = []
+        size = 0
+        for text, name in enumerate(_TEXTS):
+            if name not in columns or columns[name].null_count == count:
+                continue
+            data, first, last = _text_column(columns[name])
+            there = first >= 0
+            starts[there, text], ends[there, text] = first[there] + size, last[there] + size
+            parts.append(data)
+            size += len(data)
+        scores, score_there = self._matrix(count, columns, [f"score_{i + 1}" for i in range(self.scores)], np.float32)
+        counts, count_there = self._matrix(count, columns, _COUNTS, np.float64)
+        text_bytes = np.concatenate([np.zeros(0, np.uint8), *parts])
+        return Rows(text_bytes, starts, ends, scores, score_there, counts, count_there)
+
+    @staticmethod
+    def _matrix(
+        count: int, columns: dict[str, pa.Array], names: Sequence[str], kind: Any
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        values, there = np.zeros((count, len(names)), kind), np.zeros((count, len(names)), np.bool_)
+        for i, name in enumerate(names):
+            if name in columns and columns[name].null_count < count:
+                values[:, i], there[:, i] = _numbers(columns[name], kind), _there(columns[name])
+        return values, there
+
+
+def parquet_to_table(
+    path: str,
+    output: Output,
+    *,
+    threads: int = 1,
+    progress: Progress = lambda position, entries: None,
+) -> ConvertCounts:
+    """Write a table that `table_to_parquet` made as text again, byte for byte.
+
+    Args:
+        progress: called with 0 and the lines written so far.
+
+    Raises:
+        DataError: the file is no Parquet file of a table, is damaged, or a row lacks a source, a target or a score.
+    """
+    reader = _Reader(path)
+    counts = ConvertCounts(scores=reader.scores)
+
+    def work(rows: Rows) -> tuple[bytes, ConvertCounts, str]:
+        text, wrong = write_rows(rows)
+        fault = "" if wrong < 0 else "lacks a source, a target or a score"
+        if wrong < 0 and (wrong := _broken_row(rows)) >= 0:
+            fault = "has a text with a line feed"
+        done = ConvertCounts(wrong if fault else len(rows), int((rows.starts[:, RAW] >= 0).sum()))
+        return output.encode(text), done, fault
+
+    for data, done, fault in run(reader.batches(), work, threads):
+        counts.entries += done.entries
+        counts.kept_whole += done.kept_whole
+        if fault:
+            raise DataError(path, f"row {counts.entries + 1} {fault}")
+        output.write(data)
+        progress(0, counts.entries)
+    return counts
+
+
+def _broken_row(rows: Rows) -> int:
+    """The first row of which a text holds a line feed, which would make two lines of it; or -1."""
+    feeds = np.flatnonzero(rows.text == 10)
+    inside = rows.starts[:, :RAW] >= 0
+    inside[rows.starts[:, RAW] >= 0] = False
+    row, column = np.nonzero(inside)
+    first, last = rows.starts[row, column], rows.ends[row, column]
+    broken = np.searchsorted(feeds, first) < np.searchsorted(feeds, last)
+    return int(row[broken].min()) if broken.any() else -1

@@ -1,0 +1,300 @@
+"""Moses phrase-table text -> `EntryBlock`, in kernels that never touch a Python object.
+
+A line is `source ||| target ||| scores [||| alignment [||| counts [||| sparse [||| properties]]]]`; any number of
+fields from three up is accepted.  As Moses' text loader does, fields are split at the three bytes `|||` wherever
+they stand, and tokens at runs of spaces and tabs.  Nothing is decoded, re-encoded or normalised: an `EntryBlock` keeps
+the bytes of its lines, and whatever is written later is made of those bytes.
+
+A source group is a run of consecutive lines with the same source tokens.  A line without any `|||` belongs to the
+group around it, so that a stray line never cuts a group in two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.lines.scores import (
+    FEW_FIELDS,
+    IS_NAN,
+    NOT_A_NUMBER,
+    OK,
+    WRONG_COUNT,
+    read_columns,
+    scan_scores,
+)
+from moses_compat.lines.separators import CR, LF, find_separator, is_blank, line_offsets_of, same_tokens
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import ByteArray, EntryBlock, Int32Array, Int64Array, Phrases
+from phrasetool.vocabulary import Vocabulary, is_label, look_up_next
+
+
+@exact_kernel
+def _scan(
+    text: ByteArray,
+    expected: int,
+    wanted: Int64Array,
+    line_offsets: Int64Array,
+    source_ends: Int64Array,
+    target_ends: Int64Array,
+    score_ends: Int64Array,
+    faults: npt.NDArray[np.uint8],
+    found: Int64Array,
+    columns: npt.NDArray[np.float64],
+    group_offsets: Int64Array,
+) -> int:
+    """Fill the arrays behind line_offsets, one row a line; return the number of groups."""
+    result = np.zeros(3, np.int64)
+    groups = 0
+    group_start, group_end = np.int64(-1), np.int64(-1)
+    for line in range(len(line_offsets) - 1):
+        start = line_offsets[line]
+        content_end = line_offsets[line + 1]
+        if content_end > start and text[content_end - 1] == LF:
+            content_end -= 1
+        if content_end > start and text[content_end - 1] == CR:
+            content_end -= 1
+        first = find_separator(text, start, content_end)
+        second = find_separator(text, first + 3, content_end) if first >= 0 else -1
+        source_ends[line] = first
+        target_ends[line] = second
+        if second < 0:
+            faults[line] = FEW_FIELDS
+            found[line] = 1 if first < 0 else 2
+            score_ends[line] = content_end
+        else:
+            scan_scores(text, second + 3, content_end, expected, result)
+            faults[line] = result[0]
+            found[line] = result[1]
+            score_ends[line] = result[2]
+            if len(wanted) > 0 and result[0] == OK:
+                read_columns(text, second + 3, result[2], wanted, columns, line)
+        keyed = first >= 0
+        if line == 0 or (keyed and (group_start < 0 or not same_tokens(text, start, first, group_start, group_end))):
+            # Lines without a key at the very top join the first group that has one.
+            if line == 0 or group_start >= 0:
+                group_offsets[groups] = line
+                groups += 1
+        if keyed:
+            group_start, group_end = start, first
+    group_offsets[groups] = len(line_offsets) - 1
+    return groups
+
+
+@exact_kernel
+def _tokenise(
+    text: ByteArray,
+    starts: Int64Array,
+    ends: Int64Array,
+    words: ByteArray,
+    word_offsets: Int64Array,
+    slots: Int32Array,
+    offsets: Int64Array,
+    ids: Int32Array,
+    buffer: ByteArray,
+) -> None:
+    """Word ids of the fields text[starts[i]:ends[i]]; labels such as `[X]` are left out."""
+    count = 0
+    offsets[0] = 0
+    for field_ in range(len(starts)):
+        i = starts[field_]
+        end = ends[field_]
+        while i < end:
+            if is_blank(text[i]):
+                i += 1
+                continue
+            word, i = look_up_next(text, i, end, words, word_offsets, slots, buffer)
+            if word >= 0:
+                ids[count] = word
+                count += 1
+        offsets[field_ + 1] = count
+
+
+@exact_kernel
+def _count_words(text: ByteArray, starts: Int64Array, ends: Int64Array, counts: Int64Array) -> None:
+    for field_ in range(len(starts)):
+        count = 0
+        i = starts[field_]
+        while i < ends[field_]:
+            first = i
+            while i < ends[field_] and not is_blank(text[i]):
+                i += 1
+            if i > first and not is_label(text, first, i):
+                count += 1
+            i += 1
+        counts[field_] = count
+
+
+@exact_kernel
+def _fingerprint_pairs(text: ByteArray, starts: Int64Array, ends: Int64Array, hashes: npt.NDArray[np.uint32]) -> None:
+    """FNV-1a over source and target as written."""
+    for line in range(len(hashes)):
+        h = np.uint32(2166136261)
+        for i in range(starts[line], ends[line]):
+            h = np.uint32((h ^ np.uint32(text[i])) * np.uint32(16777619))
+        hashes[line] = h
+
+
+def tokenise(text: ByteArray, starts: Int64Array, ends: Int64Array, vocabulary: Vocabulary) -> Phrases:
+    """The phrases at text[starts[i]:ends[i]] as word ids.
+
+    Args:
+        text: uint8, shape (B,).
+        starts, ends: int64, shape (N,).
+        vocabulary: of their language.
+    """
+    offsets = np.zeros(len(starts) + 1, np.int64)
+    widths = ends - starts
+    ids = np.empty(int((widths // 2 + 1).sum()), np.int32)
+    buffer = np.empty(max(int(widths.max(initial=0)), 1), np.uint8)
+    _tokenise(text, starts, ends, *vocabulary.tables, offsets, ids, buffer)
+    return Phrases(offsets, ids[: offsets[-1]].copy())
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A line that cannot be read as a table entry.
+
+    Attributes:
+        entry: 0-based number of the line in its table.
+        message: what was found and what was expected.
+    """
+
+    entry: int
+    message: str
+
+
+@dataclass(frozen=True)
+class LineScan:
+    """Where the fields of a block of lines are; all arrays int64 of shape (N,) unless stated.
+
+    Attributes:
+        line_offsets: shape (N + 1,).
+        source_ends, target_ends: positions of the first two `|||`, -1 where missing.
+        score_ends: the byte after the last score.
+        faults: uint8, one of OK, FEW_FIELDS, NOT_A_NUMBER, WRONG_COUNT, IS_NAN.
+        found: the number of scores (of fields, for FEW_FIELDS).
+        columns: float64, shape (N, C), the score columns asked for.
+        group_offsets: shape (G + 1,).
+    """
+
+    line_offsets: Int64Array
+    source_ends: Int64Array
+    target_ends: Int64Array
+    score_ends: Int64Array
+    faults: npt.NDArray[np.uint8]
+    found: Int64Array
+    columns: npt.NDArray[np.float64]
+    group_offsets: Int64Array
+
+
+def scan_lines(text: ByteArray, scores: int = -1, columns: Sequence[int] = ()) -> LineScan:
+    """Find lines, fields, scores and source groups.
+
+    Args:
+        text: uint8, whole lines; the last may lack its line feed.
+        scores: how many scores a line must have; -1 for any number.
+        columns: 0-based score columns whose values are wanted.
+    """
+    offsets = line_offsets_of(text)
+    lines = len(offsets) - 1
+    positions = [np.empty(lines, np.int64) for _ in range(4)]
+    scan = LineScan(
+        offsets,
+        positions[0],
+        positions[1],
+        positions[2],
+        np.zeros(lines, np.uint8),
+        positions[3],
+        np.zeros((lines, len(columns)), np.float64),
+        np.zeros(lines + 1, np.int64),
+    )
+    groups = _scan(
+        text, scores, np.asarray(columns, np.int64), scan.line_offsets, scan.source_ends, scan.target_ends,
+        scan.score_ends, scan.faults, scan.found, scan.columns, scan.group_offsets,
+    )  # fmt: skip
+    return LineScan(**{**scan.__dict__, "group_offsets": scan.group_offsets[: groups + 1]})
+
+
+def count_scores(text: ByteArray) -> int:
+    """The number of scores of the first good line, or -1 if there is none; what the rest of a table must agree with."""
+    scan = scan_lines(text)
+    good = np.flatnonzero(scan.faults == OK)
+    return int(scan.found[good[0]]) if len(good) else -1
+
+
+@dataclass(frozen=True)
+class TableParser:
+    """Turns the text of a block into an `EntryBlock` and the faults found in it.
+
+    Args:
+        source, target: the vocabularies; without them phrases have no words (a table that is only copied or counted).
+        scores: how many scores every entry has.
+        columns: 0-based score columns to read.
+        fingerprints: whether to fingerprint every pair.
+    """
+
+    source: Vocabulary | None = None
+    target: Vocabulary | None = None
+    scores: int = -1
+    columns: Sequence[int] = field(default_factory=tuple)
+    fingerprints: bool = False
+
+    def __call__(self, index: int, first_entry: int, text: ByteArray) -> tuple[EntryBlock, list[Fault]]:
+        """Parse the block `text`, number `index`, whose first line is number `first_entry` of its table."""
+        scan = scan_lines(text, self.scores, self.columns)
+        starts = scan.line_offsets[:-1]
+        source_ends = np.maximum(scan.source_ends, starts)
+        target_starts = np.minimum(source_ends + 3, scan.line_offsets[1:])
+        target_ends = np.maximum(scan.target_ends, target_starts)
+        heads = self._group_heads(scan)
+        source_lengths = np.empty(len(heads), np.int64)
+        _count_words(text, starts[heads], source_ends[heads], source_lengths)
+        block = EntryBlock(
+            index,
+            first_entry,
+            text,
+            scan.line_offsets,
+            scan.score_ends,
+            scan.group_offsets,
+            source_lengths,
+            _phrases(text, starts[heads], source_ends[heads], self.source),
+            _phrases(text, target_starts, target_ends, self.target),
+            scan.faults != OK,
+            scan.columns,
+        )
+        if self.fingerprints:
+            block.fingerprints = np.empty(len(starts), np.uint32)
+            _fingerprint_pairs(text, starts, target_ends, block.fingerprints)
+        return block, self.faults(scan, first_entry)
+
+    @staticmethod
+    def _group_heads(scan: LineScan) -> Int64Array:
+        """For each group the first line that has a source field."""
+        heads = scan.group_offsets[:-1].copy()
+        if len(heads) and scan.source_ends[0] < 0:
+            keyed = np.flatnonzero(scan.source_ends[: scan.group_offsets[1]] >= 0)
+            heads[0] = keyed[0] if len(keyed) else 0
+        return heads
+
+    def faults(self, scan: LineScan, first_entry: int) -> list[Fault]:
+        """What is wrong with the lines of a scan; `first_entry` is the number of its first line in the table."""
+        messages = {
+            FEW_FIELDS: "expected at least 3 fields separated by |||, found {}",
+            NOT_A_NUMBER: "a score is not a number",
+            WRONG_COUNT: f"expected {max(self.scores, 1)} scores as on the lines before, found {{}}",
+            IS_NAN: "a score is NaN, which Moses cannot load",
+        }
+        return [
+            Fault(first_entry + int(i), messages[int(scan.faults[i])].format(scan.found[i]))
+            for i in np.flatnonzero(scan.faults)
+        ]
+
+
+def _phrases(text: ByteArray, starts: Int64Array, ends: Int64Array, vocabulary: Vocabulary | None) -> Phrases:
+    if vocabulary is None:
+        return Phrases(np.zeros(len(starts) + 1, np.int64), np.zeros(0, np.int32))
+    return tokenise(text, starts, ends, vocabulary)

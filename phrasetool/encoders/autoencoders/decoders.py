@@ -1,0 +1,134 @@
+"""The decoders of a text autoencoder: all steps at once for training, one step after another to write a text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from phrasetool.encoders.mean_max.module import AttentionBlock, joined_groups, split_groups
+
+
+@dataclass
+class DecoderState:
+    """What a decoder keeps of the words written so far, for B texts.
+
+    Attributes:
+        done: steps done.
+        first, second: keys and values of self-attention, shape (B, h, steps at most, m / h); or output and cell of an
+            LSTM, shape (B, m).
+    """
+
+    done: int
+    first: Tensor
+    second: Tensor
+
+
+class Decoder(Protocol):
+    """From the words before (and a start state, for an LSTM) to hidden vectors, before any gate."""
+
+    def all_steps(self, inputs: Tensor, start: Tensor, groups: list[tuple[int, int]]) -> Tensor:
+        """Hidden vectors of all steps, shape (T, m).
+
+        Args:
+            inputs: vectors of the words before, shape (T, w), grouped.
+            start: state to start from, shape (B, 2 m) or (B, 0).
+            groups: (texts, steps of each).
+        """
+
+    def begin(self, start: Tensor, steps: int) -> DecoderState:
+        """The state before the first of at most so many steps."""
+
+    def step(self, state: DecoderState, inputs: Tensor) -> Tensor:
+        """Hidden vectors of the next step, shape (B, m), from inputs of shape (B, w); the state moves on."""
+
+
+class AttentionDecoder(AttentionBlock):
+    """Masked self-attention and feed-forward (Eq. 15-18); takes `AttentionBlock`'s arguments."""
+
+    def all_steps(self, inputs: Tensor, start: Tensor, groups: list[tuple[int, int]]) -> Tensor:
+        """See `Decoder`; there is no start state."""
+        return self(inputs, groups)  # type: ignore[no-any-return]
+
+    def begin(self, start: Tensor, steps: int) -> DecoderState:
+        """See `Decoder`."""
+        hidden, heads = len(self.widen.T), self.attention.heads
+        empty = start.new_empty(2, len(start), heads, steps, hidden // heads)
+        return DecoderState(0, empty[0], empty[1])
+
+    def step(self, state: DecoderState, inputs: Tensor) -> Tensor:
+        """See `Decoder`; keys and values of earlier words are not computed again."""
+        query, state.first[:, :, state.done], state.second[:, :, state.done] = self.attention.project(inputs).unbind(1)
+        state.done += 1
+        keys, values = state.first[:, :, : state.done], state.second[:, :, : state.done]
+        attended = functional.scaled_dot_product_attention(query[:, :, None], keys, values)
+        return self.after_attention(attended.flatten(1))
+
+
+class LstmDecoder(nn.LSTM):
+    """An LSTM that starts from the last states of the encoder.
+
+    Args:
+        word_units: w.
+        hidden: m.
+    """
+
+    def __init__(self, word_units: int, hidden: int) -> None:
+        super().__init__(word_units, hidden, batch_first=True)
+
+    def all_steps(self, inputs: Tensor, start: Tensor, groups: list[tuple[int, int]]) -> Tensor:
+        """See `Decoder`."""
+        starts = torch.split(start, [count for count, _ in groups])
+        parts = zip(split_groups(inputs, groups), starts, strict=True)
+        return joined_groups([self(part, _as_state(first))[0] for part, first in parts])
+
+    def begin(self, start: Tensor, steps: int) -> DecoderState:
+        """See `Decoder`."""
+        first, second = start.chunk(2, 1)
+        return DecoderState(0, first, second)
+
+    def step(self, state: DecoderState, inputs: Tensor) -> Tensor:
+        """See `Decoder`."""
+        now = _as_state(torch.cat([state.first, state.second], 1))
+        hidden, (output, cell) = self(inputs[:, None], now)
+        state.first, state.second = output[0], cell[0]
+        state.done += 1
+        return hidden[:, 0]  # type: ignore[no-any-return]
+
+
+def _as_state(start: Tensor) -> tuple[Tensor, Tensor]:
+    """Output and cell side by side, shape (B, 2 m), as torch's LSTM takes them."""
+    output, cell = start.chunk(2, 1)
+    return output[None].contiguous(), cell[None].contiguous()
+
+
+class Gate(nn.Module):
+    """z * sigmoid(W_z z + W_f f + b), element by element (Eq. 19, 20).
+
+    Args:
+        pooled, hidden: initial matrices, shape (m, m).
+        bias: initial, shape (m,).
+    """
+
+    def __init__(self, pooled: Tensor, hidden: Tensor, bias: Tensor) -> None:
+        super().__init__()
+        self.pooled, self.hidden, self.bias = nn.Parameter(pooled), nn.Parameter(hidden), nn.Parameter(bias)
+
+    def from_pooled(self, pooled: Tensor) -> Tensor:
+        """The half that is the same at every step, shape (B, m)."""
+        return functional.linear(pooled, self.pooled, self.bias)
+
+    def opened(self, pooled: Tensor, from_pooled: Tensor, hidden: Tensor) -> Tensor:
+        """What of the pooled vectors comes through at one step, shape (B, m), or several, shape (B, L, m).
+
+        Args:
+            pooled: shape (B, m).
+            from_pooled: what the method of that name gave, shape (B, m).
+            hidden: W_f f, shape (B, m) or (B, L, m).
+        """
+        if hidden.dim() == 3:
+            pooled, from_pooled = pooled[:, None], from_pooled[:, None]
+        return pooled * torch.sigmoid(from_pooled + hidden)

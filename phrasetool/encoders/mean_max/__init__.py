@@ -1,0 +1,1 @@
+"""The gated mean-max attention encoder."""

@@ -1,0 +1,316 @@
+"""Kernels of the gated mean-max encoder on CPU: attention, feed-forward, pooling, transformation.
+
+Queries, keys and values are linear in word plus position, so they are the sum of two rows of products: of the word,
+computed when it is first met, and of the position, computed once.  What remains for a phrase is small (attention) or
+a matrix product over the positions of many phrases, four at a time.
+
+A row of products holds q, k and v, m each.  In q and k the heads alternate (component c of head i stands at c h + i),
+so that one sum by halves gives the scores of all heads at once; q holds the factor 1 / sqrt(m / h).  In v they stand
+one after another, as in the parameters.
+
+Every sum is taken in an order that depends on the sizes of the encoder and the length of the phrase alone, so a phrase
+has the same vector to the last bit whatever is encoded beside it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.encoders.dense_kernels import GROUP, PAD, affine, exp_all, normalise, sum_buffer, tanh_all, total
+from phrasetool.encoders.mean_max.parameters import NORM_EPSILON
+from phrasetool.kernels.jit import kernel
+from phrasetool.phrases import FloatArray
+
+_ONE = np.float32(1.0)
+_ZERO = np.float32(0.0)
+_EPSILON = np.float32(NORM_EPSILON)
+# What stands in a place of a phrase, if it is no word.
+_END = np.int32(-1)
+_NOTHING = np.int32(-2)
+
+
+@kernel
+def project(wanted: npt.NDArray[np.int32], vectors: FloatArray, weights: FloatArray, products: FloatArray) -> None:
+    """products[r] = weights^T v for the vector v at wanted[r]; weights as `affine` wants them."""
+    w = vectors.shape[1]
+    zero = np.zeros(weights.shape[1], np.float32)
+    x = np.zeros((GROUP, w), np.float32)
+    y = np.zeros((GROUP, weights.shape[1]), np.float32)
+    for first in range(0, len(wanted), GROUP):
+        used = min(GROUP, len(wanted) - first)
+        for g in range(used):
+            x[g] = vectors[wanted[first + g]]
+        affine(weights, zero, x, y)
+        for g in range(used):
+            products[first + g] = y[g, : products.shape[1]]
+
+
+@kernel
+def enter_words(
+    words: npt.NDArray[np.int32],
+    word_vectors: FloatArray,
+    weights: FloatArray,
+    products: FloatArray,
+    word_rows: npt.NDArray[np.int32],
+    state: npt.NDArray[np.int64],
+) -> npt.NDArray[np.int32]:
+    """The row of products of each word; those of a word met for the first time are computed and counted in state[0]."""
+    rows = np.empty(len(words), np.int32)
+    new = np.empty(len(words), np.int32)
+    first, count = state[0], np.int64(0)
+    for position in range(len(words)):
+        word = words[position]
+        if word_rows[word] < 0:
+            word_rows[word] = first + count
+            new[count] = word
+            count += 1
+        rows[position] = word_rows[word]
+    project(new[:count], word_vectors, weights, products[first : first + count])
+    state[0] = first + count
+    return rows
+
+
+@kernel
+def _scores(query: FloatArray, key: FloatArray, buffer: FloatArray, scores: FloatArray) -> None:
+    """scores[i] = q_i k_i / sqrt(m / h) for every head i; its components are i, h + i, 2 h + i and so on."""
+    heads = len(scores)
+    width = len(query)
+    for c in range(width):
+        buffer[c] = query[c] * key[c]
+    while width % (2 * heads) == 0:
+        width //= 2
+        low, high = buffer[:width], buffer[width : 2 * width]
+        for c in range(width):
+            low[c] += high[c]
+    for i in range(heads):
+        scores[i] = buffer[i]
+        for c in range(heads + i, width, heads):
+            scores[i] += buffer[c]
+
+
+@kernel
+def _softmax(scores: FloatArray, weights: FloatArray, powers: FloatArray, bits: npt.NDArray[np.int32]) -> None:
+    """weights = the softmax of the scores over the positions, for every head, both (positions, h); for the rest see
+    `exp_all`.
+    """
+    length, heads = scores.shape
+    for i in range(heads):
+        highest = scores[0, i]
+        for j in range(1, length):
+            highest = max(highest, scores[j, i])
+        for j in range(length):
+            weights[j, i] = scores[j, i] - highest
+    exp_all(weights.reshape(weights.size), powers, bits)
+    for i in range(heads):
+        sum_of_all = _ZERO
+        for j in range(length):
+            sum_of_all += weights[j, i]
+        scale = _ONE / sum_of_all
+        for j in range(length):
+            weights[j, i] *= scale
+
+
+@kernel
+def _weighted_values(values: FloatArray, weights: FloatArray, length: int, out: FloatArray) -> None:
+    """out = the values of every head, by its weights (Eq. 1); values (h, positions, m / h), out (h, m / h)."""
+    heads, _, size = values.shape
+    whole = length - length % 4
+    for i in range(heads):
+        head, value = out[i], values[i]
+        for c in range(size):
+            head[c] = _ZERO
+        for j in range(0, whole, 4):
+            w0, w1, w2, w3 = weights[j, i], weights[j + 1, i], weights[j + 2, i], weights[j + 3, i]
+            v0, v1, v2, v3 = value[j], value[j + 1], value[j + 2], value[j + 3]
+            for c in range(size):
+                head[c] = (((head[c] + w0 * v0[c]) + w1 * v1[c]) + w2 * v2[c]) + w3 * v3[c]
+        for j in range(whole, length):
+            w0, v0 = weights[j, i], value[j]
+            for c in range(size):
+                head[c] += w0 * v0[c]
+
+
+@kernel
+def _layer_norm(row: FloatArray, gain: FloatArray, bias: FloatArray, buffer: FloatArray) -> None:
+    """In place."""
+    m = len(row)
+    for i in range(m):
+        buffer[i] = row[i]
+    buffer[m:] = _ZERO
+    mean = total(buffer) / np.float32(m)
+    for i in range(m):
+        row[i] -= mean
+        buffer[i] = row[i] * row[i]
+    buffer[m:] = _ZERO
+    scale = _ONE / np.sqrt(total(buffer) / np.float32(m) + _EPSILON)
+    for i in range(m):
+        row[i] = row[i] * scale * gain[i] + bias[i]
+
+
+@kernel
+def _add(a: FloatArray, b: FloatArray, out: FloatArray) -> None:
+    for i in range(len(out)):
+        out[i] = a[i] + b[i]
+
+
+@kernel
+def _enter_token(
+    token: FloatArray, position: FloatArray, t: int, queries: FloatArray, keys: FloatArray, values: FloatArray
+) -> None:
+    """What stands in place t: the products of a word, or of the end, plus those of the position."""
+    m = queries.shape[1]
+    heads, _, size = values.shape
+    _add(token[:m], position[:m], queries[t])
+    _add(token[m : 2 * m], position[m : 2 * m], keys[t])
+    for i in range(heads):
+        begin, end = 2 * m + i * size, 2 * m + (i + 1) * size
+        _add(token[begin:end], position[begin:end], values[i, t])
+
+
+@kernel
+def attend(
+    offsets: npt.NDArray[np.int64],
+    word_rows: npt.NDArray[np.int32],
+    products: FloatArray,
+    end_products: FloatArray,
+    position_products: FloatArray,
+    heads: int,
+    gain: FloatArray,
+    bias: FloatArray,
+    out: FloatArray,
+) -> int:
+    """The b_t (Eq. 8, 9) of every position of every phrase, its end included, one after another.
+
+    Args:
+        offsets: of the phrases in `word_rows`.
+        word_rows: the row of `products` of every word.
+        out: room for all positions; shape (at least the number of positions, m).
+
+    Returns:
+        The number of positions.
+    """
+    m = out.shape[1]
+    longest = np.int64(1)
+    for phrase in range(len(offsets) - 1):
+        longest = max(longest, offsets[phrase + 1] - offsets[phrase] + 1)
+    queries, keys = np.empty((longest, m), np.float32), np.empty((longest, m), np.float32)
+    values = np.empty((heads, longest, m // heads), np.float32)
+    # Phrases that follow each other in a table mostly have the same words in the same places: what held for the
+    # phrase before is kept.  held[t]: the row of the word in place t.
+    held = np.full(longest, _NOTHING)
+    changed = np.empty(longest, np.bool_)
+    previous = np.int64(0)
+    scores = np.empty((longest, longest, heads), np.float32)
+    weights = np.empty((longest, heads), np.float32)
+    powers = np.empty(longest * heads, np.float32)
+    bits = powers.view(np.int32)
+    buffer = sum_buffer(m)
+    row = 0
+    for phrase in range(len(offsets) - 1):
+        start = offsets[phrase]
+        length = offsets[phrase + 1] - start + 1
+        if length == 1:
+            continue
+        for t in range(length):
+            token = word_rows[start + t] if t < length - 1 else _END
+            changed[t] = token != held[t]
+            if changed[t]:
+                held[t] = token
+                product = products[token] if token != _END else end_products
+                _enter_token(product, position_products[t], t, queries, keys, values)
+        held[length:previous] = _NOTHING
+        previous = length
+        for t in range(length):
+            for j in range(length):
+                if changed[t] or changed[j]:
+                    _scores(queries[t], keys[j], buffer, scores[t, j])
+            _softmax(scores[t, :length], weights[:length], powers, bits)
+            _weighted_values(values, weights, length, out[row].reshape(heads, m // heads))
+            _layer_norm(out[row], gain, bias, buffer)
+            row += 1
+    return row
+
+
+@kernel
+def feed_forward(
+    rows: FloatArray,
+    count: int,
+    widen: FloatArray,
+    widen_bias: FloatArray,
+    narrow: FloatArray,
+    narrow_bias: FloatArray,
+    gain: FloatArray,
+    bias: FloatArray,
+) -> None:
+    """From b_t to h_t (Eq. 10, 11) in the first `count` rows; `rows` has room for whole groups of four."""
+    m = rows.shape[1]
+    wide = np.zeros((GROUP, widen.shape[1]), np.float32)
+    y = np.zeros((GROUP, narrow.shape[1]), np.float32)
+    buffer = sum_buffer(m)
+    for first in range(0, count, GROUP):
+        affine(widen, widen_bias, rows[first : first + GROUP], wide)
+        for g in range(GROUP):
+            for i in range(wide.shape[1]):
+                wide[g, i] = max(wide[g, i], _ZERO)
+        affine(narrow, narrow_bias, wide, y)
+        for g in range(min(GROUP, count - first)):
+            for i in range(m):
+                rows[first + g, i] += y[g, i]
+            _layer_norm(rows[first + g], gain, bias, buffer)
+
+
+@kernel
+def pool(offsets: npt.NDArray[np.int64], rows: FloatArray, encoded: FloatArray) -> None:
+    """z = [max; mean] over the positions of every phrase (Eq. 12-14); zero for a phrase without words."""
+    m = rows.shape[1]
+    row = 0
+    for phrase in range(len(encoded)):
+        highest, mean = encoded[phrase, :m], encoded[phrase, m:]
+        length = offsets[phrase + 1] - offsets[phrase] + 1
+        if length == 1:
+            encoded[phrase] = _ZERO
+            continue
+        highest[:] = rows[row]
+        mean[:] = rows[row]
+        for t in range(row + 1, row + length):
+            hidden = rows[t]
+            for i in range(m):
+                highest[i] = max(highest[i], hidden[i])
+                mean[i] += hidden[i]
+        scale = _ONE / np.float32(length)
+        for i in range(m):
+            mean[i] *= scale
+        row += length
+
+
+@kernel
+def transform(
+    offsets: npt.NDArray[np.int64],
+    weights: FloatArray,
+    bias: FloatArray,
+    unit: bool,
+    encoded: FloatArray,
+    transformed: FloatArray,
+) -> None:
+    """The phrase vectors in the other language's space; zero for a phrase without words."""
+    n = encoded.shape[1]
+    # Rows a power of two apart would fall on the same places of the cache.
+    x = np.zeros((GROUP, n + PAD), np.float32)
+    y = np.zeros((GROUP, weights.shape[1]), np.float32)
+    buffer = sum_buffer(n)
+    for first in range(0, len(encoded), GROUP):
+        used = min(GROUP, len(encoded) - first)
+        for g in range(used):
+            x[g, :n] = encoded[first + g]
+        affine(weights, bias, x, y)
+        tanh_all(y)
+        for g in range(used):
+            phrase = first + g
+            if offsets[phrase + 1] > offsets[phrase]:
+                transformed[phrase] = y[g, :n]
+            else:
+                transformed[phrase] = _ZERO
+            if unit:
+                normalise(encoded, phrase, buffer)
+                normalise(transformed, phrase, buffer)

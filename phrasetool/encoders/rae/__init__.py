@@ -1,0 +1,1 @@
+"""The recursive auto-encoder."""

@@ -1,0 +1,1 @@
+"""One home for each numba kernel that several rooms need."""

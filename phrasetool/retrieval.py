@@ -1,0 +1,121 @@
+"""How well a model tells translations from other phrases: the compass of training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.phrases import FloatArray, Int64Array, Phrases
+from phrasetool.random_words import replace_words
+from phrasetool.scoring.scorer import BilingualScorer
+from phrasetool.unique_phrases import number_distinct
+
+
+@dataclass(frozen=True)
+class RetrievalQuality:
+    """Measures on held-out pairs.
+
+    Attributes:
+        pairs: how many pairs were ranked.
+        candidates: among how many targets each true target was ranked.
+        accuracy_at_1, accuracy_at_10: share of pairs whose true target is the best, among the ten best.
+        mean_reciprocal_rank: mean of 1 / rank.
+        any_translation_at_1: share of pairs whose best target belongs to the source in some pair of the lot (a source
+            may have several translations there, of which only one can be first).
+        auc_random_words: chance that a true target scores above one whose words were replaced by random ones.
+        auc_other_targets: chance that a true target scores above another target of the pairs.
+    """
+
+    pairs: int
+    candidates: int
+    accuracy_at_1: float
+    accuracy_at_10: float
+    mean_reciprocal_rank: float
+    any_translation_at_1: float
+    auc_random_words: float
+    auc_other_targets: float
+
+
+def evaluate_pairs(
+    scorer: BilingualScorer,
+    sources: Phrases,
+    targets: Phrases,
+    target_vocabulary: int,
+    *,
+    candidates: int = 1000,
+    seed: int = 1,
+) -> RetrievalQuality:
+    """Rank each pair's target among the targets of its lot by the mean of both similarities.
+
+    Pairs are shuffled and cut into lots of `candidates`; the last lot is filled up with pairs of the one before, which
+    are not ranked again.  A candidate that scores as high as the true target counts as above it, unless it is the same
+    phrase.
+
+    Args:
+        scorer: of the model.
+        sources, targets: N pairs.
+        target_vocabulary: its size, to draw random words from.
+        candidates: size of a lot; at most N are used.
+        seed: of the shuffle and the random words.
+    """
+    rng = np.random.default_rng(seed)
+    size = min(candidates, len(sources))
+    order = rng.permutation(len(sources))
+    sources, targets = sources.select(order), targets.select(order)
+    own = scorer.score_pairs(sources, targets).mean(1)
+    random = scorer.score_pairs(sources, replace_words(targets, target_vocabulary, rng)).mean(1)
+    s, t = scorer.encode_sources(sources), scorer.encode_targets(targets)
+    numbers = number_distinct(sources)[0], number_distinct(targets)[0]
+    ranks, valid, above = [], [], []
+    for first in range(0, len(sources), size):
+        start = min(first, len(sources) - size)
+        lot = slice(start, start + size)
+        lot_ranks, lot_valid, lot_above = _rank_lot(s, t, (numbers[0][lot], numbers[1][lot]), lot)
+        ranks.append(lot_ranks[first - start :])
+        valid.append(lot_valid[first - start :])
+        above.append(lot_above)
+    rank = np.concatenate(ranks)
+    return RetrievalQuality(
+        pairs=len(rank),
+        candidates=size,
+        accuracy_at_1=float((rank == 1).mean()),
+        accuracy_at_10=float((rank <= 10).mean()),
+        mean_reciprocal_rank=float((1 / rank).mean()),
+        any_translation_at_1=float(np.concatenate(valid).mean()),
+        auc_random_words=area_under_curve(own, random),
+        auc_other_targets=float(np.mean(above)),
+    )
+
+
+def _rank_lot(
+    sources: tuple[FloatArray, FloatArray],
+    targets: tuple[FloatArray, FloatArray],
+    numbers: tuple[Int64Array, Int64Array],
+    lot: slice,
+) -> tuple[Int64Array, npt.NDArray[np.bool_], float]:
+    """Ranks of the true targets in their lot; whether a valid translation is the best; AUC of true against others."""
+    similarities = sources[1][lot] @ targets[0][lot].T + sources[0][lot] @ targets[1][lot].T
+    true = similarities.diagonal()
+    other = numbers[1][:, None] != numbers[1][None, :]
+    ranks = 1 + ((similarities >= true[:, None]) & other).sum(1)
+    # Valid: the target stands in a pair with this source; the same target in a pair with another source is it too.
+    valid = {(int(a), int(b)) for a, b in zip(*numbers, strict=True)}
+    best = similarities.argmax(1)
+    good = np.array([(int(numbers[0][i]), int(numbers[1][j])) in valid for i, j in enumerate(best)])
+    return ranks, good, area_under_curve(true, similarities[other])
+
+
+def area_under_curve(positive: npt.NDArray[np.floating], negative: npt.NDArray[np.floating]) -> float:
+    """The chance that a positive value is above a negative one, ties counting one half.
+
+    Args:
+        positive, negative: shapes (P,) and (Q,); 0.5 is returned if one is empty.
+    """
+    if not len(positive) or not len(negative):
+        return 0.5
+    ordered = np.sort(negative)
+    below = np.searchsorted(ordered, positive, "left")
+    not_above = np.searchsorted(ordered, positive, "right")
+    return float((below + not_above).mean() / 2 / len(negative))

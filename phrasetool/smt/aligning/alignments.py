@@ -1,0 +1,225 @@
+"""Word alignments of many sentence pairs in flat arrays, and their symmetrisation.
+
+An alignment of a sentence pair is a set of points (source position, target position), both from 0.  An aligner finds
+one alignment a direction; the heuristics of Koehn, Och & Marcu (2003) and Koehn et al. (2005) make one of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import Int32Array, Int64Array
+
+INTERSECTION, UNION, GROW, GROW_DIAG, GROW_DIAG_FINAL, GROW_DIAG_FINAL_AND = range(6)
+METHODS = {
+    "grow-diag-final-and": GROW_DIAG_FINAL_AND,
+    "grow-diag-final": GROW_DIAG_FINAL,
+    "grow-diag": GROW_DIAG,
+    "grow": GROW,
+    "intersection": INTERSECTION,
+    "union": UNION,
+}
+
+# What a cell of the matrix of a sentence pair says.
+_FORWARD = np.uint8(1)
+_REVERSE = np.uint8(2)
+_BOTH = np.uint8(3)
+_CHOSEN = np.uint8(4)
+
+# The order in which symal looks at the neighbours of a point, as (target, source) steps; the first four share a side.
+_TARGET_STEPS = np.array([-1, 0, 1, 0, -1, -1, 1, 1], np.int64)
+_SOURCE_STEPS = np.array([0, -1, 0, 1, -1, 1, -1, 1], np.int64)
+
+
+@dataclass(frozen=True)
+class Alignments:
+    """The alignments of N sentence pairs.
+
+    Attributes:
+        offsets: int64, shape (N + 1,), where the points of each sentence pair begin.
+        source, target: int32, shape (offsets[N],), the positions; within a sentence pair the points are distinct and
+            ascend by source position, then by target position.
+    """
+
+    offsets: Int64Array
+    source: Int32Array
+    target: Int32Array
+
+    @classmethod
+    def from_lists(cls, alignments: Sequence[Sequence[tuple[int, int]]]) -> Alignments:
+        """Build from a list of points (source, target) a sentence pair, in any order."""
+        offsets = np.zeros(len(alignments) + 1, np.int64)
+        np.cumsum([len(points) for points in alignments], out=offsets[1:])
+        flat = np.array([point for points in alignments for point in points], np.int32).reshape(-1, 2)
+        return cls.from_points(offsets, flat[:, 0], flat[:, 1])
+
+    @classmethod
+    def from_points(
+        cls, offsets: Int64Array, source: npt.NDArray[np.integer], target: npt.NDArray[np.integer]
+    ) -> Alignments:
+        """Build from points in any order; a point that is named twice counts once."""
+        offsets = np.array(offsets, np.int64)
+        source_positions, target_positions = np.array(source, np.int32), np.array(target, np.int32)
+        size = _put_in_order(offsets, source_positions, target_positions)
+        return cls(offsets, source_positions[:size], target_positions[:size])
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> list[tuple[int, int]]:
+        part = slice(self.offsets[index], self.offsets[index + 1])
+        return list(zip(self.source[part].tolist(), self.target[part].tolist(), strict=True))
+
+    def first_outside(self, source_lengths: Int64Array, target_lengths: Int64Array) -> int:
+        """The first sentence pair with a point outside its sentences of these lengths, int64, shape (N,); else -1."""
+        pair = np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        wrong = (self.source >= source_lengths[pair]) | (self.target >= target_lengths[pair])
+        wrong |= (self.source < 0) | (self.target < 0)
+        return int(pair[np.argmax(wrong)]) if wrong.any() else -1
+
+
+@exact_kernel
+def _put_in_order(offsets: Int64Array, source: Int32Array, target: Int32Array) -> int:
+    """Sort the points of each sentence pair, drop repetitions, close the gaps; return the number of points left."""
+    size = 0
+    start = 0
+    for pair in range(len(offsets) - 1):
+        end = offsets[pair + 1]
+        first = size
+        for p in range(start, end):
+            s, t = source[p], target[p]
+            # Points come almost sorted: insertion from the back.
+            k = size
+            while k > first and (source[k - 1] > s or (source[k - 1] == s and target[k - 1] > t)):
+                k -= 1
+            if k > first and source[k - 1] == s and target[k - 1] == t:
+                continue
+            for m in range(size, k, -1):
+                source[m], target[m] = source[m - 1], target[m - 1]
+            source[k], target[k] = s, t
+            size += 1
+        start = end
+        offsets[pair + 1] = size
+    return size
+
+
+@exact_kernel
+def _grow(
+    cells: npt.NDArray[np.uint8],
+    has_source: npt.NDArray[np.bool_],
+    has_target: npt.NDArray[np.bool_],
+    neighbours: int,
+) -> None:
+    """Add points of the union that touch a chosen point and cover a word that has none yet, until there are none."""
+    added = True
+    while added:
+        added = False
+        # symal walks through a set ordered by target, then source, that grows under it.
+        for t in range(len(has_target)):
+            for s in range(len(has_source)):
+                if cells[t, s] < _CHOSEN:
+                    continue
+                for k in range(neighbours):
+                    u, v = t + _TARGET_STEPS[k], s + _SOURCE_STEPS[k]
+                    if u < 0 or v < 0 or u >= len(has_target) or v >= len(has_source):
+                        continue
+                    if 0 < cells[u, v] < _CHOSEN and not (has_target[u] and has_source[v]):
+                        cells[u, v] |= _CHOSEN
+                        has_target[u] = has_source[v] = True
+                        added = True
+
+
+@exact_kernel
+def _finish(
+    cells: npt.NDArray[np.uint8],
+    has_source: npt.NDArray[np.bool_],
+    has_target: npt.NDArray[np.bool_],
+    direction: int,
+    both: bool,
+) -> None:
+    """Add points that only one direction has: if a word of theirs is uncovered, or (`both`) only if both are."""
+    for t in range(len(has_target)):
+        for s in range(len(has_source)):
+            if cells[t, s] != direction:
+                continue
+            if (not has_target[t] and not has_source[s]) if both else not (has_target[t] and has_source[s]):
+                cells[t, s] |= _CHOSEN
+                has_target[t] = has_source[s] = True
+
+
+@exact_kernel
+def _symmetrise(
+    offsets: Int64Array,
+    source: Int32Array,
+    target: Int32Array,
+    reverse_offsets: Int64Array,
+    reverse_source: Int32Array,
+    reverse_target: Int32Array,
+    method: int,
+    out_offsets: Int64Array,
+    out_source: Int32Array,
+    out_target: Int32Array,
+) -> None:
+    size = 0
+    for pair in range(len(offsets) - 1):
+        width, height = 0, 0
+        for p in range(offsets[pair], offsets[pair + 1]):
+            width, height = max(width, source[p] + 1), max(height, target[p] + 1)
+        for p in range(reverse_offsets[pair], reverse_offsets[pair + 1]):
+            width, height = max(width, reverse_source[p] + 1), max(height, reverse_target[p] + 1)
+        cells = np.zeros((height, width), np.uint8)
+        has_source, has_target = np.zeros(width, np.bool_), np.zeros(height, np.bool_)
+        for p in range(offsets[pair], offsets[pair + 1]):
+            cells[target[p], source[p]] = _FORWARD
+        for p in range(reverse_offsets[pair], reverse_offsets[pair + 1]):
+            cells[reverse_target[p], reverse_source[p]] |= _REVERSE
+        for t in range(height):
+            for s in range(width):
+                if cells[t, s] == _BOTH or (method == UNION and cells[t, s] > 0):
+                    cells[t, s] |= _CHOSEN
+                    has_target[t] = has_source[s] = True
+        if method >= GROW:
+            _grow(cells, has_source, has_target, 4 if method == GROW else 8)
+        if method >= GROW_DIAG_FINAL:
+            _finish(cells, has_source, has_target, _FORWARD, method == GROW_DIAG_FINAL_AND)
+            _finish(cells, has_source, has_target, _REVERSE, method == GROW_DIAG_FINAL_AND)
+        for s in range(width):
+            for t in range(height):
+                if cells[t, s] >= _CHOSEN:
+                    out_source[size], out_target[size] = s, t
+                    size += 1
+        out_offsets[pair + 1] = size
+
+
+def symmetrise(forward: Alignments, reverse: Alignments, method: str = "grow-diag-final-and") -> Alignments:
+    """Make one alignment a sentence pair of two.
+
+    As Moses' symal does, point by point and in its order; it matters, because a point that is added covers words.
+    (atools of fast_align collects the points to add in another order, and so differs on about one sentence in a
+    hundred.)  In the `final` step the points of `forward` come first.
+
+    Args:
+        forward: one direction; symal's inverse alignment, in which a target word has at most one source word.
+        reverse: the other.
+        method: a key of `METHODS`.
+
+    Raises:
+        ValueError: the two have different numbers of sentence pairs, or there is no such method.
+    """
+    if len(forward) != len(reverse):
+        raise ValueError(f"{len(forward)} forward and {len(reverse)} reverse alignments")
+    if method not in METHODS:
+        raise ValueError(f"no way to symmetrise is called {method}; there are {', '.join(METHODS)}")
+    limit = len(forward.source) + len(reverse.source)
+    offsets = np.zeros(len(forward) + 1, np.int64)
+    source, target = np.empty(limit, np.int32), np.empty(limit, np.int32)
+    _symmetrise(
+        forward.offsets, forward.source, forward.target, reverse.offsets, reverse.source, reverse.target,
+        METHODS[method], offsets, source, target,
+    )  # fmt: skip
+    return Alignments(offsets, source[: offsets[-1]].copy(), target[: offsets[-1]].copy())

@@ -1,0 +1,273 @@
+"""Word alignment in both directions with eflomal (Östling & Tiedemann 2016), a Gibbs sampler of IBM-style models.
+
+eflomal's program is run on ids that are written to a scratch folder.  It has no option for a seed: it takes its random
+start from the system.  To make a run repeatable, a copy of the program in the scratch folder is made to read a file
+there instead; and each direction then runs on one thread, because the program's threads draw from one generator.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import math
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.errors import PhraseToolError
+from phrasetool.phrases import Int32Array, Phrases
+from phrasetool.smt.aligning.alignments import Alignments
+from phrasetool.smt.corpus.symbols import Symbols
+
+# eflomal gives no alignment to a longer sentence.
+MAX_SENTENCE_WORDS = 1023
+
+_PROGRAM = "eflomal"
+# The random start of the program, and a name of the same length in its working directory.
+_SYSTEM_RANDOM = b"\0/dev/urandom\0"
+_SEED_FILE = b"\0eflomal.seed\0"
+_NULL = "<NULL>"
+
+
+@dataclass(frozen=True)
+class Priors:
+    """Pseudo-counts that eflomal adds to its own; words are compared in lower case, `<NULL>` is no word.
+
+    Attributes:
+        lexical: (source word, target word, weight).
+        forward_jumps, reverse_jumps: jump -> weight.
+        forward_fertilities: (source word, fertility, weight).
+        reverse_fertilities: (target word, fertility, weight).
+    """
+
+    lexical: list[tuple[str, str, float]] = field(default_factory=list)
+    forward_jumps: dict[int, float] = field(default_factory=dict)
+    reverse_jumps: dict[int, float] = field(default_factory=dict)
+    forward_fertilities: list[tuple[str, int, float]] = field(default_factory=list)
+    reverse_fertilities: list[tuple[str, int, float]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class AlignerSettings:
+    """How eflomal works.
+
+    Attributes:
+        model: 1 IBM model 1, 2 with jumps (HMM), 3 with jumps and fertility.
+        samplers: independent samplers whose results are averaged.
+        relative_iterations: more or fewer iterations than eflomal would choose.
+        null_prior: prior probability that a word has no partner.
+        seed: makes a run repeatable; None for a random start.
+        threads: used if there is no seed; a seed uses one a direction.
+        priors: from an earlier alignment.
+    """
+
+    model: int = 3
+    samplers: int = 3
+    relative_iterations: float = 1.0
+    null_prior: float = 0.2
+    seed: int | None = 1
+    threads: int = 2
+    priors: Priors | None = None
+
+    def iterations(self, sentences: int) -> tuple[int, int, int]:
+        """Iterations of each model; eflomal's rule: fewer, the larger the bitext."""
+        full = max(2, round(self.relative_iterations * 5000 / math.sqrt(sentences)))
+        quarter = max(1, full // 4)
+        if self.model == 1:
+            return full, 0, 0
+        if self.model == 2:
+            return max(2, quarter), full, 0
+        return max(2, quarter), quarter, full
+
+
+def find_program() -> Path:
+    """eflomal's program: the one in its Python package, else the one on the PATH.
+
+    Raises:
+        PhraseToolError: there is none.
+    """
+    package = importlib.util.find_spec(_PROGRAM)
+    for folder in (package.submodule_search_locations or []) if package else []:
+        program = Path(folder) / "bin" / _PROGRAM
+        if program.is_file():
+            return program
+    found = shutil.which(_PROGRAM)
+    if not found:
+        raise PhraseToolError("eflomal, which aligns words, is not installed (pip install eflomal)")
+    return Path(found)
+
+
+def _seedable_copy(program: Path, folder: Path) -> Path | None:
+    """A copy of the program that takes its random start from a file, or None if it is not built as expected."""
+    data = program.read_bytes()
+    if data.count(_SYSTEM_RANDOM) != 1:
+        return None
+    copy = folder / _PROGRAM
+    copy.write_bytes(data.replace(_SYSTEM_RANDOM, _SEED_FILE))
+    copy.chmod(0o700)
+    try:
+        # Without arguments it only explains itself; some systems do not run a changed or a scratch file.
+        subprocess.run([copy], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=60)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return copy
+
+
+def can_be_seeded() -> bool:
+    """Whether eflomal can be made repeatable on this system.
+
+    Raises:
+        PhraseToolError: there is no eflomal.
+    """
+    with tempfile.TemporaryDirectory(prefix="phrasetool.") as folder:
+        return _seedable_copy(find_program(), Path(folder)) is not None
+
+
+def _mixed(seed: int) -> int:
+    """64 well-mixed bits of a seed, not all zero (splitmix64, Steele, Lea & Flood 2014)."""
+    x = (seed + 0x9E3779B97F4A7C15) % (1 << 64)
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % (1 << 64)
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB % (1 << 64)
+    return x ^ (x >> 31) or 1
+
+
+class _Folded:
+    """The words of a language without case, which is how eflomal counts them.
+
+    Attributes:
+        ids: int32, shape (V,), the folded id of each word.
+        index: folded word -> folded id.
+    """
+
+    def __init__(self, symbols: Symbols) -> None:
+        self.index: dict[str, int] = {}
+        folded = [word.decode("utf-8", "surrogateescape").lower() for word in symbols.words]
+        self.ids: Int32Array = np.array([self.index.setdefault(word, len(self.index)) for word in folded], np.int32)
+
+    def number(self, word: str) -> int | None:
+        """The number of a word in a file of priors: 0 for none, else its id plus one."""
+        if word == _NULL:
+            return 0
+        known = self.index.get(word.lower())
+        return None if known is None else known + 1
+
+    def write(self, sentences: Phrases, path: Path) -> None:
+        """Write sentences as eflomal's program reads them."""
+        words = self.ids[sentences.words].tolist()
+        bounds = sentences.offsets.tolist()
+        with path.open("w") as file:
+            file.write(f"{len(sentences)} {len(self.index)}\n")
+            for first, last in pairwise(bounds):
+                if last - first > MAX_SENTENCE_WORDS:
+                    file.write("0\n")
+                else:
+                    file.write(f"{last - first} {' '.join(map(str, words[first:last]))}\n")
+
+
+def _write_priors(priors: Priors, source: _Folded, target: _Folded, path: Path) -> None:
+    """Write priors as eflomal's program reads them; words that are not in the bitext are left out."""
+    lexical: dict[tuple[int, int], float] = {}
+    for source_word, target_word, weight in priors.lexical:
+        s, t = source.number(source_word), target.number(target_word)
+        if s is not None and t is not None:
+            lexical[s, t] = lexical.get((s, t), 0.0) + weight
+    fertilities: list[dict[tuple[int, int], float]] = []
+    for side, entries in ((source, priors.forward_fertilities), (target, priors.reverse_fertilities)):
+        sums: dict[tuple[int, int], float] = {}
+        for word, fertility, weight in entries:
+            number = side.number(word)
+            if number:
+                sums[number, fertility] = sums.get((number, fertility), 0.0) + weight
+        fertilities.append(sums)
+    jumps = [priors.forward_jumps, priors.reverse_jumps]
+    with path.open("w") as file:
+        sizes = [len(source.index) + 1, len(target.index) + 1, len(lexical), *map(len, jumps), *map(len, fertilities)]
+        file.write(" ".join(map(str, sizes)) + "\n")
+        file.writelines(f"{s} {t} {weight:g}\n" for (s, t), weight in sorted(lexical.items()))
+        for direction in jumps:
+            file.writelines(f"{jump} {weight:g}\n" for jump, weight in sorted(direction.items()))
+        for words in fertilities:
+            file.writelines(f"{word} {count} {weight:g}\n" for (word, count), weight in sorted(words.items()))
+
+
+def _read_links(path: Path, sentences: int) -> Alignments:
+    """Read what eflomal's program wrote: a line of points `s-t` for each sentence pair."""
+    text = np.frombuffer(path.read_bytes(), np.uint8)
+    ends = np.flatnonzero(text == ord("\n"))
+    if len(ends) != sentences:
+        raise PhraseToolError(f"eflomal wrote {len(ends)} alignments for {sentences} sentence pairs")
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(text == ord("-"))[ends]])
+    numbers: npt.NDArray[np.int32] = np.array(text.tobytes().replace(b"-", b" ").split(), np.int32)
+    return Alignments.from_points(offsets, numbers[::2], numbers[1::2])
+
+
+def align(
+    sources: Phrases,
+    targets: Phrases,
+    source_symbols: Symbols,
+    target_symbols: Symbols,
+    settings: AlignerSettings | None = None,
+) -> tuple[Alignments, Alignments]:
+    """Align the words of sentence pairs, in both directions side by side.
+
+    Args:
+        sources, targets: N sentences each, none of them empty.
+        source_symbols, target_symbols: their words; case does not count.
+        settings: see there.  A seed is ignored where eflomal cannot be seeded (see `can_be_seeded`).
+
+    Returns:
+        Forward, in which a target word has at most one source word, and reverse, the other way round.  Pairs with a
+        side of more than MAX_SENTENCE_WORDS have no points.
+
+    Raises:
+        ValueError: the sides differ in length, or there is no sentence.
+        PhraseToolError: eflomal is missing or failed.
+    """
+    settings = settings or AlignerSettings()
+    if len(sources) != len(targets) or not len(sources):
+        raise ValueError(f"{len(sources)} source and {len(targets)} target sentences")
+    with tempfile.TemporaryDirectory(prefix="phrasetool.") as name:
+        folder = Path(name)
+        source, target = _Folded(source_symbols), _Folded(target_symbols)
+        source.write(sources, folder / "source")
+        target.write(targets, folder / "target")
+        program, threads = find_program(), max(settings.threads // 2, 1)
+        if settings.seed is not None and (copy := _seedable_copy(program, folder)):
+            program, threads = copy, 1
+            (folder / _SEED_FILE.strip(b"\0").decode()).write_bytes(_mixed(settings.seed).to_bytes(8, "little"))
+        arguments = [
+            str(program), "-q", "-m", str(settings.model), "-s", "source", "-t", "target", "-f", "forward",
+            "-r", "reverse", "-n", str(settings.samplers), "-N", str(settings.null_prior),
+        ]  # fmt: skip
+        for model, iterations in enumerate(settings.iterations(len(sources)), 1):
+            arguments += [f"-{model}", str(iterations)]
+        if settings.priors is not None:
+            _write_priors(settings.priors, source, target, folder / "priors")
+            arguments += ["-p", "priors"]
+        _run(arguments, folder, threads)
+        return _read_links(folder / "forward", len(sources)), _read_links(folder / "reverse", len(sources))
+
+
+def _run(arguments: list[str], folder: Path, threads: int) -> None:
+    """Run eflomal's program, both directions side by side, each with so many threads."""
+    openmp = {"OMP_NUM_THREADS": f"2,{threads}", "OMP_MAX_ACTIVE_LEVELS": "2", "OMP_DYNAMIC": "false"}
+    process = subprocess.Popen(
+        arguments, cwd=folder, env={**os.environ, **openmp}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    try:
+        errors = process.communicate()[1].decode("utf-8", "replace").strip()
+    finally:
+        # An interrupt must not leave the sampler running.
+        with contextlib.suppress(OSError):
+            process.kill()
+        process.wait()
+    if process.returncode:
+        reason = errors.splitlines()[-1] if errors else f"exit status {process.returncode}"
+        raise PhraseToolError(f"eflomal failed: {reason}")

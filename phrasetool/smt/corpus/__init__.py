@@ -1,0 +1,1 @@
+"""A corpus in memory: words as numbers, sentences, where phrases occur."""

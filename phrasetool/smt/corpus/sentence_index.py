@@ -1,0 +1,181 @@
+"""In which sentences of a corpus a phrase occurs.
+
+Phrases are found in a suffix array by their first words (see `suffix_array`), and compared to the end if they have more
+words than those it is sorted by.  Text and suffixes take 8 bytes a word.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import Int32Array, Int64Array, Phrases
+from phrasetool.smt.corpus.sentence_sets import SentenceSets
+from phrasetool.smt.corpus.suffix_array import SORTED_WORDS, build_suffix_array
+
+# Phrases that begin at this many places, or at this share of a corpus's sentences, are remembered.
+_FREQUENT = 256
+_FREQUENT_SHARE = 1 / 1024
+
+
+@exact_kernel
+def _find(
+    text: Int32Array,
+    starts: Int64Array,
+    suffixes: Int32Array,
+    offsets: Int64Array,
+    words: Int32Array,
+    firsts: Int64Array,
+    lasts: Int64Array,
+) -> None:
+    """firsts[i]..lasts[i] - 1 = the suffixes that begin with the (at most SORTED_WORDS first words of the) phrase i."""
+    for i in range(len(firsts)):
+        start = offsets[i]
+        length = min(offsets[i + 1] - start, SORTED_WORDS)
+        firsts[i] = lasts[i] = 0
+        known = length > 0
+        for k in range(start, offsets[i + 1]):
+            known &= 0 <= words[k] < len(starts) - 1
+        if not known:
+            continue
+        low, high = starts[words[start]], starts[words[start] + 1]
+        # Each word narrows the range; there are few words, and ranges shrink fast.
+        for k in range(1, length):
+            word = words[start + k]
+            a, b = low, high
+            while a < b:
+                middle = (a + b) // 2
+                if text[suffixes[middle] + k] < word:
+                    a = middle + 1
+                else:
+                    b = middle
+            low = a
+            b = high
+            while a < b:
+                middle = (a + b) // 2
+                if text[suffixes[middle] + k] <= word:
+                    a = middle + 1
+                else:
+                    b = middle
+            high = a
+            if low == high:
+                break
+        firsts[i], lasts[i] = low, high
+
+
+@exact_kernel
+def _collect(
+    text: Int32Array,
+    suffixes: Int32Array,
+    offsets: Int64Array,
+    words: Int32Array,
+    chosen: Int64Array,
+    firsts: Int64Array,
+    lasts: Int64Array,
+    keys: Int64Array,
+) -> int:
+    """For the chosen phrases, all their places as keys: number in `chosen` << 32 | sentence; return how many."""
+    count = 0
+    for c in range(len(chosen)):
+        phrase = chosen[c]
+        start, length = offsets[phrase], offsets[phrase + 1] - offsets[phrase]
+        for place in range(firsts[phrase], lasts[phrase]):
+            position = np.int64(suffixes[place])
+            k = min(length, SORTED_WORDS)
+            while k < length and text[position + k] == words[start + k]:
+                k += 1
+            if k < length:
+                continue
+            position += length
+            while text[position] >= 0:
+                position += 1
+            keys[count] = (c << 32) | (-1 - np.int64(text[position]))
+            count += 1
+    return count
+
+
+class SentenceIndex:
+    """Finds the sentences of a corpus in which phrases occur.  May be used by several threads.
+
+    What frequent phrases occur in is remembered, up to 4 bytes a word of the corpus.
+
+    Args:
+        text: int32, shape (T,), the ids of the words of every sentence, then -1 - (number of the sentence).
+        suffixes: int32, the positions in `text` of all words, sorted by what begins there.
+        starts: int64, shape (W + 1,), where the suffixes that begin with each word are.
+    """
+
+    def __init__(self, text: Int32Array, suffixes: Int32Array, starts: Int64Array) -> None:
+        self.text, self.suffixes, self.starts = text, suffixes, starts
+        self.sentences = len(text) - len(suffixes)
+        self._frequent = max(_FREQUENT, int(self.sentences * _FREQUENT_SHARE))
+        self._pool = np.empty(len(suffixes), np.int32)
+        self._pool_used = 0
+        self._remembered: dict[tuple[int, int], tuple[int, int]] = {}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def build(cls, sentences: Phrases, words: int, threads: int = 1) -> SentenceIndex:
+        """Index a corpus; see `build_suffix_array`."""
+        return cls(*build_suffix_array(sentences, words, threads))
+
+    def find(self, phrases: Phrases) -> SentenceSets:
+        """Look phrases up.
+
+        Args:
+            phrases: N phrases in the ids of the corpus; one that has an id the corpus does not know, or no word at all,
+                occurs nowhere.
+        """
+        offsets, words = np.ascontiguousarray(phrases.offsets), np.ascontiguousarray(phrases.words)
+        firsts, lasts = np.empty((2, len(phrases)), np.int64)
+        _find(self.text, self.starts, self.suffixes, offsets, words, firsts, lasts)
+        places = lasts - firsts
+        frequent = (places >= self._frequent) & (phrases.lengths <= SORTED_WORDS)
+        starts, counts = np.zeros((2, len(phrases)), np.int64)
+        rare = np.flatnonzero((places > 0) & ~frequent)
+        counts[rare], own = self._collect(offsets, words, rare, firsts, lasts)
+        starts[rare] = np.cumsum(counts[rare]) - counts[rare]
+        parts = [own]
+        size = len(own)
+        for i in np.flatnonzero(frequent).tolist():
+            start, counts[i], unpooled = self._recall(offsets, words, i, firsts, lasts)
+            if unpooled is None:
+                starts[i] = ~start
+            else:
+                starts[i] = size
+                parts.append(unpooled)
+                size += len(unpooled)
+        return SentenceSets(counts, starts, np.concatenate(parts) if len(parts) > 1 else own, self._pool)
+
+    def _collect(
+        self, offsets: Int64Array, words: Int32Array, chosen: Int64Array, firsts: Int64Array, lasts: Int64Array
+    ) -> tuple[Int64Array, Int32Array]:
+        """How many sentences each chosen phrase is in, and which, one set after another."""
+        keys = np.empty(int((lasts[chosen] - firsts[chosen]).sum()), np.int64)
+        keys = keys[: _collect(self.text, self.suffixes, offsets, words, chosen, firsts, lasts, keys)]
+        keys.sort()
+        if len(keys):
+            keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
+        return np.bincount(keys >> 32, minlength=len(chosen)).astype(np.int64), keys.astype(np.int32)
+
+    def _recall(
+        self, offsets: Int64Array, words: Int32Array, phrase: int, firsts: Int64Array, lasts: Int64Array
+    ) -> tuple[int, int, Int32Array | None]:
+        """Start in the pool and size of a frequent phrase's set; and the set itself if the pool has no room for it."""
+        # Phrases with the same suffixes have the same sentences.
+        key = int(firsts[phrase]), int(lasts[phrase])
+        with self._lock:
+            if key in self._remembered:
+                return *self._remembered[key], None
+        found = self._collect(offsets, words, np.array([phrase]), firsts, lasts)[1]
+        with self._lock:
+            if key not in self._remembered:
+                start = self._pool_used
+                if start + len(found) > len(self._pool):
+                    return 0, len(found), found
+                self._pool[start : start + len(found)] = found
+                self._pool_used += len(found)
+                self._remembered[key] = start, len(found)
+            return *self._remembered[key], None

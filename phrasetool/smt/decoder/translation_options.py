@@ -1,0 +1,215 @@
+"""Translation options: the entries a decoder may use for a source phrase, best first, with all that is known of them
+before a sentence is seen.
+
+Moses keeps the `table-limit` best entries of each source by their full score in isolation: phrase-table scores, word
+and phrase penalty, and the language model over the target words without context (moses.md, section 8).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array, Phrases
+from phrasetool.smt.decoder.features import UNKNOWN_WORD_SCORE, FeatureSet, Vector
+from phrasetool.smt.decoder.table import TranslationTable
+from phrasetool.smt.language_model.automaton import Automaton, LanguageModel, score_word
+from phrasetool.unique_phrases import number_distinct
+
+LN10 = 2.302585092994046
+
+
+class TranslationOptions(NamedTuple):
+    """Weighted translation options of G sources; K options, W their target words in all, D orientations.
+
+    Attributes:
+        first: int64, shape (G + 1,): the options of source g are first[g]..first[g + 1], best in isolation first.
+        entries: int32, shape (K,): entry of the table.
+        isolated: float64, shape (K,): weighted score in isolation, language model included.
+        static: float64, shape (K,): the same without the language model.
+        backward, forward: float64, shape (K, D): weighted reordering scores; D is 0 without a reordering model.
+        forward_classes: int32, shape (K,): equal where the forward scores are equal.
+        word_offsets: int64, shape (K + 1,).
+        words: int32, shape (W,): target words, as ids of the language model.
+        states: int32, shape (W,): the language model's state after each word, from the empty context.
+        rest: float64, shape (W,): log10 of the words after this one in the same option, from the empty context.
+    """
+
+    first: Int64Array
+    entries: Int32Array
+    isolated: DoubleArray
+    static: DoubleArray
+    backward: DoubleArray
+    forward: DoubleArray
+    forward_classes: Int32Array
+    word_offsets: Int64Array
+    words: Int32Array
+    states: Int32Array
+    rest: DoubleArray
+
+
+@exact_kernel
+def _score_in_isolation(automaton: Automaton, offsets: Int64Array, words: Int32Array, scores: DoubleArray) -> None:
+    """scores[i] = log10 of phrase i, from the empty context."""
+    for i in range(len(scores)):
+        total = 0.0
+        state = np.int64(0)
+        for j in range(offsets[i], offsets[i + 1]):
+            score, state = score_word(automaton, state, words[j])
+            total += score
+        scores[i] = total
+
+
+@exact_kernel
+def _walk_options(
+    automaton: Automaton, offsets: Int64Array, words: Int32Array, states: Int32Array, rest: DoubleArray
+) -> None:
+    for i in range(len(offsets) - 1):
+        state = np.int64(0)
+        for j in range(offsets[i], offsets[i + 1]):
+            score, state = score_word(automaton, state, words[j])
+            rest[j] = score
+            states[j] = state
+        total = 0.0
+        for j in range(offsets[i + 1] - 1, offsets[i] - 1, -1):
+            score = rest[j]
+            rest[j] = total
+            total += score
+
+
+@exact_kernel
+def _choose(first: Int64Array, isolated: DoubleArray, limit: int, chosen: Int64Array, chosen_first: Int64Array) -> None:
+    """The `limit` best entries of every source (0: all), best first, the earlier entry on a tie."""
+    count = 0
+    for g in range(len(first) - 1):
+        size = first[g + 1] - first[g]
+        kept = size if limit == 0 else min(limit, size)
+        begin = count
+        for entry in range(first[g], first[g + 1]):
+            score = isolated[entry]
+            if count - begin == kept and score <= isolated[chosen[count - 1]]:
+                continue
+            # Insert in order; lists are short, or nearly sorted already.
+            place = count if count - begin < kept else count - 1
+            if count - begin < kept:
+                count += 1
+            while place > begin and isolated[chosen[place - 1]] < score:
+                chosen[place] = chosen[place - 1]
+                place -= 1
+            chosen[place] = entry
+        chosen_first[g + 1] = count
+
+
+@dataclass
+class WordScores:
+    """What the language model says of a table's targets, whatever the weights: computed once, used by every tuning run.
+
+    Attributes:
+        ids: int32, ids of the language model for the words of `TranslationTable.targets`, one after another.
+        isolated: float64, shape (N,), log10 of each target without context.
+    """
+
+    ids: Int32Array
+    isolated: DoubleArray
+
+
+def score_targets(table: TranslationTable, model: LanguageModel) -> WordScores:
+    """Score all targets of a table without context."""
+    ids = model.ids(table.target_symbols.words)[table.targets.words]
+    isolated = np.empty(len(table), np.float64)
+    _score_in_isolation(model.automaton, table.targets.offsets, ids, isolated)
+    return WordScores(ids, isolated)
+
+
+def prepare_options(
+    table: TranslationTable,
+    model: LanguageModel,
+    words: WordScores,
+    features: FeatureSet,
+    weights: Vector,
+    limit: int = 20,
+) -> TranslationOptions:
+    """Weigh the entries of a table and choose each source's options.
+
+    Args:
+        table: N entries.
+        model: scores target words.
+        words: of `score_targets`.
+        features: how `weights` is laid out.
+        weights: float64, shape (F,).
+        limit: options per source, 0 for all (Moses' table-limit).
+
+    Raises:
+        ValueError: there are not as many weights as features.
+    """
+    static = static_scores(table, features, weights)
+    isolated = static + words.isolated * (LN10 * weights[features.slices["LM"]])
+    chosen = np.empty(len(table), np.int64)
+    first = np.zeros(len(table.first), np.int64)
+    # A full insertion sort of a long list would take quadratic time.
+    if limit == 0:
+        chosen = np.lexsort((-isolated, table.entry_sources))
+        first = table.first
+    else:
+        _choose(table.first, isolated, limit, chosen, first)
+        chosen = chosen[: first[-1]]
+    selected = table.targets.select(chosen)
+    ids = Phrases(table.targets.offsets, words.ids).select(chosen).words
+    states = np.empty(len(ids), np.int32)
+    rest = np.empty(len(ids), np.float64)
+    _walk_options(model.automaton, selected.offsets, ids, states, rest)
+    backward, forward, classes = weigh_reordering(table.reordering[chosen], features, weights)
+    return TranslationOptions(
+        first, chosen.astype(np.int32), isolated[chosen], static[chosen], backward, forward, classes,
+        selected.offsets, ids, states, rest,
+    )  # fmt: skip
+
+
+def static_scores(table: TranslationTable, features: FeatureSet, weights: Vector) -> DoubleArray:
+    """Weighted scores of all entries without language model and reordering, float64, shape (N,).
+
+    Raises:
+        ValueError: there are not as many weights as features.
+    """
+    if weights.shape != (len(features),):
+        raise ValueError(f"{weights.shape[0]} weights for {len(features)} features")
+    slices = features.slices
+    scores: DoubleArray = (
+        table.scores.astype(np.float64) @ weights[slices["TranslationModel"]]
+        - table.targets.lengths * weights[slices["WordPenalty"]]
+        + weights[slices["PhrasePenalty"]]
+        + np.where(table.copies, features.unknown_weight * UNKNOWN_WORD_SCORE, 0.0)
+    )
+    return scores
+
+
+def weigh_reordering(
+    scores: FloatArray, features: FeatureSet, weights: Vector
+) -> tuple[DoubleArray, DoubleArray, Int32Array]:
+    """Weighted reordering scores.
+
+    Args:
+        scores: float32, shape (K, R).
+        features, weights: of the model.
+
+    Returns:
+        Backward and forward scores, each float64, shape (K, D), zeros for a direction the model lacks; and int32,
+        shape (K,), equal where the forward scores are equal.
+    """
+    model = features.reordering
+    if model is None:
+        empty = np.zeros((len(scores), 0))
+        return empty, empty, np.zeros(len(scores), np.int32)
+    weighted = scores.astype(np.float64) * weights[features.slices["LexicalReordering"]][model.column_weights]
+    found = []
+    for direction in ("backward", "forward"):
+        column = model.first_column(direction)
+        part = weighted[:, max(column, 0) : max(column, 0) + model.orientations]
+        found.append(np.ascontiguousarray(part if column >= 0 else np.zeros_like(part)))
+    # Adding 0 turns -0 into 0, which is equal to it but has other bits.
+    bits = (found[1] + 0.0).view(np.int32)
+    rows = Phrases(np.arange(len(bits) + 1) * bits.shape[1], bits.reshape(-1))
+    return found[0], found[1], number_distinct(rows)[0].astype(np.int32)

@@ -1,0 +1,1 @@
+"""BLEU and other measures of translations, and whether they differ."""

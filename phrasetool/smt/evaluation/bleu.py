@@ -1,0 +1,205 @@
+"""BLEU of many candidates (Papineni et al., ACL 2002): sufficient statistics, corpus BLEU, sentence BLEU+1.
+
+Statistics are additive: those of a corpus are the sums of those of its sentences.  A row has nine numbers: the matches
+of orders 1 to 4, the n-grams of orders 1 to 4 in the candidate, and the length of the reference that is closest to it.
+Scores run from 0 to 100, as sacrebleu's do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import Int32Array, Int64Array, Phrases
+
+ORDER = 4
+COLUMNS = 2 * ORDER + 1
+MATCHES = slice(0, ORDER)
+TOTALS = slice(ORDER, 2 * ORDER)
+REFERENCE_LENGTH = 2 * ORDER
+# The first total is the number of words.
+LENGTH = ORDER
+
+# 2^64 divided by the golden ratio: spreads neighbouring keys (Knuth, The Art of Computer Programming 3, 6.4).
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+@exact_kernel
+def _slot(keys: Int64Array, key: int) -> int:
+    """Where `key` is in the table, or the free place (-1) where it belongs."""
+    mask = len(keys) - 1
+    place = np.int64((np.uint64(key) * _SPREAD) >> np.uint64(32)) & mask
+    while keys[place] != -1 and keys[place] != key:
+        place = (place + 1) & mask
+    return place
+
+
+@exact_kernel
+def _count(
+    sentences: Int32Array,
+    offsets: Int64Array,
+    words: Int32Array,
+    reference_offsets: Int64Array,
+    reference_words: Int32Array,
+    keys: Int64Array,
+    nodes: Int32Array,
+    limits: Int32Array,
+    counts: Int32Array,
+    out: Int32Array,
+) -> None:
+    """Statistics of each candidate.
+
+    The n-grams of a sentence's references form a trie: a node is an n-gram, found in the table under its prefix's node
+    and its last word, so no two n-grams are ever taken for each other.  limits[node] is how often it counts at most.
+    """
+    current = -1
+    size = 1
+    for i in range(len(sentences)):
+        s = sentences[i]
+        if s != current:
+            current = s
+            keys[:] = -1
+            size = 1
+            for r in range(len(reference_offsets)):
+                counts[:size] = 0
+                end = reference_offsets[r, s + 1]
+                for first in range(reference_offsets[r, s], end):
+                    node = np.int64(0)
+                    for k in range(first, min(first + ORDER, end)):
+                        word = reference_words[k]
+                        if word < 0:
+                            break
+                        place = _slot(keys, node << 32 | word)
+                        if keys[place] == -1:
+                            keys[place] = node << 32 | word
+                            nodes[place] = size
+                            limits[size] = 0
+                            counts[size] = 0
+                            size += 1
+                        node = np.int64(nodes[place])
+                        counts[node] += 1
+                for node in range(1, size):
+                    limits[node] = max(limits[node], counts[node])
+        counts[:size] = 0
+        start, end = offsets[i], offsets[i + 1]
+        for first in range(start, end):
+            node = np.int64(0)
+            for k in range(first, min(first + ORDER, end)):
+                if words[k] < 0:
+                    break
+                place = _slot(keys, node << 32 | words[k])
+                if keys[place] == -1:
+                    break
+                node = np.int64(nodes[place])
+                if counts[node] < limits[node]:
+                    counts[node] += 1
+                    out[i, k - first] += 1
+        length = end - start
+        for n in range(ORDER):
+            out[i, ORDER + n] = max(length - n, 0)
+        closest = reference_offsets[0, s + 1] - reference_offsets[0, s]
+        for r in range(1, len(reference_offsets)):
+            other = reference_offsets[r, s + 1] - reference_offsets[r, s]
+            nearer = abs(other - length) - abs(closest - length)
+            if nearer < 0 or (nearer == 0 and other < closest):
+                closest = other
+        out[i, 2 * ORDER] = closest
+
+
+def check_references(references: Sequence[Phrases]) -> int:
+    """Return the number of sentences of the references.
+
+    Raises:
+        ValueError: there is no reference, or they have different numbers of sentences.
+    """
+    sizes = {len(reference) for reference in references}
+    if len(sizes) != 1:
+        raise ValueError(f"expected references of one number of sentences, got {sorted(sizes) or 'none'}")
+    return sizes.pop()
+
+
+def bleu_statistics(
+    sentences: npt.NDArray[np.integer], candidates: Phrases, references: Sequence[Phrases]
+) -> Int32Array:
+    """BLEU statistics of candidates against the references of their sentences.
+
+    N-gram matches are clipped at the largest count in any one reference; of reference lengths, the closest to the
+    candidate's counts, the shorter one of two (both as in sacrebleu).  Equal ids are equal words, so words that a
+    vocabulary lacks need ids of their own; a negative id equals nothing.
+
+    Args:
+        sentences: integers, shape (N,), the sentence of each candidate; those of a sentence should be together.
+        candidates: N candidates, word ids.
+        references: R references of S sentences each.
+
+    Returns:
+        int32, shape (N, 9); the columns are described at the head of the module.
+
+    Raises:
+        ValueError: lengths disagree, a sentence is not in the references, or there are none.
+    """
+    count = check_references(references)
+    sentences = np.asarray(sentences)
+    if sentences.shape != (len(candidates),):
+        raise ValueError(f"{len(candidates)} candidates, but sentence numbers of shape {sentences.shape}")
+    if len(sentences) and not (sentences.min() >= 0 and sentences.max() < count):
+        raise ValueError(f"sentence numbers from {sentences.min()} to {sentences.max()}, but {count} references")
+    starts = np.cumsum([0] + [len(reference.words) for reference in references[:-1]])
+    offsets = np.stack([reference.offsets + start for reference, start in zip(references, starts, strict=True)])
+    most = int(np.diff(offsets).sum(0).max(initial=0)) * ORDER + 1
+    slots = 1 << (2 * most).bit_length()
+    out = np.zeros((len(candidates), COLUMNS), np.int32)
+    _count(
+        np.ascontiguousarray(sentences, np.int32),
+        np.ascontiguousarray(candidates.offsets, np.int64),
+        np.ascontiguousarray(candidates.words, np.int32),
+        np.ascontiguousarray(offsets, np.int64),
+        np.concatenate([reference.words for reference in references]).astype(np.int32, copy=False),
+        np.full(slots, -1, np.int64),
+        np.zeros(slots, np.int32),
+        np.zeros(most, np.int32),
+        np.zeros(most, np.int32),
+        out,
+    )
+    return out
+
+
+def corpus_bleu(statistics: npt.NDArray[np.integer | np.floating]) -> float:
+    """BLEU of a corpus, 0 to 100, not smoothed: 0 if some order has no match.
+
+    Args:
+        statistics: shape (9,), or (N, 9), which are summed.
+    """
+    total = np.asarray(statistics, np.float64).reshape(-1, COLUMNS).sum(0)
+    matches, totals = total[MATCHES], total[TOTALS]
+    if not matches.all():
+        return 0.0
+    brevity = min(0.0, 1 - total[REFERENCE_LENGTH] / total[LENGTH])
+    return float(100 * np.exp(np.log(matches / totals).mean() + brevity))
+
+
+def sentence_bleu_plus_one(
+    statistics: npt.NDArray[np.integer], smooth_brevity: bool = False
+) -> npt.NDArray[np.float64]:
+    """BLEU+1 of single sentences, 0 to 100: one match and one n-gram are added to the orders 2 to 4.
+
+    Lin and Och, ORANGE (COLING 2004); sacrebleu calls it add-k with k = 1.  A candidate without any match has 0.
+
+    Args:
+        statistics: shape (N, 9).
+        smooth_brevity: take the reference for one word longer (Nakov et al., COLING 2012).
+
+    Returns:
+        float64, shape (N,).
+    """
+    rows = np.asarray(statistics, np.float64)
+    added = np.array([0.0] + [1.0] * (ORDER - 1))
+    matched = rows[:, 0] > 0
+    matches, totals = rows[matched, MATCHES] + added, rows[matched, TOTALS] + added
+    brevity = np.minimum(0.0, 1 - (rows[matched, REFERENCE_LENGTH] + smooth_brevity) / rows[matched, LENGTH])
+    scores = np.zeros(len(rows))
+    scores[matched] = 100 * np.exp(np.log(matches / totals).mean(1) + brevity)
+    return scores

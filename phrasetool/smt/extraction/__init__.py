@@ -1,0 +1,1 @@
+"""Phrase pairs from an aligned bitext, and their scores."""

@@ -1,0 +1,362 @@
+"""Distinct keys with counts, in the order of the keys, in bounded memory.
+
+A row is a fixed number of 64-bit words: first the key, then the counts.  Rows are added in any order; rows of one key
+become one row, their counts added.  While the distinct rows fit in the memory that was granted nothing touches the
+disk.  Otherwise sorted runs are written to temporary files, and read back merged, a block of keys at a time.  The files
+are mapped, so what the system keeps of them in memory may show as memory of the process; it is given up when needed.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from itertools import pairwise
+from types import TracebackType
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.errors import PhraseToolError
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import Int32Array, Int64Array
+
+Rows = npt.NDArray[np.uint64]
+
+_EMPTY = np.int32(-1)
+_FIRST_CAPACITY = 1 << 12
+# Below this many rows insertion is faster than another partition.
+_SMALL = 12
+
+
+@exact_kernel
+def add_row(store: Rows, slots: Int32Array, size: int, row: Rows, key_words: int) -> int:
+    """Add the counts of a row to the row with its key, or append it; return the number of rows in store.
+
+    The store must have room for a row, and `slots`, a power of two, more places than that.
+    """
+    h = np.uint64(0x9E3779B97F4A7C15)
+    for w in range(key_words):
+        h = (h ^ row[w]) * np.uint64(0xFF51AFD7ED558CCD)
+        h ^= h >> np.uint64(32)
+    mask = len(slots) - 1
+    place = np.int64(h & np.uint64(mask))
+    while True:
+        found = slots[place]
+        if found < 0:
+            slots[place] = size
+            store[size] = row
+            return size + 1
+        w = 0
+        while w < key_words and store[found, w] == row[w]:
+            w += 1
+        if w == key_words:
+            for c in range(key_words, len(row)):
+                store[found, c] += row[c]
+            return size
+        place = (place + 1) & mask
+
+
+@exact_kernel
+def _add_rows(store: Rows, slots: Int32Array, size: int, rows: Rows, key_words: int) -> int:
+    for i in range(len(rows)):
+        size = add_row(store, slots, size, rows[i], key_words)
+    return size
+
+
+@exact_kernel
+def _insert_small(rows: Rows, order: Int64Array, low: int, high: int, depth: int, key_words: int) -> None:
+    """Sort order[low:high] by the key words from `depth` on."""
+    for i in range(low + 1, high):
+        current = order[i]
+        k = i
+        while k > low:
+            other = order[k - 1]
+            w = depth
+            while w < key_words and rows[other, w] == rows[current, w]:
+                w += 1
+            if w == key_words or rows[other, w] < rows[current, w]:
+                break
+            order[k] = other
+            k -= 1
+        order[k] = current
+
+
+@exact_kernel
+def _sort(rows: Rows, key_words: int, order: Int64Array) -> None:
+    """order = the permutation that sorts the rows by key (multikey quicksort, Bentley & Sedgewick 1997)."""
+    cache = np.empty(len(order), np.uint64)
+    # Of the three parts the largest is pushed first, so the stack holds two parts a halving at most.
+    stack = np.empty((256, 3), np.int64)
+    parts = np.empty((3, 3), np.int64)
+    for i in range(len(order)):
+        order[i] = i
+    stack[0, 0], stack[0, 1], stack[0, 2] = 0, len(order), 0
+    pushed = 1
+    loaded = np.zeros(256, np.bool_)
+    while pushed:
+        pushed -= 1
+        low, high, depth = stack[pushed, 0], stack[pushed, 1], stack[pushed, 2]
+        if high - low <= _SMALL:
+            _insert_small(rows, order, low, high, depth, key_words)
+            continue
+        if not loaded[pushed]:
+            for i in range(low, high):
+                cache[i] = rows[order[i], depth]
+        a, b, c = cache[low], cache[(low + high) // 2], cache[high - 1]
+        pivot = max(min(a, b), min(max(a, b), c))
+        less, i, greater = low, low, high
+        while i < greater:
+            if cache[i] < pivot:
+                cache[i], cache[less] = cache[less], cache[i]
+                order[i], order[less] = order[less], order[i]
+                less += 1
+                i += 1
+            elif cache[i] > pivot:
+                greater -= 1
+                cache[i], cache[greater] = cache[greater], cache[i]
+                order[i], order[greater] = order[greater], order[i]
+            else:
+                i += 1
+        parts[0, 0], parts[0, 1], parts[0, 2] = low, less, depth
+        parts[1, 0], parts[1, 1], parts[1, 2] = greater, high, depth
+        # The rows equal to the pivot differ, if at all, in later words.
+        parts[2, 0], parts[2, 1], parts[2, 2] = less, greater if depth + 1 < key_words else less, depth + 1
+        for _ in range(3):
+            largest = 0
+            for k in range(1, 3):
+                if parts[k, 1] - parts[k, 0] > parts[largest, 1] - parts[largest, 0]:
+                    largest = k
+            if parts[largest, 1] - parts[largest, 0] > 1:
+                stack[pushed] = parts[largest]
+                loaded[pushed] = parts[largest, 2] == depth
+                pushed += 1
+            parts[largest, 1] = parts[largest, 0]
+
+
+@exact_kernel
+def _merge(a: Rows, b: Rows, key_words: int, out: Rows) -> int:
+    """Merge two sorted arrays of distinct rows into `out`; return the number of rows."""
+    i, k, size = 0, 0, 0
+    while i < len(a) and k < len(b):
+        w = 0
+        while w < key_words and a[i, w] == b[k, w]:
+            w += 1
+        if w == key_words:
+            out[size] = a[i]
+            for c in range(key_words, a.shape[1]):
+                out[size, c] += b[k, c]
+            i += 1
+            k += 1
+        elif a[i, w] < b[k, w]:
+            out[size] = a[i]
+            i += 1
+        else:
+            out[size] = b[k]
+            k += 1
+        size += 1
+    while i < len(a):
+        out[size] = a[i]
+        i += 1
+        size += 1
+    while k < len(b):
+        out[size] = b[k]
+        k += 1
+        size += 1
+    return size
+
+
+@exact_kernel
+def _find(rows: Rows, keys: Rows, found: Int64Array) -> None:
+    """found[i] = the first row whose leading words are not below keys[i]."""
+    words = keys.shape[1]
+    for i in range(len(keys)):
+        low, high = 0, len(rows)
+        while low < high:
+            middle = (low + high) // 2
+            w = 0
+            while w < words and rows[middle, w] == keys[i, w]:
+                w += 1
+            if w < words and rows[middle, w] < keys[i, w]:
+                low = middle + 1
+            else:
+                high = middle
+        found[i] = low
+
+
+def find(rows: Rows, keys: Rows) -> Int64Array:
+    """Where keys stand in sorted rows.
+
+    Args:
+        rows: uint64, shape (N, W), sorted.
+        keys: uint64, shape (M, K), K <= W.
+
+    Returns:
+        int64, shape (M,): the first row whose first K words are not below the key's.
+    """
+    found = np.empty(len(keys), np.int64)
+    _find(np.ascontiguousarray(rows), np.ascontiguousarray(keys), found)
+    return found
+
+
+class CountedRows:
+    """Collects rows; see the module.  Use as a context manager: leaving it removes the temporary files.
+
+    Args:
+        key_words, count_words: 64-bit words of the key, and of the counts behind it.
+        memory: bytes that rows may take up.
+        folder: where temporary files go; by default where the system puts them.
+        expected: how many distinct rows there may be; a good guess saves time, a bad one does no harm.
+    """
+
+    def __init__(
+        self, key_words: int, count_words: int, memory: int, folder: str | None = None, expected: int = 0
+    ) -> None:
+        self.key_words = key_words
+        self._width = key_words + count_words
+        self._folder = folder
+        # A row, its copy when it is sorted, its place in the order, its part of the slots.
+        self._limit = max(memory // (16 * self._width + 24), 2)
+        self.store: Rows = np.empty((min(max(_FIRST_CAPACITY, expected), self._limit), self._width), np.uint64)
+        self.slots: Int32Array = np.full(2 * _power_of_two(len(self.store)), _EMPTY, np.int32)
+        self.size = 0
+        self._runs: list[Rows] = []
+        self._files: list[str] = []
+        self._finished = False
+
+    @property
+    def spilled(self) -> bool:
+        """Whether rows went to disk."""
+        return bool(self._files)
+
+    def make_room(self, rows: int) -> None:
+        """Make sure that so many new rows fit into the store: let it grow, or spill it if it may not.
+
+        Raises:
+            PhraseToolError: the disk is full.
+        """
+        if self.size + rows <= len(self.store):
+            return
+        if self.size and self.size + rows > self._limit:
+            self._spill()
+        if self.size + rows > len(self.store):
+            self._resize(max(rows, min(max(2 * len(self.store), self.size + rows), self._limit)))
+
+    def _resize(self, capacity: int) -> None:
+        store = np.empty((capacity, self._width), np.uint64)
+        store[: self.size] = self.store[: self.size]
+        self.slots = np.full(2 * _power_of_two(capacity), _EMPTY, np.int32)
+        _add_rows(self.store, self.slots, 0, store[: self.size], self.key_words)
+        self.store = store
+
+    def add(self, rows: Rows) -> None:
+        """Add rows, uint64, shape (N, key_words + count_words).
+
+        Raises:
+            PhraseToolError: the disk is full.
+        """
+        step = max(self._limit // 2, 1)
+        for first in range(0, len(rows), step):
+            part = np.ascontiguousarray(rows[first : first + step])
+            self.make_room(len(part))
+            self.size = _add_rows(self.store, self.slots, self.size, part, self.key_words)
+
+    def _sorted(self) -> Int64Array:
+        order = np.empty(self.size, np.int64)
+        _sort(self.store[: self.size], self.key_words, order)
+        return order
+
+    def _spill(self) -> None:
+        """Write the store as a sorted run, and empty it."""
+        order = self._sorted()
+        step = 1 << 16
+        self._write(self.store[order[first : first + step]] for first in range(0, len(order), step))
+        self.slots.fill(_EMPTY)
+        self.size = 0
+
+    def _write(self, parts: Iterator[Rows]) -> None:
+        """A new run of these parts, in a temporary file."""
+        rows = 0
+        try:
+            handle, path = tempfile.mkstemp(prefix="phrasetool.", suffix=".rows", dir=self._folder)
+            self._files.append(path)
+            with os.fdopen(handle, "wb") as file:
+                for part in parts:
+                    file.write(np.ascontiguousarray(part).data)
+                    rows += len(part)
+        except OSError as error:
+            where = self._folder or tempfile.gettempdir()
+            raise PhraseToolError(f"{where}: cannot write a temporary file: {error.strerror}") from error
+        self._runs.append(np.memmap(path, np.uint64, "r", shape=(rows, self._width)))
+
+    def finish(self) -> None:
+        """All rows were added."""
+        if self._finished:
+            return
+        self._finished = True
+        if self._runs:
+            if self.size:
+                self._spill()
+        else:
+            self._runs = [self.store[self._sorted()]]
+        self.size = 0
+        self.store, self.slots = np.empty((0, self._width), np.uint64), np.empty(0, np.int32)
+
+    def blocks(self, leading: int) -> Iterator[Rows]:
+        """All rows in order, in blocks; rows with the same `leading` words of the key are in one block.
+
+        May be called again.  Without temporary files there is one block.
+        """
+        self.finish()
+        if len(self._runs) == 1 and not self._files:
+            yield self._runs[0]
+            return
+        bounds = self._bounds(leading)
+        for first, last in pairwise(bounds):
+            parts = [np.array(run[a:b]) for run, a, b in zip(self._runs, first, last, strict=True) if a < b]
+            while len(parts) > 1:
+                parts = [self._merged(parts[i : i + 2]) for i in range(0, len(parts), 2)]
+            if parts:
+                yield parts[0]
+
+    def _merged(self, parts: list[Rows]) -> Rows:
+        if len(parts) == 1:
+            return parts[0]
+        out = np.empty((len(parts[0]) + len(parts[1]), self._width), np.uint64)
+        return out[: _merge(parts[0], parts[1], self.key_words, out)]
+
+    def _bounds(self, leading: int) -> list[list[int]]:
+        """Where each block begins in each run."""
+        # Rows of a block are held twice while they are merged.
+        wanted = max(self._limit // 2, 1)
+        step = max(wanted // (2 * len(self._runs)), 1)
+        samples = np.concatenate([run[::step, :leading] for run in self._runs])
+        samples = samples[np.lexsort(samples.T[::-1])]
+        keys = np.unique(samples[:: max(wanted // step, 1)][1:], axis=0)
+        inner = np.stack([find(run, keys) for run in self._runs], axis=1).tolist() if len(keys) else []
+        return [[0] * len(self._runs), *inner, [len(run) for run in self._runs]]
+
+    def table(self) -> Rows:
+        """All rows in order as one array; it lies in a temporary file if they do not fit in memory."""
+        self.finish()
+        if len(self._runs) > 1:
+            blocks = self.blocks(self.key_words)
+            self._write(blocks)
+            self._runs = self._runs[-1:]
+        return self._runs[0]
+
+    def __enter__(self) -> CountedRows:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._runs = []
+        for path in self._files:
+            os.unlink(path)
+        self._files = []
+
+
+def _power_of_two(number: int) -> int:
+    """The smallest power of two that is not smaller."""
+    return 1 << max(number - 1, 1).bit_length()

@@ -1,0 +1,254 @@
+"""A phrase table and a reordering table from an aligned bitext: counts, probabilities, lexical weights, alignments.
+
+Every occurrence of a phrase pair is counted; see `extraction`.  The distinct pairs come out in the order of a sorted
+Moses table.  A bitext whose pairs do not fit in memory is sorted with temporary files; see `counted_rows`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import TracebackType
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
+from phrasetool.smt.aligning.alignments import Alignments
+from phrasetool.smt.corpus.bitext import Bitext
+from phrasetool.smt.extraction.counted_rows import CountedRows, Rows, find
+from phrasetool.smt.extraction.lexical import LexicalTable, estimate_lexical_table
+from phrasetool.smt.extraction.occurrences import COUNT_WORDS, RowLayout, extract_occurrences, unpack_phrases
+from phrasetool.smt.extraction.phrase_scores import choose_alignments, lexical_weights, unpack_alignments
+from phrasetool.smt.extraction.smoothing import JointCounts, PairStatistics, smoothing_of, translation_probabilities
+
+DEFAULT_MAX_LENGTH = 7
+DEFAULT_MEMORY = 2 << 30
+# Phrase pairs that are scored at a time; a share of work for a thread.
+_BLOCK_PAIRS = 1 << 16
+# The part of the memory that counts of targets may take up.
+_TARGET_SHARE = 4
+# Distinct pairs a sentence pair adds, and targets a pair; guesses to start from (Multi30k German-English: 39 and 0.69).
+_PAIRS_A_SENTENCE = 40
+_TARGETS_A_PAIR = 0.8
+
+_HALF = np.uint64(32)
+_LOWER = np.uint64(0xFFFFFFFF)
+
+
+@dataclass(frozen=True)
+class ExtractedEntries:
+    """N phrase pairs with their scores, in the order of the table.
+
+    Attributes:
+        sources, targets: the phrases, as ids of the bitext's symbols.
+        counts: of the pairs and their sides.
+        scores: float32, shape (N, 4): phi(s|t), lex(s|t), phi(t|s), lex(t|s), the order of Moses.
+        alignments: the most frequent alignment of each pair.
+        orientations: int64, shape (N, 6), how often the pair was monotone, swapped, other: towards the previous phrase,
+            then towards the next.
+    """
+
+    sources: Phrases
+    targets: Phrases
+    counts: JointCounts
+    scores: FloatArray
+    alignments: Alignments
+    orientations: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+
+@dataclass(frozen=True)
+class PairBlock:
+    """Counted phrase pairs that are yet to be scored.
+
+    Attributes:
+        rows: uint64, shape (R, W), their occurrences by alignment, sorted.
+        first: int64, shape (N + 1,), the first row of each pair.
+        joint, source, source_distinct: see `JointCounts`.
+    """
+
+    rows: Rows
+    first: Int64Array
+    joint: Int64Array
+    source: Int64Array
+    source_distinct: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.joint)
+
+
+@exact_kernel
+def _starts(rows: Rows, words: int, starts: npt.NDArray[np.bool_]) -> None:
+    """starts[i] = row i differs from the one before in its leading words."""
+    for i in range(len(rows)):
+        starts[i] = i == 0
+        for w in range(words):
+            if i > 0 and rows[i, w] != rows[i - 1, w]:
+                starts[i] = True
+                break
+
+
+def _first_rows(rows: Rows, words: int) -> Int64Array:
+    """Where runs of rows with equal leading words begin, and the number of rows."""
+    starts = np.empty(len(rows), np.bool_)
+    _starts(rows, words, starts)
+    return np.append(np.flatnonzero(starts), len(rows))
+
+
+class PhraseTable:
+    """The phrase pairs of a bitext.  Use as a context manager: leaving it removes temporary files.
+
+    Args:
+        bitext: sentences and alignments.
+        max_length: words a phrase may have at most.
+        smoothing: of the translation probabilities, a key of `smoothing.METHODS`.
+        memory: bytes for the phrase pairs; more of them go to temporary files.
+        folder: where those go; by default where the system puts them.
+        progress: called now and then with the number of sentence pairs done.
+
+    Raises:
+        ValueError: the length is not from 1 to 50, or there is no such smoothing.
+        PhraseToolError: the disk is full.
+    """
+
+    def __init__(
+        self,
+        bitext: Bitext,
+        max_length: int = DEFAULT_MAX_LENGTH,
+        smoothing: str = "none",
+        memory: int = DEFAULT_MEMORY,
+        folder: str | None = None,
+        progress: Callable[[int], None] = lambda pairs: None,
+    ) -> None:
+        if not 1 <= max_length <= 50:
+            raise ValueError(f"phrases of at most {max_length} words; expected a limit from 1 to 50")
+        self.lexical_table: LexicalTable = estimate_lexical_table(bitext)
+        self._layout = layout = RowLayout.of(bitext, max_length)
+        with contextlib.ExitStack() as stack:
+            self._pairs = stack.enter_context(
+                CountedRows(
+                    layout.key_words, COUNT_WORDS, memory - memory // _TARGET_SHARE, folder,
+                    _PAIRS_A_SENTENCE * len(bitext),
+                )
+            )  # fmt: skip
+            extract_occurrences(bitext, layout, self._pairs, progress)
+            guess = int(_TARGETS_A_PAIR * self._pairs.size)
+            targets = stack.enter_context(CountedRows(layout.target.words, 2, memory // _TARGET_SHARE, folder, guess))
+            self.statistics = PairStatistics.of(np.zeros(0, np.int64))
+            for block in self._counted():
+                self.statistics += PairStatistics.of(block.joint)
+                rows = np.empty((len(block), layout.target.words + 2), np.uint64)
+                rows[:, :-2] = block.rows[block.first[:-1], layout.source.words : layout.phrase_words]
+                rows[:, -2], rows[:, -1] = block.joint, 1
+                targets.add(rows)
+            self._targets = targets.table()
+            self._smoothing = smoothing_of(smoothing, self.statistics)
+            self._stack = stack.pop_all()
+
+    def __len__(self) -> int:
+        return self.statistics.pairs
+
+    @property
+    def spilled(self) -> bool:
+        """Whether temporary files were needed."""
+        return self._pairs.spilled
+
+    def _counted(self) -> Iterator[PairBlock]:
+        """All pairs, as large a block as memory holds; a source is never cut."""
+        layout = self._layout
+        for rows in self._pairs.blocks(layout.source.words):
+            first = _first_rows(rows, layout.phrase_words)
+            joint = np.add.reduceat(_occurrences(rows[:, layout.key_words :]), first[:-1]) if len(rows) else first[:-1]
+            pair_rows = rows[first[:-1], : layout.source.words]
+            groups = _first_rows(np.ascontiguousarray(pair_rows), layout.source.words)
+            distinct = np.diff(groups)
+            totals = np.add.reduceat(joint, groups[:-1]) if len(joint) else joint
+            yield PairBlock(rows, first, joint, np.repeat(totals, distinct), np.repeat(distinct, distinct))
+
+    def blocks(self) -> Iterator[PairBlock]:
+        """All pairs in the order of the table, in blocks for `entries`; may be called again."""
+        for block in self._counted():
+            for start in range(0, len(block), _BLOCK_PAIRS):
+                part = slice(start, start + _BLOCK_PAIRS)
+                first = block.first[start : start + _BLOCK_PAIRS + 1]
+                yield PairBlock(
+                    block.rows[first[0] : first[-1]], first - first[0],
+                    block.joint[part], block.source[part], block.source_distinct[part],
+                )  # fmt: skip
+
+    def entries(self, block: PairBlock) -> ExtractedEntries:
+        """Score a block; any thread may."""
+        layout, rows = self._layout, block.rows
+        heads = np.ascontiguousarray(rows[block.first[:-1], : layout.phrase_words])
+        sources = unpack_phrases(heads, 0, layout.source, layout.max_length)
+        targets = unpack_phrases(heads, layout.source.words, layout.target, layout.max_length)
+        found = self._targets[find(self._targets, heads[:, layout.source.words :])]
+        counts = JointCounts(
+            block.joint, block.source, found[:, -2].astype(np.int64), block.source_distinct,
+            found[:, -1].astype(np.int64),
+        )  # fmt: skip
+        times = rows[:, layout.key_words :]
+        place = layout.phrase_words
+        direct, inverse = choose_alignments(rows, _occurrences(times), block.first, place, layout.max_length)
+        scores = np.empty((len(block), 4), np.float32)
+        scores[:, 0], scores[:, 2] = translation_probabilities(counts, self._smoothing)
+        scores[:, 1], scores[:, 3] = lexical_weights(
+            rows, direct, inverse, place, layout.max_length, sources, targets, self.lexical_table
+        )
+        halves = [times & _LOWER, times >> _HALF]
+        orientations = np.concatenate(halves, axis=1).astype(np.int64)
+        if len(block):
+            orientations = np.add.reduceat(orientations, block.first[:-1], axis=0)
+        alignments = unpack_alignments(rows, direct, place, layout.max_length)
+        return ExtractedEntries(sources, targets, counts, scores, alignments, orientations)
+
+    def __enter__(self) -> PhraseTable:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+
+def _occurrences(times: Rows) -> Int64Array:
+    """How often, from the count words of rows: each occurrence has one orientation towards the previous phrase."""
+    return (times & _LOWER).sum(axis=1).astype(np.int64)
+
+
+def extract_phrase_pairs(
+    bitext: Bitext, max_length: int = DEFAULT_MAX_LENGTH, smoothing: str = "none"
+) -> ExtractedEntries:
+    """The whole phrase table of a bitext that fits in memory; see `PhraseTable`."""
+    with PhraseTable(bitext, max_length, smoothing, 1 << 62) as table:
+        return _joined([table.entries(block) for block in table.blocks()])
+
+
+def _joined(parts: list[ExtractedEntries]) -> ExtractedEntries:
+    names = ("joint", "source", "target", "source_distinct", "target_distinct")
+    none: list[Int64Array] = [np.zeros(0, np.int64)]
+    counts = {name: np.concatenate(none + [getattr(part.counts, name) for part in parts]) for name in names}
+    empty: list[Int32Array] = [np.zeros(0, np.int32)]
+    return ExtractedEntries(
+        Phrases.concatenate([part.sources for part in parts]),
+        Phrases.concatenate([part.targets for part in parts]),
+        JointCounts(**counts),
+        np.concatenate([np.zeros((0, 4), np.float32), *(part.scores for part in parts)]),
+        Alignments(
+            _joined_offsets([part.alignments.offsets for part in parts]),
+            np.concatenate(empty + [part.alignments.source for part in parts]),
+            np.concatenate(empty + [part.alignments.target for part in parts]),
+        ),
+        np.concatenate([np.zeros((0, 6), np.int64), *(part.orientations for part in parts)]),
+    )
+
+
+def _joined_offsets(parts: list[Int64Array]) -> Int64Array:
+    offsets = np.zeros(sum(len(part) - 1 for part in parts) + 1, np.int64)
+    np.cumsum(np.concatenate([offsets[:0], *(np.diff(part) for part in parts)]), out=offsets[1:])
+    return offsets

@@ -1,0 +1,77 @@
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moses_compat.corpora.alignments import format_alignments, parse_alignments, read_alignments
+from phrasetool.errors import DataError
+from phrasetool.smt.aligning.alignments import Alignments
+
+position = st.one_of(st.integers(0, 12), st.sampled_from([99, 100, 32767]))
+lists = st.lists(st.lists(st.tuples(position, position), max_size=6), max_size=5)
+
+
+@given(lists)
+def test_round_trip(alignments):
+    text = b"".join(b" ".join(b"%d-%d" % point for point in sorted(set(points))) + b"\n" for points in alignments)
+    assert format_alignments(Alignments.from_lists(alignments)) == text
+    read = parse_alignments(text, "file")
+    assert [read[i] for i in range(len(read))] == [sorted(set(points)) for points in alignments]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"", []),
+        (b"\n", [[]]),
+        (b"0-1", [[(0, 1)]]),
+        (b"0-1\n\n", [[(0, 1)], []]),
+        (b" 1-0\t0-0  1-0 \r\n2-2\r\n", [[(0, 0), (1, 0)], [(2, 2)]]),
+        (b"007-1", [[(7, 1)]]),
+    ],
+)
+def test_variants(text, expected):
+    read = parse_alignments(text, "file")
+    assert [read[i] for i in range(len(read))] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "token"),
+    [
+        (b"0", 1, "0"),
+        (b"0-0 1-\n", 1, "1-"),
+        (b"0-0\n-1-2", 2, "-1-2"),
+        (b"\n\n1-2-3", 3, "1-2-3"),
+        (b"0-0 1-1x", 1, "1-1x"),
+        (b"0:0", 1, "0:0"),
+        (b"0-32768", 1, "0-32768"),
+        (b"99999999999999999999-0", 1, "99999999999999999999-0"),
+        (b"0-0\r1-1", 1, r"\r"),
+        (b"\xff-1", 1, "\ufffd-1"),
+    ],
+)
+def test_bad_tokens(text, line, token):
+    with pytest.raises(DataError) as caught:
+        parse_alignments(text, "file")
+    assert str(caught.value) == f"file:{line}: expected alignment points like 0-0 1-2, found '{token}'"
+
+
+def test_fits_the_bitext(tmp_path):
+    path = tmp_path / "aligned.gz"
+    path.write_bytes(gzip.compress(b"0-0\n1-0 0-1\n"))
+    lengths = np.array([1, 2])
+    assert len(read_alignments(str(path), lengths, lengths)) == 2
+    with pytest.raises(DataError, match=r"aligned.gz: 2 lines for a bitext of 3 sentence pairs"):
+        read_alignments(str(path), np.array([1, 2, 3]), np.array([1, 2, 3]))
+    with pytest.raises(
+        DataError, match=r"aligned.gz:2: the point 0-1 is outside of its sentence pair of 2 and 1 words"
+    ):
+        read_alignments(str(path), lengths, np.array([1, 1]))
+
+
+@pytest.mark.requires_reference
+def test_reference_text(reference):
+    path = reference / "aligned.grow-diag-final-and.gz"
+    assert format_alignments(read_alignments(str(path))) == gzip.decompress(path.read_bytes())

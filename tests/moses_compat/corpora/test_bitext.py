@@ -1,0 +1,62 @@
+import gzip
+
+import pytest
+
+from moses_compat.corpora.bitext import read_bitext, read_sentence_pairs, read_sentences
+from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.smt.corpus.symbols import Symbols
+from tests.commands import write
+
+
+def test_reads_both_sides(tmp_path):
+    source = write(tmp_path / "s.gz", b"das haus\r\nhaus  das\t&quot; \n")
+    target = write(tmp_path / "t", b'the house\nhouse " the')
+    sources, targets, source_symbols, target_symbols = read_sentence_pairs(str(source), str(target))
+    assert [source_symbols.join(sentence) for sentence in sources] == [b"das haus", b"haus das &quot;"]
+    assert [target_symbols.join(sentence) for sentence in targets] == [b"the house", b'house " the']
+    bitext = read_bitext(str(source), str(target), str(write(tmp_path / "a", b"0-0 1-1\n2-1\n")))
+    assert bitext.alignments[1] == [(2, 1)]
+
+
+def test_chunks(tmp_path, monkeypatch):
+    text = b"".join(b"w%d b\n" % i for i in range(50))
+    path = write(tmp_path / "s", text[:-1])
+    monkeypatch.setattr("moses_compat.files.streams.LINES_AT_ONCE", 9)
+    symbols = Symbols()
+    sentences = read_sentences(str(path), symbols)
+    assert b"".join(symbols.join(sentence) + b"\n" for sentence in sentences) == text
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        (b"a\n\nb\n", b"a\nb\nc\n", "s:2: the sentence is empty"),
+        (b"a\n", b" \t\n", "t:1: the sentence is empty"),
+        (b"a\nb\nc\n", b"a\nb\n", "t:3: the file ends after 2 lines, but {0}/s has 3"),
+        (b"a\n", b"a\nb\n", "s:2: the file ends after 1 lines, but {0}/t has 2"),
+        (b"", b"", "s: the bitext has no sentence"),
+        (b"a\nb ||| c\n", b"a\nb\n", "s:2: the word ||| separates the fields of a table"),
+    ],
+)
+def test_bad_bitexts(tmp_path, source, target, message):
+    paths = [str(write(tmp_path / name, data)) for name, data in (("s", source), ("t", target))]
+    with pytest.raises(DataError) as caught:
+        read_sentence_pairs(*paths)
+    assert str(caught.value).startswith(f"{tmp_path}/{message.format(tmp_path)}")
+
+
+def test_bad_alignment(tmp_path):
+    source, target = (str(write(tmp_path / name, b"a b\nc\n")) for name in "st")
+    aligned = write(tmp_path / "a.gz", b"0-0\n0-1\n")
+    with pytest.raises(DataError, match=r"a.gz:2: the point 0-1 is outside"):
+        read_bitext(source, target, str(aligned))
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"0-0\n0-0\n")[:-10])
+    with pytest.raises(DataError, match=r"cut.gz: the gzip data"):
+        read_bitext(source, target, str(tmp_path / "cut.gz"))
+
+
+def test_one_standard_input():
+    with pytest.raises(PhraseToolError, match="cannot be both sides"):
+        read_sentence_pairs("-", "-")
+    with pytest.raises(PhraseToolError, match="and its alignment"):
+        read_bitext("-", "x", "-")

@@ -1,0 +1,250 @@
+import gzip
+
+import kenlm
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moses_compat.engine.arpa import load_language_model, read_arpa, write_arpa
+from moses_compat.files.streams import Input, Output
+from phrasetool.errors import DataError
+from phrasetool.smt.language_model.ngrams import BackoffModel, NgramTable
+from tests.commands import write
+from tests.phrasetool.smt.language_model.naive import VOCABULARY, histories, models
+
+SMALL = b"""\
+\\data\\
+ngram 1=5
+ngram 2=3
+ngram 3=1
+
+\\1-grams:
+-2\t<unk>
+0\t<s>\t-0.5
+-1\t</s>
+-1\ta\t-0.25
+-1.5\tb\t-0.125
+
+\\2-grams:
+-0.5\t<s> a\t-0.75
+-0.25\ta </s>
+-0.75\ta b\t0.5
+
+\\3-grams:
+-0.0625\t<s> a b
+
+\\end\\
+"""
+
+
+def quiet():
+    config = kenlm.Config()
+    config.show_progress = False
+    config.arpa_complain = kenlm.ARPALoadComplain.NONE
+    return config
+
+
+def read(path):
+    with Input(str(path)) as source:
+        return read_arpa(source)
+
+
+def save(model, path):
+    with Output(str(path)) as output:
+        write_arpa(model, output)
+
+
+def arrays(model):
+    return [(t.words.tolist(), t.log_probabilities.tolist(), t.backoffs.tolist()) for t in model.tables]
+
+
+def scores_of(model, sentence):
+    ids = np.append(model.ids(sentence), np.int32(model.end_word))
+    return model.score_words(ids, model.begin_state)[0]
+
+
+@pytest.mark.parametrize("name", ["small.arpa", "small.arpa.gz"])
+def test_reading(tmp_path, name):
+    model = read(write(tmp_path / name, SMALL))
+    assert model.words == [b"<unk>", b"<s>", b"</s>", b"a", b"b"]
+    assert arrays(model) == [
+        ([[0], [1], [2], [3], [4]], [-2, 0, -1, -1, -1.5], [0, -0.5, 0, -0.25, -0.125]),
+        ([[1, 3], [3, 2], [3, 4]], [-0.5, -0.25, -0.75], [-0.75, 0, 0.5]),
+        ([[1, 3, 4]], [-0.0625], [0]),
+    ]
+
+
+VARIANTS = {
+    "line ends of Windows": SMALL.replace(b"\n", b"\r\n"),
+    "empty lines": b"\n\n" + SMALL.replace(b"\n\\", b"\n\n\n\\"),
+    "no empty lines": SMALL.replace(b"\n\n", b"\n"),
+    "spaces for tabs": SMALL.replace(b"\t", b" "),
+    "blanks at the end": SMALL.replace(b"a b\n", b"a b \t\n"),
+    "no line feed at the end": SMALL[:-1],
+    "back-offs of 0": SMALL.replace(b"<s> a b", b"<s> a b\t0"),
+    "exponents": SMALL.replace(b"-0.5\t<s> a", b"-5e-1\t<s> a"),
+}
+
+
+@pytest.mark.parametrize("text", VARIANTS.values(), ids=VARIANTS)
+def test_forms_of_the_same(tmp_path, text):
+    expected = read(write(tmp_path / "a", SMALL))
+    found = read(write(tmp_path / "b", text))
+    assert (found.words, arrays(found)) == (expected.words, arrays(expected))
+
+
+FAULTS = {
+    "empty": (b"", 1, "expected \\data\\"),
+    "other": (b"hello\nworld\n", 1, "expected \\data\\"),
+    "binary": (b"mmap lm http://kheafield.com/code format version 5\n\0", None, "a binary file of kenlm; the ARPA"),
+    "no counts": (b"\\data\\\n\n\\1-grams:\n", 3, "expected `ngram 1=COUNT`"),
+    "wrong counts": (SMALL.replace(b"ngram 2=", b"ngram 3="), 3, "expected `ngram 2=COUNT`"),
+    "absurd count": (SMALL.replace(b"2=3", b"2=3000000000"), 3, "3,000,000,000 2-grams cannot be in a file of"),
+    "head only": (SMALL[: SMALL.index(b"\n\\1")], 5, "expected \\1-grams: (is the file truncated?)"),
+    "too few": (SMALL.replace(b"1=5", b"1=6"), 12, "expected 6 1-grams as \\data\\ says, found 5"),
+    "too many": (SMALL.replace(b"1=5", b"1=4"), 11, "expected \\2-grams:"),
+    "cut": (SMALL[: SMALL.index(b"-0.75\ta b")], 16, "expected 3 2-grams as \\data\\ says, found 2 (is the file trunc"),
+    "cut in a line": (SMALL[: SMALL.index(b" b\t0.5")], 16, "fewer words than a 2-gram has"),
+    "no end": (SMALL[: SMALL.index(b"\\end")], 21, "expected \\end\\ (is the file truncated?)"),
+    "no number": (SMALL.replace(b"-0.25\ta </s>", b"x\ta </s>"), 15, "the log10 probability is not a number"),
+    "nan": (SMALL.replace(b"-0.25\ta </s>", b"nan\ta </s>"), 15, "the log10 probability is not a number"),
+    "positive": (SMALL.replace(b"-0.25\ta </s>", b"0.25\ta </s>"), 15, "the log10 probability is above 0"),
+    "bad back-off": (SMALL.replace(b"\t-0.125", b"\tx"), 11, "the log10 back-off is not a number"),
+    "long": (SMALL.replace(b"\t-0.125", b"\t-0.125 3"), 11, "more fields than a 1-gram has"),
+    "highest": (SMALL.replace(b"<s> a b", b"<s> a b\t-1"), 19, "a back-off in the highest order must be 0"),
+    "strange word": (SMALL.replace(b"a </s>", b"zz </s>"), 15, "a word of this n-gram is not among the 1-grams"),
+    "twice a word": (SMALL.replace(b"-1.5\tb", b"-1.5\ta"), 11, "the word a is here twice"),
+    "twice": (SMALL.replace(b"a </s>", b"<s> a"), 15, "this 2-gram occurs twice"),
+    "no context": (SMALL.replace(b"<s> a b", b"b a b"), 19, "the first 2 words of this 3-gram are no 2-gram"),
+    "no begin": (SMALL.replace(b"<s>", b"c"), None, "has no <s>"),
+    "no end word": (SMALL.replace(b"</s>", b"c"), None, "has no </s>"),
+}
+
+
+@pytest.mark.parametrize(("text", "line", "message"), FAULTS.values(), ids=FAULTS)
+def test_faults_are_named(tmp_path, text, line, message):
+    path = write(tmp_path / "bad.arpa", text)
+    with pytest.raises(DataError) as error:
+        load_language_model(str(path))
+    assert str(error.value).startswith(f"{path}:{line}: " if line else f"{path}: ")
+    assert message in str(error.value)
+
+
+def test_a_fault_keeps_its_line_in_a_restricted_model(tmp_path):
+    text = SMALL.replace(b"-0.5\t<s> a", b"-0.5\tb b").replace(b"a </s>", b"b </s>")
+    path = str(write(tmp_path / "bad.arpa", text))
+    with pytest.raises(DataError, match=r"bad.arpa:19: the first 2 words of this 3-gram are no 2-gram"):
+        load_language_model(path, [b"a", b"b"])
+    # The 3-gram is not read then.
+    assert load_language_model(path, [b"a"]).words == [b"<unk>", b"<s>", b"</s>", b"a"]
+
+
+@given(models())
+def test_what_is_written_reads_back(workspace, model):
+    path = workspace / "model.arpa.gz"
+    save(model, path)
+    found = read(path)
+    assert (found.words, arrays(found)) == (model.words, arrays(model))
+
+
+@given(st.lists(st.floats(-99, 0, width=32), min_size=1, max_size=50))
+def test_numbers_read_back(workspace, values):
+    numbers = np.array(values, np.float32)
+    words = [b"<unk>", *(b"w%d" % i for i in range(1, len(numbers)))]
+    table = NgramTable(np.arange(len(numbers), dtype=np.int32)[:, None], numbers, np.zeros(len(numbers), np.float32))
+    path = workspace / "numbers.arpa"
+    save(BackoffModel(words, [table]), path)
+    found = read(path).tables[0].log_probabilities
+    # Nine decimals are exact down to a tenth, and close below.
+    np.testing.assert_array_equal(found[numbers < -0.1], numbers[numbers < -0.1])
+    np.testing.assert_allclose(found, numbers, rtol=0, atol=1e-9)
+    texts = [line.split(b"\t")[0] for line in path.read_bytes().split(b"\n") if b"\t" in line]
+    assert all(len(text) <= 13 and not (b"." in text and text.endswith(b"0")) for text in texts)
+
+
+def test_what_is_not_written(tmp_path):
+    table = NgramTable(np.zeros((1, 1), np.int32), np.array([-np.inf], np.float32), np.zeros(1, np.float32))
+    with pytest.raises(ValueError, match="not finite"):
+        save(BackoffModel([b"<unk>"], [table]), tmp_path / "x")
+    assert not list(tmp_path.iterdir())
+
+
+@given(models(min_order=2, with_suffixes=True), st.lists(histories(), min_size=1, max_size=5), st.booleans())
+def test_scores_and_states_are_those_of_kenlm(workspace, model, sentences, with_unknown):
+    path = workspace / "kenlm.arpa"
+    save(model, path)
+    if not with_unknown:
+        # The unknown word has another name then, and the model none.
+        path.write_bytes(path.read_bytes().replace(b"<unk>", b"d"))
+    theirs = kenlm.Model(str(path), quiet())
+    ours = load_language_model(str(path))
+    states = {}
+    for sentence in sentences:
+        words = [VOCABULARY[i] if i else b"never-seen" for i in sentence]
+        text = b" ".join(words).decode()
+        found = scores_of(ours, words)
+        assert found == pytest.approx([score for score, _, _ in theirs.full_scores(text)], abs=1e-5)
+        assert ours.score_sentence(words) == pytest.approx(theirs.score(text), abs=1e-4)
+        before, after, state = kenlm.State(), kenlm.State(), ours.begin_state
+        theirs.BeginSentenceWrite(before)
+        for word in words:
+            theirs.BaseScore(before, word.decode(), after)
+            before, after = after, kenlm.State()
+            _, state = ours.score_words(ours.ids([word]), state)
+            # Equal where kenlm's are, so that a decoder recombines as often.
+            assert states.setdefault(before, state) == state
+
+
+@pytest.mark.parametrize("unknown", [b"<unk>", b"<UNK>", None])
+def test_the_unknown_word(tmp_path, unknown):
+    text = SMALL.replace(b"<unk>", unknown or b"dd")
+    path = write(tmp_path / "small.arpa", text)
+    model = load_language_model(str(path))
+    theirs = kenlm.Model(str(path), quiet())
+    assert model.words[0] == b"<unk>"
+    expected = [score for score, _, _ in theirs.full_scores("zz a zz b")]
+    assert scores_of(model, [b"zz", b"a", b"zz", b"b"]) == pytest.approx(expected, abs=1e-6)
+    assert scores_of(model, [b"zz"])[0] == pytest.approx(-0.5 + (-2.0 if unknown else -100.0))
+
+
+@given(models(), histories())
+def test_a_restricted_vocabulary_changes_no_score(workspace, model, history):
+    path = workspace / "restricted.arpa"
+    save(model, path)
+    words = [VOCABULARY[i] for i in history]
+    whole, part = load_language_model(str(path)), load_language_model(str(path), set(words))
+    assert set(part.words) == {b"<unk>", b"<s>", b"</s>", *words}
+    assert scores_of(part, words).tolist() == scores_of(whole, words).tolist()
+    assert part.id(b"c") == (part.words.index(b"c") if b"c" in words else 0)
+
+
+@pytest.mark.requires_reference
+@pytest.mark.parametrize("name", ["lm3.train.arpa.gz", "lm5.pruned.arpa.gz"])
+def test_scores_of_the_reference(reference, name):
+    path = reference / name
+    theirs, ours = kenlm.Model(str(path), quiet()), load_language_model(str(path))
+    lines = (reference / "test_2016_flickr.moses.en").read_bytes().split(b"\n")[:300]
+    # German sentences: mostly unknown words.
+    lines += gzip.decompress((reference.parent / "train.de.gz").read_bytes()).split(b"\n")[:100]
+    for line in lines:
+        words = line.split()
+        expected = [score for score, _, _ in theirs.full_scores(line.decode())]
+        np.testing.assert_allclose(scores_of(ours, words), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.requires_reference
+def test_the_reference_estimated_again(reference):
+    from phrasetool.smt.corpus.symbols import Symbols
+    from phrasetool.smt.language_model.counts import MARKERS
+    from phrasetool.smt.language_model.kneser_ney import estimate_language_model
+
+    symbols = Symbols(MARKERS)
+    sentences = symbols.read_lines(gzip.decompress((reference.parent / "train.en.gz").read_bytes()))
+    ours = estimate_language_model(symbols.words, sentences, 3).model
+    theirs = read(reference / "lm3.train.arpa.gz")
+    assert ours.words == theirs.words
+    for mine, expected in zip(ours.tables, theirs.tables, strict=True):
+        np.testing.assert_array_equal(mine.words, expected.words)
+        np.testing.assert_allclose(mine.log_probabilities, expected.log_probabilities, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(mine.backoffs, expected.backoffs, rtol=0, atol=1e-5)

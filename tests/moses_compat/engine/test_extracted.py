@@ -1,0 +1,124 @@
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from moses_compat.corpora.bitext import read_bitext
+from moses_compat.engine.extracted import (
+    WordText,
+    format_lexical_tables,
+    format_phrase_table,
+    format_reordering_table,
+    write_extracted_tables,
+)
+from moses_compat.files.streams import Output
+from phrasetool.smt.aligning.alignments import Alignments
+from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.smt.extraction.phrase_table import ExtractedEntries, PhraseTable, extract_phrase_pairs
+from phrasetool.smt.extraction.smoothing import JointCounts
+from tests.commands import read
+
+GOLDEN = Path(__file__).parents[2] / "golden/extraction"
+
+
+@pytest.fixture(scope="module")
+def bitext():
+    return read_bitext(*(str(GOLDEN / f"bitext.{name}") for name in ("source", "target", "aligned")))
+
+
+@pytest.fixture(scope="module")
+def words(bitext):
+    return WordText.of(bitext.source_symbols), WordText.of(bitext.target_symbols)
+
+
+@pytest.mark.parametrize(
+    ("name", "max_length", "smoothing"),
+    [
+        ("table.1", 1, "none"),
+        ("table.3", 3, "none"),
+        ("table.7", 7, "none"),
+        ("table.9", 9, "none"),
+        ("table.good-turing", 7, "good-turing"),
+        ("table.kneser-ney", 7, "kneser-ney"),
+    ],
+)
+def test_phrase_table_of_moses(bitext, words, name, max_length, smoothing):
+    entries = extract_phrase_pairs(bitext, max_length, smoothing)
+    made = format_phrase_table(entries, words).tobytes()
+    assert made.splitlines() == read(GOLDEN / f"{name}.gz").splitlines()
+    assert made.endswith(b"\n")
+
+
+def test_reordering_table_of_moses(bitext, words):
+    made = format_reordering_table(extract_phrase_pairs(bitext), words).tobytes()
+    assert made.splitlines() == read(GOLDEN / "reordering.gz").splitlines()
+
+
+def test_lexical_tables_of_moses(bitext):
+    with PhraseTable(bitext) as table:
+        made = format_lexical_tables(table.lexical_table, bitext.source_symbols, bitext.target_symbols)
+    assert made == (read(GOLDEN / "lex.f2e.gz"), read(GOLDEN / "lex.e2f.gz"))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("memory", [1, 1 << 30])
+def test_write_tables(bitext, tmp_path, monkeypatch, threads, memory):
+    monkeypatch.setattr("phrasetool.smt.extraction.phrase_table._BLOCK_PAIRS", 100)
+    seen = []
+    with (
+        PhraseTable(bitext, memory=memory, folder=str(tmp_path)) as table,
+        Output(str(tmp_path / "t.gz")) as phrases,
+        Output(str(tmp_path / "r")) as reordering,
+    ):
+        symbols = bitext.source_symbols, bitext.target_symbols
+        write_extracted_tables(table, *symbols, phrases, reordering, threads=threads, progress=seen.append)
+    assert read(tmp_path / "t.gz") == read(GOLDEN / "table.7.gz")
+    assert read(tmp_path / "r") == read(GOLDEN / "reordering.gz")
+    assert seen == sorted(seen)
+    assert seen[-1] == len(table)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r", "t.gz"]
+
+
+def test_other_smoothing(bitext, words, tmp_path):
+    with (
+        PhraseTable(bitext) as table,
+        Output(str(tmp_path / "t")) as phrases,
+        Output(str(tmp_path / "r")) as reordering,
+    ):
+        write_extracted_tables(table, bitext.source_symbols, bitext.target_symbols, phrases, reordering, 2.0)
+    entries = extract_phrase_pairs(bitext)
+    assert read(tmp_path / "r") == format_reordering_table(entries, words, 2.0).tobytes()
+    assert read(tmp_path / "r") != read(GOLDEN / "reordering.gz")
+
+
+def test_large_counts_are_written_as_moses_does():
+    symbols = Symbols([b"a"])
+    text = WordText.of(symbols)
+    phrases = symbols.read_lines(b"a")
+    numbers = [np.array([value]) for value in (1_000_000, 1_559_900, 12_345_678, 1, 1)]
+    entries = ExtractedEntries(
+        phrases, phrases, JointCounts(*numbers), np.array([[1e-20, 0, 1, 0.5]], np.float32),
+        Alignments.from_lists([[]]), np.zeros((1, 6), np.int64),
+    )  # fmt: skip
+    line = format_phrase_table(entries, (text, text)).tobytes()
+    assert line == b"a ||| a ||| 1e-20 0 1 0.5 ||| ||| 1.23457e+07 1.5599e+06 1e+06 ||| |||\n"
+
+
+@pytest.mark.slow
+@pytest.mark.requires_reference
+def test_reference_run(reference, tmp_path):
+    """Both tables of the reference, byte for byte."""
+    corpus = reference.parent
+    bitext = read_bitext(
+        *(str(corpus / f"train.{language}.gz") for language in ("de", "en")),
+        str(reference / "aligned.grow-diag-final-and.gz"),
+    )
+    with (
+        PhraseTable(bitext) as table,
+        Output(str(tmp_path / "table")) as phrases,
+        Output(str(tmp_path / "reordering")) as reordering,
+    ):
+        write_extracted_tables(table, bitext.source_symbols, bitext.target_symbols, phrases, reordering)
+    for made, name in (("table", "phrase-table"), ("reordering", "reordering-table.wbe-msd-bidirectional-fe")):
+        assert (tmp_path / made).read_bytes() == gzip.decompress((reference / f"{name}.gz").read_bytes())

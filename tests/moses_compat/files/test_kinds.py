@@ -1,0 +1,132 @@
+import bz2
+import gzip
+import lzma
+import zipfile
+
+import pytest
+
+from moses_compat.corpora.training_pairs import read_training_pairs
+from moses_compat.files.kinds import content_kind, folder_kind, guess, why_not_a_file
+from moses_compat.files.streams import Input
+from moses_compat.tables.blocks import raw_blocks
+from phrasetool.errors import DataError
+from tests.commands import run_inside, write
+from tests.tables import OTHER_FILES, STANDS_FOR, TABLES
+
+
+def refusal(path):
+    with pytest.raises(DataError) as error, Input(str(path)) as source:
+        list(raw_blocks(source))
+    return str(error.value)
+
+
+@pytest.mark.parametrize("name", ["half table", "half table, indirect", "memscore"])
+def test_tables_with_their_fields_in_another_order(tmp_path, name):
+    path = write(tmp_path / "t.gz", OTHER_FILES[name])
+    assert refusal(path).startswith(f"{path}: is {'a table with' if name == 'memscore' else 'half of'}")
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_no_table_is_refused(name):
+    assert content_kind(TABLES[name]) is None
+
+
+def test_pairs_with_weights(tmp_path):
+    assert "extracted phrase pairs" in refusal(write(tmp_path / "t", OTHER_FILES["extract with weights"]))
+
+
+def test_every_table_of_moses_has_one_that_stands_for_it():
+    assert set(STANDS_FOR.values()) <= TABLES.keys() | OTHER_FILES.keys()
+
+
+def test_binary_files(tmp_path):
+    table = TABLES["seven fields"]
+    cases = {
+        "t.xz": (lzma.compress(table), "xz"),
+        "t.bz2": (bz2.compress(table), "bzip2"),
+        "twice.gz": (gzip.compress(gzip.compress(table)), "gzip inside gzip"),
+        "phrase-table.minphr": (bytes(range(256)), "PhraseDictionaryCompact"),
+        "t.minphr": (b"\x01\x02", "PhraseDictionaryCompact"),
+        "t.minlexr": (bytes(40), "reordering table"),
+        "t.binphr.tgtvoc": (b"0 a\n1 b\n", "PhraseDictionaryBinary"),
+        "corpus.en.sa_suffix": (bytes(40), "SALM"),
+        "x": (bytes(40), "binary data"),
+        "lm": (b"mmap lm http://kheafield.com/code format version 5\n\0", "language model"),
+    }
+    for name, (data, word) in cases.items():
+        path = tmp_path / name
+        path.write_bytes(data)
+        assert word in refusal(path), name
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
+        archive.writestr("table", table)
+    assert "zip" in refusal(tmp_path / "t.zip")
+
+
+def test_a_table_whose_name_or_first_word_says_something_else(tmp_path):
+    for name, word in (("t.minphr", b"das"), ("t", b"PAR1"), ("u", b"BZh")):
+        path, text = tmp_path / name, word + b" ||| x ||| 0.5\n"
+        path.write_bytes(text)
+        with Input(str(path)) as source:
+            assert [bytes(block.text) for block in raw_blocks(source)] == [text]
+
+
+@pytest.mark.parametrize(
+    ("files", "word"),
+    [
+        ({"probing_hash.dat": "", "config": "API_VERSION\t15\nnum_scores\t5\n"}, "ProbingPT folder) with 5 scores"),
+        ({"probing_hash.dat": ""}, "ProbingPT folder);"),
+        ({"TargetColl.dat": "", "Misc.dat": "Version 7\nNumScores 6\n"}, "OnDisk folder) with 6 scores"),
+        ({"config.json": "{}", "weights.safetensors": ""}, "model of phrasetool"),
+        ({}, "expected a file"),
+    ],
+    ids=str,
+)
+def test_folders(tmp_path, files, word):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert word in refusal(tmp_path)
+    assert "directory" in refusal(tmp_path)
+    assert (folder_kind(str(tmp_path)) is None) == (not files)
+
+
+def test_names_moses_completes(tmp_path):
+    (tmp_path / "t.minphr").write_bytes(b"")
+    (tmp_path / "u.gz").write_bytes(b"")
+    assert "there is" in why_not_a_file(str(tmp_path / "t"))
+    assert "PhraseDictionaryCompact" in refusal(tmp_path / "t")
+    assert refusal(tmp_path / "u").endswith("u.gz")
+    assert refusal(tmp_path / "v").endswith(": No such file or directory")
+    assert refusal(tmp_path / "u.gz").endswith("0 bytes; expected gzip data")
+    (tmp_path / "u.gz.binphr.idx").write_bytes(b"")
+    assert f"hold a place for {tmp_path / 'u.gz.binphr.idx'}" in refusal(tmp_path / "u.gz")
+
+
+def test_pairs_are_refused_too(tmp_path):
+    path = write(tmp_path / "half.gz", OTHER_FILES["half table"])
+    with pytest.raises(DataError, match="half of a phrase table"), Input(str(path)) as source:
+        read_training_pairs(source)
+
+
+@pytest.mark.parametrize("command", ["annotate", "prune", "convert"])
+def test_every_command_refuses(model_folder, tmp_path, command):
+    table = write(tmp_path / "half.gz", OTHER_FILES["half table"])
+    options = {
+        "annotate": ("-m", model_folder),
+        "prune": ("-m", model_folder, "-t", "0.5", "-o", tmp_path / "out"),
+        "convert": ("-o", tmp_path / "out.parquet"),
+    }[command]
+    done = run_inside(command, table, "-q", *options)
+    assert (done.code, done.out) == (1, b"")
+    assert "half of a phrase table" in done.message
+    assert [path.name for path in tmp_path.iterdir()] == ["half.gz"]
+
+
+@pytest.mark.parametrize("name", ["extract", "lexical", "n-best", "arpa", "ini", "pairs", "hiero"])
+def test_guesses(name):
+    assert guess(OTHER_FILES[name]).name.split()[-1]
+    assert guess(TABLES["seven fields"]) is None
+    words = {
+        "extract": "extract", "lexical": "lexical", "n-best": "n-best", "arpa": "ARPA", "ini": "moses.ini",
+        "pairs": "pairs", "hiero": "Hiero",
+    }  # fmt: skip
+    assert words[name] in guess(OTHER_FILES[name]).name

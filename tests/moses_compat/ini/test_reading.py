@@ -1,0 +1,319 @@
+"""moses.ini: what is read, what is kept when weights are written, what is refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moses_compat.engine.model import MosesModel
+from moses_compat.ini.editing import moved_to, with_weights
+from moses_compat.ini.moses_ini import ENCODING
+from moses_compat.ini.reading import read_moses_ini
+from phrasetool.errors import DataError
+
+INI = """\
+#########################
+### MOSES CONFIG FILE ###
+#########################
+
+[input-factors]
+0
+
+# mapping steps
+[mapping]
+0 T 0
+
+[distortion-limit]
+6 # words
+
+[feature]
+UnknownWordPenalty
+WordPenalty
+PhrasePenalty
+PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=table.gz input-factor=0 output-factor=0
+LexicalReordering name=LexicalReordering0 num-features=6 type=wbe-msd-bidirectional-fe-allff path=reordering.gz
+Distortion
+KENLM name=LM0 factor=0 path=/models/lm.arpa order=3
+
+[a-section-of-the-future]
+anything at all = [goes]
+
+[weight]
+UnknownWordPenalty0= 1
+WordPenalty0= -1
+PhrasePenalty0= 0.2   # per phrase
+TranslationModel0= 0.2 0.2 0.2 0.2
+LexicalReordering0= 0.3 0.3 0.3 0.3 0.3 0.3
+Distortion0= 0.3
+LM0= 0.5
+"""
+
+
+@pytest.fixture
+def write_ini(tmp_path):
+    def write(text):
+        path = tmp_path / "moses.ini"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return str(path)
+
+    return write
+
+
+def line_of(text, beginning):
+    return next(i for i, line in enumerate(text.split("\n"), 1) if line.startswith(beginning))
+
+
+def test_what_is_read(write_ini):
+    ini = read_moses_ini(write_ini(INI))
+    assert ini.sections["mapping"] == ["0 T 0"]
+    assert ini.number("distortion-limit", -1) == 6
+    assert ini.number("stack", 200) == 200
+    assert ini.sections["a-section-of-the-future"] == ["anything at all = [goes]"]
+    assert [(f.kind, f.name) for f in ini.features] == [
+        ("UnknownWordPenalty", "UnknownWordPenalty0"), ("WordPenalty", "WordPenalty0"),
+        ("PhrasePenalty", "PhrasePenalty0"), ("PhraseDictionaryMemory", "TranslationModel0"),
+        ("LexicalReordering", "LexicalReordering0"), ("Distortion", "Distortion0"), ("KENLM", "LM0"),
+    ]  # fmt: skip
+    table = ini.features[3]
+    assert table.line == line_of(INI, "PhraseDictionaryMemory")
+    assert dict(table.arguments) == {
+        "num-features": "4", "path": "table.gz", "input-factor": "0", "output-factor": "0",
+    }  # fmt: skip
+    assert ini.weights["PhrasePenalty0"] == [0.2]
+    assert ini.weights["TranslationModel0"] == [0.2] * 4
+    assert ini.weight_lines["LM0"] == line_of(INI, "LM0=")
+
+
+def test_a_feature_without_a_name_is_numbered(write_ini):
+    ini = read_moses_ini(write_ini("[feature]\nDistortion\nDistortion\nKENLM path=x\n"))
+    assert [feature.name for feature in ini.features] == ["Distortion0", "Distortion1", "KENLM0"]
+
+
+def test_weights_are_written_and_nothing_else_changes(write_ini):
+    text = with_weights(read_moses_ini(write_ini(INI)), {"LM0": [0.25], "TranslationModel0": [1, -2, 1 / 3, 1e-9]})
+    assert text == INI.replace("LM0= 0.5", "LM0= 0.25").replace(
+        "TranslationModel0= 0.2 0.2 0.2 0.2", "TranslationModel0= 1 -2 0.333333333 1e-09"
+    )
+    # No weights, no change.
+    assert with_weights(read_moses_ini(write_ini(INI)), {}) == INI
+
+
+def test_a_comment_goes_on_top(write_ini):
+    text = with_weights(read_moses_ini(write_ini(INI)), {"LM0": [0.5]}, "tuned\nBLEU 41.8")
+    assert text == f"# tuned\n# BLEU 41.8\n{INI}"
+    assert read_moses_ini(write_ini(text)).weights["LM0"] == [0.5]
+
+
+def test_missing_weights_are_added(write_ini):
+    ini = read_moses_ini(write_ini(INI.replace("LM0= 0.5\n", "")))
+    again = read_moses_ini(write_ini(with_weights(ini, {"LM0": [0.125]})))
+    assert again.weights["LM0"] == [0.125]
+    assert len(again.lines) == len(ini.lines) + 1
+    ini = read_moses_ini(write_ini("[feature]\nDistortion"))
+    text = with_weights(ini, {"Distortion0": [1.5]})
+    assert text == "[feature]\nDistortion\n\n[weight]\nDistortion0= 1.5\n"
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=4, max_size=4), st.data())
+def test_weights_survive(workspace, numbers, data):
+    path = workspace / "survive.ini"
+    path.write_text(INI)
+    path.write_text(with_weights(read_moses_ini(str(path)), {"TranslationModel0": numbers}))
+    assert read_moses_ini(str(path)).weights["TranslationModel0"] == pytest.approx(numbers, rel=1e-8)
+
+
+LINES = st.lists(
+    st.one_of(
+        st.sampled_from(["", "   ", "# [weight]", "[mapping]", "0 T 0", "[ odd section ]", "\x0by\x85z\u2028", "a #b"]),
+        st.text(st.characters(codec="utf-8", exclude_characters="\n#["), max_size=12),
+    ),
+    max_size=10,
+)
+
+
+@given(LINES, st.sampled_from(["\n", "\r\n"]))
+def test_any_other_lines_stay(workspace, lines, end):
+    text = end.join([*(f"# {line}" for line in lines), "[more]", *lines, INI.replace("\n", end)])
+    path = workspace / "lines.ini"
+    path.write_bytes(text.encode())
+    changed = with_weights(read_moses_ini(str(path)), {"LM0": [0.25]})
+    assert changed.replace(f"LM0= 0.25{end}", f"LM0= 0.5{end}") == text
+
+
+def test_crlf(write_ini):
+    ini = read_moses_ini(write_ini(INI.replace("\n", "\r\n")))
+    assert ini.weights["LM0"] == [0.5]
+    assert ini.features[0].kind == "UnknownWordPenalty"
+    assert ini.sections["mapping"] == ["0 T 0"]
+
+
+def test_other_encodings_are_read(write_ini):
+    assert read_moses_ini(write_ini(INI.encode() + b"# caf\xe9\n")).weights["LM0"] == [0.5]
+
+
+FAULTS = [
+    ("[feature]\nDistortion name\n", "moses.ini:2: Distortion: expected key=value, found 'name'"),
+    ("[feature]\nDistortion a=1 a=2\n", "moses.ini:2: Distortion: the key a stands twice"),
+    ("[feature]\n\nDistortion\nWordPenalty name=Distortion0\n", "moses.ini:4: a second feature with the name"),
+    ("[feature]\nDistortion\n[weight]\nDistortion0 = 1\n", "moses.ini:4: expected a feature name with = at its end"),
+    ("[feature]\nDistortion\n[weight]\nDistortion0=1\n", "moses.ini:4: expected a feature name with = at its end"),
+    ("[feature]\nDistortion\n[weight]\nDistortion0= one\n", "moses.ini:4: Distortion0= a weight is not a number"),
+    ("[feature]\nDistortion\n[weight]\nDistortion0= nan\n", "moses.ini:4: Distortion0= a weight is not finite"),
+    ("[feature]\nDistortion\n[weight]\nDistortion0= 1\n\nDistortion0= 2\n", "moses.ini:6: the weights of Distortion0"),
+    ("[ttable-file]\n0 0 0 5 t\n[feature]\nDistortion\n", r"moses.ini: \[ttable-file\] is of version 1, \[feat"),
+    ("", r"moses.ini: there is no \[feature\] section"),
+    ("das ||| the ||| 0.5\n", r"moses.ini: there is no \[feature\] section"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), FAULTS, ids=[message[:40] for _, message in FAULTS])
+def test_faults_name_their_line(write_ini, text, message):
+    with pytest.raises(DataError, match=message):
+        read_moses_ini(write_ini(text))
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(DataError, match="No such file"):
+        read_moses_ini(str(tmp_path / "none.ini"))
+
+
+# What is wrong with a model, though each line is well formed: (from, to, the line that is named, the message).
+MODEL_FAULTS = [
+    ("TranslationModel0= 0.2 0.2 0.2 0.2", "TranslationModel0= 0.2", "TranslationModel0=", "4 features but 1 weights"),
+    ("LM0= 0.5", "LM0= 0.5 0.1", "LM0=", "has 1 features but 2 weights"),
+    ("LM0= 0.5\n", "", "KENLM", "no line LM0="),
+    ("LM0= 0.5\n", "LM0= 0.5\nLM1= 1\n", "LM1=", "there is no feature LM1 for these weights"),
+    ("LM0= 0.5\n", "LM0= 0.5\nLM0_x= 1\n", "LM0_x=", "LM0_x= is a weight of a sparse feature"),
+    ("UnknownWordPenalty0= 1", "UnknownWordPenalty0=", "UnknownWordPenalty0=", "has 1 features but 0 weights"),
+    ("PhraseDictionaryMemory", "PhraseDictionaryCompact", "PhraseDictionaryCompact", "CompactPT table .table.gz.,"),
+    ("PhraseDictionaryMemory", "ProbingPT", "ProbingPT", "name the text table it was made from"),
+    ("PhraseDictionaryMemory", "PhraseDictionaryOnDisk", "PhraseDictionaryOnDisk", "OnDisk table"),
+    ("\nDistortion\n", "\nDistortion\nOpSequenceModel path=x\n", "OpSequenceModel", "does not know the feature OpSeq"),
+    ("\nDistortion\n", "\nDistortion\nDistortion name=D\n", "Distortion name=D", "D: Distortion0 is there already"),
+    ("\nDistortion\n", "\nDistortion\nSRILM path=x\n", "KENLM", "LM0: SRILM0 is there already"),
+    ("input-factor=0", "input-factor=0,1", "PhraseDictionaryMemory", "input-factor=0,1: factors are not supported"),
+    (" factor=0", " factor=1", "KENLM", "factor=1: factors are not supported"),
+    ("num-features=4 ", "", "PhraseDictionaryMemory", "expected num-features=NUMBER, found None"),
+    ("num-features=4 ", "num-features=x ", "PhraseDictionaryMemory", "expected num-features=NUMBER, found 'x'"),
+    ("num-features=4 ", "num-features=4 table-limit=-3 ", "PhraseDictionaryMemory", "expected table-limit=NUMBER"),
+    ("path=table.gz ", "", "PhraseDictionaryMemory", "expected path=FILE"),
+    ("type=wbe-msd", "type=hier-msd", "LexicalReordering name", "'hier' is not supported"),
+    ("type=wbe-msd", "type=wbe-mslr", "LexicalReordering name", "its type has 8 features, not 6"),
+    ("num-features=6", "num-features=6 default-scores=1,1,1,1,1,1", "LexicalReordering name", "default-scores"),
+    ("\nDistortion\n", "\nDistortion tuneable-components=true,false\n", "Distortion tuneable", "1 features but 2"),
+    ("KENLM name=LM0 factor=0 path=/models/lm.arpa order=3\n", "", None, "there is no KENLM among the features"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "line", "message"), MODEL_FAULTS, ids=[m[3][:40] for m in MODEL_FAULTS])
+def test_faults_of_a_model_name_their_line(write_ini, old, new, line, message):
+    assert old in INI
+    text = INI.replace(old, new, 1)
+    where = rf"moses.ini:{line_of(text, line)}: " if line else "moses.ini: "
+    with pytest.raises(DataError, match=f"{where}.*{message}") as error:
+        MosesModel.read(write_ini(text))
+    assert "\n" not in str(error.value)
+
+
+def test_a_reordering_table_for_no_model(write_ini):
+    text = "".join(line + "\n" for line in INI.split("\n") if not line.startswith("LexicalReordering"))
+    with pytest.raises(DataError, match="no LexicalReordering"):
+        MosesModel.read(write_ini(text), reordering="other.gz")
+
+
+def test_a_limit_that_is_no_number(write_ini):
+    with pytest.raises(DataError, match=r"\[distortion-limit\]: expected a whole number, found 'six'"):
+        MosesModel.read(write_ini(INI.replace("6 # words", "six")))
+
+
+def test_a_model(write_ini, tmp_path):
+    model = MosesModel.read(write_ini(INI))
+    assert model.listed == (
+        "LexicalReordering", "Distortion", "LM", "WordPenalty", "PhrasePenalty", "TranslationModel",
+    )  # fmt: skip
+    assert model.weights.tolist() == [*[0.3] * 6, 0.3, 0.5, -1, 0.2, *[0.2] * 4]
+    assert model.tuneable.all()
+    assert (model.search.distortion_limit, model.search.table_limit, model.search.stack_size) == (6, 20, 200)
+    assert model.table == str(tmp_path / "table.gz")
+    assert model.language_model == "/models/lm.arpa"
+    assert model.paths == [model.table, model.language_model, str(tmp_path / "reordering.gz")]
+    assert model.features.unknown_weight == 1
+    assert model.named_weights(model.weights)["LexicalReordering0"] == [0.3] * 6
+    replaced = MosesModel.read(write_ini(INI), "a", "b")
+    assert (replaced.table, replaced.reordering) == ("a", "b")
+
+
+def test_what_an_ini_may_leave_out(write_ini):
+    text = "[feature]\nPhraseDictionaryMemory num-features=2 path=t table-limit=7\nKENLM path=l\n[weight]\n"
+    text += "PhraseDictionaryMemory0= 1 2\nKENLM0= 3\n"
+    model = MosesModel.read(write_ini(text))
+    assert model.listed == ("LM", "TranslationModel")
+    assert model.weights.tolist() == [0, 3, 0, 0, 1, 2]
+    assert model.tuneable.tolist() == [False, True, False, False, True, True]
+    assert (model.search.distortion_limit, model.search.table_limit) == (-1, 7)
+    assert model.features.unknown_weight == 0
+    assert model.reordering is None
+    assert MosesModel.read(write_ini(text + "[feature]\nUnknownWordPenalty\n")).features.unknown_weight == 1
+
+
+def test_what_tuning_may_change(write_ini):
+    text = INI.replace("PhraseDictionaryMemory", "PhraseDictionaryMemory tuneable-components=true,false,true,false")
+    model = MosesModel.read(write_ini(text.replace("\nDistortion\n", "\nDistortion tuneable=false\n")))
+    assert model.tuneable.tolist() == [*[True] * 6, False, True, True, True, True, False, True, False]
+
+
+def test_a_reordering_table_may_be_named_without_its_suffix(write_ini, tmp_path):
+    (tmp_path / "ro.gz").write_bytes(b"")
+    model = MosesModel.read(write_ini(INI.replace("path=reordering.gz", "path=ro")))
+    assert model.reordering == str(tmp_path / "ro.gz")
+
+
+def test_search_limits_are_those_of_the_ini(write_ini):
+    text = "[stack]\n50\n[search-algorithm]\n1\n[cube-pruning-pop-limit]\n70\n[beam-threshold]\n0.01\n" + INI
+    search = MosesModel.read(write_ini(text)).search
+    assert (search.algorithm, search.stack_size, search.pop_limit) == ("cube", 50, 70)
+    assert (search.beam_threshold, search.distortion_limit, search.table_limit) == (0.01, 6, 20)
+    plain = MosesModel.read(write_ini(INI)).search
+    assert (plain.algorithm, plain.stack_size, plain.pop_limit, plain.beam_threshold) == ("stack", 200, 1000, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ("[drop-unknown]\n", r"\[drop-unknown\] is not supported"),
+        ("[xml-input]\nexclusive\n", r"\[xml-input\] is not supported"),
+        ("[search-algorithm]\n3\n", r"\[search-algorithm\] 3 is not supported"),
+        ("[stack]\n0\n", "stack size"),
+        ("[beam-threshold]\nsmall\n", r"\[beam-threshold\]"),
+    ],
+)
+def test_what_would_change_translations_is_not_ignored(write_ini, section, message):
+    with pytest.raises(DataError, match=message):
+        MosesModel.read(write_ini(section + INI))
+
+
+def test_harmless_values_are_accepted(write_ini):
+    MosesModel.read(write_ini("[xml-input]\npass-through\n[drop-unknown]\nfalse\n[input-type]\n0\n" + INI))
+
+
+def test_features_that_are_not_tuneable_are_weighed_but_not_listed(write_ini):
+    model = MosesModel.read(write_ini(INI.replace("\nDistortion\n", "\nDistortion tuneable=false\n")))
+    assert "Distortion" not in model.listed
+    assert model.weights[model.features.slices["Distortion"]].tolist() == [0.3]
+    assert "Distortion0" not in model.named_weights(model.weights)
+
+
+def test_bytes_that_are_no_utf8_come_back(tmp_path):
+    data = INI.replace("# words", "# W\xf6rter").encode("latin-1")
+    path = tmp_path / "moses.ini"
+    path.write_bytes(data)
+    ini = read_moses_ini(str(path))
+    assert with_weights(ini, {"LM0": [0.5]}).encode(*ENCODING) == data
+
+
+def test_in_another_folder_relative_paths_become_absolute(tmp_path, write_ini):
+    ini = read_moses_ini(write_ini(INI))
+    assert moved_to(ini, str(tmp_path)) is ini
+    lines = moved_to(ini, str(tmp_path / "elsewhere")).lines
+    assert f"path={tmp_path / 'table.gz'} " in lines[ini.features[3].line - 1]
+    assert lines[ini.features[4].line - 1].endswith(f"path={tmp_path / 'reordering.gz'}")
+    assert "path=/models/lm.arpa " in lines[ini.features[6].line - 1]

@@ -1,0 +1,207 @@
+"""filter-pt against its naive version, on tables of all shapes."""
+
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moses_compat.corpora.phrase_index import read_index
+from moses_compat.files.streams import Input, Output
+from moses_compat.jobs.filter_pt import CorpusMismatchError, Significance, filter_table
+from moses_compat.lines.append_fields import lines_with_fields
+from moses_compat.tables.parser import TableParser
+from phrasetool.errors import DataError
+from phrasetool.pruning.significance import Insignificant
+from phrasetool.pruning.thresholds import Threshold
+from tests import naive_filter
+from tests.commands import read, write
+from tests.tables import FAULTY, TABLES
+
+# The words of `tests.tables`, so that their phrases occur.
+SOURCE = b"""das haus ist gr\xfcn !
+das haus ist nicht gr\xfcn
+ist das haus gr\xfcn
+
+nie gesehen : das &apos;s &quot; das &quot; xyz
+&#91; haus &#93; ! &lt; ist &gt; ART NN
+haus
+das [X] haus
+"""
+TARGET = b"""the house is green !
+the house is not green
+is the house green
+a house
+never seen : the &apos;s the &quot; zyx
+&bra; house &ket; ! is DT NN
+house
+the house is
+"""
+
+
+def words(text):
+    return [line.split() for line in text.split(b"\n")[:-1]]
+
+
+@pytest.fixture(scope="session")
+def corpora(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpora")
+    return [read_index(str(write(folder / name, text))) for name, text in (("f", SOURCE), ("e.gz", TARGET))]
+
+
+def run_filter(folder, data, **options):
+    path, out = write(folder / "table", data), folder / "out"
+    with Input(str(path)) as source, Output(str(out)) as output:
+        counts = filter_table(source, output, **options)
+    return read(out), counts
+
+
+def both(folder, data, corpora, *, threshold=None, top=0, column=0, counts=False, values=False, rules=False, **scan):
+    """What the program writes, and what it should."""
+    significance = None
+    if threshold is not None or counts or values:
+        significance = Significance(*corpora, threshold or 0.0, rules, counts, values, force=True)
+    found, _ = run_filter(folder, data, top=top, column=column, significance=significance, **scan)
+    expected = naive_filter.filter_table(
+        data, words(SOURCE), words(TARGET), threshold=threshold, top=top, column=column, counts=counts, values=values,
+        rules=rules,
+    )  # fmt: skip
+    return found, expected
+
+
+@pytest.mark.parametrize("scan", [{}, {"threads": 2, "block_bytes": 1}, {"threads": 3, "block_bytes": 300}])
+@pytest.mark.parametrize(
+    "options",
+    [{"top": 1}, {"top": 3, "threshold": 1.0}, {"threshold": 2.0794}, {"threshold": 2.0, "counts": True},
+     {"values": True}, {"counts": True, "values": True, "rules": True, "threshold": 0.5}],
+    ids=str,
+)  # fmt: skip
+def test_equals_the_naive_filter(tmp_path, table, corpora, options, scan):
+    found, expected = both(tmp_path, table, corpora, **options, **scan)
+    assert found == expected
+
+
+_TOKEN = st.sampled_from([b"das", b"haus", b"ist", b"the", b"house", b"zzz", b"[X]", b"[X][X]"])
+_FIELD = st.lists(_TOKEN, max_size=4).map(b" ".join)
+_LINE = st.tuples(_FIELD.filter(len), _FIELD, st.sampled_from([b"0.5 1", b"0.25 0.1", b"1 0.5 "]))
+
+
+@given(
+    st.lists(_LINE, max_size=20), st.integers(0, 2), st.sampled_from([None, 0.0, 1.0, 2.5]), st.booleans(),
+    st.booleans(), st.booleans(), st.integers(1, 200),
+)  # fmt: skip
+def test_equals_the_naive_filter_on_any_table(workspace, corpora, lines, top, threshold, counts, values, rules, size):
+    data = b"".join(b" ||| ".join(line) + b"\n" for line in lines)
+    found, expected = both(
+        workspace, data, corpora, threshold=threshold, top=top, counts=counts, values=values, rules=rules,
+        threads=2, block_bytes=size,
+    )  # fmt: skip
+    assert found == expected
+
+
+def test_a_pair_seen_once_goes_or_stays(tmp_path, corpora):
+    """xyz and zyx occur once, in the same sentence pair: -ln p is ln 8."""
+    data = b"xyz ||| zyx ||| 1\n"
+    alpha = np.log(8)
+    for text, kept in (("a+e", b""), ("a-e", data), ("2.07", data), ("2.08", b"")):
+        significance = Significance(*corpora, Threshold(text).value(alpha))
+        assert run_filter(tmp_path, data, significance=significance)[0] == kept
+    significance = Significance(*corpora, append_counts=True, append_values=True)
+    assert run_filter(tmp_path, data, significance=significance)[0] == b"xyz ||| zyx ||| 1 ||| 1 1 1 ||| 2.079442\n"
+
+
+def test_labels_are_words_unless_the_table_has_rules(tmp_path, corpora):
+    data = b"das [X] haus ||| the house ||| 1\n"
+    for rules, numbers in ((False, b"1 1 4"), (True, b"4 4 4")):
+        significance = Significance(*corpora, hierarchical=rules, append_counts=True)
+        assert run_filter(tmp_path, data, significance=significance)[0] == data[:-1] + b" ||| " + numbers + b"\n"
+
+
+def test_what_has_no_word_stays_and_is_counted(tmp_path, corpora):
+    data = b"das |||  ||| 1\ndas ||| zyx ||| 1\n[X][X] [X] ||| [X][X] [X] ||| 1\n"
+    out, counts = run_filter(
+        tmp_path, data, significance=Significance(*corpora, threshold=3.0, hierarchical=True, force=True)
+    )
+    assert out.splitlines() == [data.splitlines()[0], data.splitlines()[2]]
+    assert (counts.wordless, counts.tested, counts.insignificant, counts.kept) == (2, 1, 1, 2)
+
+
+@pytest.mark.parametrize(("on_error", "faulty"), [("skip", False), ("keep", True)])
+def test_lines_that_are_no_entries(tmp_path, corpora, on_error, faulty):
+    significance = Significance(*corpora, append_counts=True)
+    out, counts = run_filter(tmp_path, FAULTY, significance=significance, on_error=on_error, top=1, column=1)
+    lines = FAULTY.splitlines()
+    assert out.splitlines() == [
+        lines[0] + b" ||| 5 5 5",
+        *(lines[1:8] if faulty else []),
+        lines[8] + b" ||| 6 6 7",
+    ]
+    assert (counts.faulty_kept, counts.faulty_skipped) == ((7, 0) if faulty else (0, 7))
+    with pytest.raises(DataError, match="table:2: a score is not a number"):
+        run_filter(tmp_path, FAULTY, significance=significance)
+
+
+def test_a_column_that_is_not_there(tmp_path):
+    with pytest.raises(DataError, match=r"table:1: column 5 \(from 0\) was asked for, but entries have 5 scores"):
+        run_filter(tmp_path, TABLES["latin-1"], top=2, column=5)
+
+
+def test_corpora_that_do_not_match(tmp_path, corpora):
+    good = b"das ||| the ||| 1\n"
+    data = good * 5 + b"unknown ||| the ||| 1\n" * 4 + b"das ||| unheard ||| 1\n" * 2
+    significance = Significance(*corpora, threshold=0.0)
+    with pytest.raises(CorpusMismatchError, match=r"first 11 entries, 4 have a source .* 2 a target"):
+        run_filter(tmp_path, data, significance=significance)
+    out, counts = run_filter(tmp_path, data + good, significance=significance)
+    assert out == data + good
+    assert (counts.tested, counts.absent_sources, counts.absent_targets) == (12, 4, 2)
+    forced = Significance(*corpora, threshold=0.0, force=True)
+    assert run_filter(tmp_path, data, significance=forced)[0] == data
+
+
+@pytest.mark.parametrize("size", [50, 1 << 20])
+def test_a_mismatch_leaves_nothing_half_written(tmp_path, corpora, size):
+    data = b"".join(b"nie %d ||| never ||| 1\n" % i for i in range(12_000))
+    stream = io.BytesIO()
+
+    class Collected(Output):
+        def write(self, piece):
+            stream.write(piece)
+
+    path = write(tmp_path / "table", data)
+    with (
+        pytest.raises(CorpusMismatchError, match="first 10,000 entries, 10,000 have"),
+        Input(str(path)) as source,
+        Collected(str(tmp_path / "out")) as output,
+    ):
+        filter_table(source, output, significance=Significance(*corpora), block_bytes=size, threads=2)
+    assert not stream.getvalue()
+    assert not (tmp_path / "out").exists()
+
+
+def test_corpora_of_different_sizes(tmp_path, corpora):
+    other = read_index(str(write(tmp_path / "f", b"das\n")))
+    with pytest.raises(ValueError, match="different numbers"):
+        Significance(other, corpora[1])
+
+
+@pytest.mark.parametrize("text", ["-1", "nan", "a", "", "a+e1"])
+def test_thresholds_that_are_none(text):
+    with pytest.raises(ValueError):
+        Insignificant(Threshold(text).value(1.0))
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**9), st.floats(0, 1e6)), min_size=1, max_size=5))
+def test_numbers_are_written_as_printf_does(rows):
+    data = b"a ||| b ||| 1\r\n" * (len(rows) - 1) + b"a ||| b ||| 1"
+    block, _ = TableParser()(0, 0, np.frombuffer(data, np.uint8))
+    counts, values = (np.array([[row[k]] for row in rows]) for k in (0, 1))
+    text = lines_with_fields(block, np.ones(len(rows), bool), counts, values).tobytes()
+    assert len(text.split(b"\r\n")) == len(rows)
+    for line, (count, value) in zip(text.split(b"\r\n"), rows, strict=True):
+        start, written = line.rsplit(b" ||| ", 1)
+        assert start == b"a ||| b ||| 1 ||| %d" % count
+        assert float(written) == pytest.approx(value, abs=5.1e-7)
+        assert b"e" not in written
+        assert not (b"." in written and written.endswith(b"0"))

@@ -1,0 +1,124 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from moses_compat.lines.insert_scores import SCALES, annotated_lines, scale_similarities, selected_lines, unscale_scores
+from moses_compat.tables.parser import TableParser
+from tests import naive
+from tests.tables import FAULTY, FAULTY_LINES, TABLES
+
+SIMILARITIES = arrays(np.float32, st.tuples(st.integers(1, 30), st.just(2)), elements=st.floats(-1, 1, width=32))
+
+
+def parse(data, scores=-1):
+    return TableParser(scores=scores)(0, 0, np.frombuffer(data, np.uint8))[0]
+
+
+@given(SIMILARITIES)
+def test_scales_can_be_undone(similarities):
+    for scale in SCALES:
+        again = unscale_scores(scale_similarities(similarities, scale), scale)
+        assert again.dtype == np.float32
+        np.testing.assert_allclose(again, similarities, rtol=0, atol=2.1e-6 if scale == "probability" else 1e-6)
+
+
+@given(SIMILARITIES)
+def test_what_moses_can_read(similarities):
+    # The decoder takes the logarithm: s - 1 for exp, and never -infinity.
+    exp = scale_similarities(similarities, "exp")
+    np.testing.assert_allclose(np.log(exp), similarities.astype(np.float64) - 1, atol=1e-12)
+    assert exp.min() >= np.exp(-2.0)
+    assert exp.max() <= 1.0
+    probability = scale_similarities(similarities, "probability")
+    assert probability.min() >= 1e-6
+    assert probability.max() <= 1.0
+
+
+def test_unknown_scale():
+    for function in (scale_similarities, unscale_scores):
+        with pytest.raises(ValueError, match="unknown scale"):
+            function(np.zeros((1, 2), np.float32), "log")
+
+
+def test_scores_that_no_similarity_gives():
+    assert unscale_scores(np.array([0.0, -1.0, np.inf, 5.0]), "exp").tolist() == [-1.0, -1.0, 1.0, 1.0]
+    assert unscale_scores(np.array([-3.0, np.inf]), "probability").tolist() == [-1.0, 1.0]
+
+
+def naive_number(value):
+    text = b"%.6f" % (int(np.floor(abs(value) * 1e6 + 0.5)) / 1e6)
+    text = text.rstrip(b"0").rstrip(b".")
+    return (b"-" if value < 0 and text != b"0" else b"") + text
+
+
+@given(arrays(np.float64, st.integers(1, 40), elements=st.floats(-9.9, 9.9)))
+def test_number_format(values):
+    data = b"a ||| b ||| 1\n" * len(values)
+    lines = annotated_lines(parse(data), values[:, None], np.ones(len(values), np.bool_)).tobytes()
+    for value, line in zip(values, lines.splitlines(), strict=True):
+        written = line.split()[-1]
+        assert written == naive_number(value)
+        assert float(written) == pytest.approx(value, abs=5.1e-7)
+
+
+@given(arrays(np.float64, st.tuples(st.integers(1, 30), st.just(3)), elements=st.floats(1e-300, 9.9)))
+def test_significant_digits(values):
+    data = b"a ||| b ||| 1 ||| 0-0\n" * len(values)
+    everything = np.ones(len(values), np.bool_)
+    lines = annotated_lines(parse(data), values, everything, 2).tobytes().splitlines()
+    for row, line in zip(values, lines, strict=True):
+        assert line == b"a ||| b ||| 1 %b %g %g ||| 0-0" % (naive_number(row[0]), row[1], row[2])
+    for significant in (-1, 4):
+        with pytest.raises(ValueError, match="of 3 scores cannot be written with significant digits"):
+            annotated_lines(parse(data), values, everything, significant)
+
+
+def test_columns_stand_at_the_end_of_the_scores():
+    text = {
+        b"a ||| b ||| 0.5 1": b"a ||| b ||| 0.5 1 0.25 1",
+        b"a ||| b ||| 0.5 1 ": b"a ||| b ||| 0.5 1 0.25 1 ",
+        b"a ||| b ||| 0.5 1\r\n": b"a ||| b ||| 0.5 1 0.25 1\r\n",
+        b"a ||| b ||| 0.5  1  ||| 0-0\n": b"a ||| b ||| 0.5  1 0.25 1  ||| 0-0\n",
+        b"a|||b|||1|||\n": b"a|||b|||1 0.25 1|||\n",
+        b"a\t|||\tb\t|||\t1\t|||\n": b"a\t|||\tb\t|||\t1 0.25 1\t|||\n",
+        b"a |||  ||| 1 ||| ||| 2 1 1 ||| |||\n": b"a |||  ||| 1 0.25 1 ||| ||| 2 1 1 ||| |||\n",
+    }
+    for line, expected in text.items():
+        out = annotated_lines(parse(line), np.array([[0.25, 1.0]]), np.ones(1, np.bool_)).tobytes()
+        assert out == expected
+        assert naive.cut_columns(out, 2) == line
+
+
+def test_annotated_lines_leave_faulty_lines_alone():
+    block = parse(FAULTY, 2)
+    scores = np.full((len(block), 2), 0.5)
+    everything = annotated_lines(block, scores, np.ones(len(block), np.bool_)).tobytes().splitlines(True)
+    for number, (line, before) in enumerate(zip(everything, FAULTY.splitlines(True), strict=True), 1):
+        assert line == (before if number in FAULTY_LINES else before.replace(b" 0.25", b" 0.25 0.5 0.5"))
+    good = annotated_lines(block, scores, ~block.faulty).tobytes()
+    assert good == everything[0] + everything[8]
+
+
+def test_infinite_scores_are_refused():
+    for bad in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="not finite"):
+            annotated_lines(parse(b"a ||| b ||| 1\n"), np.array([[bad]]), np.ones(1, np.bool_))
+
+
+@given(st.sampled_from(sorted(TABLES)), st.data())
+def test_selected_lines(name, data):
+    block = parse(TABLES[name])
+    lines = [TABLES[name][a:b] for a, b in zip(block.line_offsets, block.line_offsets[1:], strict=False)]
+    keep = np.array(data.draw(st.lists(st.booleans(), min_size=len(lines), max_size=len(lines))), np.bool_)
+    expected = b"".join(line for line, kept in zip(lines, keep, strict=True) if kept)
+    assert selected_lines(block, keep).tobytes() == expected
+    assert selected_lines(block, np.ones(len(lines), np.bool_)).tobytes() == TABLES[name]
+
+
+def test_a_tiny_negative_similarity_is_zero_without_a_sign():
+    text = np.frombuffer(b"a ||| b ||| 1\n", np.uint8)
+    block, _ = TableParser()(0, 0, text)
+    out = annotated_lines(block, np.array([[-1e-9, -0.25]]), np.ones(1, np.bool_))
+    assert out.tobytes() == b"a ||| b ||| 1 0 -0.25\n"

@@ -1,0 +1,158 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moses_compat.lines.pair_hashes import PairSet, hash_pairs, read_pair_hashes
+from moses_compat.lines.separators import line_offsets_of
+from tests import naive
+from tests.naive_reordering import pair
+
+# Few pieces, so that lines with the same pair in different dress are common.
+PIECES = [
+    b"a",
+    b"b",
+    b"ab",
+    b" ",
+    b"  ",
+    b"\t",
+    b"|",
+    b"||",
+    b"|||",
+    b" ||| ",
+    b"||||",
+    b"\r",
+    b"\xff",
+    b"\x00",
+    b"a|b",
+]
+line = st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join)
+SCORES = [b" 1 0.5", b"1\t1e-3 ", b" .5 inf", b" 1 0.5", b" 1", b" 1 x", b" nan 1", b""]
+TAILS = [b"", b"\r", b" ||| 0-0 ||| 1 1 1", b"|||", b"  \t"]
+DIFFERENT = [
+    b"a b ||| c ||| 1",
+    b"a ||| b c ||| 1",
+    b"ab ||| c ||| 1",
+    b"a b c ||| ||| 1",
+    b"||| a b c ||| 1",
+    b"a ||| ||| b c ||| 1",
+    b"||| ||| 1",
+    b"a b ||| C ||| 1",
+    b"b a ||| c ||| 1",
+    b"a b\x00 ||| c ||| 1",
+    b"a b ||| c\xff ||| 1",
+    b"a b | ||| c ||| 1",
+    b"a b ||| c\r ||| 1",
+]
+
+
+def hashes_of(text, wanted=None):
+    array = np.frombuffer(text, np.uint8)
+    offsets = line_offsets_of(array)
+    return hash_pairs(array, offsets, np.ones(len(offsets) - 1, np.bool_) if wanted is None else wanted)
+
+
+@settings(max_examples=300)
+@given(st.lists(line, max_size=20), st.booleans())
+def test_equal_hashes_are_equal_pairs(lines, newline):
+    text = b"\n".join(lines) + b"\n" * (newline and bool(lines))
+    parsed = [pair(line) for line in naive.parse_table(text)[0]]
+    hashes = hashes_of(text).tolist()
+    assert [h == 0 for h in hashes] == [found is None for found in parsed]
+    numbers = {}
+    assert [numbers.setdefault(found, h) for found, h in zip(parsed, hashes, strict=True)] == hashes
+    assert len(set(numbers.values())) == len(numbers)
+
+
+def test_different_pairs():
+    assert len(set(hashes_of(b"\n".join(DIFFERENT)).tolist())) == len(DIFFERENT)
+
+
+@pytest.mark.parametrize(
+    "dress", [b"a b|||c|||", b" a  b |||  c ||| 9 9", b"a\tb\t|||\tc\t||| x\r", b"a b ||| c ||| 1 ||| 0-0 ||| 1 1 1"]
+)
+def test_one_pair_in_different_dress(dress):
+    assert hashes_of(dress).tolist() == hashes_of(DIFFERENT[0]).tolist()
+    assert hashes_of(b"x ||| y ||| 1\n" + dress + b"\n").tolist()[1] == hashes_of(DIFFERENT[0]).tolist()[0]
+
+
+def test_only_wanted_lines_are_hashed():
+    wanted = np.arange(len(DIFFERENT)) % 3 == 0
+    hashes = hashes_of(b"\n".join(DIFFERENT), wanted)
+    assert ((hashes != 0) == wanted).all()
+
+
+def test_a_million_numbers_have_a_million_hashes():
+    text = b"".join(b"%d ||| %d ||| 1\n" % (i % 1000, i) for i in range(200_000))
+    assert len(np.unique(hashes_of(text))) == 200_000
+
+
+entry = st.tuples(line, line, st.sampled_from(SCORES), st.sampled_from(TAILS)).map(b"%b|||%b|||%b%b".__mod__)
+
+
+@settings(max_examples=200)
+@given(st.lists(entry, max_size=8), st.sampled_from([-1, 1, 2]), st.booleans())
+def test_reading_lines_at_once(lines, scores, newline):
+    text = b"\n".join(lines) + b"\n" * (newline and bool(lines))
+    parsed = naive.parse_table(text, scores)[0]
+    read = read_pair_hashes(np.frombuffer(text, np.uint8), len(parsed), scores)
+    assert (read is None) == any(found.fault != "ok" for found in parsed)
+    if read is not None:
+        assert read[0].tolist() == [0, *(found.end for found in parsed)]
+        assert read[1].tolist() == hashes_of(text).tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "offsets", "wanted"),
+    [
+        (np.zeros(3, np.int8), np.array([0, 3]), np.ones(1, np.bool_)),
+        (np.zeros(3, np.uint8), np.array([0, 3], np.int32), np.ones(1, np.bool_)),
+        (np.zeros(3, np.uint8), np.array([0, 3]), np.ones(1, np.int8)),
+        (np.zeros(3, np.uint8), np.array([0, 3]), np.ones(2, np.bool_)),
+        (np.zeros(3, np.uint8), np.array([0, 4]), np.ones(1, np.bool_)),
+    ],
+)
+def test_arrays_that_do_not_fit(text, offsets, wanted):
+    with pytest.raises(ValueError):
+        hash_pairs(text, offsets, wanted)
+
+
+numbers = st.integers(0, 2**63 - 1).map(lambda number: number * 2) | st.integers(0, 5).map(lambda number: number * 2)
+
+
+@given(st.lists(st.lists(numbers, max_size=30), max_size=5), st.lists(st.lists(numbers, max_size=30), max_size=5))
+def test_set_agrees_with_python(added, looked_up):
+    pairs = PairSet([np.array(part, np.uint64) for part in added])
+    known = {number for part in added for number in part} - {0}
+    assert len(pairs) == len(known)
+    asked = set()
+    for part in looked_up:
+        assert pairs.never_found() == len(known - asked)
+        assert pairs.find(np.array(part, np.uint64)).tolist() == [number in known for number in part]
+        asked |= set(part)
+    assert pairs.never_found() == len(known - asked)
+    assert pairs.find(np.array([*known, 0], np.uint64)).tolist() == [True] * len(known) + [False]
+    assert pairs.never_found() == 0
+
+
+def test_a_full_and_crowded_set():
+    # 600 hashes get 901 places; all of these want the last one, so they go round to the first.
+    crowd = (np.arange(1, 601, dtype=np.uint64) * np.uint64(901) - np.uint64(1)) * np.uint64(2)
+    pairs = PairSet([crowd[:300], crowd[:300]])
+    assert len(pairs) == 300
+    assert pairs.find(crowd[:300]).all()
+    assert not pairs.find(crowd[300:]).any()
+    assert not pairs.find(np.zeros(4, np.uint64)).any()
+
+
+def test_an_empty_set():
+    pairs = PairSet([])
+    assert len(pairs) == pairs.never_found() == 0
+    assert pairs.find(np.array([0, 2, 2**64 - 2], np.uint64)).tolist() == [False] * 3
+
+
+def test_what_is_no_hash_and_no_text():
+    with pytest.raises(ValueError):
+        PairSet([]).find(np.zeros(3, np.int64))
+    with pytest.raises(ValueError):
+        read_pair_hashes(np.zeros(3, np.int64), 1, -1)

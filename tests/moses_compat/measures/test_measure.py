@@ -1,0 +1,453 @@
+"""Measures of a whole table against slow Python."""
+
+import io
+import math
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moses_compat.files.streams import Input
+from moses_compat.ini.reading import read_moses_ini
+from moses_compat.ini.tables import choose_table
+from moses_compat.jobs.filter_pt import CorpusMismatchError
+from moses_compat.jobs.prune import ColumnScores, FileScores, ModelScores, measure_sizes
+from moses_compat.lines.counts import read_counts
+from moses_compat.measures.measure import MeasureRequest, measure_table
+from moses_compat.measures.model_weights import TableWeights, weights_of
+from moses_compat.measures.pair_uses import PairUses
+from moses_compat.measures.saved_similarities import ScoreWriter
+from moses_compat.measures.smoothed import SmoothedProbabilities, count_table
+from moses_compat.tables.blocks import TableScan
+from moses_compat.tables.parser import TableParser
+from phrasetool.errors import DataError
+from phrasetool.pruning.selection import KeepBest
+from tests import naive, naive_filter
+from tests.commands import read, write
+from tests.moses_compat.engine.test_extracted import GOLDEN
+from tests.moses_compat.ini.ini_examples import VERSION_1, VERSION_2
+from tests.tables import FAULTY, FAULTY_LINES, TABLES
+
+SCANS = [{}, {"threads": 2, "block_bytes": 1}, {"threads": 2, "block_bytes": 300}]
+# Scores of these cannot be weighed.
+NEGATIVE = ["zero and negative", "numbers in other forms"]
+RULES = ["brackets", "hierarchical", "non-terminals differ", "glue", "glue one count", "glue seven fields",
+         "target syntax"]  # fmt: skip
+SOURCE = b"das haus ist gr\xfcn !\ndas haus ist nicht gr\xfcn\nist das haus gr\xfcn\n\nnie gesehen : das\nhaus\n"
+TARGET = b"the house is green !\nthe house is not green\nis the house green\na house\nnever seen : the\nhouse\n"
+
+
+def measure(folder, data, on_error="keep", scan=None, **request):
+    path = write(folder / "table", data)
+    with Input(str(path)) as source:
+        return measure_table(source, MeasureRequest(scan=TableScan(on_error, **(scan or {})), **request))
+
+
+def weights_for(data, jump=0.125):
+    columns = max(naive.first_score_count(data), 0)
+    values = random.Random(columns).choices([0.05, 0.3, -0.1, 0.125], k=columns)
+    return TableWeights(np.array(values, np.float32), 0.2, jump, "TranslationModel0")
+
+
+def joint_count(line, data):
+    fields = data[line.start : line.end].removesuffix(b"\n").removesuffix(b"\r").split(b"|||")
+    numbers = fields[4].replace(b"\r", b" ").split() if len(fields) > 4 else []
+    if len(numbers) < 3 or naive.number_fault(numbers[2]) != "ok":
+        return 1.0
+    count = np.float32(min(float(numbers[2]), 3.4e38))
+    return float(count) if count >= 0 else 1.0
+
+
+def naive_scores(line, weights):
+    logs = [max(math.log(v), -100) if np.float32(v) > 0 else -100.0 for v in line.values]
+    return sum(w * x for w, x in zip(weights.scores.tolist(), logs, strict=True)) + weights.phrase_penalty
+
+
+def check(measures, data, weights=None, losses=False):
+    """Compare with the slow versions all that needs no other file."""
+    lines, groups = naive.parse_table(data, naive.first_score_count(data))
+    good = [line.fault == "ok" for line in lines]
+    np.testing.assert_array_equal(measures.faulty, [not ok for ok in good])
+    np.testing.assert_array_equal(measures.group_offsets, groups if lines else [0])
+    sources = naive.group_sources(lines, groups) if lines else []
+    labels_out = [[t for t in naive.tokens(source) if not naive.is_label(t)] for source in sources]
+    np.testing.assert_array_equal(measures.source_lengths, [len(words) for words in labels_out])
+    direct = [line.values[:3][-1] if ok else 0 for line, ok in zip(lines, good, strict=True)]
+    largest = float(np.finfo(np.float32).max)
+    np.testing.assert_array_equal(measures.probabilities, np.clip(direct, -largest, largest).astype(np.float32))
+    counts = [joint_count(line, data) if ok else 0 for line, ok in zip(lines, good, strict=True)]
+    np.testing.assert_array_equal(measures.counts, np.array(counts, np.float32))
+    for name in ("faulty", "probabilities", "counts", "model_scores", "similarities", "significance", "losses"):
+        values = getattr(measures, name)
+        assert values is None or len(values) == len(lines)
+        assert values is None or values.dtype == (np.bool_ if name == "faulty" else np.float32)
+    if weights is None:
+        assert measures.model_scores is None
+        return
+    scores = [naive_scores(line, weights) if ok else 0 for line, ok in zip(lines, good, strict=True)]
+    np.testing.assert_allclose(measures.model_scores, scores, rtol=1e-5, atol=1e-5)
+    if losses:
+        entries = [
+            (tuple(naive.tokens(line.source)), tuple(naive.tokens(line.target)), score)
+            for line, score, ok in zip(lines, scores, good, strict=True)
+            if ok
+        ]
+        found = measures.losses[~measures.faulty]
+        np.testing.assert_allclose(found, naive.composition_losses(entries, weights.distortion), rtol=1e-4, atol=1e-4)
+        assert not measures.losses[measures.faulty].any()
+
+
+@pytest.mark.parametrize("scan", SCANS)
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_tables_of_all_shapes(tmp_path, name, scan):
+    data = TABLES[name]
+    check(measure(tmp_path, data, scan=scan), data)
+    if name not in NEGATIVE:
+        losses = name not in RULES
+        weights = weights_for(data)
+        check(measure(tmp_path, data, scan=scan, weights=weights, losses=losses), data, weights, losses)
+
+
+WORDS = st.lists(st.sampled_from([b"a", b"b", b"c"]), min_size=1, max_size=4).map(b" ".join)
+LINES = st.builds(
+    lambda source, target, scores, rest: b"%s ||| %s ||| %s%s\n" % (source, target, b" ".join(scores), rest),
+    WORDS,
+    WORDS,
+    st.lists(st.sampled_from([b"1", b"0.5", b"0", b"0.01", b"1e-44"]), min_size=2, max_size=2),
+    st.sampled_from([b"", b" ||| 0-0 ||| 3 2 7", b" ||| x ||| 3 2 2.5 |||", b" ||| ||| 4 2", b" ||| |||  ||| 1 1 9"]),
+)
+BROKEN = st.sampled_from([b"a b\n", b"\n", b"a ||| b\n", b"a ||| b ||| 1\n", b"a ||| b ||| 1 nan\n"])
+
+
+@given(st.lists(st.one_of(LINES, LINES, LINES, BROKEN), max_size=30), st.sampled_from(SCANS), st.booleans())
+def test_random_tables(workspace, lines, scan, in_order):
+    data = b"".join(sorted(lines) if in_order else lines)
+    # What a line is depends on the first good one, also for a line of one score.
+    weights = weights_for(data)
+    check(measure(workspace, data, scan=scan, weights=weights, losses=True), data, weights, losses=True)
+
+
+@pytest.mark.parametrize("scan", SCANS)
+def test_the_scan_never_changes_a_byte(tmp_path, scan):
+    data = TABLES["seven fields"]
+    once = measure(tmp_path, data, weights=weights_for(data), losses=True)
+    again = measure(tmp_path, data, weights=weights_for(data), losses=True, scan=scan)
+    for name, value in vars(once).items():
+        if isinstance(value, np.ndarray):
+            assert value.tobytes() == getattr(again, name).tobytes()
+
+
+def test_progress_is_told_of_every_block(tmp_path):
+    told = []
+    data = TABLES["seven fields"]
+    measure(tmp_path, data, scan={"block_bytes": 300, "progress": lambda *seen: told.append(seen)})
+    assert len(told) > 3
+    assert told[-1] == (len(data), data.count(b"\n"))
+
+
+def test_faulty_lines(tmp_path):
+    with pytest.raises(DataError, match="table:2: a score is not a number"):
+        measure(tmp_path, FAULTY, "fail")
+    weights = weights_for(FAULTY)
+    for on_error in ("skip", "keep"):
+        measures = measure(tmp_path, FAULTY, on_error, weights=weights, losses=True)
+        assert (np.flatnonzero(measures.faulty) + 1).tolist() == FAULTY_LINES
+        check(measures, FAULTY, weights, losses=True)
+
+
+def test_a_table_without_any_entry(tmp_path):
+    measures = measure(tmp_path, b"a ||| b\nno entry\n", weights=weights_for(FAULTY), losses=True)
+    assert measures.faulty.all()
+    assert measures.losses.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("rest", "counts"),
+    [
+        (b"||| 0-0 ||| 5 4 3", [5, 4, 3]), (b"|||||| 5 4 3|||", [5, 4, 3]), (b"||| x-y ||| 1 2\r", [1, 2, math.nan]),
+        (b"||| ||| 1 x 3 4", [1, math.nan, 3]), (b"||| 1 2 3", [math.nan] * 3), (b"", [math.nan] * 3),
+    ],
+)  # fmt: skip
+def test_counts(rest, counts):
+    text = np.frombuffer(rest + b"\n", np.uint8)
+    np.testing.assert_array_equal(read_counts(text, np.array([0]), np.array([len(text)])), [counts])
+
+
+def test_counts_that_are_none_are_one(tmp_path):
+    wrong = [b"-2", b"inf", b"-inf", b"1e300", b"x", b""]
+    data = b"".join(b"a ||| b ||| 1 ||| 0-0 ||| 1 1 %s\n" % count for count in (b"2.5", b"0", *wrong))
+    assert measure(tmp_path, data).counts.tolist() == [2.5, 0.0] + [1.0] * len(wrong)
+
+
+def test_losses_need_weights():
+    with pytest.raises(ValueError, match="without the weights"):
+        MeasureRequest(losses=True)
+
+
+def test_a_table_of_another_number_of_scores(tmp_path):
+    message = "table:1: the entries have 2 scores, but TranslationModel3 has 4 weights"
+    with pytest.raises(DataError, match=message):
+        measure(tmp_path, FAULTY, weights=TableWeights(np.ones(4, np.float32), name="TranslationModel3"))
+
+
+@pytest.mark.parametrize(("score", "message"), [(b"-0.5", "is negative"), (b"inf", "is infinite")])
+def test_scores_without_a_logarithm(tmp_path, score, message):
+    data = b"a ||| b ||| 1\na ||| c ||| %s\n" % score
+    assert len(measure(tmp_path, data)) == 2
+    with pytest.raises(DataError, match=f"table:2: a score {message}"):
+        measure(tmp_path, data, weights=TableWeights(np.ones(1, np.float32)), scan={"block_bytes": 1})
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules_have_no_compositions(tmp_path, name):
+    with pytest.raises(DataError, match=r"all its entries are rules with labels such as \[X\]"):
+        measure(tmp_path, TABLES[name], weights=weights_for(TABLES[name]), losses=True)
+
+
+def naive_significance(data, rules):
+    corpora = [[line.split() for line in text.split(b"\n")[:-1]] for text in (SOURCE, TARGET)]
+    for line in naive.parse_table(data, naive.first_score_count(data))[0]:
+        if line.fault != "ok":
+            yield 0.0
+            continue
+        parts = [naive_filter.runs(field, rules) for field in (line.source, line.target)]
+        if not all(parts):
+            yield math.inf
+            continue
+        source, target = map(naive_filter.sentences_of, parts, corpora)
+        yield naive_filter.negative_log_p(len(source & target), len(source), len(target), len(corpora[0]))
+
+
+@pytest.mark.parametrize("scan", SCANS)
+@pytest.mark.parametrize(
+    ("name", "rules"),
+    [("lexicalised", False), ("empty targets", False), ("hierarchical", True), ("brackets", True), ("empty", False)],
+)
+def test_significance(tmp_path, name, rules, scan):
+    corpora = str(write(tmp_path / "f", SOURCE)), str(write(tmp_path / "e.gz", TARGET))
+    data = TABLES[name] + (b"no entry\n" if TABLES[name] else b"")
+    measures = measure(tmp_path, data, scan=scan, corpora=corpora, hierarchical=rules, force=True)
+    np.testing.assert_allclose(measures.significance, list(naive_significance(data, rules)), rtol=1e-5, atol=1e-5)
+    assert measures.alpha == pytest.approx(math.log(6))
+
+
+def test_corpora_of_another_table(tmp_path):
+    path, short = str(write(tmp_path / "f", SOURCE)), str(write(tmp_path / "e", b"a\n"))
+    with pytest.raises(CorpusMismatchError, match="does not occur in"):
+        measure(tmp_path, TABLES["lexicalised"], corpora=(path, path))
+    assert len(measure(tmp_path, TABLES["lexicalised"], corpora=(path, path), force=True))
+    with pytest.raises(DataError, match=r"the file ends after 1 lines, but .*f has 6"):
+        measure(tmp_path, TABLES["lexicalised"], corpora=(path, short))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scan", SCANS)
+def test_similarities_of_a_model_and_of_a_file(tmp_path, model, scan, weighted):
+    data = TABLES["seven fields"] + b"no entry\n"
+    table, saved = str(write(tmp_path / "table", data)), str(tmp_path / "saved")
+    with Input(table) as source, ScoreWriter(saved, "a model") as save:
+        measure_sizes(source, ModelScores(model), KeepBest(), TableScan("keep"), (), save)
+    weights = weights_for(data) if weighted else None
+    request = {"scan": scan, "weights": weights, "losses": weighted}
+    computed = measure(tmp_path, data, similarities=ModelScores(model), **request)
+    check(computed, data, weights, losses=weighted)
+    lines = naive.parse_table(data, 4)[0]
+    for i in range(0, len(lines) - 1, 7):
+        source, target = (
+            naive.word_ids(field, vocabulary.words)
+            for field, vocabulary in (
+                (lines[i].source, model.source_vocabulary), (lines[i].target, model.target_vocabulary),
+            )
+        )  # fmt: skip
+        np.testing.assert_allclose(computed.similarities[i], naive.similarities(source, target, model), atol=1e-4)
+    assert not computed.opinion[-1]
+    assert computed.opinion.any()
+    read = measure(tmp_path, data, similarities=FileScores(saved), **request)
+    assert read.similarities.tobytes() == computed.similarities.tobytes()
+    np.testing.assert_array_equal(read.opinion, computed.opinion)
+    check(read, data, weights, losses=weighted)
+
+
+def test_saved_similarities_of_another_table(tmp_path, model):
+    with Input(str(write(tmp_path / "t", FAULTY))) as source, ScoreWriter(str(tmp_path / "saved"), "a model") as save:
+        measure_sizes(source, ModelScores(model), KeepBest(), TableScan("keep"), (), save)
+    with pytest.raises(DataError, match="made from another table"):
+        measure(tmp_path, TABLES["lexicalised"], similarities=FileScores(str(tmp_path / "saved")))
+    with pytest.raises(DataError, match=r"has 9 rows, but .* has 1 entries"):
+        measure(tmp_path, FAULTY[: FAULTY.index(b"\n") + 1], similarities=FileScores(str(tmp_path / "saved")))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_similarities_of_columns(tmp_path, weighted):
+    data = TABLES["seven fields"]
+    weights = weights_for(data) if weighted else None
+    measures = measure(tmp_path, data, similarities=ColumnScores(3, 1, "raw"), weights=weights, losses=weighted)
+    check(measures, data, weights, losses=weighted)
+    expected = [[min(line.values[3], 1), min(line.values[1], 1)] for line in naive.parse_table(data, 4)[0]]
+    np.testing.assert_array_equal(measures.similarities, np.array(expected, np.float32))
+    assert measures.opinion.all()
+
+
+def pairs_for(data):
+    """Uses of every third entry of a table, each of them twice over, and of pairs that are not in it."""
+    rng = random.Random(len(data))
+    lines = [line for line in naive.parse_table(data, naive.first_score_count(data))[0] if line.fault == "ok"][::3]
+    pairs = [(tuple(naive.tokens(line.source)), tuple(naive.tokens(line.target))) for line in lines]
+    pairs += [(source, (b"nothing",)) for source, _ in pairs[::2]] + [((b"nothing",), target) for _, target in pairs]
+    return [(*pair, rng.choice([0, 1, 2.5, 7])) for pair in pairs for _ in range(2)]
+
+
+@pytest.mark.parametrize("scan", SCANS)
+@pytest.mark.parametrize(("weighted", "probabilities"), [(False, False), (False, True), (True, True)])
+def test_uses_and_probabilities_of_forced_decoding(tmp_path, scan, weighted, probabilities):
+    data = TABLES["seven fields"] + b"no entry\n"
+    pairs = pairs_for(data)
+    text = b"".join(b"%s  ||| %s ||| %g\n" % (b" ".join(s), b" ".join(t), count) for s, t, count in pairs)
+    weights = weights_for(data) if weighted else None
+    forced_pairs = PairUses.read(str(write(tmp_path / "pairs", text)))
+    measures = measure(tmp_path, data, scan=scan, weights=weights, forced_pairs=forced_pairs,
+                       forced_probabilities=probabilities)  # fmt: skip
+    check(measures, data, weights)
+    assert (measures.forced is not None) == probabilities
+    for i, line in enumerate(naive.parse_table(data, 4)[0]):
+        if line.fault != "ok":
+            assert measures.uses[i] == 0
+            assert not probabilities or measures.forced[i].tolist() == [0, 0]
+            continue
+        source, target = tuple(naive.tokens(line.source)), tuple(naive.tokens(line.target))
+        uses = sum(count for s, t, count in pairs if (s, t) == (source, target))
+        assert measures.uses[i] == uses
+        if probabilities:
+            totals = (sum(pair[2] for pair in pairs if pair[side] == own) for side, own in enumerate((source, target)))
+            expected = [(uses + line.values[column]) / (total + 1)
+                        for total, column in zip(totals, (2, 0), strict=True)]  # fmt: skip
+            np.testing.assert_allclose(measures.forced[i], np.clip(expected, 1e-6, 1), rtol=1e-6)
+
+
+def test_pairs_of_another_table_and_tables_of_other_scores(tmp_path):
+    pairs = PairUses.read(str(write(tmp_path / "pairs", b"x ||| y ||| 1\n")))
+    with pytest.raises(DataError, match=r"pairs: none of its pairs is in .*table"):
+        measure(tmp_path, TABLES["seven fields"], forced_pairs=pairs)
+    assert len(measure(tmp_path, b"", forced_pairs=pairs).uses) == 0
+    with pytest.raises(DataError, match=r"table:1: the entries have 2 scores; .* the 4 that Moses' training writes"):
+        measure(tmp_path, FAULTY, forced_pairs=pairs, forced_probabilities=True)
+    with pytest.raises(ValueError, match="cannot be measured without its pairs"):
+        MeasureRequest(forced_probabilities=True)
+
+
+@pytest.mark.parametrize("scan", SCANS)
+@pytest.mark.parametrize("method", ["kneser-ney", "good-turing"])
+def test_smoothed_probabilities(tmp_path, scan, method):
+    data = read(GOLDEN / "table.3.gz") + b"no entry\n"
+    measures = measure(tmp_path, data, scan=scan, smoothing=method)
+    check(measures, data)
+    with Input(str(tmp_path / "table")) as source:
+        smoothed = SmoothedProbabilities("t", count_table(source, on_error="keep"), method)
+    block, _ = TableParser(scores=4)(0, 0, np.frombuffer(data, np.uint8))
+    expected = smoothed(block).astype(np.float32)
+    expected[-1] = 0
+    assert measures.smoothed.dtype == np.float32
+    assert np.array_equal(measures.smoothed, expected)
+    assert measure(tmp_path, b"", scan=scan, smoothing=method).smoothed.shape == (0, 2)
+    with pytest.raises(DataError, match=r"table:1: no counts"):
+        measure(tmp_path, b"a ||| b ||| 1\n", scan=scan, smoothing=method)
+
+
+def test_standard_input_cannot_be_smoothed(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a ||| b ||| 1 ||| ||| 1 1 1\n")))
+    with pytest.raises(ValueError, match="read twice"), Input("-") as source:
+        measure_table(source, MeasureRequest(smoothing="kneser-ney"))
+
+
+def test_what_is_needed_is_read_and_nothing_else(tmp_path):
+    there = {
+        "similarities": FileScores("none"), "corpora": ("no", "file"), "forced_pairs": str(tmp_path / "pairs"),
+        "weights": lambda: TableWeights(np.ones(4, np.float32)),
+    }  # fmt: skip
+    scan = TableScan()
+    assert MeasureRequest.of((), scan, **{**there, "weights": None}) == MeasureRequest(scan=scan)
+    request = MeasureRequest.of({"composition", "significance", "similarities"}, scan, **there)
+    assert request.losses
+    assert request.weights.name == "the model"
+    assert (request.corpora, request.similarities.path) == (("no", "file"), "none")
+    assert request.forced_pairs is None
+    with pytest.raises(DataError, match="pairs: "):
+        MeasureRequest.of({"uses"}, scan, **there)
+    assert MeasureRequest.of({"kneser-ney"}, scan, **there) == MeasureRequest(scan=scan, smoothing="kneser-ney")
+    write(tmp_path / "pairs", b"x ||| y ||| 1\n")
+    for needs, probabilities in (({"uses"}, False), ({"forced"}, True), ({"forced", "uses"}, True)):
+        request = MeasureRequest.of(needs, scan, **there)
+        assert (request.forced_pairs.total, request.forced_probabilities) == (1, probabilities)
+
+
+def ini_of(folder, text):
+    return read_moses_ini(str(write(folder / "moses.ini", text.encode())))
+
+
+def test_weights_of_an_ini_of_version_2(tmp_path):
+    ini = ini_of(tmp_path, VERSION_2)
+    found = weights_of(ini, choose_table(ini, "new.gz", "TranslationModel0"))
+    np.testing.assert_array_equal(found.scores, np.array([0.0639497231451392, 0.1], np.float32))
+    assert (found.phrase_penalty, found.distortion, found.name) == (0.2, 0.3, "TranslationModel0")
+    assert len(weights_of(ini, choose_table(ini, "new.gz", "PhraseDictionaryMemory0")).scores) == 4
+    message = r"\[weight\] has no line Fixed=, and Moses would take 1 for every weight; give it one"
+    with pytest.raises(DataError, match=message):
+        weights_of(ini, choose_table(ini, "new.gz", "Fixed"))
+
+
+def test_weights_of_an_ini_of_version_1(tmp_path):
+    ini = ini_of(tmp_path, VERSION_1)
+    found = weights_of(ini, choose_table(ini, "new.gz", "TranslationModel0"))
+    np.testing.assert_array_equal(found.scores, np.array([0.0639497231451392, 0.1], np.float32))
+    assert found.distortion == ini.weights["Distortion0"][0]
+
+
+def test_weights_of_an_ini_without_penalty_and_distortion(tmp_path):
+    text = "[feature]\nPhraseDictionaryMemory name=T num-features=1 path=t\n[weight]\nT= 0.5\n"
+    ini = ini_of(tmp_path, text)
+    found = weights_of(ini, ini.features[0])
+    assert (found.scores.tolist(), found.phrase_penalty, found.distortion, found.size) == ([0.5], 0.0, 0.0, 0.5)
+
+
+@pytest.mark.parametrize("factor", [0.25, 4.0])
+def test_losses_do_not_depend_on_the_scale_of_the_weights(tmp_path, factor):
+    """Scores and weights that are powers of two: nothing is rounded."""
+    write(tmp_path / "t", b"a ||| x ||| 0.5\na b ||| x y ||| 0.0625\nb ||| y ||| 0.25\nb c ||| z ||| 1\n")
+    found = []
+    for scale in (1.0, factor):
+        feature = "PhraseDictionaryMemory name=T num-features=1 path=t\nDistortion\nUnknownWordPenalty"
+        weights = f"T= {0.5 * scale}\nDistortion0= {-0.5 * scale}\nUnknownWordPenalty0= 1\n"
+        ini = ini_of(tmp_path, f"[feature]\n{feature}\n[weight]\n{weights}")
+        with Input(str(tmp_path / "t")) as source:
+            measures = measure_table(source, MeasureRequest(weights_of(ini, ini.features[0]), losses=True))
+        found.append(measures.losses)
+    np.testing.assert_allclose(found[0], [np.inf, -0.5 * np.log(2), np.inf, np.inf], rtol=1e-6)
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [("", "has no line PhrasePenalty0="), ("PhrasePenalty0= 1 2\n", "PhrasePenalty0 has 2 weights; expected one")],
+)
+def test_a_penalty_needs_one_weight(tmp_path, more, message):
+    table = "PhraseDictionaryMemory name=T num-features=1 path=t"
+    ini = ini_of(tmp_path, f"[feature]\n{table}\nPhrasePenalty\n[weight]\nT= 0.5\n{more}")
+    with pytest.raises(DataError, match=message):
+        weights_of(ini, ini.features[0])
+
+
+@pytest.mark.requires_reference
+def test_the_reference_table(reference):
+    """90.0 % of the entries can be composed, 53.6 % at no loss."""
+    path = str(reference / "phrase-table.gz")
+    ini = read_moses_ini(str(reference / "moses.ini"))
+    request = MeasureRequest(weights_of(ini, choose_table(ini, path)), losses=True, scan=TableScan(threads=2))
+    with Input(path) as source:
+        measures = measure_table(source, request)
+    assert len(measures) == 1_117_535
+    assert np.isfinite(measures.losses).mean() == pytest.approx(0.900, abs=5e-4)
+    assert (measures.losses <= 0).mean() == pytest.approx(0.536, abs=5e-4)
+    assert all(first < last for first, last in pairwise(measures.group_offsets.tolist()))

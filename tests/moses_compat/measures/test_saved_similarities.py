@@ -1,0 +1,138 @@
+import os
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from moses_compat.measures.saved_similarities import SavedScores, ScoreWriter
+from moses_compat.tables.parser import TableParser
+from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.scoring.scorer import Scores
+from tests.tables import TABLES
+
+
+def rows(count, seed=0):
+    rng = np.random.default_rng(seed)
+    similarities = rng.uniform(-1, 1, (count, 2)).astype(np.float32)
+    return rng.integers(0, 1 << 32, count, dtype=np.uint32), Scores(similarities, rng.random(count) < 0.8)
+
+
+def write_rows(path, count, pieces=(), signature="model:x|n:3"):
+    hashes, scores = rows(count)
+    with ScoreWriter(str(path), signature) as writer:
+        borders = [0, *pieces, count]
+        for a, b in pairwise(borders):
+            writer.write(hashes[a:b], Scores(scores.similarities[a:b], scores.opinion[a:b]))
+    return hashes, scores
+
+
+@pytest.mark.parametrize("taken", [[1000], [1, 2, 997], [0, 500, 0, 500], [300, 300, 300, 300]])
+def test_round_trip(tmp_path, taken):
+    hashes, scores = write_rows(tmp_path / "s", 1000, (10, 10, 700))
+    saved = SavedScores(str(tmp_path / "s"))
+    assert saved.rows == 1000
+    assert saved.signature == "model:x|n:3"
+    at = 0
+    for count in taken:
+        got, found = saved.take(count)
+        size = min(count, 1000 - at)
+        np.testing.assert_array_equal(got, hashes[at : at + size])
+        np.testing.assert_array_equal(found.similarities, scores.similarities[at : at + size])
+        np.testing.assert_array_equal(found.opinion, scores.opinion[at : at + size])
+        at += size
+    assert at == 1000
+
+
+def test_no_rows(tmp_path):
+    write_rows(tmp_path / "s", 0)
+    saved = SavedScores(str(tmp_path / "s"))
+    assert len(saved.take(5)[0]) == 0
+    saved.finish("t", 0)
+
+
+def test_more_rows_than_a_batch(tmp_path):
+    count = (1 << 18) + 1000
+    hashes, scores = write_rows(tmp_path / "s", count)
+    saved = SavedScores(str(tmp_path / "s"))
+    saved.take((1 << 18) - 10)
+    got, found = saved.take(1010)
+    np.testing.assert_array_equal(got, hashes[-1010:])
+    np.testing.assert_array_equal(found.similarities, scores.similarities[-1010:])
+
+
+def test_same_rows_same_bytes(tmp_path):
+    write_rows(tmp_path / "a", 100)
+    write_rows(tmp_path / "b", 100)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_file_appears_only_when_complete(tmp_path):
+    path = tmp_path / "s"
+    path.write_bytes(b"old")
+    with pytest.raises(KeyboardInterrupt), ScoreWriter(str(path), "x") as writer:  # noqa: PT012
+        writer.write(*rows(10))
+        raise KeyboardInterrupt
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["s"]
+
+
+def test_folder_that_is_missing(tmp_path):
+    with pytest.raises(PhraseToolError, match="no/s: cannot write"):
+        ScoreWriter(str(tmp_path / "no" / "s"), "x")
+
+
+def block_of(data):
+    return TableParser(fingerprints=True)(0, 40, np.frombuffer(data, np.uint8))[0]
+
+
+def test_check():
+    block = block_of(TABLES["lattice"])
+    saved = SavedScores.__new__(SavedScores)
+    saved.path, saved.rows = "scores", 3
+    saved.check("table", block, block.fingerprints)
+    with pytest.raises(DataError, match=r"^table:43: scores holds no similarity"):
+        saved.check("table", block, block.fingerprints[:2])
+    wrong = block.fingerprints.copy()
+    wrong[1] += 1
+    with pytest.raises(DataError, match=r"^table:42: scores holds no similarity"):
+        saved.check("table", block, wrong)
+    saved.finish("table", 3)
+    with pytest.raises(DataError, match=r"^scores: has 3 rows, but table has 2 entries$"):
+        saved.finish("table", 2)
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1", b"das ||| the ||| 0.5\n" * 50, b"PAR1" + b"\0" * 100 + b"PAR1"])
+def test_not_parquet(tmp_path, data):
+    path = tmp_path / "s"
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=rf"^{path}: "):
+        SavedScores(str(path))
+
+
+def test_folder_instead_of_a_file(tmp_path):
+    with pytest.raises(DataError, match=rf"^{tmp_path}: "):
+        SavedScores(str(tmp_path))
+
+
+@pytest.mark.parametrize("metadata", [{}, {"phrasetool_schema": "999"}])
+def test_other_parquet(tmp_path, metadata):
+    path = str(tmp_path / "s")
+    table = pa.table({"a": [1, 2]}).replace_schema_metadata(metadata)
+    pq.write_table(table, path)
+    with pytest.raises(DataError, match="not a file of saved similarities"):
+        SavedScores(path)
+
+
+def test_damage_anywhere_is_a_data_error(tmp_path):
+    path = tmp_path / "s"
+    write_rows(path, 2000)
+    whole = path.read_bytes()
+    for cut in (len(whole) - 1, len(whole) // 2, 100):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(DataError, match=rf"^{path}: "):
+            SavedScores(str(path))
+    path.write_bytes(whole[:4] + b"\xff" * 40 + whole[44:])
+    with pytest.raises(DataError, match=rf"^{path}: "):
+        SavedScores(str(path)).take(2000)

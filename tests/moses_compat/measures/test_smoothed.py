@@ -1,0 +1,201 @@
+"""Smoothed probabilities of finished tables against Moses' own and against slow Python."""
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moses_compat.files.streams import Input
+from moses_compat.measures.smoothed import SMOOTHINGS, SmoothedProbabilities, count_table
+from moses_compat.tables.blocks import raw_blocks
+from moses_compat.tables.parser import TableParser
+from phrasetool.errors import DataError
+from tests import naive_extraction
+from tests.commands import read, write
+from tests.moses_compat.engine.test_extracted import GOLDEN
+
+SCANS = [{}, {"threads": 2, "block_bytes": 1}, {"threads": 2, "block_bytes": 300}]
+PLAIN = b"a ||| x ||| 1 ||| 0-0 ||| 3 2 1\na ||| y ||| 1 |||  ||| 1 2 1 ||| |||\nb ||| x ||| 1 ||| ||| 3 2 2\n"
+
+
+def probabilities(folder, data, method="kneser-ney", on_error="fail", **scan):
+    path = str(write(folder / "table", data))
+    with Input(path) as source:
+        counts = count_table(source, on_error=on_error, **scan)
+    smoothed = SmoothedProbabilities(path, counts, method)
+    parts = [np.zeros((0, 2))]
+    with Input(path) as source:
+        for raw in raw_blocks(source, scan.get("block_bytes", 1 << 20)):
+            block, _ = TableParser(scores=raw.scores)(raw.index, raw.first_entry, raw.text)
+            parts.append(smoothed(block))
+    return np.concatenate(parts)
+
+
+def naive(data, method):
+    """(p(e|f), p(f|e)) of each line."""
+    pairs, counts = [], []
+    for line in data.splitlines():
+        fields = line.split(b"|||")
+        pairs.append((tuple(fields[0].split()), tuple(fields[1].split())))
+        counts.append([float(x) for x in fields[4].split()[:3]])
+    joint = {k: c[2] for k, c in enumerate(counts)}
+    distinct = [Counter(pair[side] for pair in pairs) for side in (0, 1)]
+    found = []
+    for k, (source, target) in enumerate(pairs):
+        total_target, total_source = counts[k][:2]
+        entries = distinct[0][source], distinct[1][target]
+        found.append(
+            (
+                naive_extraction.smoothed(method, joint, k, total_source, entries[0], entries[1]) / total_source,
+                naive_extraction.smoothed(method, joint, k, total_target, entries[1], entries[0]) / total_target,
+            )
+        )
+    return np.array(found).reshape(-1, 2)
+
+
+@pytest.mark.parametrize("scan", SCANS)
+@pytest.mark.parametrize("method", SMOOTHINGS)
+def test_what_moses_itself_writes(tmp_path, method, scan):
+    """The table of Moses without smoothing gets the numbers of the table of Moses with it."""
+    found = probabilities(tmp_path, read(GOLDEN / "table.7.gz"), method, **scan)
+    scores = [line.split(b" ||| ")[2].split() for line in read(GOLDEN / f"table.{method}.gz").splitlines()]
+    expected = np.array([[float(score[2]), float(score[0])] for score in scores])
+    np.testing.assert_allclose(found, expected, rtol=6e-6)
+
+
+@pytest.mark.parametrize("method", SMOOTHINGS)
+def test_the_order_of_lines_does_not_matter(tmp_path, method):
+    lines = read(GOLDEN / "table.3.gz").splitlines(keepends=True)
+    expected = dict(zip(lines, probabilities(tmp_path, b"".join(lines), method).tolist(), strict=True))
+    random.Random(1).shuffle(lines)
+    for scan in SCANS[1:]:
+        assert probabilities(tmp_path, b"".join(lines), method, **scan).tolist() == [expected[line] for line in lines]
+
+
+BLANK = st.sampled_from([b" ", b"  ", b"\t"])
+
+
+@st.composite
+def tables(draw):
+    """Tables in any order and dress, with a pair more than once now and then."""
+    joint = [
+        (draw(st.sampled_from([b"a", b"b", b"a b", b""])), draw(st.sampled_from([b"x", b"y", b"x y"])), count)
+        for count in draw(st.lists(st.integers(1, 12), max_size=12))
+    ]
+    totals = [Counter(), Counter()]
+    for source, target, count in joint:
+        totals[0][source] += count
+        totals[1][target] += count
+    lines = []
+    for source, target, count in joint:
+        sides = [draw(BLANK) + side.replace(b" ", draw(BLANK)) + draw(BLANK) for side in (source, target)]
+        numbers = b"%d %d %d" % (totals[1][target], totals[0][source], count)
+        lines.append(b"%s|||%s||| .5 1 ||| 0-0|||%s%s" % (*sides, numbers, draw(st.sampled_from([b"", b" ||| |||"]))))
+    return b"".join(line + b"\n" for line in lines)
+
+
+@given(tables(), st.sampled_from(SMOOTHINGS), st.sampled_from(SCANS))
+def test_agrees_with_naive(workspace, data, method, scan):
+    found = probabilities(workspace, data, method, **scan)
+    assert (found > 0).all()
+    expected = naive(data, method)
+    # Where pairs seen once are missing, as in no table that was only extracted, discounts of Moses may be negative.
+    if method == "good-turing" or not (expected_discounts(data) < 0).any():
+        np.testing.assert_allclose(found, expected, rtol=3e-6)
+
+
+def expected_discounts(data):
+    joint = {k: int(line.split(b"|||")[4].split()[2]) for k, line in enumerate(data.splitlines())}
+    return np.array(list(naive_extraction.discounts("kneser-ney", joint).values()))
+
+
+def test_few_rare_pairs_make_no_negative_probability(tmp_path):
+    """Two pairs seen twice and many seen three times: D of the former is far below 0."""
+    rows = [("a", f"x{k}", 1) for k in range(20)] + [("a", f"y{k}", 2) for k in range(2)]
+    rows += [("a", f"z{k}", 3) for k in range(90)]
+    total = sum(count for _, _, count in rows)
+    data = "".join(f"{s} ||| {t} ||| 1 ||| ||| {count} {total} {count}\n" for s, t, count in rows).encode()
+    assert (expected_discounts(data) < 0).any()
+    found = probabilities(tmp_path, data)
+    assert (found > 0).all()
+    # Nothing is taken away from those.
+    np.testing.assert_allclose(found[20:22], [[2 / total, 1]] * 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", SMOOTHINGS)
+def test_fractions(tmp_path, method):
+    """Instance weights: whole counts are looked at where a pair is sorted by its count, as Moses does."""
+    data = b"a ||| x ||| 1 ||| ||| 2.5 2.1 0.7\na ||| y ||| 1 ||| ||| 1.4 2.1 1.4\nb ||| x ||| 1 ||| ||| 2.5 1.8 1.8\n"
+    found = probabilities(tmp_path, data, method)
+    # One pair of "1", two of "2".
+    if method == "good-turing":
+        d1 = 1.0
+        assert found[0].tolist() == pytest.approx([0.7 * d1 / 2.1, 0.7 * d1 / 2.5])
+        return
+    share = 1 / (1 + 2 * 2)
+    d1 = min(1 - 2 * share * 2 / 1, 0.9)
+    expected = 0.7 - d1 + d1 * 2 * 2 / 3
+    assert found[0].tolist() == pytest.approx([expected / 2.1, expected / 2.5])
+
+
+def test_faulty_lines_are_passed_over(tmp_path):
+    data = PLAIN.replace(b"b |||", b"no entry\nx ||| y ||| z ||| ||| 1 1 1\nb |||")
+    with pytest.raises(DataError, match="table:3: expected at least 3 fields"):
+        probabilities(tmp_path, data)
+    for scan in SCANS:
+        found = probabilities(tmp_path, data, on_error="keep", **scan)
+        assert np.array_equal(found[[0, 1, 4]], probabilities(tmp_path, PLAIN))
+        assert (found[2:4] == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        (b"", "no counts"),
+        (b" ||| 0-0", "no counts"),
+        (b" ||| 0-0 ||| 3 2", "no counts"),
+        (b" ||| 0-0 ||| 3 x 1", "no counts"),
+        (b" ||| 0-0 ||| 3 2 0", "the counts 3 2 0 cannot be"),
+        (b" ||| 0-0 ||| 3 2 -1", "the counts 3 2 -1 cannot be"),
+        (b" ||| 0-0 ||| inf 2 1", "the counts inf 2 1 cannot be"),
+        (b" ||| 0-0 ||| 1 2 2", "the counts 1 2 2 cannot be"),
+        (b" ||| 0-0 ||| 5 2 5", "the counts 5 2 5 cannot be"),
+    ],
+)
+@pytest.mark.parametrize("scan", SCANS)
+def test_tables_without_counts(tmp_path, field, message, scan):
+    with pytest.raises(DataError, match=f"table:4: {message}"):
+        probabilities(tmp_path, PLAIN + b"c ||| z ||| 1" + field + b"\n" + PLAIN, "kneser-ney", "keep", **scan)
+
+
+def test_counts_of_six_digits(tmp_path):
+    """As Moses rounds them, a sum may fall below what it is a sum of."""
+    line = b"a ||| x ||| 1 ||| ||| %s %s %s\n"
+    probabilities(tmp_path, line % (b"1.23457e+06", b"1234567", b"1234568"))
+
+
+def test_a_table_that_changes(tmp_path):
+    with Input(str(write(tmp_path / "table", PLAIN))) as source:
+        smoothed = SmoothedProbabilities("t", count_table(source), "kneser-ney")
+    other = np.frombuffer(PLAIN.replace(b"b |||", b"c |||"), np.uint8)
+    block, _ = TableParser(scores=1)(0, 10, other)
+    with pytest.raises(DataError, match="t:13: the table changed"):
+        smoothed(block)
+
+
+def test_a_table_without_entries(tmp_path):
+    assert probabilities(tmp_path, b"").shape == (0, 2)
+    assert probabilities(tmp_path, b"no entry\n", on_error="keep").tolist() == [[1, 1]]
+
+
+def test_progress_and_refusal(tmp_path):
+    seen = []
+    with Input(str(write(tmp_path / "table", PLAIN))) as source:
+        counts = count_table(source, block_bytes=1, progress=lambda position, entries: seen.append(entries))
+    assert seen == [2, 3]
+    assert (len(counts.sources), len(counts.targets), counts.statistics.pairs) == (2, 2, 3)
+    with pytest.raises(ValueError, match="unknown smoothing 'loud'"):
+        SmoothedProbabilities("t", counts, "loud")

@@ -1,0 +1,208 @@
+import gzip
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from moses_compat.files.streams import Input, Output
+from moses_compat.lines.columns import COUNTS, RAW, SCORES, SOURCE, TAIL, TARGET, read_rows, write_rows
+from moses_compat.tables.parquet import is_parquet, parquet_to_table, table_to_parquet
+from phrasetool.errors import DataError
+from tests import naive
+from tests.commands import read, run_inside, write
+from tests.tables import FAULTY, TABLES
+from tests.test_promise import tables_with_oddities
+
+
+def convert(*arguments):
+    return run_inside("convert", *arguments, "-q")
+
+
+def there_and_back(source, folder, threads=1, block_bytes=1 << 23):
+    packed, back = str(folder / "packed.parquet"), str(folder / "back")
+    with Input(str(source)) as table, Output(packed) as output:
+        counts = table_to_parquet(table, output, threads=threads, block_bytes=block_bytes)
+    with Output(back) as output:
+        again = parquet_to_table(packed, output, threads=threads)
+    assert counts == again
+    return (folder / "back").read_bytes()
+
+
+@pytest.mark.parametrize("way", [(1, 1 << 23), (2, 512), (2, 1)], ids=str)
+def test_the_text_comes_back(table, tmp_path, way):
+    for name in ("t", "t.gz"):
+        assert there_and_back(write(tmp_path / name, table), tmp_path, *way) == table
+
+
+@settings(max_examples=60)
+@given(tables_with_oddities(), st.sampled_from([1, 100, 1 << 21]))
+@example(FAULTY, 1 << 21)
+@example(b"no entry\n\nat all", 1)
+def test_random_tables_come_back(workspace, table, size):
+    assert there_and_back(write(workspace / "convert-in", table), workspace, 2, size) == table
+
+
+fields = st.sampled_from(
+    [b"", b" ", b"x", b" x ", b" x y ", b"\tx ", b" 0-0 ", b" 1 2 3 ", b" 5.25e-24 ", b" 1.50 ", b"\r"]
+)
+line_lists = st.lists(st.lists(fields, max_size=10).map(b"|||".join), max_size=6)
+
+
+@settings(max_examples=300)
+@given(line_lists, st.integers(0, 3), st.sampled_from([b"", b"\n"]))
+def test_any_lines_are_rows_and_back(lines, scores, end):
+    text = b"\n".join(lines) + end
+    if not text:
+        return
+    rows = read_rows(np.frombuffer(text, np.uint8), scores)
+    written, fault = write_rows(rows)
+    assert (written.tobytes(), fault) == (text, -1)
+
+
+def test_columns_of_a_modern_table(tmp_path):
+    table = TABLES["seven fields"].replace(b"gr\xfcn", b"gr\xc3\xbcn")
+    assert convert(write(tmp_path / "t.gz", table), "-o", tmp_path / "t.parquet").code == 0
+    frame = pq.read_table(tmp_path / "t.parquet")
+    assert frame.column_names == [
+        "source", "target", "score_1", "score_2", "score_3", "score_4", "alignment",
+        "count_target", "count_source", "count_joint", "sparse", "properties", "extra",
+        "scores_text", "counts_text", "tail", "raw",
+    ]  # fmt: skip
+    for row, line in zip(frame.to_pylist(), table.decode().splitlines(), strict=True):
+        parts = line.split("|||")
+        texts = [row[name] for name in ("source", "target", "alignment")]
+        assert texts == [parts[k].strip() for k in (0, 1, 3)]
+        assert [row[f"score_{i}"] for i in range(1, 5)] == [float(np.float32(x)) for x in parts[2].split()]
+        assert [row[f"count_{name}"] for name in ("target", "source", "joint")] == [float(x) for x in parts[4].split()]
+        assert (row["sparse"], row["properties"]) == ("", "")
+        assert all(row[name] is None for name in ("extra", "scores_text", "counts_text", "tail", "raw"))
+    metadata = pq.read_schema(tmp_path / "t.parquet").metadata
+    assert metadata[b"phrasetool_table"] == b"1"
+    assert metadata[b"created_by"].startswith(b"phrasetool ")
+
+
+@pytest.mark.parametrize(
+    ("line", "texts"),
+    [
+        (b"a ||| b ||| 0.5 0.25\n", ()),
+        (b"a ||| b ||| 0.5 0.25 ||| 0-0 ||| 3 2 1 ||| |||\n", ()),
+        (b"a |||  ||| 0.5 0.25 ||| |||\n", (COUNTS,)),
+        (b"a ||| b ||| 0.50 0.25\n", (SCORES,)),
+        (b"a ||| b ||| 0.5 1e-44\n", (SCORES,)),
+        (b"a ||| b ||| 0.5\n", (SCORES,)),
+        (b"a ||| b ||| 0.5  0.25\n", (SCORES,)),
+        (b"a ||| b ||| 0.5 0.25 ||| 0-0 ||| 3 2 1 7\n", (COUNTS,)),
+        (b"a ||| b ||| 0.5 0.25 \r\n", (TAIL,)),
+        (b"a ||| b ||| 0.5 0.25 ||| \n", (TAIL,)),
+        (b"a ||| b ||| 0.5 0.25", (RAW,)),
+        (b"a  ||| b ||| 0.5 0.25\n", (RAW,)),
+        (b"a |||b ||| 0.5 0.25\n", (RAW,)),
+        (b"a ||| b ||| 0.5 0.25 |||  |||\n", (COUNTS, RAW)),
+        (b"a ||| \xff ||| 0.5 0.25\n", (RAW,)),
+        (b"a ||| b\n", (RAW,)),
+        (b"\n", (RAW,)),
+    ],
+    ids=str,
+)
+def test_what_is_kept_beside_the_numbers(line, texts):
+    rows = read_rows(np.frombuffer(line, np.uint8), 2)
+    found = [text for text in (SCORES, COUNTS, TAIL, RAW) if rows.starts[0, text] >= 0]
+    assert sorted({*found} - {SCORES} if RAW in texts else found) == sorted(texts)
+    assert write_rows(rows)[0].tobytes() == line
+
+
+def test_bytes_that_are_no_text(tmp_path):
+    table = b"gr\xfcn ||| green ||| 0.5\nblau ||| blue ||| 0.5\n\xff\xfe ||| \xe2\x82 ||| 1\n"
+    assert there_and_back(write(tmp_path / "t", table), tmp_path) == table
+    rows = pq.read_table(tmp_path / "packed.parquet").to_pylist()
+    assert [row["source"] for row in rows] == ["gr?n", "blau", "??"]
+    assert [row["raw"] for row in rows] == [table.splitlines(True)[0], None, table.splitlines(True)[2]]
+
+
+def test_rows_may_be_changed_by_other_programs(tmp_path):
+    table = TABLES["model 1"].replace(b"gr\xfcn", b"gr\xc3\xbcn")
+    convert(write(tmp_path / "t", table), "-o", tmp_path / "t.parquet")
+    frame = pq.read_table(tmp_path / "t.parquet")
+    # Other types, other row groups, no columns that are not needed, one score more, a column of an index.
+    changed = frame.filter(pa.compute.greater(frame["score_3"], 0.1)).drop_columns(["extra", "tail", "raw"])
+    changed = changed.set_column(0, "source", changed["source"].cast(pa.large_string()).dictionary_encode())
+    changed = changed.append_column("score_5", pa.array([0.25] * len(changed)))
+    changed = changed.append_column("__index_level_0__", pa.array(range(len(changed))))
+    pq.write_table(changed, tmp_path / "u.parquet", row_group_size=7)
+    assert convert(tmp_path / "u.parquet", "-o", tmp_path / "u.gz").code == 0
+    lines = [line.split(b" ||| ") for line in naive.split_lines(table)]
+    kept = [[*line[:2], line[2] + b" 0.25", *line[3:]] for line in lines if float(line[2].split()[2]) > 0.1]
+    assert read(tmp_path / "u.gz") == b"".join(map(b" ||| ".join, kept))
+
+
+def test_an_empty_table(tmp_path):
+    assert there_and_back(write(tmp_path / "t.gz", b""), tmp_path) == b""
+
+
+def test_damaged_and_foreign_files(tmp_path):
+    convert(write(tmp_path / "t", TABLES["model 1"]), "-o", tmp_path / "t.parquet")
+    frame = pq.read_table(tmp_path / "t.parquet")
+    good = (tmp_path / "t.parquet").read_bytes()
+    cases = {
+        "cut": (good[:3000], "cannot be read"),
+        "garbled": (good[:200] + bytes(800) + good[1000:], "cannot be read"),
+    }
+    tables = {
+        "foreign": (pa.table({"x": [1]}), "has no column score_1|has no column source"),
+        "scores missing": (frame.drop_columns(["score_2"]), "has no column score_2"),
+        "unknown column": (frame.append_column("similarity", frame["score_1"]), "has no column similarity"),
+        "wrong type": (frame.set_column(0, "source", pa.array([[1]] * len(frame))), "cannot be read"),
+        "null": (frame.set_column(2, "score_1", pa.array([None] * len(frame), pa.float32())), "row 1 lacks"),
+        "lines": (frame.set_column(1, "target", pa.array(["a\nb"] * len(frame))).drop_columns(["raw"]), "line feed"),
+    }
+    for name, (data, _) in cases.items():
+        (tmp_path / name).write_bytes(data)
+    for name, (table, _) in tables.items():
+        pq.write_table(table, tmp_path / name)
+    for name, (_, words) in {**cases, **tables}.items():
+        done = convert(tmp_path / name, "-o", tmp_path / "out")
+        assert done.code == 1, name
+        assert any(word in done.message for word in words.split("|")), done.message
+        assert str(tmp_path / name) in done.message
+        assert not (tmp_path / "out").exists()
+
+
+def test_directions_and_names(tmp_path, model_folder):
+    table = write(tmp_path / "t.gz", TABLES["model 1"])
+    assert "is not Parquet" in convert(table, "-o", tmp_path / "u.gz").message
+    assert convert(table, "-o", tmp_path / "t.parquet").code == 0
+    assert is_parquet(str(tmp_path / "t.parquet"))
+    assert not is_parquet(str(table))
+    assert "Parquet already" in convert(tmp_path / "t.parquet", "-o", tmp_path / "u.parquet").message
+    assert "the output is the input" in convert(table, "-o", table).message
+    assert convert(tmp_path / "t.parquet", "-o", "-").out == TABLES["model 1"]
+    piped = run_inside("convert", "-", "-o", "-", "-q", stdin=gzip.compress(TABLES["model 1"])).out
+    assert piped == (tmp_path / "t.parquet").read_bytes()
+    done = run_inside("annotate", tmp_path / "t.parquet", "-m", model_folder, "-q", "-o", "-")
+    assert "phrasetool convert" in done.message
+    with pytest.raises(DataError, match="Parquet"), Input(str(tmp_path / "t.parquet")) as source, Output("-") as output:
+        table_to_parquet(source, output)
+
+
+def test_threads_change_nothing(tmp_path):
+    table = write(tmp_path / "t", TABLES["seven fields"] * 40)
+    for threads in (1, 2):
+        convert(table, "-o", tmp_path / f"{threads}.parquet", "--threads", threads)
+    assert (tmp_path / "1.parquet").read_bytes() == (tmp_path / "2.parquet").read_bytes()
+
+
+@pytest.mark.requires_reference
+def test_the_reference_table(reference, tmp_path):
+    with gzip.open(reference / "phrase-table.gz") as file:
+        table = b"".join(file.readline() for _ in range(50_000))
+    assert there_and_back(write(tmp_path / "t", table), tmp_path, 2, 1 << 20) == table
+    rows = pq.read_table(tmp_path / "packed.parquet", columns=["raw", "scores_text", "counts_text"])
+    assert all(rows[name].null_count == len(rows) for name in rows.column_names)
+
+
+def test_source_and_target_texts_are_whole_fields():
+    rows = read_rows(np.frombuffer(b"  a  b |||\tc ||| 1\n", np.uint8), 1)
+    assert [rows.text[rows.starts[0, k] : rows.ends[0, k]].tobytes() for k in (SOURCE, TARGET)] == [b"a  b", b"c"]

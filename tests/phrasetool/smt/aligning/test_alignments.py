@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moses_compat.corpora.alignments import read_alignments
+from phrasetool.smt.aligning.alignments import METHODS, Alignments, symmetrise
+from tests import naive_extraction as naive
+
+GOLDEN = Path(__file__).parents[3] / "golden/symal.tsv"
+
+points = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12)
+
+
+def read(column):
+    return [[tuple(map(int, point.split("-"))) for point in text.split()] for text in column]
+
+
+def columns():
+    rows = [line.split("\t") for line in GOLDEN.read_text().splitlines()]
+    return {name: read(row[i] for row in rows[1:]) for i, name in enumerate(rows[0])}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_symal(method):
+    golden = columns()
+    made = symmetrise(*(Alignments.from_lists(golden[name]) for name in ("forward", "reverse")), method)
+    assert [made[i] for i in range(len(made))] == [sorted(points) for points in golden[method]]
+
+
+@given(st.lists(st.tuples(points, points), max_size=4), st.sampled_from(list(METHODS)))
+def test_symmetrise_agrees_with_naive(pairs, method):
+    forward, reverse = ([pair[side] for pair in pairs] for side in (0, 1))
+    made = symmetrise(Alignments.from_lists(forward), Alignments.from_lists(reverse), method)
+    assert [made[i] for i in range(len(made))] == [sorted(naive.symmetrise(*pair, method)) for pair in pairs]
+
+
+@given(st.lists(points, max_size=5))
+def test_points_are_put_in_order(lists):
+    alignments = Alignments.from_lists(lists)
+    assert [alignments[i] for i in range(len(lists))] == [sorted(set(points)) for points in lists]
+    assert alignments.source.dtype == alignments.target.dtype == np.int32
+
+
+def test_first_outside():
+    alignments = Alignments.from_lists([[(0, 0)], [], [(1, 2)]])
+    assert alignments.first_outside(np.array([1, 1, 2]), np.array([1, 1, 3])) == -1
+    assert alignments.first_outside(np.array([1, 1, 1]), np.array([1, 1, 3])) == 2
+    assert alignments.first_outside(np.array([1, 1, 2]), np.array([0, 1, 2])) == 0
+
+
+def test_symmetrise_refuses():
+    one, two = Alignments.from_lists([[]]), Alignments.from_lists([[], []])
+    with pytest.raises(ValueError, match="1 forward and 2 reverse"):
+        symmetrise(one, two)
+    with pytest.raises(ValueError, match="is called srow"):
+        symmetrise(one, one, "srow")
+
+
+@pytest.mark.requires_reference
+def test_the_reference_is_a_union(reference):
+    """Its file is called grow-diag-final-and; on every line it is the union of both directions."""
+    forward, reverse = (read_alignments(str(reference / f"{name}.align.gz")) for name in ("forward", "reverse"))
+    expected = read_alignments(str(reference / "aligned.grow-diag-final-and.gz"))
+    made = symmetrise(forward, reverse, "union")
+    for name in ("offsets", "source", "target"):
+        assert np.array_equal(getattr(made, name), getattr(expected, name))

@@ -1,0 +1,131 @@
+"""Which entries of a source are tried, and what is known of them beforehand."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phrasetool.smt.decoder.stack_search import score_option
+from phrasetool.smt.decoder.translation_options import TranslationOptions
+from phrasetool.smt.language_model.automaton import NULL_STATE
+from tests import naive_decoder as naive
+from tests.decoder_models import (
+    TARGET,
+    UNKNOWN,
+    entries_in_order,
+    random_entries,
+    random_model,
+    random_sentence,
+    translator_of,
+    weight_vector,
+)
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def crowded_model(seed, language_models):
+    """A model in which some sources have dozens of entries."""
+    rng = random.Random(seed)
+    number = rng.randrange(len(language_models.ours))
+    sentence = random_sentence(rng, 4)
+    model = random_model(rng, sentence, language_models.kenlm[number])
+    columns, orientations = len(model.weights["TranslationModel"]), 0
+    if model.kind:
+        orientations = naive.ORIENTATIONS[model.kind] * len(model.directions)
+    for _ in range(rng.choice([0, 3, 12])):
+        model.entries += random_entries(rng, sentence, columns, orientations)
+    return model, sentence, language_models.ours[number]
+
+
+def chosen(model, translator, sentence):
+    """The options of each source, as entries."""
+    options, entries = translator.options, entries_in_order(model)
+    found = {}
+    for source in range(len(translator.table.first) - 1):
+        first, last = translator.table.index.offsets[source : source + 2]
+        words = tuple(translator.table.source_symbols.words[w] for w in translator.table.index.words[first:last])
+        numbers = options.entries[options.first[source] : options.first[source + 1]].tolist()
+        found[words] = [entries[n] if n < len(entries) else model.known(words)[0] for n in numbers]
+    return found
+
+
+@settings(max_examples=60)
+@given(SEEDS)
+def test_the_best_in_isolation_within_the_table_limit(language_models, seed):
+    model, sentence, ours = crowded_model(seed, language_models)
+    translator, _ = translator_of(model, [sentence], ours)
+    found = chosen(model, translator, sentence)
+    assert found.keys() == {entry.source for entry in model.entries} | {
+        (word,) for word in sentence if not any(entry.source == (word,) for entry in model.entries)
+    }
+    for words, options in found.items():
+        # Sorted by score; entries with equal scores may have been exchanged.
+        expected = sorted(map(model.isolated, model.options(words)), reverse=True)
+        assert list(map(model.isolated, options)) == pytest.approx(expected, rel=1e-5, abs=1e-4)
+
+
+@settings(max_examples=40)
+@given(SEEDS)
+def test_scores_of_options(language_models, seed):
+    model, sentence, ours = crowded_model(seed, language_models)
+    translator, _ = translator_of(model, [sentence], ours)
+    options, entries = translator.options, entries_in_order(model)
+    for k, number in enumerate(options.entries.tolist()):
+        if number >= len(entries):
+            continue
+        assert options.static[k] == pytest.approx(model.static(entries[number]), rel=1e-5, abs=1e-4)
+        assert options.isolated[k] == pytest.approx(model.isolated(entries[number]), rel=1e-5, abs=1e-4)
+
+
+@settings(max_examples=40)
+@given(SEEDS, st.lists(st.sampled_from([*TARGET, UNKNOWN]), max_size=4))
+def test_the_words_of_an_option_after_any_context(language_models, seed, context):
+    """With the short cut where the context no longer matters."""
+    model, sentence, ours = crowded_model(seed, language_models)
+    translator, _ = translator_of(model, [sentence], ours)
+    for begin in (ours.begin_state, NULL_STATE):
+        _, state = ours.score_words(ours.ids(context), begin)
+        for k in range(0, len(translator.options.entries), 3):
+            first, last = translator.options.word_offsets[k : k + 2]
+            scores, end = ours.score_words(translator.options.words[first:last], state)
+            total, found = score_option(ours.automaton, translator.options, k, state)
+            assert (total, found) == (pytest.approx(float(scores.sum()), abs=1e-5), end)
+
+
+@settings(max_examples=40)
+@given(SEEDS)
+def test_forward_classes_are_equal_where_forward_scores_are(language_models, seed):
+    model, sentence, ours = crowded_model(seed, language_models)
+    options = translator_of(model, [sentence], ours)[0].options
+    rows = [tuple(row) for row in options.forward.tolist()]
+    for i in range(0, len(rows), 3):
+        for j in range(len(rows)):
+            assert (rows[i] == rows[j]) == (options.forward_classes[i] == options.forward_classes[j])
+
+
+def test_other_weights_are_as_if_all_were_loaded_again(language_models):
+    model, sentence, ours = crowded_model(3, language_models)
+    translator, _ = translator_of(model, [sentence], ours)
+    changed = replace(model, weights={name: [w + 0.25 for w in values] for name, values in model.weights.items()})
+    expected = translator_of(changed, [sentence], ours)[0].options
+    found = translator.with_weights(weight_vector(changed)).options
+    for name in TranslationOptions._fields:
+        assert np.array_equal(getattr(found, name), getattr(expected, name)), name
+
+
+def test_the_earlier_entry_wins_a_tie(language_models):
+    entries = [naive.Entry((b"a",), (word,), (0.0,)) for word in (b"v", b"w", b"x")]
+    weights = {name: [0.0] for name in ("Distortion", "LM", "WordPenalty", "PhrasePenalty", "TranslationModel")}
+    for limit, expected in [(0, [0, 1, 2]), (1, [0]), (2, [0, 1]), (20, [0, 1, 2])]:
+        model = naive.Model(entries, weights, language_models.kenlm[0], table_limit=limit)
+        assert translator_of(model, [[b"a"]], language_models.ours[0])[0].options.entries.tolist() == expected
+
+
+def test_weights_must_fit(language_models):
+    model, sentence, ours = crowded_model(3, language_models)
+    translator, _ = translator_of(model, [sentence], ours)
+    with pytest.raises(ValueError, match="weights for"):
+        translator.with_weights(weight_vector(model)[:-1])

@@ -1,0 +1,111 @@
+import os
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU, CHRF, TER
+
+from phrasetool.smt.evaluation.metrics import TextForm, evaluate, text_form
+
+WORDS = ["a", "man", "in", "the", "blue", "shirt", "rides", "two", "dogs", "."]
+
+
+def corpus(seed, size=60):
+    """A reference, a good and a bad translation."""
+    rng = np.random.default_rng(seed)
+    truth = [rng.choice(WORDS, 9).tolist() for _ in range(size)]
+
+    def worse(share):
+        return [" ".join(w if rng.random() > share else rng.choice(WORDS) for w in line) for line in truth]
+
+    return [" ".join(line) for line in truth], worse(0.15), worse(0.4)
+
+
+def test_scores_are_sacrebleus():
+    truth, good, bad = corpus(1)
+    metrics = [BLEU(tokenize="none"), CHRF(), TER()]
+    expected = [[metric.corpus_score(lines, [truth]).score for lines in (good, bad)] for metric in metrics]
+    reports = evaluate([good, bad], [truth], samples=20)
+    assert [[system.score for system in report.systems] for report in reports] == expected
+    assert [report.name for report in reports] == ["BLEU", "chrF2", "TER"]
+    assert [report.higher_is_better for report in reports] == [True, True, False]
+    alone = evaluate([good], [truth], samples=20)
+    assert [report.systems[0].score for report in alone] == [scores[0] for scores in expected]
+    assert all(report.systems[0].p_value is None for report in alone + reports)
+
+
+def test_signatures_tell_how_it_was_done():
+    truth, good, bad = corpus(1)
+    (one,) = evaluate([good], [truth, bad], metrics=["bleu"], tokenize="13a", samples=50, seed=7)
+    assert one.signature.startswith("nrefs:2|bs:50|seed:7|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+    (two,) = evaluate([good, bad], [truth], metrics=["chrf"], test="approximate-randomization", samples=60)
+    assert two.signature.startswith("nrefs:1|bs:1000|ar:60|seed:12345|")
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "approximate-randomization"])
+def test_a_real_difference_is_told_from_none(test):
+    truth, good, bad = corpus(2)
+    shuffled = [good[0], *good[1:]]
+    for report in evaluate([good, bad, shuffled], [truth], test=test, samples=300):
+        first, worse, same = report.systems
+        assert first.difference is None
+        assert worse.difference == worse.score - first.score
+        assert (worse.difference < 0) == report.higher_is_better
+        assert worse.p_value < 0.01
+        assert (same.difference, same.p_value) == (0, 1)
+        assert abs(first.mean - first.score) < 3
+        assert 0.5 < first.interval < 15
+
+
+def test_a_small_difference_is_not_significant():
+    truth, good, _ = corpus(3)
+    changed = [*good[:-1], "a man"]
+    for report in evaluate([good, changed], [truth], samples=300):
+        assert report.systems[1].p_value > 0.05
+
+
+def test_the_seed_is_all_that_is_random(monkeypatch):
+    truth, good, bad = corpus(4)
+    monkeypatch.setenv("SACREBLEU_SEED", "99")
+    runs = [evaluate([good, bad], [truth], metrics=["bleu"], samples=100, seed=seed) for seed in (1, 1, 2)]
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+    assert os.environ["SACREBLEU_SEED"] == "99"
+    monkeypatch.delenv("SACREBLEU_SEED")
+    assert evaluate([good, bad], [truth], metrics=["bleu"], samples=100, seed=1) == runs[0]
+    assert "SACREBLEU_SEED" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("lines", "form"),
+    [
+        (["A man , a dog .", "Mr. Smith sleeps ."], TextForm(True, False, False)),
+        (["A man, a dog.", "It sleeps."], TextForm(False, False, False)),
+        (["the dog &apos;s ball ."], TextForm(True, True, True)),
+        (["two dogs"], TextForm(False, True, False)),
+        (["12 3"], TextForm(False, False, False)),
+        ([], TextForm(False, False, False)),
+    ],
+)
+def test_how_text_was_prepared_is_guessed(lines, form):
+    assert text_form(lines) == form
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([["a"]], [["a", "b"]]), r"got \[1, 2\]"),
+        (([["a"], ["a", "b"]], [["a"]]), r"got \[1, 2\]"),
+        (([[]], [[]]), r"got \[0\]"),
+        (([["a"]], []), "got"),
+    ],
+)
+def test_texts_of_different_length_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(*arguments)
+
+
+def test_unknown_names_and_seeds_are_refused():
+    with pytest.raises(ValueError, match="'meteor' is not one of bleu, chrf, ter"):
+        evaluate([["a"]], [["a"]], metrics=["meteor"])
+    with pytest.raises(ValueError, match="seed"):
+        evaluate([["a"]], [["a"]], seed=0)

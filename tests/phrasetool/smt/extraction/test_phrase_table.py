@@ -1,0 +1,163 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phrasetool.smt.extraction.occurrences import sentence_phrase_pairs
+from phrasetool.smt.extraction.phrase_table import PhraseTable, extract_phrase_pairs
+from phrasetool.smt.extraction.reordering import reordering_probabilities
+from phrasetool.smt.extraction.smoothing import GoodTuring, JointCounts, KneserNey, PairStatistics, smoothing_of
+from tests import naive_extraction as naive
+from tests.phrasetool.smt.extraction.test_occurrences import bitext_of, sentence_pairs
+
+# Words that sort on both sides of the bar, and words that begin as others do.
+WORDS = (b"a", b"a!", b"ab", b"!", b"~", b"\xc3\xa9", b"{", b"z")
+
+
+def check(entries, bitext, expected):
+    source, target = bitext.source_symbols, bitext.target_symbols
+    pairs = [
+        (tuple(source.words[i] for i in s), tuple(target.words[i] for i in t))
+        for s, t in zip(entries.sources, entries.targets, strict=True)
+    ]
+    assert pairs == sorted(expected, key=naive.order)
+    counts = np.stack([entries.counts.target, entries.counts.source, entries.counts.joint], axis=1)
+    for i, pair in enumerate(pairs):
+        scores, alignment, numbers, turns = expected[pair]
+        np.testing.assert_allclose(entries.scores[i], scores, rtol=3e-6)
+        found = entries.alignments[i]
+        assert [[s for s, t in found if t == k] for k in range(len(pair[1]))] == alignment
+        assert tuple(counts[i]) == numbers
+        assert entries.orientations[i].tolist() == turns
+
+
+@settings(max_examples=120)
+@given(
+    st.lists(sentence_pairs(WORDS), min_size=1, max_size=8),
+    st.sampled_from([1, 2, 3, 5, 9]),
+    st.sampled_from(["none", "good-turing", "kneser-ney"]),
+    st.sampled_from([1, 3000, 20_000, 1 << 24]),
+)
+def test_agrees_with_naive(pairs, max_length, smoothing, memory):
+    bitext = bitext_of(*zip(*pairs, strict=True))
+    expected = naive.extract(*zip(*pairs, strict=True), max_length, smoothing)
+    check(extract_phrase_pairs(bitext, max_length, smoothing), bitext, expected)
+    with PhraseTable(bitext, max_length, smoothing, memory) as table:
+        assert len(table) == len(expected)
+        sizes = 0
+        for block in table.blocks():
+            entries = table.entries(block)
+            sizes += len(entries)
+            # Blocks come in order: they are what stands at this place of the whole.
+            names = list(zip(map(bytes, entries.sources), map(bytes, entries.targets), strict=True))
+            assert len(set(names)) == len(names)
+        assert sizes == len(expected)
+
+
+def test_blocks_are_a_partition(monkeypatch):
+    """However small blocks are and however little memory there is, the same entries come in the same order."""
+    rng = np.random.default_rng(3)
+    sources = [[WORDS[k] for k in rng.integers(0, 8, rng.integers(1, 9))] for _ in range(60)]
+    targets = [[WORDS[k] for k in rng.integers(0, 8, rng.integers(1, 9))] for _ in range(60)]
+    points = [
+        sorted({(int(rng.integers(len(s))), int(rng.integers(len(t)))) for _ in range(5)})
+        for s, t in zip(sources, targets, strict=True)
+    ]
+    bitext = bitext_of(sources, targets, points)
+    whole = extract_phrase_pairs(bitext)
+    monkeypatch.setattr("phrasetool.smt.extraction.phrase_table._BLOCK_PAIRS", 7)
+    with PhraseTable(bitext, memory=60_000) as table:
+        assert table.spilled
+        parts = [table.entries(block) for block in table.blocks()]
+    assert len(parts) > 20
+    for name in ("scores", "orientations"):
+        assert np.array_equal(np.concatenate([getattr(part, name) for part in parts]), getattr(whole, name))
+    assert np.array_equal(np.concatenate([part.sources.words for part in parts]), whole.sources.words)
+
+
+def test_small_batches_and_buffers(monkeypatch):
+    pairs = [([b"a", b"b", b"a"], [b"x", b"y", b"z"], [(1, 1)]), ([b"a"], [b"x"], [(0, 0)])] * 5
+    bitext = bitext_of(*zip(*pairs, strict=True))
+    whole = extract_phrase_pairs(bitext)
+    monkeypatch.setattr("phrasetool.smt.extraction.occurrences._BATCH", 3)
+    monkeypatch.setattr("phrasetool.smt.extraction.occurrences._SPANS", 1)
+    done = []
+    with PhraseTable(bitext, memory=1, progress=done.append) as table:
+        parts = [table.entries(block) for block in table.blocks()]
+    assert np.array_equal(np.concatenate([part.scores for part in parts]), whole.scores)
+    assert done == sorted(done)
+    assert done[-1] == 10
+    assert len(sentence_phrase_pairs(3, 3, [(1, 1)])) == 16
+
+
+def test_ties_are_broken_in_each_direction():
+    """Two alignments, each seen once: the larger one by target words is not the larger one by source words."""
+    bitext = bitext_of([[b"a", b"b"]] * 2, [[b"x", b"y"]] * 2, [[(0, 0), (0, 1)], [(0, 0), (1, 0)]])
+    entries = extract_phrase_pairs(bitext)
+    whole = next(i for i in range(len(entries)) if len(entries.sources[i]) == len(entries.targets[i]) == 2)
+    # By target words ({0}, {0}) is smaller than ({0, 1}, {}); by source words ({0, 1}, {}) is larger than ({0}, {0}).
+    assert entries.alignments[whole] == [(0, 0), (1, 0)]
+    # lex(s|t) uses the other one: a is explained by x and y, b by nothing.
+    w = {("a", "x"): 2 / 3, ("a", "y"): 0.5, ("b", None): 1.0}
+    expected = (round(w["a", "x"], 7) + w["a", "y"]) / 2 * w["b", None]
+    assert entries.scores[whole, 1] == pytest.approx(expected, rel=1e-6)
+
+
+def test_nothing_to_extract():
+    bitext = bitext_of([[b"a"]], [[b"x"]], [[]])
+    entries = extract_phrase_pairs(bitext)
+    assert len(entries) == 0
+    assert entries.scores.shape == (0, 4)
+    with PhraseTable(bitext, memory=1) as table:
+        assert [len(block) for block in table.blocks()] == []
+
+
+def test_refuses():
+    bitext = bitext_of([[b"a"]], [[b"x"]], [[(0, 0)]])
+    with pytest.raises(ValueError, match="from 1 to 50"):
+        PhraseTable(bitext, 0)
+    with pytest.raises(ValueError, match="no smoothing is called loud"):
+        PhraseTable(bitext, smoothing="loud")
+
+
+def statistics(*by_count):
+    return PairStatistics(100, np.array([0, *by_count] + [0] * (10 - len(by_count))))
+
+
+def test_good_turing_by_hand():
+    """N1..N4 = 60, 20, 10, 4."""
+    left = GoodTuring(statistics(60, 20, 10, 4)).discounts
+    assert left[1] == pytest.approx(2 * 20.1 / 60.1)
+    assert left[2] == pytest.approx(1.5 * 10.1 / 20.1)
+    # 4/3 * 4.1/10.1 = 0.541 would be a lower discount than that of 2.
+    assert left[3] == left[2]
+    # 6/5 * 0.1/0.1 is more than the whole.
+    assert left[5] == 1.0
+    counts = JointCounts(*(np.array(column) for column in ([1, 8, 9], [2, 9, 9], [4, 9, 9], [2, 2, 1], [3, 2, 1])))
+    indirect, direct = smoothing_of("good-turing", statistics(60, 20, 10, 4)).discounted(counts)
+    assert np.array_equal(indirect, direct)
+    assert direct[0] == pytest.approx(2 * 20.1 / 60.1)
+    assert direct[2] == 9
+
+
+def test_kneser_ney_by_hand():
+    """N1..N4 = 60, 20, 10, 4: Y = 60/100."""
+    method = KneserNey(statistics(60, 20, 10, 4))
+    assert method.discounts.tolist() == pytest.approx([1 - 1.2 * 20 / 60, 2 - 1.8 * 10 / 20, 3 - 2.4 * 4 / 10])
+    # c(s,t) = 1, c(s) = 5, c(t) = 10, the source has 3 targets, the target 4 sources.
+    counts = JointCounts(*(np.array([value]) for value in (1, 5, 10, 3, 4)))
+    indirect, direct = method.discounted(counts)
+    assert direct[0] == pytest.approx(1 - 0.6 + 0.6 * 3 * 4 / 100)
+    assert indirect[0] == pytest.approx(1 - 0.6 + 0.6 * 4 * 3 / 100)
+
+
+def test_kneser_ney_without_counts():
+    """No pair was seen twice: the discounts are the caps, and a count stays above zero."""
+    method = KneserNey(statistics(60))
+    assert method.discounts.tolist() == pytest.approx([0.9, 1.9, 2.9])
+
+
+def test_reordering_probabilities():
+    made = reordering_probabilities(np.array([[3, 0, 0, 0, 1, 2], [0] * 6]))
+    np.testing.assert_allclose(made[0], np.array([3.5, 0.5, 0.5, 0.5, 1.5, 2.5]) / 4.5)
+    np.testing.assert_allclose(made[1], 1 / 3)
