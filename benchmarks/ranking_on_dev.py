@@ -19,19 +19,21 @@ import numpy as np
 from experiments import PAIRS, RESULTS, built_model, folder
 from measuring import report
 
+from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel
-from moses_compat.experiments.laboratory import Laboratory
 from moses_compat.files.streams import Input
 from moses_compat.ini.tables import choose_table
-from moses_compat.jobs.prune import FileScores
 from moses_compat.measures.measure import MeasureRequest, measure_table
 from moses_compat.measures.model_weights import weights_of
 from moses_compat.measures.pair_uses import PairUses
+from moses_compat.measures.similarities import FileSimilarities
 from moses_compat.tables.blocks import TableScan
 from phrasetool.experiments.config import read_experiment_config
 from phrasetool.pruning.criteria import Usage
-from phrasetool.pruning.measures import Measures
-from phrasetool.pruning.selection import AffordableBest, select_entries
+from phrasetool.pruning.decision import OfSize, Ranking, decide
+from phrasetool.pruning.measures import COUNTS, LOSSES, PROBABILITIES, SIMILARITIES, Measures
+from phrasetool.pruning.methods import parse_method
+from phrasetool.pruning.protection import AffordableBest
 from phrasetool.smt.evaluation.metrics import evaluate
 
 SIZES = (0.1, 0.05)
@@ -57,14 +59,11 @@ VARIANTS = {
 
 def worth(measures: Measures, least: float, most: float, a: float, g: float, b: float, u: float = 0) -> np.ndarray:
     """float32, shape (N,)."""
-    assert measures.losses is not None
-    assert measures.uses is not None
-    assert measures.similarities is not None
-    loss = np.clip(measures.losses, max(least, 1e-3), most)
-    similarity = np.clip(measures.similarities.mean(axis=1), 0.02, 1)
-    probability = np.maximum(measures.probabilities, 1e-7)
+    loss = np.clip(measures[LOSSES], max(least, 1e-3), most)
+    similarity = np.clip(measures[SIMILARITIES].mean(axis=1), 0.02, 1)
+    probability = np.maximum(measures[PROBABILITIES], 1e-7)
     uses = Usage().factor(measures)
-    return (measures.counts**a * loss * similarity**g * probability**b * uses**u).astype(np.float32)
+    return (measures[COUNTS] ** a * loss * similarity**g * probability**b * uses**u).astype(np.float32)
 
 
 def main() -> None:
@@ -86,7 +85,7 @@ def main() -> None:
         model = replace(model, search=replace(model.search, algorithm="cube", pop_limit=400, stack_size=400))
         with Input(table) as source:
             request = MeasureRequest(
-                weights_of(model.ini, choose_table(model.ini, table)), FileScores(scores), losses=True,
+                weights_of(model.ini, choose_table(model.ini, table)), FileSimilarities(scores), losses=True,
                 forced_pairs=PairUses.read(str(folder(name) / "build" / "forced.gz")), scan=TableScan(threads=2),
             )  # fmt: skip
             measures = measure_table(source, request)
@@ -102,11 +101,13 @@ def main() -> None:
 
         there["full"] = {"1": bleu(None)}
         for label, values in missing.items():
-            ranking = worth(measures, *values)
+            said = worth(measures, *values)
+            nobody = np.zeros(len(measures), np.bool_)
+            ranking = Ranking(parse_method("count"), measures, said, said.astype(np.float64), nobody)
             found = there[label] = {}
             for size in SIZES:
-                best = AffordableBest(measures, ranking, "words").best(int(size * len(measures)))
-                found[f"{size:g}"] = bleu(select_entries(measures, ranking, best, size=size).keep)
+                best = AffordableBest(measures, "words").best(int(size * len(measures)))
+                found[f"{size:g}"] = bleu(decide(ranking, OfSize(size), best).keep)
     report("ranking_on_dev", {"bleu of development sets": figures})
 
 

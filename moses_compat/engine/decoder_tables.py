@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import read_count_field
+from moses_compat.lines.log_scores import log_scores
 from moses_compat.lines.positions import read_position
 from moses_compat.lines.separators import CR, LF, find_separator, is_blank
 from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
@@ -19,7 +20,6 @@ from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, FloatArray, Int64Array, Phrases
 from phrasetool.pipeline import run
 from phrasetool.smt.corpus.symbols import Symbols
-from phrasetool.smt.decoder.features import LOWEST_SCORE
 from phrasetool.smt.decoder.table import Entries, PhraseIndex, TranslationTable, find_phrases, index_phrases, spans_of
 
 # Moses' max-phrase-length: longer source phrases are never looked up.
@@ -102,30 +102,6 @@ class _Lines:
     numbers: Int64Array
     sources: Phrases
     scores: FloatArray
-
-
-def log_scores(name: str, values: npt.NDArray[np.float64], entries: Int64Array) -> FloatArray:
-    """The scores of N entries as a model sees them, by Moses' TransformScore and FloorScore.
-
-    Args:
-        name: the table, as messages call it.
-        values: float64, shape (N, C), as written.
-        entries: int64, shape (N,), 0-based numbers of the entries in the table.
-
-    Returns:
-        float32, shape (N, C), natural logarithms, at least -100.
-
-    Raises:
-        DataError: a score is negative or infinite.
-    """
-    for wrong, message in (
-        (values < 0, "a score is negative; Moses takes its logarithm"),
-        (values > np.finfo(np.float32).max, "a score is infinite"),
-    ):
-        if wrong.any():
-            raise DataError(name, message, int(entries[np.flatnonzero(wrong.any(axis=1))[0]]) + 1)
-    with np.errstate(divide="ignore"):
-        return np.maximum(np.log(values.astype(np.float32)), np.float32(LOWEST_SCORE))
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,7 @@ from phrasetool.smt.decoder.features import FeatureSet, Vector
 from phrasetool.smt.decoder.orientation import ReorderingModel
 from phrasetool.smt.decoder.table import Entries, TranslationTable, build_table
 from phrasetool.smt.decoder.translator import SearchOptions, Translator
-
-# Called with what is being read, the bytes of its file consumed and the entries seen.
-LoadProgress = Callable[[str, int, int], None]
+from phrasetool.watch import ReadingProgress
 
 _SINGLE = ("Distortion", "WordPenalty", "PhrasePenalty")
 _LANGUAGE_MODELS = ("KENLM", "SRILM", "IRSTLM", "LM")
@@ -100,8 +98,13 @@ class MosesModel:
         """The files it reads."""
         return [self.table, self.language_model, *([self.reordering] if self.reordering is not None else [])]
 
+    @property
+    def tables(self) -> dict[str, str]:
+        """What is read of it, as progress calls it, and where it is."""
+        return {"phrase table": self.table, "reordering table": self.reordering or ""}
+
     def load(
-        self, text: bytes | ByteArray, threads: int = 1, progress: LoadProgress | None = None
+        self, text: bytes | ByteArray, threads: int = 1, progress: ReadingProgress | None = None
     ) -> tuple[Translator, InputPhrases]:
         """Read everything that the translation of a text needs.
 
@@ -122,14 +125,14 @@ class MosesModel:
         return Translator(table, model, self.features, self.weights, self.search.table_limit), source
 
     def load_table(
-        self, source: InputPhrases, targets: Symbols, threads: int = 1, progress: LoadProgress | None = None
+        self, source: InputPhrases, targets: Symbols, threads: int = 1, progress: ReadingProgress | None = None
     ) -> TranslationTable:
         """Read the phrase and reordering table entries that a text can use; see `load`."""
         entries = self.load_entries(source, targets, threads, progress)
         return build_table(entries, source.symbols, targets, np.unique(source.sentences.words).astype(np.int32))
 
     def load_entries(
-        self, source: InputPhrases, targets: Symbols, threads: int = 1, progress: LoadProgress | None = None
+        self, source: InputPhrases, targets: Symbols, threads: int = 1, progress: ReadingProgress | None = None
     ) -> Entries:
         """The same, as they stand in the table."""
         columns = self.features.table_scores
@@ -148,7 +151,7 @@ class MosesModel:
         return {self.features.name(feature): weights[slices[feature]].tolist() for feature in self.listed}
 
 
-def _part(progress: LoadProgress | None, label: str) -> Callable[[int, int], None] | None:
+def _part(progress: ReadingProgress | None, label: str) -> Callable[[int, int], None] | None:
     if progress is None:
         return None
     return lambda position, entries: progress(label, position, entries)

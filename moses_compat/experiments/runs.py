@@ -17,21 +17,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel
-from moses_compat.experiments.laboratory import Laboratory
 from moses_compat.files.streams import Input, Output
 from moses_compat.tables.blocks import raw_blocks
 from phrasetool.errors import PhraseToolError
 from phrasetool.experiments.systems import AFFORDABLE, FULL, PruningSystem
-from phrasetool.phrases import ByteArray, FloatArray, Int64Array, Mask
+from phrasetool.phrases import ByteArray, Int64Array, Mask
+from phrasetool.pruning.decision import Ranking, decide
 from phrasetool.pruning.measures import Measures
-from phrasetool.pruning.selection import AffordableBest, KeepBest, select_entries
-from phrasetool.pruning.semantic import BelowThreshold, mean_similarity, strength
-from phrasetool.pruning.sizes import SizeCurve, TooSmallError, allowed_entries
-from phrasetool.scoring.scorer import Scores
+from phrasetool.pruning.methods import Method
+from phrasetool.pruning.protection import AffordableBest
+from phrasetool.pruning.sizes import TooSmallError, allowed_entries
 
 _VERSION = "1"
-_SEMANTIC = ("semantic",)
 
 
 def file_digest(path: str) -> str:
@@ -103,69 +102,42 @@ class RunStore:
             out.write_text(json.dumps(record, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n")
 
 
-def mask_of(system: PruningSystem, measures: Measures, worth: FloatArray | None) -> Mask:
-    """Which entries of a table a system keeps: those that `phrasetool prune` would write.
+class TableDecisions:
+    """Which entries of a table systems keep: those that `phrasetool prune` would write.
 
     Args:
-        system: how it is pruned.
         measures: of the N entries.
-        worth: float32, shape (N,), of the system's method; not needed for the full table.
-
-    Raises:
-        TooSmallError: the protected entries alone are more than the wanted size allows.
-    """
-    if system.rule == FULL:
-        return np.ones(len(measures), np.bool_)
-    method = system.parsed()
-    best = KeepBest(system.keep_top, system.protect)
-    size, threshold = (system.wanted, None) if system.rule == "size" else (None, system.wanted)
-    if method.names == _SEMANTIC:
-        own = [value.value(measures.alpha) for value in method.thresholds]
-        return _paper_s_rule(measures, best, size, own[0] if own else threshold)
-    assert worth is not None
-    if method.thresholds:
-        fails = method.fails(method.below(method.worths(measures), measures.alpha))
-        return select_entries(measures, worth, best, fails=fails).keep
-    return select_entries(measures, worth, best, threshold=threshold, size=size).keep
-
-
-def _paper_s_rule(measures: Measures, best: KeepBest, size: float | None, threshold: float | None) -> Mask:
-    """The rule that `prune` follows where meaning is the only criterion."""
-    assert measures.similarities is not None
-    assert measures.opinion is not None
-    scores = Scores(measures.similarities, measures.opinion)
-    protected = best.best_by(measures.group_offsets, measures.source_lengths, measures.faulty, mean_similarity(scores))
-    if threshold is None:
-        assert size is not None
-        strengths = strength(scores)
-        strengths[protected] = np.inf
-        curve = SizeCurve()
-        curve.add(strengths)
-        threshold = curve.threshold_for(size)
-    return ~BelowThreshold(threshold).fails(scores) | protected
-
-
-class Affordable:
-    """How many entries a protected source keeps where there is to be room for them.
-
-    Args:
-        measures: of the table.
     """
 
     def __init__(self, measures: Measures) -> None:
         self._measures = measures
-        self._known: dict[str, AffordableBest] = {}
+        self._affordable: dict[str, AffordableBest] = {}
+        self._last: tuple[Method, Ranking] | None = None
 
     def settled(self, system: PruningSystem) -> PruningSystem:
-        """The system with that number, if it does not say one."""
+        """The system with the number of entries that a protected source keeps, if it does not say one."""
         if system.keep_top != AFFORDABLE:
             return system
-        if system.protect not in self._known:
-            # How many are protected does not depend on which.
-            nothing = np.zeros(len(self._measures), np.float32)
-            self._known[system.protect] = AffordableBest(self._measures, nothing, system.protect)
+        if system.protect not in self._affordable:
+            self._affordable[system.protect] = AffordableBest(self._measures, system.protect)
         allowed = allowed_entries(system.wanted, len(self._measures))
-        return replace(system, keep_top=self._known[system.protect].best(allowed).k)
+        return replace(system, keep_top=self._affordable[system.protect].best(allowed).k)
+
+    def keep(self, system: PruningSystem) -> Mask:
+        """bool, shape (N,): the entries that stay.
+
+        Args:
+            system: settled.  Those of one method are best asked for one after another: it ranks the entries once.
+
+        Raises:
+            TooSmallError: the protected entries alone are more than the wanted size allows.
+        """
+        if system.rule == FULL:
+            return np.ones(len(self._measures), np.bool_)
+        rule = system.pruning_rule()
+        if self._last is None or self._last[0] != rule.method:
+            self._last = rule.method, rule.ranking(self._measures)
+        return decide(self._last[1], rule.cut, rule.best).keep
 
 
 @dataclass(frozen=True)
@@ -210,16 +182,11 @@ def plan_runs(
         weights: what it decodes with.
         skipped: called with the label and the reason where a wanted size cannot be had.
     """
-    current: tuple[str, str, int] | None = None
-    worth: FloatArray | None = None
-    affordable = Affordable(measures)
+    decisions = TableDecisions(measures)
     for system, label in labels.items():
-        method = (system.method, system.combine, system.seed)
-        if system.rule != FULL and method != current:
-            current, worth = method, system.parsed().worth(measures)
         try:
-            exact = affordable.settled(system)
-            keep = mask_of(exact, measures, worth)
+            exact = decisions.settled(system)
+            keep = decisions.keep(exact)
         except TooSmallError as error:
             skipped(label, str(error))
             continue

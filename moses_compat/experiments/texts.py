@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain
 
 from moses_compat.corpora.bitext import check_line_counts
-from moses_compat.corpora.sentences import line_blocks
+from moses_compat.corpora.shared_pairs import shared_pairs
 from moses_compat.files.streams import Input, Output
 from phrasetool.errors import DataError
 from phrasetool.experiments.settings import DEV, ExperimentConfig, TextPair
@@ -81,23 +80,5 @@ def overlaps(bitext: TextPair, texts: ExperimentTexts) -> dict[str, tuple[int, i
 
     Texts that share none are left out; see `shared_pairs`.
     """
-    return shared_pairs(bitext, {name: (texts.sources[name], texts.targets[name]) for name in texts.sources})
-
-
-def shared_pairs(bitext: TextPair, texts: Mapping[str, tuple[bytes, bytes]]) -> dict[str, tuple[int, int]]:
-    """The same for the two sides of any texts.
-
-    Sentences are the same if their words are; pairs of two sentences without words do not count.
-    """
-    pairs = {name: [pair for pair in zip(*map(_words, sides), strict=True) if any(pair)]
-             for name, sides in texts.items()}  # fmt: skip
-    wanted = {pair for found in pairs.values() for pair in found}
-    sides = (chain.from_iterable(map(_words, line_blocks(path))) for path in (bitext.source, bitext.target))
-    seen = wanted.intersection(zip(*sides, strict=False))
-    counts = {name: (sum(pair in seen for pair in found), len(found)) for name, found in pairs.items()}
-    return {name: (shared, of) for name, (shared, of) in counts.items() if shared}
-
-
-def _words(text: bytes) -> list[bytes]:
-    lines = text.split(b"\n")
-    return [b" ".join(line.split()) for line in (lines if lines[-1] else lines[:-1])]
+    sides = {name: (texts.sources[name], texts.targets[name]) for name in texts.sources}
+    return shared_pairs((bitext.source, bitext.target), sides)

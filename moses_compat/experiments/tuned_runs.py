@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel
-from moses_compat.experiments.laboratory import Laboratory
 from moses_compat.experiments.runs import RunStore, digest_of
 from moses_compat.lines.insert_scores import scale_similarities
 from moses_compat.measures.smoothed import SMALLEST_SMOOTHED
 from phrasetool.phrases import FloatArray, Mask
-from phrasetool.pruning.measures import Measures
+from phrasetool.pruning.measures import FORCED, LOSSES, SIGNIFICANCE, SIMILARITIES, SMOOTHED, Measures
 from phrasetool.scoring.forced_probabilities import SMALLEST_PROBABILITY
 from phrasetool.smt.tuning.loop import TuningRun, tune
 from phrasetool.smt.tuning.n_best_decoder import NBestDecoder
@@ -50,21 +50,16 @@ def column_values(measures: Measures, columns: Sequence[str]) -> FloatArray:
     found: list[FloatArray] = [np.zeros((len(measures), 0), np.float32)]
     for column in columns:
         if column == "semantic":
-            assert measures.similarities is not None
-            written = np.floor(scale_similarities(measures.similarities, "exp") * 1e6 + 0.5) / 1e6
+            written = np.floor(scale_similarities(measures[SIMILARITIES], "exp") * 1e6 + 0.5) / 1e6
             found.append(np.log(written.astype(np.float32)))
         elif column == "composition":
-            assert measures.losses is not None
-            found.append((-np.clip(measures.losses, np.float32(0), _LOSS_CAP)[:, None]).astype(np.float32))
+            found.append((-np.clip(measures[LOSSES], np.float32(0), _LOSS_CAP)[:, None]).astype(np.float32))
         elif column == "forced":
-            assert measures.forced is not None
-            found.append(np.log(_six_digits(measures.forced, SMALLEST_PROBABILITY).astype(np.float32)))
+            found.append(np.log(_six_digits(measures[FORCED], SMALLEST_PROBABILITY).astype(np.float32)))
         elif column == "kneser-ney":
-            assert measures.smoothed is not None
-            found.append(np.log(_six_digits(measures.smoothed, SMALLEST_SMOOTHED).astype(np.float32)))
+            found.append(np.log(_six_digits(measures[SMOOTHED], SMALLEST_SMOOTHED).astype(np.float32)))
         else:
-            assert measures.significance is not None
-            tenth = np.minimum(measures.significance, _LARGEST_SIGNIFICANCE) / np.float32(10)
+            tenth = np.minimum(measures[SIGNIFICANCE], _LARGEST_SIGNIFICANCE) / np.float32(10)
             found.append((tenth[:, None] - np.float32(2)).astype(np.float32))
     return np.hstack(found, dtype=np.float32)
 

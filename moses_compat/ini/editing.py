@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from moses_compat.files.streams import same_file
 from moses_compat.ini.lines import FeatureLine, bare, like, number_text, with_arguments, with_numbers, with_words
 from moses_compat.ini.moses_ini import MosesIni
 from moses_compat.ini.version_1 import PLACES
@@ -148,3 +149,19 @@ def with_table(ini: MosesIni, table: FeatureLine, path: str | None, columns: int
     last = ini.number_lines[table.name][-1]
     lines[last:last] = [like(number_text(weight), lines[last - 1])] * new
     return edited.text
+
+
+def with_table_file(ini: MosesIni, table: FeatureLine, path: str, columns: int, weight: float, output: str) -> str:
+    """The text of an ini with another file in the place of a phrase table, as it must read where it will be.
+
+    Args:
+        ini: of version 1 or 2.
+        table: one of its tables, see `with_table`.
+        path: the file; if the ini names it already, the spelling of its path stays.
+        columns: scores of an entry of that file.
+        weight: of new columns.
+        output: the file that the ini will be.
+    """
+    same = same_file(ini.resolve(table.arguments["path"]), path)
+    moved = moved_to(ini, os.path.dirname(output))
+    return with_table(moved, table, None if same else os.path.abspath(path), columns, weight)

@@ -1,12 +1,12 @@
-"""Append columns to a phrase table: similarities of models, and probabilities by forced decoding and by smoothing."""
+"""Append columns to a phrase table: similarities, and probabilities by forced decoding and by smoothing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.insert_scores import (
@@ -16,16 +16,16 @@ from moses_compat.lines.insert_scores import (
     check_trained_scores,
     scale_similarities,
 )
+from moses_compat.measures.entry_reader import EntryReader
 from moses_compat.measures.pair_uses import PairUses
+from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.measures.smoothed import SmoothedProbabilities
-from moses_compat.tables.blocks import BLOCK_BYTES, FaultPolicy, Progress, RawBlock, raw_blocks
-from moses_compat.tables.parser import Fault, TableParser
-from phrasetool.models.bilingual import BilingualModel
-from phrasetool.phrases import ByteArray, EntryBlock
+from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
+from phrasetool.phrases import ByteArray, DoubleArray
 from phrasetool.pipeline import run
 from phrasetool.scoring.forced_probabilities import forced_probabilities
 
-# The columns that a model, forced decoding and smoothing add.
+# The columns that a source of similarities, forced decoding and smoothing add.
 MODEL_COLUMNS = FORCED_COLUMNS = SMOOTHED_COLUMNS = 2
 
 
@@ -35,7 +35,7 @@ class AnnotateCounts:
 
     Attributes:
         entries: lines read.
-        without_opinion: entries of which, for the first model, a side has no known word.
+        without_opinion: entries of which, for the first source of similarities, a side has no known word.
         faulty: lines that could not be read.
         scores: score columns of an entry before, -1 for a table without entries.
         used: entries that forced decoding used.
@@ -59,44 +59,45 @@ class AnnotateCounts:
 def annotate_table(
     source: Input,
     output: Output,
-    models: Sequence[BilingualModel],
+    similarities: Sequence[SimilaritySource],
+    scan: TableScan,
     *,
     forced: PairUses | None = None,
     smoothed: SmoothedProbabilities | None = None,
     scale: str = "exp",
-    on_error: str = "fail",
-    threads: int = 1,
-    block_bytes: int = BLOCK_BYTES,
-    progress: Progress = lambda position, entries: None,
 ) -> AnnotateCounts:
-    """Write `source` to `output` with more columns in its score field: of every model, of forced decoding, smoothed.
+    """Write `source` to `output` with more columns in its score field: similarities, of forced decoding, smoothed.
 
     Args:
-        models: their similarities are appended in this order, source-to-target first.
-        forced: the pairs that forced decoding used; p(e|f) and p(f|e) by their counts (see `scoring.forced`) are
+        similarities: two columns each are appended in this order, source-to-target first.
+        scan: how the table is read.
+        forced: the pairs that forced decoding used; p(e|f) and p(f|e) by their counts (see `forced_probabilities`) are
             appended behind the similarities.
         smoothed: of this table; p(e|f) and p(f|e) are the last columns.
-        scale: how a similarity is written; see `score_columns`.
-        on_error: `fail`, `skip` or `keep`, for lines that are not entries.
-        progress: called with the bytes of the file consumed and the entries written so far.
+        scale: how a similarity is written; see `insert_scores`.
 
     Raises:
-        DataError: the table is damaged, or has a faulty line and `on_error` is `fail`; or, with `forced`, it has fewer
-            than the four scores of Moses' training; or, with `smoothed`, it is not the table that was counted.
+        DataError: the table is damaged, or has a faulty line and `scan.on_error` is `fail`; or, with `forced`, it has
+            fewer than the four scores of Moses' training; or, with `smoothed`, it is not the table that was counted.
         ValueError: there is nothing to append.
     """
-    annotator = _Annotator(source.name, models, forced, smoothed, scale, on_error)
+    annotator = _Annotator(source, scan, similarities, forced, smoothed, scale)
 
-    def work(raw: RawBlock) -> tuple[RawBlock, bytes, AnnotateCounts]:
-        text, counts = annotator(raw)
-        return raw, output.encode(text), counts
+    def work(item: _Item) -> tuple[RawBlock, bytes, AnnotateCounts]:
+        text, counts = annotator(item)
+        return item[0], output.encode(text), counts
 
     total = AnnotateCounts()
-    for raw, data, counts in run(raw_blocks(source, block_bytes), work, threads):
+    for raw, data, counts in run(annotator.items(), work, scan.threads):
         output.write(data)
         total.add(counts)
-        progress(raw.position, total.entries)
+        scan.progress(raw.position, total.entries)
+    annotator.finish(total.entries)
     return total
+
+
+# A raw block, and what belongs to it of each source of similarities.
+_Item = tuple[RawBlock, list[Any]]
 
 
 class _Annotator:
@@ -104,50 +105,59 @@ class _Annotator:
 
     def __init__(
         self,
-        name: str,
-        models: Sequence[BilingualModel],
+        source: Input,
+        scan: TableScan,
+        similarities: Sequence[SimilaritySource],
         forced: PairUses | None,
         smoothed: SmoothedProbabilities | None,
         scale: str,
-        on_error: str,
     ) -> None:
-        if not models and forced is None and smoothed is None:
-            raise ValueError("no models, no pairs of forced decoding, no smoothing: there is nothing to append")
-        self._policy = FaultPolicy(name, on_error)
-        self._scorers = [(model, model.scorer()) for model in models]
+        if not similarities and forced is None and smoothed is None:
+            raise ValueError("no similarities, no pairs of forced decoding, no smoothing: there is nothing to append")
+        self._source, self._scan = source, scan
+        # A block is parsed once for each source of similarities, in its words.
+        self._readers = [
+            EntryReader(source, scan, similar, columns=self._columns) for similar in similarities or (None,)
+        ]
+        self._similar = MODEL_COLUMNS * len(similarities)
         self._forced = forced
         self._smoothed = smoothed
         self._scale = scale
 
-    def __call__(self, raw: RawBlock) -> tuple[ByteArray, AnnotateCounts]:
+    def _columns(self, scores: int) -> Sequence[int]:
+        """p(e|f) and p(f|e), where they are needed."""
+        return (DIRECT_COLUMN, INVERSE_COLUMN) if self._forced else ()
+
+    def items(self) -> Iterator[_Item]:
+        """The blocks, in order."""
+        for raw in raw_blocks(self._source, self._scan.block_bytes):
+            yield raw, [reader.take(raw) for reader in self._readers]
+
+    def finish(self, entries: int) -> None:
+        """Make sure that no source of similarities has anything left over."""
+        for reader in self._readers:
+            reader.finish(entries)
+
+    def __call__(self, item: _Item) -> tuple[ByteArray, AnnotateCounts]:
         """The text of a block with more columns, and what was done."""
-        columns: list[npt.NDArray[np.float64]] = []
-        counts = AnnotateCounts(raw.lines, scores=raw.scores)
-        for model, scorer in self._scorers:
-            block, faults = self._parse(raw, model)
-            scores = scorer.score(block)
-            if not columns:
-                counts.without_opinion = int((~scores.opinion & ~block.faulty).sum())
-            columns.append(scale_similarities(scores.similarities, self._scale))
-        if not columns:
-            block, faults = self._parse(raw)
-        keep = self._policy.keep_mask(block, faults)
-        counts.faulty = len(faults)
-        similarities = MODEL_COLUMNS * len(columns)
+        raw, taken = item
+        if self._forced:
+            check_trained_scores(self._source.name, raw.scores, raw.first_entry)
+        reads = [reader((raw, part)) for reader, part in zip(self._readers, taken, strict=True)]
+        first = reads[0]
+        block = first.block
+        counts = AnnotateCounts(raw.lines, faulty=first.faults, scores=raw.scores)
+        columns: list[DoubleArray] = []
+        for read in reads:
+            if read.scores:
+                columns.append(scale_similarities(read.scores.similarities, self._scale))
+        if first.scores:
+            counts.without_opinion = int((~first.scores.opinion & ~block.faulty).sum())
         if self._forced:
             used = self._forced.look_up(block.text, block.line_offsets, ~block.faulty)
             counts.used = int((used[:, 0] > 0).sum())
-            columns.append(forced_probabilities(used, *block.columns.T))
+            columns.append(forced_probabilities(used, *first.columns.T))
         if self._smoothed:
             columns.append(self._smoothed(block))
         appended = np.hstack(columns)
-        return annotated_lines(block, appended, keep, appended.shape[1] - similarities), counts
-
-    def _parse(self, raw: RawBlock, model: BilingualModel | None = None) -> tuple[EntryBlock, list[Fault]]:
-        """A block in the words of a model, with p(e|f) and p(f|e) where they are needed."""
-        wanted: tuple[int, ...] = ()
-        if self._forced:
-            check_trained_scores(self._policy.name, raw.scores, raw.first_entry)
-            wanted = (DIRECT_COLUMN, INVERSE_COLUMN)
-        source, target = (model.source_vocabulary, model.target_vocabulary) if model else (None, None)
-        return TableParser(source, target, raw.scores, wanted)(raw.index, raw.first_entry, raw.text)
+        return annotated_lines(block, appended, first.passes, appended.shape[1] - self._similar), counts

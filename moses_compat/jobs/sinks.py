@@ -1,119 +1,224 @@
-"""The end of the way of a pruned table: lines that stay, lines that go, and what is counted of them."""
+"""The end of the way of a pruned table: lines that stay, lines that go, reasons, similarities, and what is counted.
+
+Each sink takes decided blocks: `prepare` does what threads can do at the same time, `write` what must happen in order.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from moses_compat.files.streams import Output
 from moses_compat.lines.insert_scores import selected_lines
 from moses_compat.lines.pair_hashes import HashArray, hash_pairs
+from moses_compat.measures.entry_reader import ReadBlock
 from phrasetool.phrases import EntryBlock, Mask
+from phrasetool.pruning.decision import Decision
 from phrasetool.pruning.reasons import Reasons
 from phrasetool.pruning.statistics import PruneStatistics
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.reasons import ReasonsWriter, RecordBatch
+    from moses_compat.jobs.reasons import ReasonsWriter
+    from moses_compat.measures.saved_similarities import ScoreWriter
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What was decided about the N entries of a block; bool, shape (N,).
+class DecidedBlock:
+    """N entries of which it is decided whether they stay.
 
     Attributes:
-        passes: what fault handling lets through.
-        fails: what the criterion would remove.
-        protected: what stays whatever the criterion says.
-        silent: the criterion has no opinion of these.
+        read: the entries.
+        decision: about them.
         reasons: what each criterion says of them, if that is known.
     """
 
-    passes: Mask
-    fails: Mask
-    protected: Mask
-    silent: Mask
+    read: ReadBlock
+    decision: Decision
     reasons: Reasons | None = None
 
-    def part(self, rows: slice, passes: Mask) -> Verdict:
-        """What was decided about some of the entries."""
-        reasons = self.reasons.part(rows) if self.reasons else None
-        return Verdict(passes, self.fails[rows], self.protected[rows], self.silent[rows], reasons)
+    @property
+    def block(self) -> EntryBlock:
+        """The entries."""
+        return self.read.block
+
+    @cached_property
+    def pruned(self) -> Mask:
+        """bool, shape (N,): what goes by the decision."""
+        return self.decision.fails & ~self.decision.protected
+
+    @cached_property
+    def keep(self) -> Mask:
+        """bool, shape (N,): what stays, faulty lines as fault handling says."""
+        return self.read.passes & ~self.pruned
+
+
+class Sink(Protocol):
+    """Takes decided blocks."""
+
+    def prepare(self, decided: DecidedBlock) -> Any:
+        """Do what threads can do at the same time."""
+
+    def write(self, prepared: Any) -> None:
+        """Do the rest, with what `prepare` returned; called for all blocks, in order, by one thread."""
 
 
 @dataclass(frozen=True)
-class PrunedBlock:
-    """A block ready to be written.
-
-    Attributes:
-        kept, rejected: bytes in the form of their files.
-        hashes: of the pairs that stay, if they were wanted.
-        reasons: rows for the file of reasons, if they were wanted.
-        statistics: of this block.
-    """
-
-    kept: bytes
-    rejected: bytes
-    hashes: HashArray | None
-    reasons: RecordBatch | None
-    statistics: PruneStatistics
-
-
-@dataclass(frozen=True)
-class TableWriter:
-    """Writes pruned blocks.
-
-    Attributes:
-        output: receives the lines that stay, byte-identical and in their order.
-        criterion: its name in the statistics.
-        rejected: receives the lines that are pruned.
-        surviving: receives the hashes of the pairs of the lines written, an array a block; see `PairSet`.
-        reasons: receives what was decided about the entries that failed, where verdicts have reasons.
-    """
+class KeptLines:
+    """Writes the lines that stay, byte-identical and in their order."""
 
     output: Output
-    criterion: str
-    rejected: Output | None = None
-    surviving: list[HashArray] | None = None
-    reasons: ReasonsWriter | None = None
 
-    def prepare(self, block: EntryBlock, verdict: Verdict) -> PrunedBlock:
-        """Select, compress and count; may be called by several threads."""
-        pruned = verdict.fails & ~verdict.protected
-        keep = verdict.passes & ~pruned
+    def prepare(self, decided: DecidedBlock) -> bytes:
+        """Select and compress."""
+        return self.output.encode(selected_lines(decided.block, decided.keep))
+
+    def write(self, prepared: bytes) -> None:
+        """Write."""
+        self.output.write(prepared)
+
+
+@dataclass(frozen=True)
+class RejectedLines:
+    """Writes the lines that go."""
+
+    output: Output
+
+    def prepare(self, decided: DecidedBlock) -> bytes:
+        """Select and compress."""
+        return self.output.encode(selected_lines(decided.block, decided.pruned))
+
+    def write(self, prepared: bytes) -> None:
+        """Write."""
+        self.output.write(prepared)
+
+
+class SurvivingPairs:
+    """Collects the hashes of the pairs that stay, an array a block; see `PairSet`."""
+
+    def __init__(self) -> None:
+        self.hashes: list[HashArray] = []
+
+    def prepare(self, decided: DecidedBlock) -> HashArray:
+        """Hash."""
+        block, keep = decided.block, decided.keep
+        hashes: HashArray = hash_pairs(block.text, block.line_offsets, keep)[keep]
+        return hashes
+
+    def write(self, prepared: HashArray) -> None:
+        """Collect."""
+        self.hashes.append(prepared)
+
+
+@dataclass(frozen=True)
+class ReasonRows:
+    """Writes what was decided about the entries that failed, where it is known why."""
+
+    writer: ReasonsWriter
+
+    def prepare(self, decided: DecidedBlock) -> Any:
+        """Make rows."""
+        if decided.reasons is None:
+            return None
+        return self.writer.rows(decided.block, decided.decision.fails, decided.keep, decided.reasons)
+
+    def write(self, prepared: Any) -> None:
+        """Write."""
+        if prepared is not None:
+            self.writer.write(prepared)
+
+
+@dataclass(frozen=True)
+class KeptScores:
+    """Keeps the similarities of all entries."""
+
+    writer: ScoreWriter
+
+    def prepare(self, decided: DecidedBlock) -> ReadBlock:
+        """Nothing to do."""
+        return decided.read
+
+    def write(self, prepared: ReadBlock) -> None:
+        """Write."""
+        assert prepared.scores is not None
+        self.writer.write(prepared.block.fingerprints, prepared.scores)
+
+
+class Decisions:
+    """Collects what was decided about every entry, as arrays.
+
+    Attributes:
+        blocks: for each block, name -> array of its N entries: `keep`, `fails`, `protected`, bool; `similarity_st` and
+            `similarity_ts`, where the table was asked about as it streamed; and what each criterion says, by its name,
+            where that was found out.
+    """
+
+    def __init__(self) -> None:
+        self.blocks: list[dict[str, npt.NDArray[Any]]] = []
+
+    def prepare(self, decided: DecidedBlock) -> dict[str, npt.NDArray[Any]]:
+        """Name them."""
+        decision, scores, reasons = decided.decision, decided.read.scores, decided.reasons
+        found: dict[str, npt.NDArray[Any]] = {
+            "keep": decided.keep, "fails": decision.fails, "protected": decision.protected
+        }  # fmt: skip
+        if scores:
+            found |= zip(("similarity_st", "similarity_ts"), scores.similarities.T, strict=True)
+        if reasons:
+            found |= zip(reasons.names, reasons.worths.T, strict=True)
+        return found
+
+    def write(self, prepared: dict[str, npt.NDArray[Any]]) -> None:
+        """Collect."""
+        self.blocks.append(prepared)
+
+
+class Counts:
+    """Counts what becomes of the entries.
+
+    Attributes:
+        total: of all blocks so far.
+    """
+
+    # What the statistics call an entry that went.
+    CRITERION = "below_threshold"
+
+    def __init__(self) -> None:
+        self.total = PruneStatistics()
+
+    def prepare(self, decided: DecidedBlock) -> PruneStatistics:
+        """Count one block."""
+        block, decision, keep, pruned = decided.block, decided.decision, decided.keep, decided.pruned
         statistics = PruneStatistics(
             entries=len(block),
             sources=len(block.source_lengths),
             kept=int(keep.sum()),
-            removed={self.criterion: int(pruned.sum())},
-            protected=int((verdict.fails & verdict.protected).sum()),
-            without_opinion=int((verdict.silent & ~block.faulty).sum()),
+            removed={self.CRITERION: int(pruned.sum())},
+            protected=int((decision.fails & decision.protected).sum()),
+            without_opinion=int((decision.silent & ~block.faulty).sum()),
             faulty_kept=int((block.faulty & keep).sum()),
             faulty_skipped=int((block.faulty & ~keep).sum()),
         )
-        if verdict.reasons:
-            statistics.removed_by = verdict.reasons.part(pruned).counts()
+        if decided.reasons:
+            statistics.removed_by = decided.reasons.part(pruned).counts()
         statistics.count_lengths(np.repeat(block.source_lengths, np.diff(block.group_offsets)), keep)
-        return PrunedBlock(
-            self.output.encode(selected_lines(block, keep)),
-            self.rejected.encode(selected_lines(block, pruned)) if self.rejected else b"",
-            hash_pairs(block.text, block.line_offsets, keep)[keep] if self.surviving is not None else None,
-            self._rows_of(block, verdict, keep),
-            statistics,
-        )
+        return statistics
 
-    def _rows_of(self, block: EntryBlock, verdict: Verdict, keep: Mask) -> RecordBatch | None:
-        if self.reasons is None or verdict.reasons is None:
-            return None
-        return self.reasons.rows(block, verdict.fails, keep, verdict.reasons)
+    def write(self, prepared: PruneStatistics) -> None:
+        """Add."""
+        self.total += prepared
 
-    def write(self, part: PrunedBlock) -> None:
-        """Write a block; blocks must come in order."""
-        self.output.write(part.kept)
-        if self.rejected:
-            self.rejected.write(part.rejected)
-        if self.surviving is not None and part.hashes is not None:
-            self.surviving.append(part.hashes)
-        if self.reasons and part.reasons is not None:
-            self.reasons.write(part.reasons)
+
+def prepare_all(sinks: Sequence[Sink], decided: DecidedBlock) -> list[Any]:
+    """What each sink makes of a block; may be called by several threads."""
+    return [sink.prepare(decided) for sink in sinks]
+
+
+def write_all(sinks: Sequence[Sink], prepared: Sequence[Any]) -> None:
+    """Give each sink what it made; blocks must come in order."""
+    for sink, part in zip(sinks, prepared, strict=True):
+        sink.write(part)

@@ -117,7 +117,7 @@ class SavedScores:
         metadata = self._file.schema_arrow.metadata or {}
         if metadata.get(b"phrasetool_schema") != SCHEMA_VERSION.encode():
             raise DataError(path, f"not a file of saved similarities of version {SCHEMA_VERSION}")
-        self.signature = metadata.get(b"signature", b"").decode()
+        self.signature: str = metadata.get(b"signature", b"").decode()
         self.rows: int = self._file.metadata.num_rows
         self._batches: Iterator[pa.RecordBatch] = self._file.iter_batches(1 << 18, use_threads=False)
         self._pending: list[pa.RecordBatch] = []

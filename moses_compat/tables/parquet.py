@@ -124,6 +124,42 @@ def _batch(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch(arrays, schema=schema)
 
 
+class TableBatches:
+    """A table in text form as record batches, one a block.
+
+    Args:
+        source: the table.
+        block_bytes: about how much text makes a batch.
+
+    Raises:
+        DataError: the file is damaged or no table in text form.
+    """
+
+    def __init__(self, source: Input, block_bytes: int = ROW_GROUP_BYTES) -> None:
+        blocks = raw_blocks(source, block_bytes)
+        first: list[RawBlock] = []
+        while (not first or first[-1].scores < 0) and sum(len(raw.text) for raw in first) < _LOOK_FOR_SCORES:
+            if (block := next(blocks, None)) is None:
+                break
+            first.append(block)
+        self.scores = max(first[-1].scores, 0) if first else 0
+        self.schema = _schema(self.scores)
+        self._blocks = chain(first, blocks)
+
+    def read(self, threads: int = 1) -> Iterator[tuple[RawBlock, pa.RecordBatch, int]]:
+        """Each block, its rows, and how many of them are in `raw`; only once.
+
+        Raises:
+            DataError: the file is damaged.
+        """
+
+        def work(raw: RawBlock) -> tuple[RawBlock, pa.RecordBatch, int]:
+            rows = read_rows(raw.text, self.scores)
+            return raw, _batch(rows, self.schema), int((rows.starts[:, RAW] >= 0).sum())
+
+        return run(self._blocks, work, threads)
+
+
 def table_to_parquet(
     source: Input,
     output: Output,
@@ -140,25 +176,14 @@ def table_to_parquet(
     Raises:
         DataError: the file is damaged or no table in text form.
     """
-    blocks = raw_blocks(source, block_bytes)
-    first: list[RawBlock] = []
-    while (not first or first[-1].scores < 0) and sum(len(raw.text) for raw in first) < _LOOK_FOR_SCORES:
-        if (block := next(blocks, None)) is None:
-            break
-        first.append(block)
-    counts = ConvertCounts(scores=max(first[-1].scores, 0) if first else 0)
-    schema = _schema(counts.scores)
-
-    def work(raw: RawBlock) -> tuple[RawBlock, pa.RecordBatch, int]:
-        rows = read_rows(raw.text, counts.scores)
-        return raw, _batch(rows, schema), int((rows.starts[:, RAW] >= 0).sum())
-
+    batches = TableBatches(source, block_bytes)
+    counts, schema = ConvertCounts(scores=batches.scores), batches.schema
     dictionary = ["target", "alignment", "tail", *(field.name for field in schema if field.type == pa.float32())]
     with pq.ParquetWriter(
         parquet_file(output), schema, compression="zstd", use_dictionary=[*dictionary, *_COUNTS],
         write_statistics=False,
     ) as writer:  # fmt: skip
-        for raw, batch, kept_whole in run(chain(first, blocks), work, threads):
+        for raw, batch, kept_whole in batches.read(threads):
             writer.write_batch(batch)
             counts.entries += raw.lines
             counts.kept_whole += kept_whole

@@ -31,8 +31,9 @@ from phrasetool.experiments.settings import (
 )
 from phrasetool.experiments.systems import KEEP_TOP, PruningGrid, ways_of
 from phrasetool.objectives import OBJECTIVES
+from phrasetool.pruning.measures import SIGNIFICANCE
 from phrasetool.pruning.methods import COMBINATIONS, parse_method
-from phrasetool.pruning.selection import PROTECTIONS
+from phrasetool.pruning.protection import PROTECTIONS
 from phrasetool.training.settings import TrainingSettings
 
 _KNOWN = (
@@ -93,7 +94,7 @@ def parse_config(values: Mapping[str, Any], path: str, output: str | None = None
     )
     if not (config.prune or config.annotate or config.neighbours):
         raise DataError(path, "nothing to do: give at least one of [prune], [annotate] and [neighbours]")
-    if "significance" in config.needs and bitext is None:
+    if SIGNIFICANCE in config.needs and bitext is None:
         raise DataError(path, "significance is tested on the bitext that the table was made from: give [data.bitext]")
     if config.counts_uses and bitext is None:
         raise DataError(path, "uses are counted in forced decoding of the bitext that the table was made from: give "

@@ -12,7 +12,16 @@ import pandas as pd
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.neighbours import NearestPhrases
 from phrasetool.phrases import FloatArray, Int64Array, Mask
-from phrasetool.pruning.measures import Measures
+from phrasetool.pruning.measures import (
+    COUNTS,
+    LOSSES,
+    OPINION,
+    PROBABILITIES,
+    SIGNIFICANCE,
+    SIMILARITIES,
+    Measure,
+    Measures,
+)
 from phrasetool.training.pairs import PhrasePairs
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import Vocabulary
@@ -105,16 +114,15 @@ def histogram_frame(measures: Measures, kept: Mapping[str, Mask]) -> pd.DataFram
         measures: of the N entries, with similarities.
         kept: by system, bool, shape (N,).
     """
-    assert measures.similarities is not None
-    assert measures.opinion is not None
+    opinion = measures[OPINION]
     edges = np.linspace(-1, 1, _BINS + 1)
     rows: list[tuple[Any, ...]] = []
     for column, direction in enumerate(DIRECTIONS):
-        values = np.clip(measures.similarities[:, column], -1, 1)
+        values = np.clip(measures[SIMILARITIES][:, column], -1, 1)
         bins = np.clip(np.digitize(values, edges) - 1, 0, _BINS - 1)
-        everything = np.bincount(bins[measures.opinion], minlength=_BINS)
+        everything = np.bincount(bins[opinion], minlength=_BINS)
         for system, mask in kept.items():
-            stay = np.bincount(bins[measures.opinion & mask], minlength=_BINS)
+            stay = np.bincount(bins[opinion & mask], minlength=_BINS)
             rows += [
                 (system, direction, float(edges[i]), float(edges[i + 1]), int(stay[i]), int(everything[i] - stay[i]))
                 for i in range(_BINS)
@@ -250,15 +258,14 @@ def surprise_frame(
     wanted = np.unique(np.concatenate([np.zeros(0, np.int64), *surprising.values()]))
     texts = dict(zip(wanted.tolist(), read(wanted), strict=True))
 
-    def value(values: npt.NDArray[Any] | None, row: int) -> float:
-        return float("nan") if values is None else float(values[row])
+    def value(measure: Measure[Any], row: int) -> float:
+        return float(measures[measure][row].mean(dtype=np.float32)) if measure in measures else float("nan")
 
-    similarity = None if measures.similarities is None else measures.similarities.mean(axis=1)
     rows = [
         (
-            method, kind, _text(texts[row][0]), _text(texts[row][1]), float(measures.counts[row]),
-            float(measures.probabilities[row]), value(similarity, row), value(measures.significance, row),
-            value(measures.losses, row), rank,
+            method, kind, _text(texts[row][0]), _text(texts[row][1]), value(COUNTS, row),
+            value(PROBABILITIES, row), value(SIMILARITIES, row), value(SIGNIFICANCE, row),
+            value(LOSSES, row), rank,
         )
         for (method, kind), entries in surprising.items()
         for rank, row in enumerate(entries.tolist(), 1)

@@ -8,11 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from phrasetool.experiments.systems import PruningGrid
-from phrasetool.pruning.measures import FORCED_NEEDS
+from phrasetool.pruning.measures import FORCED, LOSSES, SIGNIFICANCE, SIMILARITIES, SMOOTHED, USES, Measure
 from phrasetool.pruning.methods import parse_method
 
 DEV, ALL = "dev", "ALL"
-COLUMNS = ("semantic", "composition", "significance", "forced", "kneser-ney")
+# The score columns that an experiment can append -> what they are made of.
+COLUMN_MEASURES: Mapping[str, Measure[Any]] = {
+    "semantic": SIMILARITIES, "composition": LOSSES, "significance": SIGNIFICANCE, "forced": FORCED,
+    "kneser-ney": SMOOTHED,
+}  # fmt: skip
+COLUMNS = tuple(COLUMN_MEASURES)
 ALGORITHMS = ("cube", "stack")
 # What `quick` leaves of an experiment.
 _QUICK_SENTENCES, _QUICK_METHODS, _QUICK_SIZES, _QUICK_ITERATIONS, _QUICK_TUNING = 200, 4, 2, 3, 6
@@ -175,26 +180,25 @@ class ExperimentConfig:
     sentences: int | None = None
 
     @property
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[Measure[Any]]:
         """What must be measured of the table."""
-        found: set[str] = set()
+        found: set[Measure[Any]] = set()
         for method in (*self.prune.methods, *self.prune.thresholds) if self.prune else ():
             found |= parse_method(method, None).needs
         if self.annotate:
-            names = {"semantic": "similarities"}
-            found |= {names.get(column, column) for column in self.annotate.measured}
+            found |= {COLUMN_MEASURES[column] for column in self.annotate.measured}
             found |= parse_method(self.annotate.method, None).needs if min(self.annotate.sizes) < 1 else set()
         return frozenset(found)
 
     @property
     def encodes(self) -> bool:
         """Whether a trained model is needed."""
-        return "similarities" in self.needs or self.neighbours is not None
+        return SIMILARITIES in self.needs or self.neighbours is not None
 
     @property
     def counts_uses(self) -> bool:
         """Whether leave-one-out forced decoding of the bitext is needed."""
-        return not self.needs.isdisjoint(FORCED_NEEDS)
+        return not self.needs.isdisjoint({USES, FORCED})
 
     def quick(self) -> ExperimentConfig:
         """The same with fewer of everything: some minutes, to see whether all is well."""

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from phrasetool.pruning.decision import Rule
+from phrasetool.pruning.measures import SIMILARITIES
 from phrasetool.pruning.methods import Method, parse_method
+from phrasetool.pruning.protection import KeepBest
+from phrasetool.pruning.thresholds import Threshold
 
 FULL = "full"
 RANDOM = "random"
@@ -41,10 +45,19 @@ class PruningSystem:
         """The method; not of the full table."""
         return parse_method(self.method, self.combine or "product", self.seed)
 
+    def pruning_rule(self) -> Rule:
+        """Its rule; not of the full table."""
+        method, best = self.parsed(), KeepBest(self.keep_top, self.protect)
+        if method.thresholds:
+            return Rule.of(method, best)
+        if self.rule == "size":
+            return Rule.of(method, best, size=self.wanted)
+        return Rule.of(method, best, threshold=Threshold.of(self.wanted))
+
     @property
     def semantic(self) -> bool:
         """Whether a criterion of it looks at meaning."""
-        return self.rule != FULL and "similarities" in self.parsed().needs
+        return self.rule != FULL and SIMILARITIES in self.parsed().needs
 
     @property
     def kind(self) -> str:

@@ -7,12 +7,23 @@ bounded where the worth is not: no criterion alone can keep an entry that the ot
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from phrasetool.phrases import FloatArray
-from phrasetool.pruning.measures import Measures
+from phrasetool.pruning.measures import (
+    COUNTS,
+    LOSSES,
+    MODEL_SCORES,
+    OPINION,
+    PROBABILITIES,
+    SIGNIFICANCE,
+    SIMILARITIES,
+    USES,
+    Measure,
+    Measures,
+)
 
 # What an entry without a composition loses, where it must be a number.
 _NO_COMPOSITION = np.float32(30.0)
@@ -31,8 +42,8 @@ class Criterion(Protocol):
         """As in `--method`."""
 
     @property
-    def needs(self) -> frozenset[str]:
-        """What has to be measured."""
+    def needs(self) -> frozenset[Measure[Any]]:
+        """What has to be measured, besides counts and probabilities."""
 
     def worth(self, measures: Measures) -> FloatArray:
         """float32, shape (N,): the larger, the more an entry deserves to stay; may be infinite, never NaN."""
@@ -41,31 +52,23 @@ class Criterion(Protocol):
         """float32, shape (N,): at least 0 and finite, for a product."""
 
 
-def _measured(values: FloatArray | None, what: str) -> FloatArray:
-    if values is None:
-        raise ValueError(f"the table was measured without its {what}")
-    return values
-
-
 @dataclass(frozen=True)
 class Semantic:
     """Both similarities of Zhang et al. (2014, section 4.3): an entry goes when both are low."""
 
     name: str = "semantic"
-    needs: frozenset[str] = frozenset({"similarities"})
+    needs: frozenset[Measure[Any]] = frozenset({SIMILARITIES})
 
     def worth(self, measures: Measures) -> FloatArray:
         """The better similarity; infinite where a side has only unknown words."""
-        best: FloatArray = _measured(measures.similarities, "similarities").max(axis=1)
-        assert measures.opinion is not None
-        best[~measures.opinion] = np.inf
+        best: FloatArray = measures[SIMILARITIES].max(axis=1)
+        best[~measures[OPINION]] = np.inf
         return best
 
     def factor(self, measures: Measures) -> FloatArray:
         """The mean similarity, at least 0.02; 1 where a side has only unknown words."""
-        mean = _measured(measures.similarities, "similarities").mean(axis=1, dtype=np.float32)
-        assert measures.opinion is not None
-        return np.where(measures.opinion, np.clip(mean, np.float32(0.02), np.float32(1)), np.float32(1))
+        mean = measures[SIMILARITIES].mean(axis=1, dtype=np.float32)
+        return np.where(measures[OPINION], np.clip(mean, np.float32(0.02), np.float32(1)), np.float32(1))
 
 
 @dataclass(frozen=True)
@@ -73,15 +76,15 @@ class Significant:
     """-ln p of Fisher's exact test (Johnson et al. 2007)."""
 
     name: str = "significance"
-    needs: frozenset[str] = frozenset({"significance"})
+    needs: frozenset[Measure[Any]] = frozenset({SIGNIFICANCE})
 
     def worth(self, measures: Measures) -> FloatArray:
         """-ln p."""
-        return _measured(measures.significance, "significance")
+        return measures[SIGNIFICANCE]
 
     def factor(self, measures: Measures) -> FloatArray:
         """A tenth of -ln p, between 0.02 and 2."""
-        tenth: FloatArray = _measured(measures.significance, "significance") / np.float32(10)
+        tenth: FloatArray = measures[SIGNIFICANCE] / np.float32(10)
         return tenth.clip(np.float32(0.02), np.float32(2))
 
 
@@ -90,16 +93,16 @@ class Composition:
     """How often the pair was seen, times what the model loses without it (Zens et al. 2012, Ling et al. 2012)."""
 
     name: str = "composition"
-    needs: frozenset[str] = frozenset({"composition"})
+    needs: frozenset[Measure[Any]] = frozenset({LOSSES})
 
     def worth(self, measures: Measures) -> FloatArray:
         """Count times loss; without a composition, the loss counts as 30."""
-        losses = _measured(measures.losses, "losses")
-        return measures.counts * np.where(np.isfinite(losses), losses, _NO_COMPOSITION)
+        losses = measures[LOSSES]
+        return measures[COUNTS] * np.where(np.isfinite(losses), losses, _NO_COMPOSITION)
 
     def factor(self, measures: Measures) -> FloatArray:
         """Count times loss, the loss between 0.3 and 1."""
-        return measures.counts * np.clip(_measured(measures.losses, "losses"), _LEAST_LOSS, _MOST_LOSS)
+        return measures[COUNTS] * np.clip(measures[LOSSES], _LEAST_LOSS, _MOST_LOSS)
 
 
 @dataclass(frozen=True)
@@ -107,15 +110,15 @@ class Probability:
     """p(target | source) of the table."""
 
     name: str = "probability"
-    needs: frozenset[str] = frozenset()
+    needs: frozenset[Measure[Any]] = frozenset()
 
     def worth(self, measures: Measures) -> FloatArray:
         """The third score."""
-        return measures.probabilities
+        return measures[PROBABILITIES]
 
     def factor(self, measures: Measures) -> FloatArray:
         """The third score, at least 0."""
-        return np.maximum(measures.probabilities, np.float32(0))
+        return np.maximum(measures[PROBABILITIES], np.float32(0))
 
 
 @dataclass(frozen=True)
@@ -123,11 +126,11 @@ class Count:
     """How often the pair was extracted."""
 
     name: str = "count"
-    needs: frozenset[str] = frozenset()
+    needs: frozenset[Measure[Any]] = frozenset()
 
     def worth(self, measures: Measures) -> FloatArray:
         """The joint count."""
-        return measures.counts
+        return measures[COUNTS]
 
     factor = worth
 
@@ -144,18 +147,18 @@ class Usage:
     """
 
     name: str = "usage"
-    needs: frozenset[str] = frozenset({"uses"})
+    needs: frozenset[Measure[Any]] = frozenset({USES})
 
     def worth(self, measures: Measures) -> FloatArray:
         """How often the pair was used."""
-        return _measured(measures.uses, "uses")
+        return measures[USES]
 
     def factor(self, measures: Measures) -> FloatArray:
         """Uses for each time the pair was extracted, as if it had been extracted once more and used as others are."""
-        uses = _measured(measures.uses, "uses")
-        extracted = measures.counts.sum(dtype=np.float64)
+        uses = measures[USES]
+        extracted = measures[COUNTS].sum(dtype=np.float64)
         usual = np.float32(uses.sum(dtype=np.float64) / extracted) if extracted > 0 else np.float32(0)
-        return (uses + usual) / (measures.counts + np.float32(1))
+        return (uses + usual) / (measures[COUNTS] + np.float32(1))
 
 
 @dataclass(frozen=True)
@@ -163,11 +166,11 @@ class Top:
     """The place of an entry among those of its source by model score, as Moses' prunePhraseTable chooses."""
 
     name: str = "top"
-    needs: frozenset[str] = frozenset({"model_scores"})
+    needs: frozenset[Measure[Any]] = frozenset({MODEL_SCORES})
 
     def worth(self, measures: Measures) -> FloatArray:
         """0 for the best, -1 for the next, and so on; ties by table order."""
-        scores = _measured(measures.model_scores, "model scores")
+        scores = measures[MODEL_SCORES]
         groups = np.repeat(np.arange(len(measures.source_lengths)), np.diff(measures.group_offsets))
         order = np.lexsort((-scores, measures.faulty, groups))
         places = np.empty(len(scores), np.float32)
@@ -189,7 +192,7 @@ class Random:
 
     seed: int = 1
     name: str = "random"
-    needs: frozenset[str] = frozenset()
+    needs: frozenset[Measure[Any]] = frozenset()
 
     def worth(self, measures: Measures) -> FloatArray:
         """Uniform in [0, 1), drawn in table order."""

@@ -1,16 +1,63 @@
-"""What criteria that look at a whole table need to know of it."""
+"""What is known of the entries of a table: measures, each a column with a name and a type."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
+from phrasetool.phrases import Int32Array, Int64Array, Mask, Phrases
 
-# What is found out by forced decoding: how often an entry is used, and probabilities made of that.
-FORCED_NEEDS = frozenset({"uses", "forced"})
+Number = TypeVar("Number", bound=np.generic)
+
+
+@dataclass(frozen=True)
+class Measure(Generic[Number]):
+    """Something that is known of every entry.
+
+    Attributes:
+        name: unique.
+        dtype: of its values.
+        width: values of an entry; 1: arrays have shape (N,), more: shape (N, width).
+    """
+
+    name: str
+    dtype: type[Number]
+    width: int = 1
+
+    def empty(self) -> npt.NDArray[Number]:
+        """Of no entries."""
+        return np.zeros((0, self.width) if self.width > 1 else 0, self.dtype)
+
+
+# p(target | source), the third score.
+PROBABILITIES = Measure("probabilities", np.float32)
+# How often the pair was extracted; 1 where the table does not say.
+COUNTS = Measure("counts", np.float32)
+# What the entry adds to the score of a model: logarithms of its scores times their weights, and the weight of a phrase.
+MODEL_SCORES = Measure("model scores", np.float32)
+# Source-to-target and target-to-source.
+SIMILARITIES = Measure("similarities", np.float32, 2)
+# False where a side has only unknown words, so that the similarities mean nothing.
+OPINION = Measure("opinion", np.bool_)
+# -ln p of Fisher's exact test.
+SIGNIFICANCE = Measure("significance", np.float32)
+# What the model loses without the entry (see `composition`), where the sizes of all its weights add up to 1, as tuning
+# leaves them.
+LOSSES = Measure("losses", np.float32)
+# How often the pair was used in forced decoding of the training set.
+USES = Measure("uses", np.float32)
+# p(target | source) and p(source | target) by these uses.
+FORCED = Measure("forced probabilities", np.float32, 2)
+# p(target | source) and p(source | target) by the counts of the table, smoothed.
+SMOOTHED = Measure("smoothed probabilities", np.float32, 2)
+
+
+class UnmeasuredError(ValueError):
+    """A measure was asked for that nobody took."""
 
 
 @dataclass(frozen=True)
@@ -34,43 +81,41 @@ class NumberedEntries:
 
 @dataclass(frozen=True)
 class Measures:
-    """The N entries of a table in G source groups, as arrays; some 50 bytes an entry.
+    """The N entries of a table, or of a block of one, in G source groups; some 50 bytes an entry.
+
+    `measures[COUNTS]` is the array of a measure; `COUNTS in measures` says whether it was taken.
 
     Attributes:
         group_offsets: int64, shape (G + 1,), the first entry of each source group.
         source_lengths: int64, shape (G,), words of each source.
         faulty: bool, shape (N,), lines that are no entries; what else is said of them means nothing.
-        probabilities: float32, shape (N,), p(target | source), the third score.
-        counts: float32, shape (N,), how often the pair was extracted; 1 where the table does not say.
-        model_scores: float32, shape (N,), what the entry adds to the score of a model: logarithms of its scores times
-            their weights, and the weight of a phrase; None if no weights were given.
-        similarities: float32, shape (N, 2), source-to-target and target-to-source; None if nobody asked.
-        opinion: bool, shape (N,), False where a side has only unknown words; None with the similarities.
-        significance: float32, shape (N,), -ln p of Fisher's exact test; None if nobody asked.
+        columns: the measures that were taken.
         alpha: -ln p of a pair that occurs once, together; with the significance.
-        losses: float32, shape (N,), what the model loses without the entry (see `composition`), where the sizes of all
-            its weights add up to 1, as tuning leaves them; None if nobody asked.
-        uses: float32, shape (N,), how often the pair was used in forced decoding of the training set; None if nobody
-            asked.
-        forced: float32, shape (N, 2), p(target | source) and p(source | target) by these uses; None if nobody asked.
-        smoothed: float32, shape (N, 2), p(target | source) and p(source | target) by the counts of the table, smoothed;
-            None if nobody asked.
     """
 
     group_offsets: Int64Array
     source_lengths: Int64Array
-    faulty: npt.NDArray[np.bool_]
-    probabilities: FloatArray
-    counts: FloatArray
-    model_scores: FloatArray | None = None
-    similarities: FloatArray | None = None
-    opinion: npt.NDArray[np.bool_] | None = None
-    significance: FloatArray | None = None
+    faulty: Mask
+    columns: Mapping[Measure[Any], npt.NDArray[Any]] = field(default_factory=dict)
     alpha: float = 0.0
-    losses: FloatArray | None = None
-    uses: FloatArray | None = None
-    forced: FloatArray | None = None
-    smoothed: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.faulty)
+
+    def __contains__(self, measure: Measure[Any]) -> bool:
+        return measure in self.columns
+
+    def __getitem__(self, measure: Measure[Number]) -> npt.NDArray[Number]:
+        """The array of a measure, shape (N,) or (N, width).
+
+        Raises:
+            UnmeasuredError: it was not taken.
+        """
+        try:
+            return self.columns[measure]
+        except KeyError:
+            raise UnmeasuredError(f"the table was measured without its {measure.name}") from None
+
+    def with_columns(self, columns: Mapping[Measure[Any], npt.NDArray[Any]]) -> Measures:
+        """These measures and more, or others instead."""
+        return replace(self, columns={**self.columns, **columns})

@@ -10,13 +10,14 @@ import difflib
 import math
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from phrasetool.phrases import FloatArray
 from phrasetool.pruning.criteria import CRITERIA, Criterion, Random
-from phrasetool.pruning.measures import Measures
+from phrasetool.pruning.measures import Measure, Measures
 from phrasetool.pruning.thresholds import Threshold
 
 COMBINATIONS = ("product", "rank", "intersection", "union")
@@ -61,7 +62,7 @@ class Method:
         return "+".join(parts) + (f"({self.combine})" if len(self.parts) > 1 else "")
 
     @property
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[Measure[Any]]:
         """What has to be measured for it."""
         return frozenset().union(*(part.needs for part in self.parts))
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.phrases import FloatArray
+from phrasetool.phrases import FloatArray, Mask
+from phrasetool.pruning.decision import Decision, fails_by_size
 from phrasetool.pruning.measures import Measures
 from phrasetool.pruning.methods import Method
-from phrasetool.pruning.selection import Selection, fails_by_size
 
 # The label of what no criterion alone would have removed.
 TOGETHER = "together"
@@ -29,7 +29,7 @@ class Reasons:
 
     names: tuple[str, ...]
     worths: FloatArray
-    fails: npt.NDArray[np.bool_]
+    fails: Mask
 
     def part(self, rows: slice | npt.NDArray[Any]) -> Reasons:
         """Those of some entries."""
@@ -54,24 +54,24 @@ class Reasons:
         return {label: int(count) for label, count in zip(self.labels, counted, strict=True) if count}
 
 
-def explain(method: Method, measures: Measures, selection: Selection) -> Reasons:
+def explain(method: Method, measures: Measures, decision: Decision) -> Reasons:
     """Why the entries of a table that were not kept were not.
 
     Where criteria have thresholds of their own, these say what each removes.  Else a criterion alone would have removed
     an entry if it is not among as many of the unprotected entries as stay, the best by this criterion.
 
     Args:
-        method: decided.
+        method: what decided.
         measures: of the table.
-        selection: what it decided.
+        decision: what it came to.
     """
     worths = method.worths(measures)
-    if method.thresholds:
+    if len(method.parts) == 1:
+        fails = decision.fails[:, None]
+    elif method.thresholds:
         fails = method.below(worths, measures.alpha)
-    elif len(method.parts) == 1:
-        fails = selection.fails[:, None]
     else:
-        count = int((selection.keep & ~selection.protected).sum())
-        columns = [fails_by_size(np.ascontiguousarray(column), selection.protected, count) for column in worths.T]
+        count = int((decision.keep & ~decision.protected).sum())
+        columns = [fails_by_size(np.ascontiguousarray(column), decision.protected, count) for column in worths.T]
         fails = np.stack(columns, axis=1)
     return Reasons(method.names, worths, fails)

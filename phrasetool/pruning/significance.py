@@ -130,30 +130,6 @@ class FisherExactTest:
 
 
 @dataclass(frozen=True)
-class Insignificant:
-    """An entry fails when its -ln p is below the threshold.
-
-    Raises:
-        ValueError: the threshold is not a number or negative.
-    """
-
-    threshold: float
-
-    def __post_init__(self) -> None:
-        if not self.threshold >= 0:
-            raise ValueError("the threshold of significance must be 0 or more")
-
-    @property
-    def name(self) -> str:
-        """The key of this criterion in statistics."""
-        return "insignificant"
-
-    def fails(self, values: DoubleArray) -> npt.NDArray[np.bool_]:
-        """bool, shape (N,), for -ln p of N entries."""
-        return values < self.threshold
-
-
-@dataclass(frozen=True)
 class CoOccurrences:
     """How often the phrases of M pairs occur, in sentences; all arrays int64 of shape (M,).
 

@@ -32,6 +32,15 @@ class Threshold:
         if math.isnan(number):
             raise ValueError("a threshold must be a number, not NaN")
 
+    @classmethod
+    def of(cls, number: float) -> Threshold:
+        """A number as a threshold.
+
+        Raises:
+            ValueError: it is NaN.
+        """
+        return cls(repr(float(number)))
+
     @property
     def named(self) -> bool:
         """Whether it is one of `NAMED`, which only significance knows."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from moses_compat.experiments.laboratory import Laboratory
+from moses_compat.engine.laboratory import Laboratory
 from phrasetool.experiments.config import read_experiment_config
 from tests.commands import read, run_inside, run_outside
 from tests.small_experiment import DATA, INI, table_lines, write_experiment

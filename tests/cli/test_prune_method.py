@@ -5,7 +5,6 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from phrasetool.pruning import reasons
 from tests.commands import read, run_inside, write
 
 TABLE = [
@@ -268,7 +267,7 @@ def test_reasons(folder, more):
 
 def test_reasons_are_found_only_for_who_is_told(folder, monkeypatch):
     expected = kept(folder, *FAILED)
-    monkeypatch.setattr(reasons, "explain", None)
+    monkeypatch.setattr("moses_compat.jobs.prune_tables.explain", None)
     assert kept(folder, *FAILED, "-q") == expected
     assert kept(folder, "--method", "count", "-t", "3") != []
     with pytest.raises(TypeError):

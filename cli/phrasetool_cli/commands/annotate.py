@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -15,9 +14,7 @@ from phrasetool_cli.shared.click_options import check_outputs, default_model, ta
 
 if TYPE_CHECKING:
     from moses_compat.jobs.annotate import AnnotateCounts
-    from moses_compat.measures.pair_uses import PairUses
-    from moses_compat.measures.smoothed import SmoothedProbabilities
-    from phrasetool_cli.shared.annotate_ini import IniEdit
+    from moses_compat.jobs.annotate_tables import AnnotateRequest
 
 _EXAMPLE = """\b
 Example:
@@ -76,11 +73,9 @@ def command(
     pruned.  Everything else of a line stays as it is, byte for byte.  TABLE is a Moses phrase table in text form, gzip
     or not; `-` is standard input.
     """
-    from moses_compat.files.streams import Input, Output
-    from moses_compat.jobs.annotate import FORCED_COLUMNS, MODEL_COLUMNS, SMOOTHED_COLUMNS, annotate_table
-    from moses_compat.measures.pair_uses import PairUses
-    from phrasetool.models.storage import load_bilingual_model
-    from phrasetool_cli.shared.progress import TableProgress, say
+    from moses_compat.jobs.annotate_tables import AnnotateRequest, annotate
+    from moses_compat.tables.blocks import TableScan
+    from phrasetool_cli.shared.progress import TerminalWatch
 
     output = output or _default_output(table)
     folders = model_folders or (() if forced_pairs or smoothing else (default_model(),))
@@ -90,39 +85,13 @@ def command(
         raise click.UsageError("TABLE and --forced-pairs cannot both be standard input")
     if smoothing and (table == "-" or _is_stream(table)):
         raise click.UsageError("--smoothing reads the table twice, so it cannot come from standard input or a pipe")
-    pairs = [forced_pairs] if forced_pairs else []
-    check_outputs([table, *pairs], [output, ini_output])
+    check_outputs([table, *([forced_pairs] if forced_pairs else [])], [output, ini_output])
     edit = ini_edit(table, output, ini, ini_output, weight, scale)
-    models = [load_bilingual_model(folder) for folder in folders]
-    forced = PairUses.read(forced_pairs) if forced_pairs else None
-    smoothed = _smoothed(table, smoothing, on_error, threads, block_bytes, quiet) if smoothing else None
-    columns = MODEL_COLUMNS * len(models) + FORCED_COLUMNS * len(pairs) + SMOOTHED_COLUMNS * bool(smoothing)
-    # The ini is the last to be renamed: its name appears only beside its table's.
-    with contextlib.ExitStack() as outputs:
-        if edit:
-            edit.write_to(outputs.enter_context(Output(edit.output)), columns)
-        with (
-            Input(table) as source,
-            Output(output) as destination,
-            TableProgress("annotate", source.size(), quiet) as progress,
-        ):
-            counts = annotate_table(
-                source,
-                destination,
-                models,
-                forced=forced,
-                smoothed=smoothed,
-                scale=scale,
-                on_error=on_error,
-                threads=threads,
-                block_bytes=block_bytes,
-                progress=progress,
-            )
-            if edit:
-                edit.check(counts.scores)
-    if not quiet:
-        for line in _summary(counts, columns, forced, edit):
-            say(line)
+    scan = TableScan(on_error, threads, block_bytes)
+    request = AnnotateRequest(table, output, folders, forced_pairs, smoothing, scale, edit, scan)
+    watch = TerminalWatch(quiet)
+    for line in _summary(annotate(request, watch), request):
+        watch.say(line)
 
 
 def _is_stream(path: str) -> bool:
@@ -130,27 +99,17 @@ def _is_stream(path: str) -> bool:
     return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 
-def _smoothed(
-    table: str, smoothing: str, on_error: str, threads: int, block_bytes: int, quiet: bool
-) -> SmoothedProbabilities:
-    """Read the table for the first time."""
-    from moses_compat.files.streams import Input
-    from moses_compat.measures.smoothed import SmoothedProbabilities, count_table
-    from phrasetool_cli.shared.progress import TableProgress, say
-
-    with Input(table) as source, TableProgress("count", source.size(), quiet) as progress:
-        counts = count_table(source, on_error=on_error, threads=threads, block_bytes=block_bytes, progress=progress)
-    if counts.statistics.pairs and not counts.statistics.by_count[1] and not quiet:
-        say(f"no entry of {table} was seen only once: if they were pruned, annotate the whole table before")
-    return SmoothedProbabilities(source.name, counts, smoothing)
-
-
-def _summary(counts: AnnotateCounts, columns: int, forced: PairUses | None, edit: IniEdit | None) -> Iterator[str]:
+def _summary(counts: AnnotateCounts, request: AnnotateRequest) -> Iterator[str]:
+    columns, edit = request.columns, request.edit
     silent = f"; {counts.without_opinion:,} have only unknown words on a side" if counts.without_opinion else ""
     faulty = f"; {counts.faulty:,} faulty lines" if counts.faulty else ""
     yield f"annotated {counts.entries:,} entries{silent}{faulty}"
-    if forced:
-        yield f"forced decoding used {counts.used:,} of them" if counts.used else f"none of them is in {forced.path}"
+    if request.forced_pairs:
+        yield (
+            f"forced decoding used {counts.used:,} of them"
+            if counts.used
+            else f"none of them is in {request.forced_pairs}"
+        )
     if edit:
         yield (
             f"{edit.output} names {edit.table} as {edit.feature.name}, with {edit.scores + columns} scores instead of "

@@ -20,8 +20,8 @@ from phrasetool_cli.shared.progress import TableProgress, say
 if TYPE_CHECKING:
     import pandas as pd
 
+    from moses_compat.engine.laboratory import Laboratory
     from moses_compat.engine.model import MosesModel
-    from moses_compat.experiments.laboratory import Laboratory
     from phrasetool.experiments.settings import ExperimentConfig
     from phrasetool_cli.shared.experiment_steps import Built
 
@@ -145,10 +145,10 @@ def _run(session: Session) -> dict[str, pd.DataFrame]:
 
 def _laboratory(session: Session, model: MosesModel) -> Laboratory:
     """The decoder, which is loaded when something is to be translated."""
-    from moses_compat.experiments.laboratory import Laboratory
-    from phrasetool_cli.shared.loading import load_progress
+    from moses_compat.engine.laboratory import Laboratory
+    from phrasetool_cli.shared.progress import TerminalWatch
 
-    with load_progress(model, session.quiet) as progress:
+    with TerminalWatch(session.quiet).reading(model.tables) as progress:
         return Laboratory.load(model, session.texts.sources, session.threads, progress)
 
 

@@ -22,14 +22,14 @@ Example:
 
 
 def _check_threshold(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    from phrasetool.pruning.significance import Insignificant
     from phrasetool.pruning.thresholds import Threshold
 
     try:
-        if value is not None:
-            Insignificant(Threshold(value).value(1.0))
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r} is not a+e, a-e or a number of 0 or more") from error
+        good = value is None or Threshold(value).value(1.0) >= 0
+    except ValueError:
+        good = False
+    if not good:
+        raise click.BadParameter(f"{value!r} is not a+e, a-e or a number of 0 or more")
     return value
 
 
@@ -101,7 +101,8 @@ def command(
     same escapes).  Lines stay in their order; no line is lost.
     """
     from moses_compat.files.streams import Input, Output
-    from moses_compat.jobs.filter_pt import CorpusMismatchError, filter_table
+    from moses_compat.jobs.filter_pt import filter_table
+    from moses_compat.measures.pair_test import CorpusMismatchError
     from phrasetool.errors import PhraseToolError
     from phrasetool_cli.shared.progress import TableProgress, say
 

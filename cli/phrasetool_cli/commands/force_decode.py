@@ -51,7 +51,7 @@ def command(
     from phrasetool.errors import PhraseToolError
     from phrasetool.smt.corpus.symbols import Symbols
     from phrasetool.smt.decoder.forced import REACHED, REASONS, ForcedDecoder, ForcedOptions, count_pairs
-    from phrasetool_cli.shared.loading import load_progress
+    from phrasetool_cli.shared.progress import TerminalWatch
 
     model = MosesModel.read(ini, table, reordering_table)
     check_outputs([source, target, ini, *model.paths], [output])
@@ -62,7 +62,7 @@ def command(
     with Input(target) as stream:
         references = symbols.read_lines(stream.read_all())
     check_sides(len(text.sentences), len(references), source, target)
-    with load_progress(model, quiet) as progress:
+    with TerminalWatch(quiet).reading(model.tables) as progress:
         entries = model.load_table(text, symbols, threads, progress)
     try:
         options = ForcedOptions(stack_size, limit, leave_one_out, partial)

@@ -12,8 +12,7 @@ from phrasetool.errors import PhraseToolError
 from phrasetool_cli.shared.click_options import check_outputs
 
 if TYPE_CHECKING:
-    from moses_compat.ini.lines import FeatureLine
-    from moses_compat.ini.moses_ini import MosesIni
+    pass
 
 
 class Weight(click.ParamType[Any]):
@@ -67,7 +66,7 @@ def command(
     may be of version 1 or 2.
     """
     from moses_compat.files.streams import Output
-    from moses_compat.ini.editing import with_reordering_table
+    from moses_compat.ini.editing import with_reordering_table, with_table_file
     from moses_compat.ini.moses_ini import ENCODING
     from moses_compat.ini.reading import read_moses_ini
     from moses_compat.ini.tables import check_table, choose_table
@@ -90,20 +89,9 @@ def command(
         check_table(there, chosen)
         if reordering_table:
             there = with_reordering_table(there, os.path.abspath(reordering_table))
-        text = edited(there, chosen, table, _columns(table), weight, output)
+        text = with_table_file(there, chosen, table, _columns(table), weight, output)
     with Output(output) as out:
         out.write_text(text.encode(*ENCODING))
-
-
-def edited(ini: MosesIni, feature: FeatureLine, table: str, columns: int, weight: float, output: str) -> str:
-    """The text of `ini` with `table` in the place of a phrase table, as it must read where `output` is."""
-    from moses_compat.files.streams import same_file
-    from moses_compat.ini.editing import moved_to, with_table
-
-    # A table that stays keeps the spelling of its path.
-    same = same_file(ini.resolve(feature.arguments["path"]), table)
-    return with_table(moved_to(ini, os.path.dirname(output)), feature, None if same else os.path.abspath(table),
-                      columns, weight)  # fmt: skip
 
 
 def _columns(table: str) -> int:

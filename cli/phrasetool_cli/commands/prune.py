@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.click_options import default_model, without_scipy
-from phrasetool_cli.shared.prune_method import SEMANTIC, chosen_method, default_method, run_method
-from phrasetool_cli.shared.prune_options import GroupedCommand, PruneRequest, check_request, prune_options, request_of
-from phrasetool_cli.shared.prune_outputs import write_tables
+from phrasetool_cli.shared.click_options import without_scipy
+from phrasetool_cli.shared.prune_options import GroupedCommand, check_request, chosen_method, prune_options, request_of
 
 if TYPE_CHECKING:
-    from moses_compat.files.streams import Input
-    from moses_compat.jobs.prune import Similarities
-    from moses_compat.jobs.sinks import TableWriter
-    from moses_compat.measures.saved_similarities import ScoreWriter
-    from moses_compat.tables.blocks import TableScan
-    from phrasetool.pruning.selection import KeepBest
-    from phrasetool.pruning.statistics import PruneStatistics
-    from phrasetool.pruning.thresholds import Threshold
+    from moses_compat.jobs.prune_request import PruneRequest
+    from moses_compat.jobs.prune_tables import PruneResult
+    from phrasetool.pruning.protection import KeepBest
+    from phrasetool_cli.shared.progress import TerminalWatch
 
 # From this share of a table on, the criterion matters little.
 _SMALL = 0.8
@@ -59,133 +51,83 @@ def command(**given: Any) -> None:
     the size, so the answer must hold both by itself and by the rising curve through all sizes tried.  Each step is
     reported with the 95 % interval of its difference to the full table (paired bootstrap).
     """
-    from phrasetool.pruning.selection import KeepBest
+    from moses_compat.jobs.prune_tables import TableTooSmallError, prune, sweep
+    from phrasetool.errors import PhraseToolError
+    from phrasetool_cli.shared.progress import TerminalWatch
 
+    quiet = given["quiet"]
     request = request_of(given)
-    method = chosen_method(request, request.method or default_method(request))
+    method = chosen_method(request)
     check_request(request, bool(method.thresholds))
-    if method.names == (SEMANTIC,) and request.max_bleu_loss is None:
-        best = KeepBest(10 if request.keep_top is None else request.keep_top, request.protect or "all")
-        threshold = method.thresholds[0] if method.thresholds else request.threshold
-        _warn_of_meaning_alone(request)
-        _run(request, _similarities(request), best, threshold)
-        return
-    if request.table == "-":
+    streams, watch = request.streams(method), TerminalWatch(quiet)
+    if streams:
+        _warn_of_meaning_alone(request, watch)
+    elif request.table == "-":
         raise click.UsageError(f"--method {method.name} reads the table twice, so it cannot come from standard input")
-    if request.scores and not os.path.exists(request.scores):
+    elif request.scores and not os.path.exists(request.scores):
         message = f"{request.scores}: no such file; --method {method.name} uses similarities that are there"
         raise click.UsageError(message)
-    run_method(request, method, lambda: _similarities(request))
+    if request.sweep is not None:
+        click.echo("threshold\tentries\tshare")
+        for threshold, kept, of in sweep(request, watch):
+            click.echo(f"{threshold:g}\t{kept}\t{kept / max(of, 1):.4f}")
+        return
+    try:
+        result = prune(request, watch)
+    except TableTooSmallError as error:
+        raise PhraseToolError(f"{error}; {_advice(error.best, streams)}") from error
+    if not quiet:
+        _tell(result)
 
 
-def _warn_of_meaning_alone(request: PruneRequest) -> None:
+def _warn_of_meaning_alone(request: PruneRequest, watch: TerminalWatch) -> None:
     """Who names no method should know that there are better ones for a small table; see the README's figure."""
-    from phrasetool_cli.shared.progress import say
-
-    small = request.target_size is not None and request.target_size < _SMALL
-    if small and request.method is None and not request.quiet:
-        say(
+    if request.target_size is not None and request.target_size < _SMALL and request.method is None:
+        watch.say(
             "note: meaning alone is a poor guide to a table this small; with --moses-ini INI the weights of the model "
             "decide, too, and without an ini --method count+semantic does well"
         )
 
 
-def _similarities(request: PruneRequest) -> Similarities:
-    """Where the similarities come from."""
-    from moses_compat.jobs.prune import ColumnScores, FileScores, ModelScores
-
-    if request.columns:
-        source_to_target, target_to_source = request.columns
-        return ColumnScores(source_to_target, target_to_source, request.scale)
-    if request.scores and os.path.exists(request.scores):
-        return FileScores(request.scores)
-    from phrasetool.models.storage import load_bilingual_model
-
-    return ModelScores(load_bilingual_model(request.model_folder or default_model()))
+def _advice(best: KeepBest, streams: bool) -> str:
+    """What to do where more is protected than may stay."""
+    if streams or best.protect == "all":
+        return "try --protect words or a smaller --keep-top"
+    return "try a smaller --keep-top" if best.k > 1 else "--keep-top 0 lets words become unknown"
 
 
-def _run(request: PruneRequest, similarities: Similarities, best: KeepBest, given: Threshold | None) -> None:
-    """Sweep, or find the threshold if need be and prune."""
-    from moses_compat.jobs.prune import FileScores, scratch_scores
-
-    keep = request.scores if request.scores and not isinstance(similarities, FileScores) else None
-    if request.sweep is not None:
-        _sweep(request, similarities, best, keep)
-        return
-    with contextlib.ExitStack() as stack:
-        if given is not None:
-            threshold = given.value(0.0)
-        else:
-            if not isinstance(similarities, FileScores):
-                keep = keep or stack.enter_context(scratch_scores(request.output))
-            threshold = _find_threshold(request, similarities, best, keep)
-            if keep:
-                similarities, keep = FileScores(keep), None
-        _prune(request, similarities, best, threshold, keep)
-
-
-def _sweep(request: PruneRequest, similarities: Similarities, best: KeepBest, keep: str | None) -> None:
-    curve = _measure(request, similarities, best, keep)
-    click.echo("threshold\tentries\tshare")
-    for threshold, survivors in zip(curve.thresholds, curve.survivors.tolist(), strict=True):
-        click.echo(f"{threshold:g}\t{survivors}\t{survivors / max(curve.entries, 1):.4f}")
-
-
-def _find_threshold(request: PruneRequest, similarities: Similarities, best: KeepBest, keep: str | None) -> float:
-    from phrasetool.errors import PhraseToolError
-    from phrasetool.pruning.sizes import TooSmallError
+def _tell(result: PruneResult) -> None:
+    """The summary."""
+    from phrasetool_cli.commands.remove_orphans import tell_orphans
     from phrasetool_cli.shared.progress import say
 
-    assert request.target_size is not None
-    curve = _measure(request, similarities, best, keep)
-    try:
-        threshold: float = curve.threshold_for(request.target_size)
-    except TooSmallError as error:
-        raise PhraseToolError(f"{request.table}: {error}; try --protect words or a smaller --keep-top") from error
-    if not request.quiet:
-        say(f"threshold {threshold:.6f} leaves at most {request.target_size:.1%}")
-    return threshold
+    counts = result.statistics
+    share = counts.kept / counts.entries if counts.entries else 1.0
+    say(f"kept {counts.kept:,} of {counts.entries:,} entries ({share:.1%}) of {counts.sources:,} sources")
+    if len(result.criteria) > 1:
+        for label, count in sorted(counts.removed_by.items()):
+            say(f"  {count:,} went by {_by(label)}")
+    notes = [
+        (counts.protected, "below the threshold stayed as one of the best of their source"),
+        (counts.without_opinion, "stayed because a side has only unknown words"),
+        (counts.faulty_kept, "faulty lines were passed through"),
+        (counts.faulty_skipped, "faulty lines were left out"),
+    ]
+    for count, meaning in notes:
+        if count:
+            say(f"  {count:,} {meaning}")
+    if result.orphans:
+        tell_orphans(result.orphans)
+    say(f"signature {result.signature}")
 
 
-def _measure(request: PruneRequest, similarities: Similarities, best: KeepBest, keep: str | None) -> Any:
-    """One pass that counts."""
-    from dataclasses import replace
+def _by(label: str) -> str:
+    """Which criteria a label of `Reasons.labels` names."""
+    from phrasetool.pruning.reasons import TOGETHER
 
-    from moses_compat.files.streams import Input
-    from moses_compat.jobs.prune import measure_sizes
-    from phrasetool_cli.shared.progress import TableProgress
-
-    with contextlib.ExitStack() as stack:
-        source = stack.enter_context(Input(request.table))
-        progress = stack.enter_context(TableProgress("measure", source.size(), request.quiet))
-        opened = _score_writer(keep, similarities)
-        save = stack.enter_context(opened()) if opened else None
-        scan = replace(request.scan(), progress=progress)
-        return measure_sizes(source, similarities, best, scan, request.sweep or (), save)
-
-
-def _score_writer(path: str | None, similarities: Similarities) -> Callable[[], ScoreWriter] | None:
-    """What opens the file that keeps the similarities."""
-    if path is None:
-        return None
-    from moses_compat.measures.saved_similarities import ScoreWriter
-
-    return lambda: ScoreWriter(path, similarities.signature)
-
-
-def _prune(
-    request: PruneRequest, similarities: Similarities, best: KeepBest, threshold: float, keep: str | None
-) -> None:
-    from moses_compat.jobs.prune import prune_table
-    from phrasetool import __version__
-    from phrasetool.pruning.semantic import BelowThreshold
-
-    criterion = BelowThreshold(threshold)
-    signature = f"{similarities.signature}|rule:t{threshold:g}+k{best.k}+{best.protect}|version:{__version__}"
-
-    def prune(source: Input, writer: TableWriter, watched: TableScan, save: ScoreWriter | None) -> PruneStatistics:
-        return prune_table(source, writer, similarities, criterion, best, watched, save)
-
-    write_tables(
-        request, prune, signature=signature, criteria=(SEMANTIC,), score_writer=_score_writer(keep, similarities)
-    )
+    names = label.split("+")
+    if label == TOGETHER:
+        return "all criteria together: none would have removed them by itself"
+    if len(names) == 1:
+        return f"{label}: no other criterion would have removed them by itself"
+    return f"each of {', '.join(names[:-1])} and {names[-1]}"

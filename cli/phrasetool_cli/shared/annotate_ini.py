@@ -2,60 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
-from phrasetool_cli.commands.moses_ini import edited
 from phrasetool_cli.shared.click_options import check_outputs
 
 if TYPE_CHECKING:
-    from moses_compat.files.streams import Output
-    from moses_compat.ini.lines import FeatureLine
-    from moses_compat.ini.moses_ini import MosesIni
-
-
-@dataclass(frozen=True)
-class IniEdit:
-    """What happens to a moses.ini.
-
-    Attributes:
-        ini: as it is.
-        feature: the table that is annotated.
-        table: what is to come into its place.
-        output: the ini to write.
-        weight: of each new column.
-    """
-
-    ini: MosesIni
-    feature: FeatureLine
-    table: str
-    output: str
-    weight: float
-
-    @property
-    def scores(self) -> int:
-        """How many scores the ini says the table has."""
-        return int(self.feature.arguments.get("num-features", "1"))
-
-    def check(self, scores: int) -> None:
-        """Refuse a table with other than these scores; -1 stands for a table without entries."""
-        if scores not in (-1, self.scores):
-            raise self.ini.error(
-                f"{self.feature.name} has num-features={self.scores}, but the entries of the table have {scores} "
-                "scores; Moses stops at that",
-                self.feature.line,
-            )
-
-    def write_to(self, out: Output, columns: int) -> None:
-        """Write the ini for so many new columns."""
-        from moses_compat.ini.moses_ini import ENCODING
-
-        text = edited(self.ini, self.feature, self.table, self.scores + columns, self.weight, self.output)
-        out.write_text(text.encode(*ENCODING))
-        out.flush()
+    from moses_compat.jobs.annotate_tables import IniEdit
 
 
 def is_given(option: str) -> bool:
@@ -83,16 +38,8 @@ def ini_edit(
 
     from moses_compat.files.streams import Input
     from moses_compat.ini.reading import read_moses_ini
-    from moses_compat.ini.tables import check_table, find_table
-    from moses_compat.tables.blocks import raw_blocks
+    from moses_compat.jobs.annotate_tables import IniEdit
 
-    # A table that is not there has no place in an ini either.
     Input(table).close()
-    there = read_moses_ini(ini)
-    check_outputs([table, ini, *there.paths], [output, ini_output])
-    feature = find_table(there, table)
-    check_table(there, feature)
-    edit = IniEdit(there, feature, output, ini_output, weight)
-    with Input(table) as source:
-        edit.check(next((block.scores for block in raw_blocks(source, 1 << 16)), -1))
-    return edit
+    check_outputs([table, ini, *read_moses_ini(ini).paths], [output, ini_output])
+    return IniEdit.of(ini, table, output, ini_output, weight)

@@ -15,8 +15,8 @@ from phrasetool_cli.shared.progress import ItemProgress, TableProgress, say
 if TYPE_CHECKING:
     import pandas as pd
 
+    from moses_compat.engine.laboratory import Laboratory
     from moses_compat.engine.model import MosesModel
-    from moses_compat.experiments.laboratory import Laboratory
     from moses_compat.experiments.runs import PlannedRun, RunStore
     from moses_compat.experiments.texts import ExperimentTexts
     from phrasetool.experiments.settings import ExperimentConfig
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 # Histograms and surprises are of the tables nearest to this size.
 _LOOKED_AT = 0.1
-_WEIGHTED = {"composition", "model_scores"}
 
 
 @dataclass
@@ -72,9 +71,9 @@ def measured(session: Session, model: MosesModel, built: Built) -> Measures:
     """Read the table once for all that is wanted of it."""
     from moses_compat.files.streams import Input
     from moses_compat.ini.tables import choose_table
-    from moses_compat.jobs.prune import FileScores
     from moses_compat.measures.measure import MeasureRequest, measure_table
     from moses_compat.measures.model_weights import weights_of
+    from moses_compat.measures.similarities import FileSimilarities
     from moses_compat.tables.blocks import TableScan
 
     bitext, scores = session.config.bitext, built.scores.get(built.dimension)
@@ -83,7 +82,7 @@ def measured(session: Session, model: MosesModel, built: Built) -> Measures:
             session.config.needs,
             TableScan(threads=session.threads, progress=progress),
             weights=lambda: weights_of(model.ini, choose_table(model.ini, model.table)),
-            similarities=FileScores(scores) if scores else None,
+            similarities=FileSimilarities(scores) if scores else None,
             corpora=(bitext.source, bitext.target) if bitext else None,
             forced_pairs=built.forced_pairs,
         )
@@ -127,6 +126,7 @@ def pruning(
 def _prune_command(session: Session, model: MosesModel, built: Built, system: PruningSystem) -> str:
     """What writes this table."""
     from phrasetool.experiments.systems import FULL
+    from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, SIGNIFICANCE, SIMILARITIES, USES
     from phrasetool_cli.shared.experiment_build import shown
 
     if system.rule == FULL:
@@ -140,13 +140,13 @@ def _prune_command(session: Session, model: MosesModel, built: Built, system: Pr
         options += ["--combine", system.combine]
     if system.seed:
         options += ["--seed", str(system.seed)]
-    if "similarities" in needs:
+    if SIMILARITIES in needs:
         options += ["--scores", built.scores[built.dimension]]
-    if needs & _WEIGHTED:
+    if needs & {LOSSES, MODEL_SCORES}:
         options += ["--moses-ini", built.ini]
-    if "significance" in needs and session.config.bitext:
+    if SIGNIFICANCE in needs and session.config.bitext:
         options += ["--corpus", session.config.bitext.source, session.config.bitext.target]
-    if "uses" in needs and built.forced_pairs:
+    if USES in needs and built.forced_pairs:
         options += ["--forced-pairs", built.forced_pairs]
     return shlex.join(["phrasetool", "prune", shown(model.table), *map(shown, options), "-o", "pruned.gz"])
 
@@ -157,6 +157,7 @@ def _looked_at(model: MosesModel, measures: Measures, planned: list[PlannedRun])
 
     from moses_compat.experiments.runs import read_entries
     from phrasetool.experiments.phrase_frames import histogram_frame, surprise_frame, surprising_entries
+    from phrasetool.pruning.measures import SIMILARITIES
 
     chosen: dict[str, PlannedRun] = {}
     for run in planned:
@@ -168,7 +169,7 @@ def _looked_at(model: MosesModel, measures: Measures, planned: list[PlannedRun])
             chosen[system.kind] = run
     frames: dict[str, Any] = {}
     masks = {kind: run.keep for kind, run in chosen.items()}
-    if measures.similarities is not None and chosen:
+    if SIMILARITIES in measures and chosen:
         frames["histogram"] = histogram_frame(measures, {chosen[kind].label: mask for kind, mask in masks.items()})
     groups = np.repeat(np.arange(len(measures.group_offsets) - 1), np.diff(measures.group_offsets))
     worths = {kind: run.system.parsed().worth(measures) for kind, run in chosen.items()}
@@ -252,7 +253,7 @@ def _tables_to_tune(session: Session, measures: Measures) -> Iterator[_TunedTabl
 
 def _pruned(session: Session, measures: Measures, size: float) -> Mask:
     """The entries of a pruned table."""
-    from moses_compat.experiments.runs import Affordable, mask_of
+    from moses_compat.experiments.runs import TableDecisions
     from phrasetool.errors import PhraseToolError
     from phrasetool.experiments.systems import PruningGrid, PruningSystem
     from phrasetool.pruning.sizes import TooSmallError
@@ -261,19 +262,18 @@ def _pruned(session: Session, measures: Measures, size: float) -> Mask:
     assert asked is not None
     wanted = PruningSystem(asked.method, "", "size", size, grid.protect[0], grid.best_of(size))
     try:
-        system = Affordable(measures).settled(wanted)
-        return mask_of(system, measures, system.parsed().worth(measures))
+        decisions = TableDecisions(measures)
+        return decisions.keep(decisions.settled(wanted))
     except TooSmallError as error:
         raise PhraseToolError(f"{session.config.path}: annotate.sizes: {error}") from error
 
 
 def _similar(measures: Measures, scores: str) -> Measures:
     """The measures with other similarities."""
-    from dataclasses import replace
-
     from moses_compat.measures.saved_similarities import SavedScores
+    from phrasetool.pruning.measures import OPINION, SIMILARITIES
 
     saved = SavedScores(scores)
     _, found = saved.take(len(measures))
     saved.finish("the table", len(measures))
-    return replace(measures, similarities=found.similarities, opinion=found.opinion)
+    return measures.with_columns({SIMILARITIES: found.similarities, OPINION: found.opinion})

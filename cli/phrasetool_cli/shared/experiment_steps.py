@@ -114,10 +114,11 @@ def _encoders(config: ExperimentConfig, built: Built, builder: Builder, steps: l
     """The steps from a tuned model to pairs, models of phrases, and saved similarities."""
     from moses_compat.engine.model import MosesModel
     from phrasetool.encoders import encoder_kind
+    from phrasetool.pruning.measures import SIMILARITIES
 
     own = config.model.folder
     built.dimension = _dimension_of(own) if own else config.model.dimension
-    dimensions = {built.dimension} if "similarities" in config.needs or config.neighbours else set()
+    dimensions = {built.dimension} if SIMILARITIES in config.needs or config.neighbours else set()
     if config.annotate and "semantic" in config.annotate.measured:
         dimensions |= set(config.annotate.dimensions)
     trained = dimensions - ({built.dimension} if own else set())

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import time
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any
+
+from phrasetool.watch import FileProgress, ItemTick, ReadingProgress, Watch
 
 _INTERVAL = 30.0
 
@@ -163,3 +168,50 @@ class TrainingProgress:
     ) -> None:
         if self._bar is not None:
             self._bar.close()
+
+
+class TerminalWatch(Watch):
+    """Shows the user bars and lines.
+
+    Args:
+        quiet: show nothing but warnings.
+    """
+
+    def __init__(self, quiet: bool = False) -> None:
+        self._quiet = quiet
+
+    def say(self, message: str) -> None:
+        """See `Watch`."""
+        if not self._quiet:
+            say(message)
+
+    def warn(self, message: str) -> None:
+        """See `Watch`."""
+        say(message)
+
+    @contextlib.contextmanager
+    def file(self, label: str, size: int) -> Iterator[FileProgress]:
+        """See `Watch`."""
+        with TableProgress(label, size, self._quiet) as progress:
+            yield progress
+
+    @contextlib.contextmanager
+    def items(self, label: str, total: int, unit: str) -> Iterator[ItemTick]:
+        """See `Watch`."""
+        with ItemProgress(label, total, unit, self._quiet) as progress:
+            yield progress.tick
+
+    @contextlib.contextmanager
+    def reading(self, paths: Mapping[str, str]) -> Iterator[ReadingProgress]:
+        """See `Watch`."""
+        bars: dict[str, TableProgress] = {}
+        with contextlib.ExitStack() as shown:
+
+            def report(label: str, position: int, entries: int) -> None:
+                if label not in bars:
+                    shown.close()
+                    size = os.path.getsize(paths[label]) if os.path.isfile(paths[label]) else 0
+                    bars[label] = shown.enter_context(TableProgress(f"reading the {label}", size, self._quiet))
+                bars[label](position, entries)
+
+            yield report

@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.click_options import check_outputs, model_option, search_options, table_options
+from phrasetool_cli.shared.click_options import (
+    check_outputs,
+    default_model,
+    model_option,
+    search_options,
+    table_options,
+)
 
 if TYPE_CHECKING:
-    from moses_compat.tables.blocks import TableScan
+    from moses_compat.jobs.prune_request import PruneRequest
+    from phrasetool.pruning.methods import Method
     from phrasetool.pruning.thresholds import Threshold
 
 
@@ -66,64 +72,18 @@ class WorthThreshold(click.ParamType[Any]):
             self.fail(str(error), param, context)
 
 
-@dataclass(frozen=True)
-class PruneRequest:
-    """What the user asked for; the attributes are the command's options, None where one was not given."""
-
-    table: str
-    # What goes.
-    threshold: Threshold | None
-    target_size: float | None
-    max_bleu_loss: float | None
-    sweep: list[float] | None
-    method: str | None
-    combine: str | None
-    seed: int
-    keep_top: int | None
-    protect: str | None
-    # What is known of the entries.
-    model_folder: str | None
-    scores: str | None
-    columns: tuple[int, int] | None
-    scale: str
-    ini: str | None
-    corpora: tuple[str, str] | None
-    forced_pairs: str | None
-    # What is written.
-    output: str
-    reordering_table: str | None
-    reordering_out: str | None
-    rejected: str | None
-    reasons: str | None
-    stats: str | None
-    # How translations are searched for, where BLEU is asked for.
-    dev: tuple[str, str] | None
-    search: dict[str, Any]
-    # How the table is read.
-    threads: int
-    block_bytes: int
-    on_error: str
-    quiet: bool
-
-    def scan(self) -> TableScan:
-        """How the table is read."""
-        from moses_compat.tables.blocks import TableScan
-
-        return TableScan(self.on_error, self.threads, self.block_bytes)
-
-    @property
-    def outputs(self) -> list[str | None]:
-        """What is written besides the table."""
-        return [self.reordering_out, self.rejected, self.reasons, self.stats]
-
-
 _SEARCH = ("search", "stack_size", "pop_limit", "beam_threshold", "distortion_limit", "table_limit")
 
 
 def request_of(given: dict[str, Any]) -> PruneRequest:
     """What was asked for, from the values of all options."""
+    from moses_compat.jobs.prune_request import PruneRequest
+
     search = {name: given.pop(name) for name in _SEARCH}
-    return PruneRequest(**given, search=search)
+    search["algorithm"] = search.pop("search")
+    chosen = {name: value for name, value in search.items() if value is not None}
+    quiet, folder = given.pop("quiet"), given.pop("model_folder") or default_model()
+    return PruneRequest(**given, model_folder=folder, search=chosen, by_criterion=not quiet)
 
 
 class GroupedCommand(click.Command):
@@ -216,6 +176,28 @@ def prune_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def chosen_method(request: PruneRequest) -> Method:
+    """The method that was asked for, if all that it needs was given.
+
+    Raises:
+        click.UsageError: it is none, or lacks something.
+    """
+    try:
+        method = request.parsed_method()
+    except ValueError as error:
+        raise click.UsageError(f"--method: {error}") from error
+    advice = {
+        "weights": "the weights of a model: give --moses-ini",
+        "corpora": "the bitext that the table was made from: give --corpus SOURCE TARGET",
+        "forced_pairs": "the pairs that forced decoding of the bitext used: give --forced-pairs PAIRS",
+    }
+    if lacking := request.lacking(method):
+        raise click.UsageError(f"--method {method.name} needs {advice[lacking]}")
+    if request.threshold is not None and request.threshold.named and method.names != ("significance",):
+        raise click.UsageError(f"--threshold {request.threshold.text} goes with --method significance alone")
+    return method
+
+
 def check_request(request: PruneRequest, own_thresholds: bool) -> None:
     """Refuse what cannot be meant, before any work starts.
 
@@ -271,7 +253,7 @@ def _check_rule(request: PruneRequest, own_thresholds: bool) -> None:
     if any(number is not None and math.isnan(number) for number in (request.target_size, request.max_bleu_loss)):
         raise click.UsageError("a size or a loss must be a number, not NaN")
     if request.max_bleu_loss is None:
-        if request.dev or any(value is not None for value in request.search.values()):
+        if request.dev or request.search:
             raise click.UsageError("--dev and the options of the search go with --max-bleu-loss")
         return
     if request.ini is None or request.dev is None:

@@ -6,15 +6,15 @@ import json
 import numpy as np
 import pytest
 
+from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel
-from moses_compat.experiments.laboratory import Laboratory
 from moses_compat.experiments.runs import RunStore, decode_run, decoder_identity, file_digest, plan_runs, read_entries
 from moses_compat.experiments.tuned_runs import TuningPlan, tuning_key, with_default_weights
 from moses_compat.files.streams import Input
 from moses_compat.ini.tables import choose_table
-from moses_compat.jobs.prune import ModelScores
 from moses_compat.measures.measure import MeasureRequest, measure_table
 from moses_compat.measures.model_weights import weights_of
+from moses_compat.measures.similarities import ModelSimilarities
 from phrasetool.errors import PhraseToolError
 from phrasetool.experiments.systems import PruningGrid, PruningSystem, labels_of
 from tests.commands import read, run_inside
@@ -52,7 +52,7 @@ def texts(folder):
 def measures(folder, model):
     with Input(model.table) as source:
         weights = weights_of(model.ini, choose_table(model.ini, model.table))
-        return measure_table(source, MeasureRequest(weights, ModelScores(small_model()), losses=True))
+        return measure_table(source, MeasureRequest(weights, ModelSimilarities(small_model()), losses=True))
 
 
 def plan(systems, measures, model, identity="x"):

@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from moses_compat.experiments.texts import overlaps, read_experiment_texts, shared_pairs, write_pair
+from moses_compat.experiments.texts import overlaps, read_experiment_texts, write_pair
 from phrasetool.errors import DataError
 from phrasetool.experiments.config import read_experiment_config
 from phrasetool.experiments.settings import TextPair
@@ -42,11 +42,3 @@ def test_overlaps(tmp_path):
     (tmp_path / "t.trg").write_bytes(b" x y\nq\nv")
     found = overlaps(TextPair(str(tmp_path / "t.src.gz"), str(tmp_path / "t.trg")), read_experiment_texts(config))
     assert found == {"dev": (2, 4)}
-
-
-def test_lines_without_words_are_no_shared_sentences(tmp_path):
-    (tmp_path / "t.src").write_bytes(b"\na\n \n")
-    (tmp_path / "t.trg").write_bytes(b"\nx\ny\n")
-    texts = {"one": (b"\na\nb\n", b"\nx\nx"), "two": (b"\n", b" \n"), "three": (b"\n", b"y\n")}
-    bitext = TextPair(str(tmp_path / "t.src"), str(tmp_path / "t.trg"))
-    assert shared_pairs(bitext, texts) == {"one": (1, 2), "three": (1, 1)}

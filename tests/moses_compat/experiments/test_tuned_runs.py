@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel
-from moses_compat.experiments.laboratory import Laboratory
 from moses_compat.experiments.runs import RunStore
 from moses_compat.experiments.tuned_runs import (
     TuningPlan,
@@ -15,11 +15,11 @@ from moses_compat.experiments.tuned_runs import (
     with_default_weights,
 )
 from moses_compat.files.streams import Input
-from moses_compat.jobs.prune import ModelScores
 from moses_compat.measures.measure import MeasureRequest, measure_table
 from moses_compat.measures.pair_uses import PairUses
-from phrasetool.pruning.measures import Measures
+from moses_compat.measures.similarities import ModelSimilarities
 from tests.commands import run_inside, write
+from tests.measures import measures_of
 from tests.small_experiment import small_model, table_lines, write_experiment
 
 
@@ -43,7 +43,7 @@ def texts(folder):
 @pytest.fixture(scope="module")
 def measures(folder):
     with Input(str(folder / "table.gz")) as source:
-        return measure_table(source, MeasureRequest(similarities=ModelScores(small_model())))
+        return measure_table(source, MeasureRequest(similarities=ModelSimilarities(small_model())))
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_columns_of_forced_decoding_are_those_of_annotate(folder, texts, plain):
 
 def test_other_columns():
     losses = np.array([np.inf, -1, 2, 0.5], np.float32)
-    table = Measures(
+    table = measures_of(
         np.array([0, 4]), np.array([1]), np.zeros(4, np.bool_), losses, losses, losses=losses,
         significance=np.array([np.inf, 0, 10, 25], np.float32),
     )  # fmt: skip
@@ -97,7 +97,7 @@ def test_other_columns():
 def test_columns_of_forced_decoding():
     forced = np.array([[1, 0.1234567], [1e-6, 0.00098765432], [0.5, 0.99999999], [0, 0]], np.float32)
     nothing = np.zeros(4, np.float32)
-    table = Measures(np.array([0, 4]), np.array([1]), np.zeros(4, np.bool_), nothing, nothing, forced=forced)
+    table = measures_of(np.array([0, 4]), np.array([1]), np.zeros(4, np.bool_), nothing, nothing, forced=forced)
     written = [[1, 0.123457], [1e-6, 0.000987654], [0.5, 1], [1e-6, 1e-6]]
     values = column_values(table, ["forced"])
     np.testing.assert_array_equal(values, np.log(np.array(written, np.float32)))
@@ -110,7 +110,7 @@ def test_smoothed_columns_are_those_of_annotate(folder, texts, plain):
     done = run_inside("annotate", folder / "table.gz", "--moses-ini", folder / "moses.ini", *options, "-q")
     assert done.code == 0, done.err
     written = Laboratory.load(MosesModel.read(str(ini)), texts)
-    request = MeasureRequest(similarities=ModelScores(small_model()), smoothing="kneser-ney")
+    request = MeasureRequest(similarities=ModelSimilarities(small_model()), smoothing="kneser-ney")
     with Input(str(folder / "table.gz")) as source:
         values = column_values(measure_table(source, request), ["semantic", "kneser-ney"])
     ours = annotated(plain, plain.model, values)

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from moses_compat.corpora.phrase_index import read_index
 from moses_compat.files.streams import Input, Output
-from moses_compat.jobs.filter_pt import CorpusMismatchError, Significance, filter_table
+from moses_compat.jobs.filter_pt import Significance, filter_table
 from moses_compat.lines.append_fields import lines_with_fields
+from moses_compat.measures.pair_test import CorpusMismatchError
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
-from phrasetool.pruning.significance import Insignificant
 from phrasetool.pruning.thresholds import Threshold
 from tests import naive_filter
 from tests.commands import read, write
@@ -186,10 +186,10 @@ def test_corpora_of_different_sizes(tmp_path, corpora):
         Significance(other, corpora[1])
 
 
-@pytest.mark.parametrize("text", ["-1", "nan", "a", "", "a+e1"])
+@pytest.mark.parametrize("text", ["nan", "a", "", "a+e1"])
 def test_thresholds_that_are_none(text):
-    with pytest.raises(ValueError):
-        Insignificant(Threshold(text).value(1.0))
+    with pytest.raises(ValueError, match="a number"):
+        Threshold(text)
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**9), st.floats(0, 1e6)), min_size=1, max_size=5))
@@ -205,3 +205,9 @@ def test_numbers_are_written_as_printf_does(rows):
         assert float(written) == pytest.approx(value, abs=5.1e-7)
         assert b"e" not in written
         assert not (b"." in written and written.endswith(b"0"))
+
+
+@pytest.mark.parametrize("threshold", [-1.0, float("nan")])
+def test_a_threshold_must_be_a_number_from_zero(corpora, threshold):
+    with pytest.raises(ValueError, match="0 or more"):
+        Significance(*corpora, threshold)

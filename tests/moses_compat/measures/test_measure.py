@@ -13,18 +13,33 @@ from hypothesis import strategies as st
 from moses_compat.files.streams import Input
 from moses_compat.ini.reading import read_moses_ini
 from moses_compat.ini.tables import choose_table
-from moses_compat.jobs.filter_pt import CorpusMismatchError
-from moses_compat.jobs.prune import ColumnScores, FileScores, ModelScores, measure_sizes
+from moses_compat.jobs.prune import measure_sizes
 from moses_compat.lines.counts import read_counts
 from moses_compat.measures.measure import MeasureRequest, measure_table
 from moses_compat.measures.model_weights import TableWeights, weights_of
+from moses_compat.measures.pair_test import CorpusMismatchError
 from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.saved_similarities import ScoreWriter
+from moses_compat.measures.similarities import ColumnSimilarities, FileSimilarities, ModelSimilarities
 from moses_compat.measures.smoothed import SmoothedProbabilities, count_table
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
-from phrasetool.pruning.selection import KeepBest
+from phrasetool.pruning.decision import Rule
+from phrasetool.pruning.measures import (
+    COUNTS,
+    FORCED,
+    LOSSES,
+    MODEL_SCORES,
+    OPINION,
+    PROBABILITIES,
+    SIGNIFICANCE,
+    SIMILARITIES,
+    SMOOTHED,
+    USES,
+)
+from phrasetool.pruning.methods import parse_method
+from phrasetool.pruning.protection import KeepBest
 from tests import naive, naive_filter
 from tests.commands import read, write
 from tests.moses_compat.engine.test_extracted import GOLDEN
@@ -38,6 +53,8 @@ RULES = ["brackets", "hierarchical", "non-terminals differ", "glue", "glue one c
          "target syntax"]  # fmt: skip
 SOURCE = b"das haus ist gr\xfcn !\ndas haus ist nicht gr\xfcn\nist das haus gr\xfcn\n\nnie gesehen : das\nhaus\n"
 TARGET = b"the house is green !\nthe house is not green\nis the house green\na house\nnever seen : the\nhouse\n"
+
+RULE = Rule.of(parse_method("semantic"), KeepBest(), size=1.0)
 
 
 def measure(folder, data, on_error="keep", scan=None, **request):
@@ -77,27 +94,27 @@ def check(measures, data, weights=None, losses=False):
     np.testing.assert_array_equal(measures.source_lengths, [len(words) for words in labels_out])
     direct = [line.values[:3][-1] if ok else 0 for line, ok in zip(lines, good, strict=True)]
     largest = float(np.finfo(np.float32).max)
-    np.testing.assert_array_equal(measures.probabilities, np.clip(direct, -largest, largest).astype(np.float32))
+    np.testing.assert_array_equal(measures[PROBABILITIES], np.clip(direct, -largest, largest).astype(np.float32))
     counts = [joint_count(line, data) if ok else 0 for line, ok in zip(lines, good, strict=True)]
-    np.testing.assert_array_equal(measures.counts, np.array(counts, np.float32))
-    for name in ("faulty", "probabilities", "counts", "model_scores", "similarities", "significance", "losses"):
-        values = getattr(measures, name)
-        assert values is None or len(values) == len(lines)
-        assert values is None or values.dtype == (np.bool_ if name == "faulty" else np.float32)
+    np.testing.assert_array_equal(measures[COUNTS], np.array(counts, np.float32))
+    assert len(measures.faulty) == len(lines)
+    for measure, values in measures.columns.items():
+        assert len(values) == len(lines)
+        assert values.dtype == measure.dtype
     if weights is None:
-        assert measures.model_scores is None
+        assert MODEL_SCORES not in measures
         return
     scores = [naive_scores(line, weights) if ok else 0 for line, ok in zip(lines, good, strict=True)]
-    np.testing.assert_allclose(measures.model_scores, scores, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(measures[MODEL_SCORES], scores, rtol=1e-5, atol=1e-5)
     if losses:
         entries = [
             (tuple(naive.tokens(line.source)), tuple(naive.tokens(line.target)), score)
             for line, score, ok in zip(lines, scores, good, strict=True)
             if ok
         ]
-        found = measures.losses[~measures.faulty]
+        found = measures[LOSSES][~measures.faulty]
         np.testing.assert_allclose(found, naive.composition_losses(entries, weights.distortion), rtol=1e-4, atol=1e-4)
-        assert not measures.losses[measures.faulty].any()
+        assert not measures[LOSSES][measures.faulty].any()
 
 
 @pytest.mark.parametrize("scan", SCANS)
@@ -161,7 +178,7 @@ def test_faulty_lines(tmp_path):
 def test_a_table_without_any_entry(tmp_path):
     measures = measure(tmp_path, b"a ||| b\nno entry\n", weights=weights_for(FAULTY), losses=True)
     assert measures.faulty.all()
-    assert measures.losses.tolist() == [0, 0]
+    assert measures[LOSSES].tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +196,7 @@ def test_counts(rest, counts):
 def test_counts_that_are_none_are_one(tmp_path):
     wrong = [b"-2", b"inf", b"-inf", b"1e300", b"x", b""]
     data = b"".join(b"a ||| b ||| 1 ||| 0-0 ||| 1 1 %s\n" % count for count in (b"2.5", b"0", *wrong))
-    assert measure(tmp_path, data).counts.tolist() == [2.5, 0.0] + [1.0] * len(wrong)
+    assert measure(tmp_path, data)[COUNTS].tolist() == [2.5, 0.0] + [1.0] * len(wrong)
 
 
 def test_losses_need_weights():
@@ -230,7 +247,7 @@ def test_significance(tmp_path, name, rules, scan):
     corpora = str(write(tmp_path / "f", SOURCE)), str(write(tmp_path / "e.gz", TARGET))
     data = TABLES[name] + (b"no entry\n" if TABLES[name] else b"")
     measures = measure(tmp_path, data, scan=scan, corpora=corpora, hierarchical=rules, force=True)
-    np.testing.assert_allclose(measures.significance, list(naive_significance(data, rules)), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(measures[SIGNIFICANCE], list(naive_significance(data, rules)), rtol=1e-5, atol=1e-5)
     assert measures.alpha == pytest.approx(math.log(6))
 
 
@@ -249,10 +266,10 @@ def test_similarities_of_a_model_and_of_a_file(tmp_path, model, scan, weighted):
     data = TABLES["seven fields"] + b"no entry\n"
     table, saved = str(write(tmp_path / "table", data)), str(tmp_path / "saved")
     with Input(table) as source, ScoreWriter(saved, "a model") as save:
-        measure_sizes(source, ModelScores(model), KeepBest(), TableScan("keep"), (), save)
+        measure_sizes(source, ModelSimilarities(model), RULE, TableScan("keep"), (), save)
     weights = weights_for(data) if weighted else None
     request = {"scan": scan, "weights": weights, "losses": weighted}
-    computed = measure(tmp_path, data, similarities=ModelScores(model), **request)
+    computed = measure(tmp_path, data, similarities=ModelSimilarities(model), **request)
     check(computed, data, weights, losses=weighted)
     lines = naive.parse_table(data, 4)[0]
     for i in range(0, len(lines) - 1, 7):
@@ -262,33 +279,33 @@ def test_similarities_of_a_model_and_of_a_file(tmp_path, model, scan, weighted):
                 (lines[i].source, model.source_vocabulary), (lines[i].target, model.target_vocabulary),
             )
         )  # fmt: skip
-        np.testing.assert_allclose(computed.similarities[i], naive.similarities(source, target, model), atol=1e-4)
-    assert not computed.opinion[-1]
-    assert computed.opinion.any()
-    read = measure(tmp_path, data, similarities=FileScores(saved), **request)
-    assert read.similarities.tobytes() == computed.similarities.tobytes()
-    np.testing.assert_array_equal(read.opinion, computed.opinion)
+        np.testing.assert_allclose(computed[SIMILARITIES][i], naive.similarities(source, target, model), atol=1e-4)
+    assert not computed[OPINION][-1]
+    assert computed[OPINION].any()
+    read = measure(tmp_path, data, similarities=FileSimilarities(saved), **request)
+    assert read[SIMILARITIES].tobytes() == computed[SIMILARITIES].tobytes()
+    np.testing.assert_array_equal(read[OPINION], computed[OPINION])
     check(read, data, weights, losses=weighted)
 
 
 def test_saved_similarities_of_another_table(tmp_path, model):
     with Input(str(write(tmp_path / "t", FAULTY))) as source, ScoreWriter(str(tmp_path / "saved"), "a model") as save:
-        measure_sizes(source, ModelScores(model), KeepBest(), TableScan("keep"), (), save)
+        measure_sizes(source, ModelSimilarities(model), RULE, TableScan("keep"), (), save)
     with pytest.raises(DataError, match="made from another table"):
-        measure(tmp_path, TABLES["lexicalised"], similarities=FileScores(str(tmp_path / "saved")))
+        measure(tmp_path, TABLES["lexicalised"], similarities=FileSimilarities(str(tmp_path / "saved")))
     with pytest.raises(DataError, match=r"has 9 rows, but .* has 1 entries"):
-        measure(tmp_path, FAULTY[: FAULTY.index(b"\n") + 1], similarities=FileScores(str(tmp_path / "saved")))
+        measure(tmp_path, FAULTY[: FAULTY.index(b"\n") + 1], similarities=FileSimilarities(str(tmp_path / "saved")))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_similarities_of_columns(tmp_path, weighted):
     data = TABLES["seven fields"]
     weights = weights_for(data) if weighted else None
-    measures = measure(tmp_path, data, similarities=ColumnScores(3, 1, "raw"), weights=weights, losses=weighted)
+    measures = measure(tmp_path, data, similarities=ColumnSimilarities(3, 1, "raw"), weights=weights, losses=weighted)
     check(measures, data, weights, losses=weighted)
     expected = [[min(line.values[3], 1), min(line.values[1], 1)] for line in naive.parse_table(data, 4)[0]]
-    np.testing.assert_array_equal(measures.similarities, np.array(expected, np.float32))
-    assert measures.opinion.all()
+    np.testing.assert_array_equal(measures[SIMILARITIES], np.array(expected, np.float32))
+    assert measures[OPINION].all()
 
 
 def pairs_for(data):
@@ -311,27 +328,27 @@ def test_uses_and_probabilities_of_forced_decoding(tmp_path, scan, weighted, pro
     measures = measure(tmp_path, data, scan=scan, weights=weights, forced_pairs=forced_pairs,
                        forced_probabilities=probabilities)  # fmt: skip
     check(measures, data, weights)
-    assert (measures.forced is not None) == probabilities
+    assert (FORCED in measures) == probabilities
     for i, line in enumerate(naive.parse_table(data, 4)[0]):
         if line.fault != "ok":
-            assert measures.uses[i] == 0
-            assert not probabilities or measures.forced[i].tolist() == [0, 0]
+            assert measures[USES][i] == 0
+            assert not probabilities or measures[FORCED][i].tolist() == [0, 0]
             continue
         source, target = tuple(naive.tokens(line.source)), tuple(naive.tokens(line.target))
         uses = sum(count for s, t, count in pairs if (s, t) == (source, target))
-        assert measures.uses[i] == uses
+        assert measures[USES][i] == uses
         if probabilities:
             totals = (sum(pair[2] for pair in pairs if pair[side] == own) for side, own in enumerate((source, target)))
             expected = [(uses + line.values[column]) / (total + 1)
                         for total, column in zip(totals, (2, 0), strict=True)]  # fmt: skip
-            np.testing.assert_allclose(measures.forced[i], np.clip(expected, 1e-6, 1), rtol=1e-6)
+            np.testing.assert_allclose(measures[FORCED][i], np.clip(expected, 1e-6, 1), rtol=1e-6)
 
 
 def test_pairs_of_another_table_and_tables_of_other_scores(tmp_path):
     pairs = PairUses.read(str(write(tmp_path / "pairs", b"x ||| y ||| 1\n")))
     with pytest.raises(DataError, match=r"pairs: none of its pairs is in .*table"):
         measure(tmp_path, TABLES["seven fields"], forced_pairs=pairs)
-    assert len(measure(tmp_path, b"", forced_pairs=pairs).uses) == 0
+    assert len(measure(tmp_path, b"", forced_pairs=pairs)[USES]) == 0
     with pytest.raises(DataError, match=r"table:1: the entries have 2 scores; .* the 4 that Moses' training writes"):
         measure(tmp_path, FAULTY, forced_pairs=pairs, forced_probabilities=True)
     with pytest.raises(ValueError, match="cannot be measured without its pairs"):
@@ -349,9 +366,9 @@ def test_smoothed_probabilities(tmp_path, scan, method):
     block, _ = TableParser(scores=4)(0, 0, np.frombuffer(data, np.uint8))
     expected = smoothed(block).astype(np.float32)
     expected[-1] = 0
-    assert measures.smoothed.dtype == np.float32
-    assert np.array_equal(measures.smoothed, expected)
-    assert measure(tmp_path, b"", scan=scan, smoothing=method).smoothed.shape == (0, 2)
+    assert measures[SMOOTHED].dtype == np.float32
+    assert np.array_equal(measures[SMOOTHED], expected)
+    assert measure(tmp_path, b"", scan=scan, smoothing=method)[SMOOTHED].shape == (0, 2)
     with pytest.raises(DataError, match=r"table:1: no counts"):
         measure(tmp_path, b"a ||| b ||| 1\n", scan=scan, smoothing=method)
 
@@ -364,21 +381,21 @@ def test_standard_input_cannot_be_smoothed(monkeypatch):
 
 def test_what_is_needed_is_read_and_nothing_else(tmp_path):
     there = {
-        "similarities": FileScores("none"), "corpora": ("no", "file"), "forced_pairs": str(tmp_path / "pairs"),
+        "similarities": FileSimilarities("none"), "corpora": ("no", "file"), "forced_pairs": str(tmp_path / "pairs"),
         "weights": lambda: TableWeights(np.ones(4, np.float32)),
     }  # fmt: skip
     scan = TableScan()
     assert MeasureRequest.of((), scan, **{**there, "weights": None}) == MeasureRequest(scan=scan)
-    request = MeasureRequest.of({"composition", "significance", "similarities"}, scan, **there)
+    request = MeasureRequest.of({LOSSES, SIGNIFICANCE, SIMILARITIES}, scan, **there)
     assert request.losses
     assert request.weights.name == "the model"
     assert (request.corpora, request.similarities.path) == (("no", "file"), "none")
     assert request.forced_pairs is None
     with pytest.raises(DataError, match="pairs: "):
-        MeasureRequest.of({"uses"}, scan, **there)
-    assert MeasureRequest.of({"kneser-ney"}, scan, **there) == MeasureRequest(scan=scan, smoothing="kneser-ney")
+        MeasureRequest.of({USES}, scan, **there)
+    assert MeasureRequest.of({SMOOTHED}, scan, **there) == MeasureRequest(scan=scan, smoothing="kneser-ney")
     write(tmp_path / "pairs", b"x ||| y ||| 1\n")
-    for needs, probabilities in (({"uses"}, False), ({"forced"}, True), ({"forced", "uses"}, True)):
+    for needs, probabilities in (({USES}, False), ({FORCED}, True), ({FORCED, USES}, True)):
         request = MeasureRequest.of(needs, scan, **there)
         assert (request.forced_pairs.total, request.forced_probabilities) == (1, probabilities)
 
@@ -423,7 +440,7 @@ def test_losses_do_not_depend_on_the_scale_of_the_weights(tmp_path, factor):
         ini = ini_of(tmp_path, f"[feature]\n{feature}\n[weight]\n{weights}")
         with Input(str(tmp_path / "t")) as source:
             measures = measure_table(source, MeasureRequest(weights_of(ini, ini.features[0]), losses=True))
-        found.append(measures.losses)
+        found.append(measures[LOSSES])
     np.testing.assert_allclose(found[0], [np.inf, -0.5 * np.log(2), np.inf, np.inf], rtol=1e-6)
     np.testing.assert_array_equal(found[0], found[1])
 
@@ -448,6 +465,6 @@ def test_the_reference_table(reference):
     with Input(path) as source:
         measures = measure_table(source, request)
     assert len(measures) == 1_117_535
-    assert np.isfinite(measures.losses).mean() == pytest.approx(0.900, abs=5e-4)
-    assert (measures.losses <= 0).mean() == pytest.approx(0.536, abs=5e-4)
+    assert np.isfinite(measures[LOSSES]).mean() == pytest.approx(0.900, abs=5e-4)
+    assert (measures[LOSSES] <= 0).mean() == pytest.approx(0.536, abs=5e-4)
     assert all(first < last for first, last in pairwise(measures.group_offsets.tolist()))

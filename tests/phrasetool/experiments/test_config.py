@@ -7,6 +7,7 @@ import pytest
 from phrasetool.errors import DataError
 from phrasetool.experiments.config import parse_config, read_experiment_config
 from phrasetool.experiments.systems import AFFORDABLE, PruningSystem
+from phrasetool.pruning.measures import FORCED, LOSSES, SIMILARITIES, SMOOTHED, USES
 
 GOOD = """\
 [data.bitext]
@@ -44,7 +45,7 @@ def test_what_is_left_out_has_a_value(folder):
     assert config.bitext.source == str(folder / "a")
     assert (config.seed, config.samples, config.sentences) == (1, 1000, None)
     assert config.moses is config.annotate is config.neighbours is None
-    assert config.needs == {"similarities", "composition"}
+    assert config.needs == {SIMILARITIES, LOSSES}
     assert config.encodes
     assert config.prune.sizes == (0.5, 0.1)
     systems = list(config.prune.systems())
@@ -190,20 +191,20 @@ def test_what_forced_decoding_is_needed_for(folder):
     assert not config.counts_uses
     config = config_of(folder, GOOD.replace('"random"', '"composition+usage"'))
     assert config.counts_uses
-    assert config.needs == {"similarities", "composition", "uses"}
+    assert config.needs == {SIMILARITIES, LOSSES, USES}
     config = config_of(folder, GOOD + '[annotate]\ncolumns = ["forced + semantic"]\n')
     assert config.counts_uses
     assert config.annotate.columns == ("forced+semantic",)
-    assert config.needs == {"similarities", "composition", "forced"}
+    assert config.needs == {SIMILARITIES, LOSSES, FORCED}
     pruned = '[annotate]\ncolumns = []\nsizes = [1, 0.1]\nmethod = "composition+usage"\n'
     assert config_of(folder, GOOD + pruned).counts_uses
 
 
 def test_smoothed_columns_need_no_bitext_and_no_model(folder):
     config = config_of(folder, GOOD.replace('"random"', '"count"') + '[annotate]\ncolumns = ["kneser-ney+forced"]\n')
-    assert config.needs >= {"kneser-ney", "forced"}
+    assert config.needs >= {SMOOTHED, FORCED}
     only = config_of(folder, GOOD[: GOOD.index("[prune]")] + '[annotate]\ncolumns = "kneser-ney"\n')
-    assert only.needs == {"kneser-ney"}
+    assert only.needs == {SMOOTHED}
     assert not only.encodes
     assert not only.counts_uses
 

@@ -11,9 +11,10 @@ from phrasetool.experiments.phrase_frames import (
     surprising_entries,
 )
 from phrasetool.phrases import Phrases
-from phrasetool.pruning.measures import Measures
+from phrasetool.pruning.measures import COUNTS, OPINION, SIMILARITIES
 from phrasetool.training.pairs import PhrasePairs
 from phrasetool.vocabulary import Vocabulary
+from tests.measures import measures_of
 from tests.small_experiment import small_model
 
 
@@ -28,7 +29,7 @@ def pairs():
 
 def measures(entries, seed=1):
     rng = np.random.default_rng(seed)
-    return Measures(
+    return measures_of(
         group_offsets=np.arange(0, entries + 1, 2), source_lengths=np.ones(entries // 2, np.int64),
         faulty=np.zeros(entries, np.bool_), probabilities=rng.random(entries, np.float32),
         counts=rng.integers(1, 9, entries).astype(np.float32),
@@ -41,11 +42,11 @@ def test_histograms():
     masks = {"a": np.arange(60) % 3 == 0, "b": np.ones(60, np.bool_)}
     frame = histogram_frame(table, masks)
     for row in frame.itertuples():
-        values = table.similarities[:, int(row.direction == "target-to-source")]
-        inside = table.opinion & (values >= row.low) & ((values < row.high) | (row.high == 1))
+        values = table[SIMILARITIES][:, int(row.direction == "target-to-source")]
+        inside = table[OPINION] & (values >= row.low) & ((values < row.high) | (row.high == 1))
         assert row.kept == (inside & masks[row.system]).sum()
         assert row.removed == (inside & ~masks[row.system]).sum()
-    assert frame.groupby(["system", "direction"])[["kept", "removed"]].sum().sum(axis=1).eq(table.opinion.sum()).all()
+    assert frame.groupby(["system", "direction"])[["kept", "removed"]].sum().sum(axis=1).eq(table[OPINION].sum()).all()
 
 
 def test_ranks():
@@ -83,8 +84,8 @@ def test_what_is_known_of_surprises():
     assert frame.source.tolist() == ["s7", "s2", "s2"]
     assert frame.target.tolist() == ["\ufffd"] * 3
     assert frame["rank"].tolist() == [1, 2, 1]
-    assert frame["count"].tolist() == [table.counts[7], table.counts[2], table.counts[2]]
-    assert frame.similarity[0] == pytest.approx(table.similarities[7].mean())
+    assert frame["count"].tolist() == [table[COUNTS][7], table[COUNTS][2], table[COUNTS][2]]
+    assert frame.similarity[0] == pytest.approx(table[SIMILARITIES][7].mean())
     assert frame.loss.isna().all()
 
 

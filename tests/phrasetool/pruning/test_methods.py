@@ -1,6 +1,6 @@
 """Criteria, their combination, and the decision about all entries of a table."""
 
-import dataclasses
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,13 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from phrasetool.pruning.measures import Measures
+from phrasetool.pruning.decision import AtThreshold, OfSize, Ranking, Rule, decide
+from phrasetool.pruning.measures import COUNTS, LOSSES, PROBABILITIES, SIMILARITIES, USES, Measures
 from phrasetool.pruning.methods import COMBINATIONS, NAMES, parse_method
-from phrasetool.pruning.selection import AffordableBest, KeepBest, select_entries
+from phrasetool.pruning.protection import AffordableBest, KeepBest
 from phrasetool.pruning.sizes import TooSmallError
+from phrasetool.pruning.thresholds import Threshold
+from tests.measures import measures_of
 
 # Two sources of one and two words, with three and two entries, the last one faulty.
-MEASURES = Measures(
+MEASURES = measures_of(
     group_offsets=np.array([0, 3, 5]),
     source_lengths=np.array([1, 2]),
     faulty=np.array([False, False, False, False, True]),
@@ -63,9 +66,10 @@ def test_worth_and_factor(name):
 
 def test_usage_of_a_table_that_was_never_used_or_extracted():
     nothing = np.zeros(5, np.float32)
-    for measures in (dataclasses.replace(MEASURES, uses=nothing), dataclasses.replace(MEASURES, counts=nothing)):
+    for measure in (USES, COUNTS):
+        measures = MEASURES.with_columns({measure: nothing})
         factor = parse_method("usage").parts[0].factor(measures)
-        assert factor.tolist() == measures.uses.tolist()
+        assert factor.tolist() == measures[USES].tolist()
 
 
 def test_random_is_fixed_by_its_seed():
@@ -122,7 +126,7 @@ def test_weights_are_exponents_in_a_product_and_weights_in_a_mean_of_ranks(names
 
 
 def test_large_powers_stay_finite():
-    measures = dataclasses.replace(MEASURES, counts=np.array([3e9, 1, 0, 1, 0], np.float32))
+    measures = MEASURES.with_columns({COUNTS: np.array([3e9, 1, 0, 1, 0], np.float32)})
     worth = parse_method("count*10+probability*10").worth(measures)
     assert np.isfinite(worth[:4]).all()
     assert worth[0] > worth[3] > worth[2] == 0
@@ -158,7 +162,7 @@ def test_thresholds_of_their_own(names, data):
     ("text", "limit"), [("a+e", 5.001), ("a-e", 4.999), ("5", 5.0), ("1e+1", 10.0), ("1e-2", 0.01)]
 )
 def test_thresholds_of_significance(text, limit):
-    measures = dataclasses.replace(MEASURES, alpha=5.0)
+    measures = replace(MEASURES, alpha=5.0)
     method = parse_method(f"count:2+significance:{text}+semantic:-1", None)
     assert (method.combine, method.names) == ("intersection", ("count", "significance", "semantic"))
     assert method.thresholds[1].value(5.0) == pytest.approx(limit)
@@ -181,11 +185,11 @@ def test_names(text, name):
 
 
 def test_what_has_to_be_measured():
-    assert parse_method("composition+semantic").needs == {"composition", "similarities"}
-    assert parse_method("composition+usage").needs == {"composition", "uses"}
+    assert parse_method("composition+semantic").needs == {LOSSES, SIMILARITIES}
+    assert parse_method("composition+usage").needs == {LOSSES, USES}
     assert parse_method("count").needs == set()
-    without = Measures(MEASURES.group_offsets, MEASURES.source_lengths, MEASURES.faulty, MEASURES.probabilities,
-                       MEASURES.counts)  # fmt: skip
+    counted = {measure: MEASURES[measure] for measure in (PROBABILITIES, COUNTS)}
+    without = Measures(MEASURES.group_offsets, MEASURES.source_lengths, MEASURES.faulty, counted)
     for name in ("semantic", "significance", "composition", "usage", "top"):
         with pytest.raises(ValueError, match="measured without its"):
             parse_method(name).worth(without)
@@ -231,12 +235,9 @@ def tables(draw):
     worth = draw(st.lists(st.sampled_from([-1.0, 0.0, 0.5, 0.5, 2.0, np.inf]), min_size=count, max_size=count))
     faulty = draw(st.lists(st.booleans(), min_size=count, max_size=count))
     lengths = draw(st.lists(st.integers(1, 3), min_size=len(sizes), max_size=len(sizes)))
-    nothing = np.zeros(count, np.float32)
-    measures = Measures(
-        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), np.array(lengths, np.int64),
-        np.array(faulty, bool), nothing, nothing,
-    )  # fmt: skip
-    return measures, np.array(worth, np.float32)
+    worth = np.where(faulty, np.inf, worth).astype(np.float32)
+    measures = measures_of(np.append(0, np.cumsum(sizes)), lengths, np.array(faulty, bool), counts=worth)
+    return measures, worth
 
 
 def naive_protection(measures, worth, k, protect):
@@ -257,10 +258,11 @@ def naive_protection(measures, worth, k, protect):
 def test_a_threshold_removes_what_is_worth_less(table, k, protect, threshold):
     measures, worth = table
     protected = naive_protection(measures, worth, k, protect)
-    selection = select_entries(measures, worth, KeepBest(k, protect), threshold=threshold)
+    ranking = Ranking.of(parse_method("count"), measures)
+    decision = decide(ranking, AtThreshold(Threshold.of(threshold)), KeepBest(k, protect))
     expected = [bool(worth[i] >= threshold or i in protected) for i in range(len(worth))]
-    assert selection.keep.tolist() == expected
-    assert (selection.keep == (~selection.fails | selection.protected)).all()
+    assert decision.keep.tolist() == expected
+    assert (decision.keep == (~decision.fails | decision.protected)).all()
 
 
 @given(tables(), st.integers(0, 3), st.sampled_from(["all", "words", "none"]), st.sampled_from([0.1, 0.3, 0.5, 1.0]))
@@ -268,27 +270,28 @@ def test_a_size_fills_up_with_the_best(table, k, protect, size):
     measures, worth = table
     protected = naive_protection(measures, worth, k, protect)
     allowed = int(size * len(worth) + 1e-9)
+    ranking = Ranking.of(parse_method("count"), measures)
     if len(protected) > allowed:
         with pytest.raises(TooSmallError, match="are kept at any threshold"):
-            select_entries(measures, worth, KeepBest(k, protect), size=size)
+            decide(ranking, OfSize(size), KeepBest(k, protect))
         return
     rest = sorted((i for i in range(len(worth)) if i not in protected), key=lambda i: (-worth[i], i))
     expected = protected | set(rest[: allowed - len(protected)])
-    selection = select_entries(measures, worth, KeepBest(k, protect), size=size)
-    assert set(np.flatnonzero(selection.keep).tolist()) == expected
-    assert (selection.keep == (~selection.fails | selection.protected)).all()
+    decision = decide(ranking, OfSize(size), KeepBest(k, protect))
+    assert set(np.flatnonzero(decision.keep).tolist()) == expected
+    assert (decision.keep == (~decision.fails | decision.protected)).all()
 
 
 @given(tables(), st.sampled_from(["all", "words", "none"]), st.integers(0, 30))
 def test_protection_that_there_is_room_for(table, protect, entries):
     measures, worth = table
     counts = {k: len(naive_protection(measures, worth, k, protect)) for k in range(1, 11)}
-    affordable = AffordableBest(measures, worth, protect)
-    assert affordable.smallest == counts[1]
+    affordable = AffordableBest(measures, protect)
     assert affordable.best(entries) == KeepBest(max([1, *(k for k in counts if 5 * counts[k] <= 3 * entries)]), protect)
 
 
 def test_one_of_threshold_and_size():
-    for given_ in ({}, {"threshold": 0.5, "size": 0.5}, {"size": 0.5, "fails": MEASURES.faulty}):
+    asked = {"threshold": Threshold("0.5"), "size": 0.5}
+    for method, given_ in (("count", {}), ("count", asked), ("count:1", {"size": 0.5})):
         with pytest.raises(ValueError, match="expected a threshold or a size"):
-            select_entries(MEASURES, MEASURES.counts, KeepBest(), **given_)
+            Rule.of(parse_method(method, None), KeepBest(), **given_)

@@ -4,10 +4,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phrasetool.pruning.measures import Measures
+from phrasetool.pruning.decision import Rule
+from phrasetool.pruning.measures import COUNTS, PROBABILITIES
 from phrasetool.pruning.methods import parse_method
+from phrasetool.pruning.protection import KeepBest
 from phrasetool.pruning.reasons import Reasons, explain
-from phrasetool.pruning.selection import KeepBest, select_entries
+from phrasetool.pruning.sizes import TooSmallError
+from tests.measures import measures_of
 
 FEW = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 
@@ -20,7 +23,7 @@ def tables(draw):
         np.array(draw(st.lists(FEW, min_size=count, max_size=count)), np.float32) for _ in range(2)
     )
     faulty = np.array(draw(st.lists(st.sampled_from([False] * 4 + [True]), min_size=count, max_size=count)), bool)
-    return Measures(np.append(0, np.cumsum(sizes)), np.array([1] * len(sizes)), faulty, probabilities, counts)
+    return measures_of(np.append(0, np.cumsum(sizes)), [1] * len(sizes), faulty, probabilities, counts)
 
 
 def naive_best(values, rest, count):
@@ -31,15 +34,14 @@ def naive_best(values, rest, count):
 @given(tables(), st.integers(0, 2), st.sampled_from([0.4, 0.7, 1.0]), st.sampled_from(["product", "rank", "union"]))
 def test_alone_a_criterion_would_keep_as_many(measures, k, size, combine):
     method = parse_method("count+probability", combine)
-    worth = method.worth(measures)
     try:
-        selection = select_entries(measures, worth, KeepBest(k), size=size)
-    except ValueError:
+        decision = Rule.of(method, KeepBest(k), size=size).decide(measures)
+    except TooSmallError:
         return
-    reasons = explain(method, measures, selection)
-    rest = np.flatnonzero(~selection.protected).tolist()
-    stay = int(selection.keep[rest].sum())
-    for column, plain in enumerate((measures.counts, measures.probabilities)):
+    reasons = explain(method, measures, decision)
+    rest = np.flatnonzero(~decision.protected).tolist()
+    stay = int(decision.keep[rest].sum())
+    for column, plain in enumerate((measures[COUNTS], measures[PROBABILITIES])):
         values = np.where(measures.faulty, np.inf, plain)
         best = naive_best(values, rest, stay)
         last = min((values[i] for i in best), default=np.inf)
@@ -51,14 +53,13 @@ def test_alone_a_criterion_would_keep_as_many(measures, k, size, combine):
 @given(tables(), st.sampled_from(["intersection", "union"]))
 def test_thresholds_of_their_own_say_it_themselves(measures, combine):
     method = parse_method("count:0.5+probability:0.3", combine)
-    fails = method.fails(method.below(method.worths(measures), 0.0))
-    selection = select_entries(measures, method.worth(measures), KeepBest(0), fails=fails)
-    reasons = explain(method, measures, selection)
+    decision = Rule.of(method, KeepBest(0)).decide(measures)
+    reasons = explain(method, measures, decision)
     good = ~measures.faulty
-    assert reasons.fails[:, 0].tolist() == (good & (measures.counts < 0.5)).tolist()
-    assert reasons.fails[:, 1].tolist() == (good & (measures.probabilities < np.float32(0.3))).tolist()
-    counts = reasons.part(~selection.keep).counts()
-    assert sum(counts.values()) == int((~selection.keep).sum())
+    assert reasons.fails[:, 0].tolist() == (good & (measures[COUNTS] < 0.5)).tolist()
+    assert reasons.fails[:, 1].tolist() == (good & (measures[PROBABILITIES] < np.float32(0.3))).tolist()
+    counts = reasons.part(~decision.keep).counts()
+    assert sum(counts.values()) == int((~decision.keep).sum())
     if combine == "union":
         assert set(counts) <= {"count+probability"}
     assert "together" not in counts

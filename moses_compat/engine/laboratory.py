@@ -13,13 +13,14 @@ import numpy as np
 
 from moses_compat.engine.arpa import load_language_model
 from moses_compat.engine.decoder_tables import InputPhrases
-from moses_compat.engine.model import LoadProgress, MosesModel
+from moses_compat.engine.model import MosesModel
 from phrasetool.phrases import Int32Array, Mask, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.features import Vector
 from phrasetool.smt.decoder.table import Entries, build_table
 from phrasetool.smt.decoder.translator import Translator
 from phrasetool.smt.language_model.automaton import LanguageModel
+from phrasetool.watch import ReadingProgress
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Laboratory:
 
     @classmethod
     def load(
-        cls, model: MosesModel, texts: Mapping[str, bytes], threads: int = 1, progress: LoadProgress | None = None
+        cls, model: MosesModel, texts: Mapping[str, bytes], threads: int = 1, progress: ReadingProgress | None = None
     ) -> Laboratory:
         """Read a model for some texts.
 

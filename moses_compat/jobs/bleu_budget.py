@@ -1,4 +1,4 @@
-"""`phrasetool prune --max-bleu-loss`: search for the smallest table whose translations of a development set hold."""
+"""The smallest table whose translations of a development set hold: sizes that are tried without writing a table."""
 
 from __future__ import annotations
 
@@ -7,24 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from moses_compat.corpora.shared_pairs import shared_pairs
+from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel, check_sides
-from moses_compat.experiments.laboratory import Laboratory
-from moses_compat.experiments.texts import shared_pairs
 from moses_compat.files.streams import Input
+from moses_compat.jobs.choice import Chosen, protection, rule_for_size
+from moses_compat.jobs.prune_request import PruneRequest
 from phrasetool.errors import DataError, PhraseToolError
-from phrasetool.experiments.settings import TextPair
-from phrasetool.phrases import FloatArray, Mask
+from phrasetool.phrases import Mask
 from phrasetool.pruning.budget import Comparison, Found, compare, search_size, size_grid
-from phrasetool.pruning.measures import Measures
-from phrasetool.pruning.selection import KeepBest, Selection, select_entries
+from phrasetool.pruning.decision import Decision, Everything, OfSize, Ranking, decide
+from phrasetool.pruning.protection import KeepBest
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.evaluation.bleu import bleu_statistics
 from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
-from phrasetool_cli.shared.click_options import chosen_search
-from phrasetool_cli.shared.loading import load_progress
-from phrasetool_cli.shared.progress import ItemProgress, say
-from phrasetool_cli.shared.prune_method import Decision, protection, rule_for_size
-from phrasetool_cli.shared.prune_options import PruneRequest
+from phrasetool.watch import Watch
 
 _TEXT = "dev"
 
@@ -45,16 +42,17 @@ class DevelopmentSet:
     sentences: int
 
     @classmethod
-    def read(cls, request: PruneRequest) -> DevelopmentSet:
+    def read(cls, request: PruneRequest, watch: Watch) -> DevelopmentSet:
         """Read the model's ini and both sides; warn of sentences that the table was made from.
 
         Raises:
             DataError: the ini is not one for the decoder; a file is empty, or the two differ in their number of lines.
+            ValueError: there is no ini, or no development set.
         """
-        assert request.ini is not None
-        assert request.dev is not None
+        if request.ini is None or request.dev is None:
+            raise ValueError("to search for a loss of BLEU takes an ini and a development set")
         model = MosesModel.read(request.ini, request.table)
-        model = replace(model, search=chosen_search(model, **request.search))
+        model = replace(model, search=replace(model.search, **request.search))
         texts = []
         for path in request.dev:
             with Input(path) as stream:
@@ -65,17 +63,16 @@ class DevelopmentSet:
             raise DataError(request.dev[0], "the file has no lines")
         check_sides(sentences, references, *request.dev)
         if request.corpora:
-            _warn_of_overlap(request.dev, texts, request.corpora)
+            _warn_of_overlap(request.dev, texts, request.corpora, watch)
         return cls(model, source, reference, sentences)
 
 
-def _warn_of_overlap(dev: tuple[str, str], texts: list[bytes], corpora: tuple[str, str]) -> None:
+def _warn_of_overlap(dev: tuple[str, str], texts: list[bytes], corpora: tuple[str, str], watch: Watch) -> None:
     """BLEU on sentences that the table has seen says nothing of others."""
-
-    shared = shared_pairs(TextPair(*corpora), {_TEXT: (texts[0], texts[1])})
+    shared = shared_pairs(corpora, {_TEXT: (texts[0], texts[1])})
     if shared:
         seen, of = shared[_TEXT]
-        say(
+        watch.warn(
             f"warning: {seen:,} of {of:,} sentence pairs of {dev[0]} are in {corpora[0]}; BLEU on what the table was "
             "made from says little of other text"
         )
@@ -87,17 +84,14 @@ class _Steps:
     Args:
         request: what was asked for.
         development: what is translated.
-        measures: of the table.
-        worth: of its entries.
+        ranking: of the entries of the full table.
+        watch: follows the work.
     """
 
-    def __init__(
-        self, request: PruneRequest, development: DevelopmentSet, measures: Measures, worth: FloatArray
-    ) -> None:
-        self._request = request
-        self._development = development
-        self._measures, self._worth = measures, worth
-        self._rule = rule_for_size(request, measures, worth)
+    def __init__(self, request: PruneRequest, development: DevelopmentSet, ranking: Ranking, watch: Watch) -> None:
+        self._request, self._development = request, development
+        self._ranking, self._watch = ranking, watch
+        self._rule = rule_for_size(request, ranking.measures)
         self._laboratory = self._load()
         self._symbols = Symbols()
         self._references = [self._symbols.read_lines(development.reference)]
@@ -107,34 +101,37 @@ class _Steps:
         self.full = compare(self._baseline, self._baseline)
 
     def _load(self) -> Laboratory:
-        model, request = self._development.model, self._request
-        with load_progress(model, request.quiet) as progress:
-            return Laboratory.load(model, {_TEXT: self._development.source}, request.threads, progress)
+        model = self._development.model
+        with self._watch.reading(model.tables) as progress:
+            return Laboratory.load(model, {_TEXT: self._development.source}, self._request.threads, progress)
+
+    @property
+    def entries(self) -> int:
+        """Of the full table."""
+        return len(self._ranking.worth)
 
     def best(self, entries: int) -> KeepBest:
         """What is protected in a table of this size."""
-        rule: KeepBest = self._rule(entries)
-        return rule
+        return self._rule(entries)
 
-    def select(self, entries: int) -> Selection:
+    def select(self, entries: int) -> Decision:
         """The table of this size.
 
         Raises:
             TooSmallError: more are protected.
         """
-        share = entries / max(len(self._measures), 1)
-        return select_entries(self._measures, self._worth, self.best(entries), size=share)
+        share = entries / max(self.entries, 1)
+        return decide(self._ranking, OfSize(share), self.best(entries))
 
     def smallest(self) -> int:
         """The entries of the smallest table there can be."""
-        worthless = self._worth <= float("inf")
-        return int(select_entries(self._measures, self._worth, self.best(0), fails=worthless).keep.sum())
+        return int(decide(self._ranking, Everything(), self.best(0)).keep.sum())
 
     def __call__(self, entries: int) -> Comparison:
-        if entries == len(self._measures):
+        if entries == self.entries:
             result = self.full
         else:
-            label = f"{entries / len(self._measures):.1%}"
+            label = f"{entries / self.entries:.1%}"
             result = compare(self._translate(label, self.select(entries).keep), self._baseline)
         self._tell(entries, result)
         return result
@@ -142,72 +139,71 @@ class _Steps:
     def _translate(self, label: str, keep: Mask | None) -> BleuSamples:
         """BLEU of the translations of some entries, on all samples."""
         laboratory = self._laboratory
-        with ItemProgress(label, self._development.sentences, "sentence", self._request.quiet) as progress:
-            lines = laboratory.translate(laboratory.translator(keep), progress.tick)[_TEXT]
+        with self._watch.items(label, self._development.sentences, "sentence") as tick:
+            lines = laboratory.translate(laboratory.translator(keep), lambda: tick(1))[_TEXT]
         found = self._symbols.read_lines("".join(f"{line}\n" for line in lines).encode())
         return self._bootstrap(bleu_statistics(np.arange(len(found)), found, self._references))
 
     def _tell(self, entries: int, result: Comparison) -> None:
         self._count += 1
-        if self._request.quiet:
-            return
-        if entries == len(self._measures):
-            say(f"step {self._count}: 100 % ({entries:,} entries): BLEU {result.bleu:.2f}")
+        if entries == self.entries:
+            self._watch.say(f"step {self._count}: 100 % ({entries:,} entries): BLEU {result.bleu:.2f}")
             return
         assert self._request.max_bleu_loss is not None
         holds = -result.difference <= self._request.max_bleu_loss
-        say(
-            f"step {self._count}: {_size(entries, self._measures, self.best(entries))}: {_difference(result)}: "
+        self._watch.say(
+            f"step {self._count}: {_size(entries, self.entries, self.best(entries))}: {_difference(result)}: "
             f"{'holds' if holds else 'does not hold'}"
         )
 
 
-def _size(entries: int, measures: Measures, best: KeepBest) -> str:
+def _size(entries: int, of: int, best: KeepBest) -> str:
     kept = "" if best.protect == "none" else f", {protection(best)} among them"
-    return f"{entries / len(measures):.2%} ({entries:,} entries{kept})"
+    return f"{entries / of:.2%} ({entries:,} entries{kept})"
 
 
 def _difference(result: Comparison) -> str:
     return f"BLEU {result.bleu:.2f}, {result.difference:+.2f} [{result.low:+.2f}, {result.high:+.2f}]"
 
 
-def search_budget(
-    request: PruneRequest, development: DevelopmentSet, measures: Measures, worth: FloatArray
-) -> Decision:
-    """Find the smallest table that loses no more than `--max-bleu-loss` of BLEU."""
-    if not len(measures):
+def search_budget(request: PruneRequest, development: DevelopmentSet, ranking: Ranking, watch: Watch) -> Chosen:
+    """Find the smallest table that loses no more than `request.max_bleu_loss` of BLEU.
+
+    Raises:
+        PhraseToolError: the table has no entries.
+    """
+    if not len(ranking.worth):
         raise PhraseToolError(f"{request.table}: the table has no entries")
     assert request.max_bleu_loss is not None
-    steps = _Steps(request, development, measures, worth)
-    found = search_size(steps, size_grid(len(measures), steps.smallest()), request.max_bleu_loss)
+    steps = _Steps(request, development, ranking, watch)
+    found = search_size(steps, size_grid(steps.entries, steps.smallest()), request.max_bleu_loss)
     entries = found.answer.entries
     best = steps.best(entries)
-    if not request.quiet:
-        _tell_answer(found, measures, best)
+    _tell_answer(found, steps.entries, best, watch)
     rule = f"loss{request.max_bleu_loss:g}+size{entries}+"
-    return Decision(steps.select(entries), best, rule, {"budget": _figures(request, steps, found, len(measures))})
+    return Chosen(steps.select(entries), best, rule, {"budget": _figures(request, steps, found)})
 
 
-def _tell_answer(found: Found, measures: Measures, best: KeepBest) -> None:
+def _tell_answer(found: Found, of: int, best: KeepBest, watch: Watch) -> None:
     answer = found.answer
-    say(f"answer: {_size(answer.entries, measures, best)}: {_difference(answer.result)}")
+    watch.say(f"answer: {_size(answer.entries, of, best)}: {_difference(answer.result)}")
     for trial in found.lucky:
-        say(
-            f"  {trial.entries / len(measures):.2%} held by itself ({_difference(trial.result)}), but not together "
-            "with the sizes about it; taken for luck"
+        watch.say(
+            f"  {trial.entries / of:.2%} held by itself ({_difference(trial.result)}), but not together with the sizes "
+            "about it; taken for luck"
         )
     result = answer.result
-    say(
+    watch.say(
         f"  what chance does to a text of this length: the difference to the full table lies between {result.low:+.2f} "
         f"and {result.high:+.2f} (95 %)"
     )
 
 
-def _figures(request: PruneRequest, steps: _Steps, found: Found, entries: int) -> dict[str, Any]:
+def _figures(request: PruneRequest, steps: _Steps, found: Found) -> dict[str, Any]:
     """For the statistics; the same input gives the same."""
     trials = [
         {
-            "entries": trial.entries, "share": round(trial.entries / entries, 6),
+            "entries": trial.entries, "share": round(trial.entries / steps.entries, 6),
             "keep_top": steps.best(trial.entries).k,
             **{name: round(value, 4) for name, value in asdict(trial.result).items()},
         }

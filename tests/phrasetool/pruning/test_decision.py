@@ -1,16 +1,17 @@
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phrasetool.pruning.selection import KeepBest
-from phrasetool.pruning.semantic import BelowThreshold, strength
+from phrasetool.pruning.decision import AtThreshold, Ranking, Rule, decide
+from phrasetool.pruning.methods import parse_method
+from phrasetool.pruning.protection import KeepBest
 from phrasetool.pruning.sizes import SizeCurve, TooSmallError
 from phrasetool.pruning.statistics import PruneStatistics
-from phrasetool.scoring.scorer import Scores
+from phrasetool.pruning.thresholds import Threshold
+from tests.measures import measures_of
 
 FEW = st.sampled_from([-1.0, -0.5, 0.0, 0.25, 0.5, 0.5000001, 1.0])
 
@@ -27,19 +28,26 @@ def scored_groups(draw):
     return sizes, lengths, similarities, faulty, opinion & ~faulty
 
 
-class Block(SimpleNamespace):
-    def __len__(self):
-        return len(self.faulty)
+SEMANTIC = parse_method("semantic")
+
+
+def by_similarity(similarities, opinion, sizes=None, lengths=None, faulty=None):
+    sizes = [len(similarities)] if sizes is None else sizes
+    lengths = [1] * len(sizes) if lengths is None else lengths
+    faulty = np.zeros(len(similarities), np.bool_) if faulty is None else faulty
+    offsets = np.append(0, np.cumsum(sizes))
+    return Ranking.by_similarity(
+        SEMANTIC, measures_of(offsets, lengths, faulty, similarities=similarities, opinion=opinion)
+    )
 
 
 @settings(max_examples=200)
 @given(scored_groups(), st.sampled_from([0, 1, 3, 10]), st.sampled_from(["all", "words", "none"]), FEW)
 def test_rule_agrees_with_naive(groups, k, protect, threshold):
     sizes, lengths, similarities, faulty, opinion = groups
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    block = Block(group_offsets=offsets, source_lengths=np.array(lengths, np.int64), faulty=faulty)
-    scores = Scores(similarities, opinion)
-    removed = BelowThreshold(threshold).fails(scores) & ~KeepBest(k, protect).marks(block, scores)
+    offsets = np.append(0, np.cumsum(sizes))
+    rule = Rule.of(SEMANTIC, KeepBest(k, protect), threshold=Threshold.of(threshold))
+    removed = ~rule.decide(by_similarity(similarities, opinion, sizes, lengths, faulty).measures).keep
     expected = set()
     for group, (first, last) in enumerate(pairwise(offsets)):
         good = [i for i in range(first, last) if not faulty[i]]
@@ -53,27 +61,30 @@ def test_rule_agrees_with_naive(groups, k, protect, threshold):
 
 
 def test_both_similarities_must_be_below():
-    scores = Scores(np.array([[0.4, 0.6], [0.6, 0.4], [0.4, 0.4], [0.5, 0.5]], np.float32), np.ones(4, np.bool_))
-    assert BelowThreshold(0.5).fails(scores).tolist() == [False, False, True, False]
-    np.testing.assert_allclose(strength(scores), [0.6, 0.6, 0.4, 0.5], rtol=1e-7)
-    silent = Scores(scores.similarities, np.zeros(4, np.bool_))
-    assert not BelowThreshold(2.0).fails(silent).any()
-    assert np.isinf(strength(silent)).all()
+    nothing = KeepBest(0)
+    similarities = [[0.4, 0.6], [0.6, 0.4], [0.4, 0.4], [0.5, 0.5]]
+    ranking = by_similarity(similarities, [True] * 4)
+    assert decide(ranking, AtThreshold(Threshold("0.5")), nothing).fails.tolist() == [False, False, True, False]
+    np.testing.assert_allclose(ranking.strengths(nothing), [0.6, 0.6, 0.4, 0.5], rtol=1e-7)
+    silent = by_similarity(similarities, [False] * 4)
+    decision = decide(silent, AtThreshold(Threshold("2.0")), nothing)
+    assert not decision.fails.any()
+    assert decision.silent.all()
+    assert np.isinf(silent.strengths(nothing)).all()
 
 
 def test_ties_are_kept_in_table_order():
-    block = Block(group_offsets=np.array([0, 40]), source_lengths=np.array([1]), faulty=np.zeros(40, np.bool_))
-    scores = Scores(np.full((40, 2), 0.25, np.float32), np.ones(40, np.bool_))
+    ranking = by_similarity(np.full((40, 2), 0.25), [True] * 40)
     for k in (1, 10, 39, 40, 100):
-        assert np.flatnonzero(KeepBest(k).marks(block, scores)).tolist() == list(range(min(k, 40)))
+        assert np.flatnonzero(ranking.protected(KeepBest(k))).tolist() == list(range(min(k, 40)))
 
 
 @pytest.mark.parametrize(("k", "protect", "message"), [(-1, "all", "best -1"), (1, "some", "unknown protection")])
 def test_rules_that_make_no_sense(k, protect, message):
     with pytest.raises(ValueError, match=message):
         KeepBest(k, protect)
-    with pytest.raises(ValueError, match="not a number"):
-        BelowThreshold(float("nan"))
+    with pytest.raises(ValueError, match="not NaN"):
+        Threshold.of(float("nan"))
 
 
 STRENGTHS = st.lists(st.one_of(st.floats(-1, 1, width=32), st.just(float("inf"))), max_size=60)

@@ -1,0 +1,177 @@
+"""Annotate from files to files: the table, and the moses.ini that uses its new columns.
+
+Both appear, or none; the ini is the last to be renamed, so that its name appears only beside its table's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from moses_compat.files.streams import Input, Output
+from moses_compat.ini.editing import with_table_file
+from moses_compat.ini.lines import FeatureLine
+from moses_compat.ini.moses_ini import ENCODING, MosesIni
+from moses_compat.ini.reading import read_moses_ini
+from moses_compat.ini.tables import check_table, find_table
+from moses_compat.jobs.annotate import (
+    FORCED_COLUMNS,
+    MODEL_COLUMNS,
+    SMOOTHED_COLUMNS,
+    AnnotateCounts,
+    annotate_table,
+)
+from moses_compat.measures.pair_uses import PairUses
+from moses_compat.measures.similarities import ModelSimilarities, SimilaritySource
+from moses_compat.measures.smoothed import SmoothedProbabilities, count_table
+from moses_compat.tables.blocks import TableScan, raw_blocks
+from phrasetool.models.storage import load_bilingual_model
+from phrasetool.watch import NOBODY, Watch
+
+
+@dataclass(frozen=True)
+class IniEdit:
+    """What happens to a moses.ini.
+
+    Attributes:
+        ini: as it is.
+        feature: the table that is annotated.
+        table: what is to come into its place.
+        output: the ini to write.
+        weight: of each new column.
+    """
+
+    ini: MosesIni
+    feature: FeatureLine
+    table: str
+    output: str
+    weight: float = 0.0
+
+    @classmethod
+    def of(cls, ini: str, table: str, annotated: str, output: str, weight: float = 0.0) -> IniEdit:
+        """Check all that can be wrong with an ini, before any work starts.
+
+        Args:
+            ini: the moses.ini of `table`, or of the table that it was pruned from.
+            table: what is annotated.
+            annotated: what comes of it.
+            output: the ini to write.
+            weight: of each new column.
+
+        Raises:
+            DataError: the ini or the table cannot be read, or the ini cannot have more columns for this table.
+        """
+        # A table that is not there has no place in an ini either.
+        Input(table).close()
+        there = read_moses_ini(ini)
+        feature = find_table(there, table)
+        check_table(there, feature)
+        edit = cls(there, feature, annotated, output, weight)
+        with Input(table) as source:
+            edit.check(next((block.scores for block in raw_blocks(source, 1 << 16)), -1))
+        return edit
+
+    @property
+    def scores(self) -> int:
+        """How many scores the ini says the table has."""
+        return int(self.feature.arguments.get("num-features", "1"))
+
+    def check(self, scores: int) -> None:
+        """Refuse a table with other than these scores; -1 stands for a table without entries."""
+        if scores not in (-1, self.scores):
+            raise self.ini.error(
+                f"{self.feature.name} has num-features={self.scores}, but the entries of the table have {scores} "
+                "scores; Moses stops at that",
+                self.feature.line,
+            )
+
+    def write_to(self, out: Output, columns: int) -> None:
+        """Write the ini for so many new columns."""
+        text = with_table_file(self.ini, self.feature, self.table, self.scores + columns, self.weight, self.output)
+        out.write_text(text.encode(*ENCODING))
+        out.flush()
+
+
+@dataclass(frozen=True)
+class AnnotateRequest:
+    """What is wanted.
+
+    Attributes:
+        table: the phrase table, text or gzip; `-` for standard input.
+        output: where it goes; `-` for standard output.
+        models: folders of models, whose similarities are appended.
+        forced_pairs: pairs of forced decoding, whose probabilities are appended.
+        smoothing: a method of `smoothed`, whose probabilities are appended.
+        scale: how a similarity is written; see `insert_scores`.
+        edit: what happens to a moses.ini, if anything.
+        threads, block_bytes, on_error: see `TableScan`.
+    """
+
+    table: str
+    output: str
+    models: Sequence[str] = ()
+    forced_pairs: str | None = None
+    smoothing: str | None = None
+    scale: str = "exp"
+    edit: IniEdit | None = None
+    scan: TableScan = field(default_factory=TableScan)
+
+    @property
+    def columns(self) -> int:
+        """How many are appended."""
+        return (
+            MODEL_COLUMNS * len(self.models)
+            + FORCED_COLUMNS * bool(self.forced_pairs)
+            + SMOOTHED_COLUMNS * bool(self.smoothing)
+        )
+
+
+def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[SimilaritySource] = ()) -> AnnotateCounts:
+    """Write the table with more columns, and the ini if one is wanted.
+
+    Args:
+        request: what is wanted.
+        watch: follows the work.
+        more: sources of similarities besides the models; two columns each behind theirs.
+
+    Raises:
+        DataError: a file is damaged, has a faulty line, or does not fit the others.
+        ModelError: a model cannot be loaded.
+        PhraseToolError: a file cannot be written.
+        ValueError: there is nothing to append.
+    """
+    sources = [*(ModelSimilarities(load_bilingual_model(folder)) for folder in request.models), *more]
+    forced = PairUses.read(request.forced_pairs) if request.forced_pairs else None
+    smoothed = _smoothed(request, watch) if request.smoothing else None
+    columns = request.columns + MODEL_COLUMNS * len(more)
+    with contextlib.ExitStack() as outputs:
+        if request.edit:
+            request.edit.write_to(outputs.enter_context(Output(request.edit.output)), columns)
+        with (
+            Input(request.table) as source,
+            Output(request.output) as destination,
+            watch.file("annotate", source.size()) as progress,
+        ):
+            counts = annotate_table(
+                source, destination, sources, replace(request.scan, progress=progress),
+                forced=forced, smoothed=smoothed, scale=request.scale,
+            )  # fmt: skip
+            if request.edit:
+                request.edit.check(counts.scores)
+    return counts
+
+
+def _smoothed(request: AnnotateRequest, watch: Watch) -> SmoothedProbabilities:
+    """Read the table for the first time."""
+    scan = request.scan
+    with Input(request.table) as source, watch.file("count", source.size()) as progress:
+        counts = count_table(
+            source, on_error=scan.on_error, threads=scan.threads, block_bytes=scan.block_bytes, progress=progress
+        )
+    if counts.statistics.pairs and not counts.statistics.by_count[1]:
+        watch.say(
+            f"no entry of {request.table} was seen only once: if they were pruned, annotate the whole table before"
+        )
+    assert request.smoothing is not None
+    return SmoothedProbabilities(source.name, counts, request.smoothing)

@@ -1,0 +1,118 @@
+"""What a pruning run is asked for: which entries go, what is known of them, where everything is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from moses_compat.tables.blocks import BLOCK_BYTES, TableScan
+from phrasetool.pruning.decision import is_paper_s
+from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, SIGNIFICANCE, USES
+from phrasetool.pruning.methods import Method, parse_method
+from phrasetool.pruning.protection import KeepBest
+from phrasetool.pruning.thresholds import Threshold
+
+# What is best by measurement, where the weights of a model are given.
+BEST = "composition+semantic"
+BEST_WITH_USES = "composition+semantic+usage"
+SEMANTIC = "semantic"
+DEFAULT_MODEL = "phrasetool-model"
+
+
+@dataclass(frozen=True)
+class PruneRequest:
+    """What is wanted.
+
+    Attributes:
+        table: the phrase table, text or gzip; `-` for standard input.
+        threshold, target_size, max_bleu_loss, sweep: one of them says what goes: what is worth less; all but this share
+            of the entries; as much as loses no more BLEU than this on the development set; or nothing, but sizes at
+            these thresholds are wanted.
+        method: names of criteria, see `parse_method`; the best that the rest allows if None.
+        combine: how several criteria become one.
+        seed: of the random criterion.
+        keep_top, protect: see `KeepBest`; None for what suits the cut.
+        model_folder: of the model that similarities come from.
+        scores: a file of similarities: used if it is there, else made.
+        columns, scale: positions of two score columns that hold similarities, from 0, and how they were written.
+        ini: the moses.ini of the table.
+        corpora: the two sides of the bitext that the table was made from.
+        forced_pairs: pairs of leave-one-out forced decoding.
+        output: of the table; `-` for standard output.
+        reordering_table, reordering_out: a table that is kept in step, and where it goes.
+        rejected, reasons, stats: files for lines that go, for why, and for counts.
+        dev: the two sides of the development set.
+        search: options of the decoder, see `SearchOptions`.
+        by_criterion: where several criteria decide, whether to count which of them alone would have removed what goes.
+        threads, block_bytes, on_error: see `TableScan`.
+    """
+
+    table: str
+    threshold: Threshold | None = None
+    target_size: float | None = None
+    max_bleu_loss: float | None = None
+    sweep: Sequence[float] | None = None
+    method: str | None = None
+    combine: str | None = None
+    seed: int = 1
+    keep_top: int | None = None
+    protect: str | None = None
+    model_folder: str = DEFAULT_MODEL
+    scores: str | None = None
+    columns: tuple[int, int] | None = None
+    scale: str = "exp"
+    ini: str | None = None
+    corpora: tuple[str, str] | None = None
+    forced_pairs: str | None = None
+    output: str = "-"
+    reordering_table: str | None = None
+    reordering_out: str | None = None
+    rejected: str | None = None
+    reasons: str | None = None
+    stats: str | None = None
+    dev: tuple[str, str] | None = None
+    search: Mapping[str, Any] = field(default_factory=dict)
+    by_criterion: bool = True
+    threads: int = 1
+    block_bytes: int = BLOCK_BYTES
+    on_error: str = "fail"
+
+    def scan(self) -> TableScan:
+        """How the table is read."""
+        return TableScan(self.on_error, self.threads, self.block_bytes)
+
+    def parsed_method(self) -> Method:
+        """The method, by its name or the best that is possible: the paper's without a model's weights.
+
+        Raises:
+            ValueError: there is no such method.
+        """
+        best = SEMANTIC
+        if self.ini is not None:
+            best = BEST_WITH_USES if self.forced_pairs else BEST
+        return parse_method(self.method or best, self.combine, self.seed)
+
+    def lacking(self, method: Method) -> str | None:
+        """What the method needs that was not given: `weights`, `corpora` or `forced_pairs`; None if all is there."""
+        if method.needs & {MODEL_SCORES, LOSSES} and self.ini is None:
+            return "weights"
+        if SIGNIFICANCE in method.needs and self.corpora is None:
+            return "corpora"
+        if USES in method.needs and self.forced_pairs is None:
+            return "forced_pairs"
+        return None
+
+    def streams(self, method: Method) -> bool:
+        """Whether the table can be pruned in one pass: by meaning alone, and not by what a loss of BLEU allows."""
+        return is_paper_s(method) and self.max_bleu_loss is None
+
+    @property
+    def best(self) -> KeepBest:
+        """What stays in any case: the paper's rule, but for what was asked for."""
+        return KeepBest(10 if self.keep_top is None else self.keep_top, self.protect or "all")
+
+    @property
+    def outputs(self) -> list[str | None]:
+        """What is written besides the table."""
+        return [self.reordering_out, self.rejected, self.reasons, self.stats]

@@ -1,0 +1,352 @@
+"""Prune from files to files: the table, its reordering table, and whatever else is wanted of the run.
+
+All files appear, or none: each is written beside its name and renamed when everything is done, the table last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from moses_compat.files.streams import Input, Output
+from moses_compat.ini.reading import read_moses_ini
+from moses_compat.ini.tables import choose_table
+from moses_compat.jobs.choice import Chosen, protection, rule_for_size
+from moses_compat.jobs.prune import measure_sizes, prune_decided, prune_table, scratch_scores
+from moses_compat.jobs.prune_request import PruneRequest
+from moses_compat.jobs.sinks import Counts, KeptLines, KeptScores, ReasonRows, RejectedLines, Sink, SurvivingPairs
+from moses_compat.lines.pair_hashes import PairSet
+from moses_compat.measures.measure import MeasureRequest, measure_table
+from moses_compat.measures.model_weights import TableWeights, weights_of
+from moses_compat.measures.similarities import (
+    ColumnSimilarities,
+    FileSimilarities,
+    ModelSimilarities,
+    SimilaritySource,
+)
+from moses_compat.tables.blocks import TableScan
+from moses_compat.tables.orphans import OrphanCounts, remove_orphans
+from phrasetool import __version__
+from phrasetool.errors import PhraseToolError
+from phrasetool.pruning.decision import Cut, OfSize, Ranking, Rule, decide
+from phrasetool.pruning.measures import SIMILARITIES, Measures
+from phrasetool.pruning.methods import Method
+from phrasetool.pruning.protection import KeepBest
+from phrasetool.pruning.reasons import explain
+from phrasetool.pruning.sizes import TooSmallError, allowed_entries
+from phrasetool.pruning.statistics import PruneStatistics
+from phrasetool.pruning.thresholds import Threshold
+from phrasetool.watch import NOBODY, Watch
+
+if TYPE_CHECKING:
+    from moses_compat.jobs.reasons import ReasonsWriter
+    from moses_compat.measures.saved_similarities import ScoreWriter
+    from phrasetool.pruning.sizes import SizeCurve
+
+
+class TableTooSmallError(PhraseToolError):
+    """The wanted size cannot be had: too many entries are protected.
+
+    Args:
+        table: its name.
+        reason: how many are protected, and how many may stay.
+        best: what protects them.
+    """
+
+    def __init__(self, table: str, reason: TooSmallError, best: KeepBest) -> None:
+        self.best = best
+        super().__init__(f"{table}: {reason}")
+
+
+@dataclass(frozen=True)
+class PruneResult:
+    """What a run did.
+
+    Attributes:
+        statistics: counts.
+        signature: one line that says how it was done.
+        criteria: their names.
+        orphans: what happened to the reordering table, if there is one.
+        figures: more for the statistics.
+    """
+
+    statistics: PruneStatistics
+    signature: str
+    criteria: tuple[str, ...]
+    orphans: OrphanCounts | None = None
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a file of statistics."""
+        done = {**self.statistics.as_dict(self.signature), **self.figures}
+        if self.orphans:
+            done["reordering"] = self.orphans.as_dict()
+        return done
+
+
+def prune(request: PruneRequest, watch: Watch = NOBODY, more: Sequence[Sink] = ()) -> PruneResult:
+    """Write the table without the entries that go, and what else was asked for.
+
+    Args:
+        request: what is wanted; its `sweep` is not looked at.
+        watch: follows the work.
+        more: sinks besides those of the files.
+
+    Raises:
+        DataError: a file is damaged, has a faulty line, or does not fit the others.
+        TableTooSmallError: more entries are protected than the wanted size allows.
+        PhraseToolError: a file cannot be written.
+        ValueError: nothing or too much says what goes, or the method lacks something.
+    """
+    method = _checked_method(request)
+    if request.streams(method):
+        return _prune_streaming(request, method, watch, more)
+    return _prune_as_a_whole(request, method, watch, more)
+
+
+def sweep(request: PruneRequest, watch: Watch = NOBODY) -> list[tuple[float, int, int]]:
+    """How many entries each threshold of `request.sweep` leaves, and of how many; no table is written.
+
+    Raises:
+        DataError: as `prune`.
+    """
+    method, thresholds = _checked_method(request), list(request.sweep or ())
+    if request.streams(method):
+        similarities = similarity_source(request)
+        curve = _measure_sizes(request, method, similarities, _kept_path(request, similarities), watch, thresholds)
+        counts = curve.survivors.tolist()
+        return [(threshold, kept, curve.entries) for threshold, kept in zip(thresholds, counts, strict=True)]
+    ranking = Ranking.of(method, _measure(request, method, watch)[0])
+    rules = [Rule.of(method, request.best, threshold=Threshold.of(threshold)) for threshold in thresholds]
+    kept = [int(decide(ranking, rule.cut, rule.best).keep.sum()) for rule in rules]
+    return [(threshold, count, len(ranking.worth)) for threshold, count in zip(thresholds, kept, strict=True)]
+
+
+def _checked_method(request: PruneRequest) -> Method:
+    method = request.parsed_method()
+    if lacking := request.lacking(method):
+        raise ValueError(f"the method {method.name} needs {lacking}")
+    return method
+
+
+def similarity_source(request: PruneRequest) -> SimilaritySource:
+    """Where the similarities come from.
+
+    Raises:
+        ModelError: the model cannot be loaded.
+    """
+    if request.columns:
+        return ColumnSimilarities(*request.columns, request.scale)
+    if request.scores and os.path.exists(request.scores):
+        return FileSimilarities(request.scores)
+    from phrasetool.models.storage import load_bilingual_model
+
+    return ModelSimilarities(load_bilingual_model(request.model_folder))
+
+
+def _kept_path(request: PruneRequest, similarities: SimilaritySource) -> str | None:
+    """Where the similarities are to be kept, if they are and are not there."""
+    return request.scores if not isinstance(similarities, FileSimilarities) else None
+
+
+def _prune_streaming(request: PruneRequest, method: Method, watch: Watch, more: Sequence[Sink]) -> PruneResult:
+    """Prune while the table streams; a wanted size takes a pass before, for the threshold."""
+    similarities = similarity_source(request)
+    keep, threshold = _kept_path(request, similarities), request.threshold
+    with contextlib.ExitStack() as stack:
+        if request.target_size is not None:
+            if not isinstance(similarities, FileSimilarities):
+                keep = keep or stack.enter_context(scratch_scores(request.output))
+            threshold = Threshold.of(_threshold_for_size(request, method, similarities, keep, watch))
+            if keep:
+                similarities, keep = FileSimilarities(keep), None
+        rule = Rule.of(method, request.best, threshold=threshold)
+        cut = (threshold or method.thresholds[0]).value(0.0)
+        signature = f"{similarities.signature}|rule:t{cut:g}+k{rule.best.k}+{rule.best.protect}|version:{__version__}"
+
+        def send(source: Input, sinks: Sequence[Sink], scan: TableScan) -> None:
+            prune_table(source, similarities, rule, sinks, scan, fingerprints=keep is not None)
+
+        save = (lambda: _score_writer(keep, similarities)) if keep else None
+        return _write(request, send, PruneResult(PruneStatistics(), signature, method.names), watch, more, save)
+
+
+def _threshold_for_size(
+    request: PruneRequest, method: Method, similarities: SimilaritySource, keep: str | None, watch: Watch
+) -> float:
+    assert request.target_size is not None
+    curve = _measure_sizes(request, method, similarities, keep, watch)
+    try:
+        threshold = curve.threshold_for(request.target_size)
+    except TooSmallError as error:
+        raise TableTooSmallError(request.table, error, request.best) from error
+    watch.say(f"threshold {threshold:.6f} leaves at most {request.target_size:.1%}")
+    return threshold
+
+
+def _measure_sizes(
+    request: PruneRequest,
+    method: Method,
+    similarities: SimilaritySource,
+    keep: str | None,
+    watch: Watch,
+    thresholds: Sequence[float] = (),
+) -> SizeCurve:
+    """One pass that counts."""
+    with contextlib.ExitStack() as stack:
+        source = stack.enter_context(Input(request.table))
+        progress = stack.enter_context(watch.file("measure", source.size()))
+        save = stack.enter_context(_score_writer(keep, similarities)) if keep else None
+        rule = Rule(method, OfSize(1.0), request.best)
+        scan = replace(request.scan(), progress=progress)
+        return measure_sizes(source, similarities, rule, scan, thresholds, save)
+
+
+def _score_writer(path: str, similarities: SimilaritySource) -> ScoreWriter:
+    from moses_compat.measures.saved_similarities import ScoreWriter
+
+    return ScoreWriter(path, similarities.signature)
+
+
+def _prune_as_a_whole(request: PruneRequest, method: Method, watch: Watch, more: Sequence[Sink]) -> PruneResult:
+    """Measure the table, decide, and stream it once more."""
+    development = None
+    if request.max_bleu_loss is not None:
+        # What cannot be read is found out before the long work.
+        from moses_compat.jobs.bleu_budget import DevelopmentSet, search_budget
+
+        development = DevelopmentSet.read(request, watch)
+    measures, similarities = _measure(request, method, watch)
+    ranking = Ranking.of(method, measures)
+    if development:
+        chosen = search_budget(request, development, ranking, watch)
+    else:
+        chosen = _choose(request, ranking, watch)
+    decision = chosen.decision
+    # Each criterion sorts the entries for that.
+    told = request.stats or request.reasons or (len(method.parts) > 1 and request.by_criterion)
+    reasons = explain(method, measures, decision) if told else None
+    signature = "|".join(
+        [
+            *([similarities.signature] if similarities else []),
+            f"method:{method.name}",
+            *([f"seed:{request.seed}"] if "random" in method.name else []),
+            f"rule:{chosen.rule}k{chosen.best.k}+{chosen.best.protect}",
+            f"version:{__version__}",
+        ]
+    )
+
+    def send(source: Input, sinks: Sequence[Sink], scan: TableScan) -> None:
+        prune_decided(source, decision, reasons, sinks, scan)
+
+    return _write(
+        request, send, PruneResult(PruneStatistics(), signature, method.names, figures=chosen.figures), watch, more
+    )
+
+
+def _choose(request: PruneRequest, ranking: Ranking, watch: Watch) -> Chosen:
+    """By a threshold, thresholds or a size."""
+    method, size = ranking.method, request.target_size
+    if size is None:
+        rule = Rule.of(method, request.best, threshold=request.threshold)
+        text = f"t{request.threshold.text}+" if request.threshold else ""
+        return Chosen(decide(ranking, rule.cut, rule.best), rule.best, text)
+    best = rule_for_size(request, ranking.measures)(allowed_entries(size, len(ranking.worth)))
+    cut: Cut = OfSize(size)
+    try:
+        decision = decide(ranking, cut, best)
+    except TooSmallError as error:
+        raise TableTooSmallError(request.table, error, best) from error
+    if request.keep_top is None and best.protect != "none":
+        watch.say(f"always kept: {protection(best)}")
+    return Chosen(decision, best, f"size{size:g}+")
+
+
+def _measure(request: PruneRequest, method: Method, watch: Watch) -> tuple[Measures, SimilaritySource | None]:
+    """What the method needs to know of the table, and where similarities came from if it asked for any."""
+    similarities = similarity_source(request) if SIMILARITIES in method.needs else None
+    with Input(request.table) as source, watch.file("measure", source.size()) as progress:
+        wanted = MeasureRequest.of(
+            method.needs,
+            replace(request.scan(), progress=progress),
+            weights=lambda: _weights(request),
+            similarities=similarities,
+            corpora=request.corpora,
+            forced_pairs=request.forced_pairs,
+        )
+        return measure_table(source, wanted), similarities
+
+
+def _weights(request: PruneRequest) -> TableWeights:
+    assert request.ini is not None
+    there = read_moses_ini(request.ini)
+    return weights_of(there, choose_table(there, request.table))
+
+
+def _write(
+    request: PruneRequest,
+    send: Callable[[Input, Sequence[Sink], TableScan], None],
+    result: PruneResult,
+    watch: Watch,
+    more: Sequence[Sink],
+    save: Callable[[], ScoreWriter] | None = None,
+) -> PruneResult:
+    """Send the table to the files that were asked for; all of them appear, or none.
+
+    Args:
+        send: sends the table through sinks.
+        result: without what is counted on the way.
+        save: opens a file for similarities, which appears with the tables or not at all.
+    """
+    scan = request.scan()
+    with contextlib.ExitStack() as stack:
+
+        def opened(path: str | None) -> Output | None:
+            return stack.enter_context(Output(path)) if path else None
+
+        source = stack.enter_context(Input(request.table))
+        reordering = stack.enter_context(Input(request.reordering_table)) if request.reordering_table else None
+        # The last one opened is the first one renamed: the table itself must be the last to appear.
+        kept = KeptLines(stack.enter_context(Output(request.output)))
+        in_step, rejected, report, why = map(
+            opened, (request.reordering_out, request.rejected, request.stats, request.reasons)
+        )
+        counts, surviving = Counts(), SurvivingPairs()
+        sinks: list[Sink] = [kept, counts, *more]
+        if rejected:
+            sinks.append(RejectedLines(rejected))
+        if reordering:
+            sinks.append(surviving)
+        if why:
+            sinks.append(ReasonRows(stack.enter_context(_reasons(why, result.criteria))))
+        if save:
+            sinks.append(KeptScores(stack.enter_context(save())))
+        with watch.file("prune", source.size()) as progress:
+            send(source, sinks, replace(scan, progress=progress))
+        result = replace(result, statistics=counts.total)
+        if reordering and in_step:
+            result = replace(result, orphans=_in_step(reordering, in_step, surviving, scan, watch))
+        if report:
+            report.write((json.dumps(result.as_dict(), indent=2) + "\n").encode())
+    return result
+
+
+def _reasons(output: Output, criteria: tuple[str, ...]) -> ReasonsWriter:
+    from moses_compat.jobs.reasons import ReasonsWriter
+
+    return ReasonsWriter(output, criteria)
+
+
+def _in_step(source: Input, output: Output, surviving: SurvivingPairs, scan: TableScan, watch: Watch) -> OrphanCounts:
+    """Write the reordering table of the surviving pairs."""
+    pairs = PairSet(surviving.hashes)
+    surviving.hashes.clear()
+    with watch.file("reordering table", source.size()) as progress:
+        return remove_orphans(
+            source, output, pairs,
+            on_error=scan.on_error, threads=scan.threads, block_bytes=scan.block_bytes, progress=progress,
+        )  # fmt: skip

@@ -1,0 +1,107 @@
+"""Read a table block by block: parsed, faults handled, and what a similarity source says of its entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from moses_compat.files.streams import Input
+from moses_compat.measures.similarities import SimilaritySource
+from moses_compat.tables.blocks import FaultPolicy, RawBlock, TableScan, raw_blocks
+from moses_compat.tables.parser import TableParser
+from phrasetool.phrases import DoubleArray, EntryBlock, Mask
+from phrasetool.scoring.scorer import Scores
+
+# A raw block, and what belongs to it of a similarity source.
+Item = tuple[RawBlock, Any]
+
+
+@dataclass(frozen=True)
+class ReadBlock:
+    """A block of N entries on its way.
+
+    Attributes:
+        raw: what was read.
+        block: its entries.
+        columns: float64, shape (N, C), the score columns that were asked for.
+        scores: what the similarity source says; None without one.
+        passes: bool, shape (N,), the lines that fault handling lets through.
+        faults: how many lines are no entries.
+    """
+
+    raw: RawBlock
+    block: EntryBlock
+    columns: DoubleArray
+    scores: Scores | None
+    passes: Mask
+    faults: int
+
+
+def no_columns(scores: int) -> Sequence[int]:
+    """Ask for no score columns."""
+    return ()
+
+
+class EntryReader:
+    """Reads a table once, from its beginning.
+
+    Args:
+        source: the table.
+        scan: how it is read.
+        similarities: what is asked about every entry; nothing if None.
+        fingerprints: whether to fingerprint every pair.
+        columns: which score columns to read besides, from 0, given how many an entry has.
+    """
+
+    def __init__(
+        self,
+        source: Input,
+        scan: TableScan,
+        similarities: SimilaritySource | None = None,
+        fingerprints: bool = False,
+        columns: Callable[[int], Sequence[int]] = no_columns,
+    ) -> None:
+        self._source, self._scan = source, scan
+        self._policy = FaultPolicy(source.name, scan.on_error)
+        self._similar = similarities.reader(source.name) if similarities else None
+        self._fingerprints = fingerprints or bool(self._similar and self._similar.fingerprints)
+        self._columns = columns
+
+    def items(self) -> Iterator[Item]:
+        """The blocks, in order.
+
+        Raises:
+            DataError: the table or the source of similarities is damaged.
+        """
+        for raw in raw_blocks(self._source, self._scan.block_bytes):
+            yield raw, self.take(raw)
+
+    def take(self, raw: RawBlock) -> Any:
+        """What belongs to the next block of the source of similarities, for who reads the table by other means."""
+        return self._similar.take(raw.lines) if self._similar else None
+
+    def __call__(self, item: Item) -> ReadBlock:
+        """Parse and score one of the `items`; may be called by several threads.
+
+        Raises:
+            DataError: a line is no entry and the scan says `fail`, or the source does not fit the table.
+        """
+        raw, taken = item
+        similar = self._similar
+        seen = tuple(similar.columns(raw.scores, raw.first_entry)) if similar else ()
+        vocabularies = similar.vocabularies if similar else (None, None)
+        parser = TableParser(*vocabularies, raw.scores, (*seen, *self._columns(raw.scores)), self._fingerprints)
+        block, faults = parser(raw.index, raw.first_entry, raw.text)
+        passes = self._policy.keep_mask(block, faults)
+        scores = similar.score(block, block.columns[:, : len(seen)], taken) if similar else None
+        return ReadBlock(raw, block, block.columns[:, len(seen) :], scores, passes, len(faults))
+
+    def finish(self, entries: int) -> None:
+        """Make sure that the source of similarities has nothing left over.
+
+        Raises:
+            DataError: it has.
+        """
+        if self._similar:
+            self._similar.finish(entries)

@@ -1,0 +1,209 @@
+"""What says something about the entries of a table: similarity sources.
+
+A model, two score columns of the table itself, a file that an earlier run kept: each is one small class.  Whatever
+reads a table asks its source for a reader, lets the reader see the blocks in order, and asks for an array a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from moses_compat.lines.insert_scores import unscale_scores
+from phrasetool.errors import DataError
+from phrasetool.models.bilingual import BilingualModel
+from phrasetool.phrases import DoubleArray, EntryBlock
+from phrasetool.scoring.scorer import Scores
+from phrasetool.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from moses_compat.measures.saved_similarities import SavedScores
+
+
+class SimilaritySource(Protocol):
+    """Says how similar the two sides of an entry are."""
+
+    @property
+    def signature(self) -> str:
+        """Its part of the signature line."""
+
+    def reader(self, table: str) -> SimilarityReader:
+        """For one pass through a table from its beginning.
+
+        Args:
+            table: its name in messages.
+
+        Raises:
+            DataError: the source cannot be read.
+        """
+
+
+class SimilarityReader(Protocol):
+    """A source at work on one table.
+
+    Attributes:
+        vocabularies: whose words blocks are to be read in, source and target; None: it needs no words.
+        fingerprints: whether blocks are to have fingerprints of their pairs.
+    """
+
+    vocabularies: tuple[Vocabulary | None, Vocabulary | None]
+    fingerprints: bool
+
+    def columns(self, scores: int, first_entry: int) -> Sequence[int]:
+        """The score columns that it wants to see, from 0.
+
+        Args:
+            scores: of an entry; -1 if there is none.
+            first_entry: 0-based number of a block's first entry.
+
+        Raises:
+            DataError: entries have no such column.
+        """
+
+    def take(self, lines: int) -> Any:
+        """What belongs to the next block of so many lines.  Called for all blocks, in order, by one thread.
+
+        Raises:
+            DataError: the source is damaged.
+        """
+
+    def score(self, block: EntryBlock, columns: DoubleArray, taken: Any) -> Scores:
+        """The similarities of a block's N entries; may be called by several threads.
+
+        Args:
+            block: the entries.
+            columns: float64, shape (N, C), of `columns`.
+            taken: of `take`.
+
+        Raises:
+            DataError: the source does not fit the table.
+        """
+
+    def finish(self, entries: int) -> None:
+        """Called after the last block.
+
+        Raises:
+            DataError: the source knows of more entries.
+        """
+
+
+class _Reader:
+    """A reader that needs nothing: others change what they must."""
+
+    vocabularies: tuple[Vocabulary | None, Vocabulary | None] = (None, None)
+    fingerprints = False
+
+    def columns(self, scores: int, first_entry: int) -> Sequence[int]:
+        return ()
+
+    def take(self, lines: int) -> Any:
+        return None
+
+    def finish(self, entries: int) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class ModelSimilarities:
+    """Similarities computed by a model."""
+
+    model: BilingualModel
+
+    @property
+    def signature(self) -> str:
+        """The model's part of the signature line."""
+        return self.model.signature
+
+    def reader(self, table: str) -> SimilarityReader:
+        """See `SimilaritySource`."""
+        return _ModelReader(self.model)
+
+
+class _ModelReader(_Reader):
+    def __init__(self, model: BilingualModel) -> None:
+        self.vocabularies = model.source_vocabulary, model.target_vocabulary
+        self._scorer = model.scorer()
+
+    def score(self, block: EntryBlock, columns: DoubleArray, taken: Any) -> Scores:
+        return self._scorer.score(block)
+
+
+@dataclass(frozen=True)
+class ColumnSimilarities:
+    """Similarities read from two score columns of the table itself.
+
+    Args:
+        source_to_target, target_to_source: 0-based positions in the score field.
+        scale: how they were written; see `insert_scores`.
+    """
+
+    source_to_target: int
+    target_to_source: int
+    scale: str = "exp"
+
+    @property
+    def signature(self) -> str:
+        """The columns' part of the signature line."""
+        return f"columns:{self.source_to_target + 1},{self.target_to_source + 1}|scale:{self.scale}"
+
+    def reader(self, table: str) -> SimilarityReader:
+        """See `SimilaritySource`."""
+        return _ColumnReader(table, self)
+
+
+class _ColumnReader(_Reader):
+    def __init__(self, table: str, source: ColumnSimilarities) -> None:
+        self._table, self._source = table, source
+
+    def columns(self, scores: int, first_entry: int) -> Sequence[int]:
+        wanted = self._source.source_to_target, self._source.target_to_source
+        if 0 <= scores <= max(wanted):
+            message = f"column {max(wanted) + 1} was asked for, but entries have {scores} scores"
+            raise DataError(self._table, message, first_entry + 1)
+        return wanted
+
+    def score(self, block: EntryBlock, columns: DoubleArray, taken: Any) -> Scores:
+        return Scores(unscale_scores(columns, self._source.scale), ~block.faulty)
+
+
+@dataclass(frozen=True)
+class FileSimilarities:
+    """Similarities kept by an earlier run."""
+
+    path: str
+
+    @property
+    def signature(self) -> str:
+        """The signature of what made them."""
+        return self._saved().signature
+
+    def reader(self, table: str) -> SimilarityReader:
+        """See `SimilaritySource`."""
+        return _FileReader(table, self._saved())
+
+    def _saved(self) -> SavedScores:
+        # Parquet is slow to import.
+        from moses_compat.measures.saved_similarities import SavedScores
+
+        return SavedScores(self.path)
+
+
+class _FileReader(_Reader):
+    fingerprints = True
+
+    def __init__(self, table: str, saved: SavedScores) -> None:
+        self._table, self._saved = table, saved
+
+    def take(self, lines: int) -> Any:
+        return self._saved.take(lines)
+
+    def score(self, block: EntryBlock, columns: DoubleArray, taken: Any) -> Scores:
+        fingerprints, scores = taken
+        self._saved.check(self._table, block, fingerprints)
+        return Scores(scores.similarities, np.asarray(scores.opinion & ~block.faulty))
+
+    def finish(self, entries: int) -> None:
+        self._saved.finish(self._table, entries)

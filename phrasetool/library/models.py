@@ -1,0 +1,164 @@
+"""A model of phrase pairs as people use it: phrases are strings, results are arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from phrasetool.models.bilingual import BilingualModel
+from phrasetool.models.storage import load_bilingual_model
+from phrasetool.phrases import FloatArray, Mask, Phrases
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from phrasetool.scoring.scorer import BilingualScorer
+    from phrasetool.vocabulary import Vocabulary
+
+Side = Literal["source", "target"]
+
+
+class PhraseModel:
+    """A trained model of phrase pairs.  Not for use by two threads at once.
+
+    Args:
+        model: its parameters and words.
+
+    Example:
+        >>> model = load_model(demo_model)
+        >>> model.encode(["经济 发展"], "source").shape == (1, model.dimension)
+        True
+    """
+
+    def __init__(self, model: BilingualModel) -> None:
+        self.model = model
+
+    @property
+    def dimension(self) -> int:
+        """n, the size of a phrase vector."""
+        return self.model.dimension
+
+    @property
+    def signature(self) -> str:
+        """One line that says which model it is; it differs when a weight, a word or an option differs."""
+        return self.model.signature
+
+    def __repr__(self) -> str:
+        words = len(self.model.source_vocabulary), len(self.model.target_vocabulary)
+        return f"<PhraseModel {self.signature}, {words[0]:,} source and {words[1]:,} target words>"
+
+    @cached_property
+    def _scorer(self) -> BilingualScorer:
+        return self.model.scorer()
+
+    def _vocabulary(self, side: Side) -> Vocabulary:
+        if side not in ("source", "target"):
+            raise ValueError(f"a side is source or target, not {side!r}")
+        return self.model.source_vocabulary if side == "source" else self.model.target_vocabulary
+
+    def _read(self, phrases: Iterable[str], side: Side) -> Phrases:
+        if isinstance(phrases, str):
+            raise TypeError("expected several phrases, found one string")
+        vocabulary = self._vocabulary(side)
+        return Phrases.from_lists([vocabulary.ids(phrase.encode()) for phrase in phrases])
+
+    def encode(self, phrases: Iterable[str], side: Side, *, transformed: bool = False) -> FloatArray:
+        """Phrase vectors.
+
+        Args:
+            phrases: N phrases, words between spaces, tokenised as what the model was trained on.
+            side: their language.
+            transformed: carry the vectors into the other language's space (Zhang et al. 2014, Eq. 9), where their
+                cosines with vectors of the other side are similarities.
+
+        Returns:
+            float32, shape (N, n), each of length one; zero for a phrase without words.
+
+        Raises:
+            ValueError: there is no such side.
+            LengthError: a phrase is longer than the encoder can encode.
+
+        Example:
+            >>> vectors = load_model(demo_model).encode(["economic development", "the economy"], "target")
+            >>> bool(abs(vectors @ vectors.T).max() < 1.0001)
+            True
+        """
+        read = self._read(phrases, side)
+        own, across = self._scorer.encode_sources(read) if side == "source" else self._scorer.encode_targets(read)
+        return across if transformed else own
+
+    def similarity(self, sources: Iterable[str], targets: Iterable[str]) -> FloatArray:
+        """How similar the two sides of pairs are, in both directions.
+
+        Args:
+            sources, targets: N phrases each; see `encode`.
+
+        Returns:
+            float32, shape (N, 2), in [-1, 1]: source-to-target, then target-to-source.  Where a side has only unknown
+            words they mean nothing; see `knows`.
+
+        Raises:
+            ValueError: not as many sources as targets.
+
+        Example:
+            >>> model = load_model(demo_model)
+            >>> right, wrong = model.similarity(["经济", "经济"], ["economy", "weather"])
+            >>> bool(right.mean() > wrong.mean())
+            True
+        """
+        return self._scorer.score_pairs(self._read(sources, "source"), self._read(targets, "target"))
+
+    def knows(self, phrases: Iterable[str], side: Side) -> Mask:
+        """Whether the model knows at least one word of each phrase; bool, shape (N,)."""
+        from phrasetool.scoring.scorer import has_known_word
+
+        return has_known_word(self._read(phrases, side))
+
+    def nearest(
+        self, phrase: str, candidates: Iterable[str], count: int = 10, *, side: Side = "source", among: Side = "target"
+    ) -> pd.DataFrame:
+        """The phrases that are most similar to a phrase.
+
+        Args:
+            phrase: what they should be similar to; see `encode`.
+            candidates: phrases to choose from.
+            count: how many.
+            side: the language of the phrase.
+            among: the language of the candidates; the same, or the other.
+
+        Returns:
+            Columns `phrase` and `similarity`, the most similar first, ties in the order of the candidates.
+
+        Example:
+            >>> found = load_model(demo_model).nearest("经济", ["weather", "economy", "the economy"], 2)
+            >>> sorted(found.phrase)
+            ['economy', 'the economy']
+        """
+        import pandas as pd
+
+        texts = list(candidates)
+        vector = self.encode([phrase], side, transformed=side != among)[0]
+        similarities = self.encode(texts, among) @ vector
+        order = np.argsort(-similarities, kind="stable")[:count]
+        return pd.DataFrame({"phrase": [texts[i] for i in order], "similarity": similarities[order]})
+
+
+def load_model(folder: str | os.PathLike[str]) -> PhraseModel:
+    """Load a model of phrase pairs.
+
+    Args:
+        folder: what `phrasetool train` or `train` wrote.
+
+    Raises:
+        ModelError: there is none, it is damaged, or it is a model of something else.
+
+    Example:
+        >>> load_model(demo_model).dimension
+        50
+    """
+    return PhraseModel(load_bilingual_model(Path(folder)))

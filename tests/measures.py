@@ -1,0 +1,39 @@
+"""Measures of tables, by the names of what is known."""
+
+import numpy as np
+
+from phrasetool.pruning.measures import (
+    COUNTS,
+    FORCED,
+    LOSSES,
+    MODEL_SCORES,
+    OPINION,
+    PROBABILITIES,
+    SIGNIFICANCE,
+    SIMILARITIES,
+    SMOOTHED,
+    USES,
+    Measures,
+)
+
+NAMED = {
+    "probabilities": PROBABILITIES,
+    "counts": COUNTS,
+    "model_scores": MODEL_SCORES,
+    "similarities": SIMILARITIES,
+    "opinion": OPINION,
+    "significance": SIGNIFICANCE,
+    "losses": LOSSES,
+    "uses": USES,
+    "forced": FORCED,
+    "smoothed": SMOOTHED,
+}
+
+
+def measures_of(group_offsets, source_lengths, faulty, probabilities=None, counts=None, alpha=0.0, **columns):
+    """Everything that is given, under its measure."""
+    columns = {"probabilities": probabilities, "counts": counts, **columns}
+    known = {
+        NAMED[name]: np.asarray(values, NAMED[name].dtype) for name, values in columns.items() if values is not None
+    }
+    return Measures(np.asarray(group_offsets, np.int64), np.asarray(source_lengths, np.int64), faulty, known, alpha)

@@ -1,0 +1,130 @@
+"""The table that streams, the table that is measured as a whole and the laboratory come to one decision."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moses_compat.experiments.runs import TableDecisions
+from moses_compat.files.streams import Input, Output
+from moses_compat.jobs.prune import measures_of, prune_decided, prune_table
+from moses_compat.jobs.prune_request import PruneRequest
+from moses_compat.jobs.prune_tables import prune
+from moses_compat.jobs.sinks import Counts, KeptLines
+from moses_compat.measures.entry_reader import EntryReader
+from moses_compat.measures.measure import MeasureRequest, measure_table
+from moses_compat.measures.similarities import ColumnSimilarities
+from moses_compat.tables.blocks import TableScan
+from phrasetool.experiments.systems import PruningSystem
+from phrasetool.pruning.decision import Rule, rank
+from phrasetool.pruning.methods import parse_method
+from phrasetool.pruning.protection import KeepBest
+from phrasetool.pruning.reasons import explain
+from phrasetool.pruning.sizes import TooSmallError
+from phrasetool.pruning.thresholds import Threshold
+from tests.commands import write
+
+# What many entries share, so that there are ties; and lines that are none.
+SCORES = st.sampled_from(["-1", "-0.5", "0", "0.25", "0.5", "0.7", "1"])
+ENTRIES = st.tuples(
+    st.sampled_from(["a", "b", "a b", "c", "[X] a"]), st.sampled_from(["x", "y", "x y", "z"]), SCORES, SCORES,
+    st.integers(1, 4),
+)  # fmt: skip
+BROKEN = st.sampled_from(["a ||| x", "b ||| x ||| 1", "", "a ||| x ||| nan 1"])
+LINES = st.lists(st.one_of(ENTRIES, ENTRIES, ENTRIES, BROKEN), min_size=1, max_size=40)
+PROTECTIONS = st.tuples(st.integers(0, 3), st.sampled_from(["all", "words", "none"]))
+
+
+def text_of(lines):
+    """A table; its two scores are similarities as they are.  The first line says that there are two."""
+    rows = [
+        "a ||| first ||| 0 0 ||| ||| 9 9 1",
+        *(
+            line if isinstance(line, str) else "{} ||| {} ||| {} {} ||| ||| 9 9 {}".format(*line)
+            for line in sorted(lines, key=lambda line: line[0] if isinstance(line, tuple) else "a")
+        ),
+    ]
+    return "".join(f"{row}\n" for row in rows).encode()
+
+
+SIMILAR = ColumnSimilarities(0, 1, "raw")
+SCANS = st.builds(TableScan, st.just("keep"), st.sampled_from([1, 2]), st.sampled_from([1, 60, 1 << 20]))
+
+
+def streamed(folder, table, rule, scan):
+    counts = Counts()
+    with Input(str(table)) as source, Output(str(folder / "streamed")) as out:
+        prune_table(source, SIMILAR, rule, [KeptLines(out), counts], scan)
+    return (folder / "streamed").read_bytes(), counts.total
+
+
+def as_a_whole(folder, table, rule, measures, scan):
+    counts, decision = Counts(), rule.decide(measures)
+    reasons = explain(rule.method, measures, decision)
+    with Input(str(table)) as source, Output(str(folder / "whole")) as out:
+        prune_decided(source, decision, reasons, [KeptLines(out), counts], scan)
+    return (folder / "whole").read_bytes(), counts.total
+
+
+@settings(max_examples=80)
+@given(LINES, PROTECTIONS, st.sampled_from([-1.0, 0.0, 0.25, 0.5, 0.7, 2.0]), SCANS)
+def test_a_threshold_of_meaning(workspace, lines, protection, threshold, scan):
+    table = write(workspace / "table", text_of(lines))
+    rule = Rule.of(parse_method("semantic"), KeepBest(*protection), threshold=Threshold.of(threshold))
+    with Input(str(table)) as source:
+        measures = measure_table(source, MeasureRequest(similarities=SIMILAR, scan=scan))
+    first, counted = streamed(workspace, table, rule, scan)
+    second, counted_again = as_a_whole(workspace, table, rule, measures, scan)
+    assert first == second
+    assert counted.as_dict("") == counted_again.as_dict("")
+    k, protect = protection
+    system = PruningSystem("semantic", "", "threshold", threshold, protect, k)
+    keep = TableDecisions(measures).keep(system)
+    rows = text_of(lines).splitlines(keepends=True)
+    assert first == b"".join(row for row, stays in zip(rows, keep, strict=True) if stays)
+
+
+@settings(max_examples=60)
+@given(LINES, PROTECTIONS, st.sampled_from([0.2, 0.5, 0.8, 1.0]), st.sampled_from([
+    ("semantic", ""), ("count", ""), ("count+semantic", "product"), ("count+probability+semantic", "rank"),
+    ("count+semantic", "union"), ("semantic:0.3", ""), ("count:2+semantic:0.3", "intersection"),
+]))  # fmt: skip
+def test_files_and_laboratory(workspace, lines, protection, size, method):
+    """What `prune` writes from file to file is what the laboratory keeps, whatever the rule."""
+    name, combine = method
+    k, protect = protection
+    table, own = write(workspace / "table", text_of(lines)), ":" in name
+    request = PruneRequest(
+        str(table), target_size=None if own else size, method=name, combine=combine or None, keep_top=k,
+        protect=protect, columns=(0, 1), scale="raw", output=str(workspace / "out"), on_error="keep",
+        stats=str(workspace / "stats"),
+    )  # fmt: skip
+    with Input(str(table)) as source:
+        measures = measure_table(source, MeasureRequest(similarities=SIMILAR, scan=request.scan()))
+    system = PruningSystem(name, combine, "threshold" if own else "size", 0.0 if own else size, protect, k)
+    try:
+        keep = TableDecisions(measures).keep(system)
+    except TooSmallError as error:
+        with pytest.raises(Exception, match=str(error).split(" (")[0]):
+            prune(request)
+        return
+    result = prune(request)
+    rows = text_of(lines).splitlines(keepends=True)
+    assert (workspace / "out").read_bytes() == b"".join(row for row, stays in zip(rows, keep, strict=True) if stays)
+    assert result.statistics.kept == keep.sum() == json.loads((workspace / "stats").read_bytes())["kept"]
+
+
+@given(LINES, PROTECTIONS, SCANS)
+def test_a_block_is_ranked_as_its_table(workspace, lines, protection, scan):
+    table = write(workspace / "table", text_of(lines))
+    method, best = parse_method("semantic"), KeepBest(*protection)
+    with Input(str(table)) as source:
+        whole = rank(method, measure_table(source, MeasureRequest(similarities=SIMILAR, scan=scan)))
+    with Input(str(table)) as source:
+        reader = EntryReader(source, scan, SIMILAR)
+        parts = [rank(method, measures_of(reader(item))) for item in reader.items()]
+    for found, name in ((whole.worth, "worth"), (whole.keys, "keys"), (whole.silent, "silent")):
+        np.testing.assert_array_equal(found, np.concatenate([getattr(part, name) for part in parts]))
+    np.testing.assert_array_equal(whole.protected(best), np.concatenate([part.protected(best) for part in parts]))
