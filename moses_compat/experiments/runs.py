@@ -6,9 +6,6 @@ texts, the search.  A run that was done before is read, whatever happened since.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,9 +16,9 @@ import numpy.typing as npt
 
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel
-from moses_compat.files.streams import Input, Output
+from moses_compat.experiments.run_store import RunStore, digest_of, file_digest
+from moses_compat.files.streams import Input
 from moses_compat.tables.blocks import raw_blocks
-from phrasetool.errors import PhraseToolError
 from phrasetool.experiments.systems import AFFORDABLE, FULL, PruningSystem
 from phrasetool.phrases import ByteArray, Int64Array, Mask
 from phrasetool.pruning.decision import Ranking, decide
@@ -31,28 +28,6 @@ from phrasetool.pruning.protection import AffordableBest
 from phrasetool.pruning.sizes import TooSmallError, allowed_entries
 
 _VERSION = "1"
-
-
-def file_digest(path: str) -> str:
-    """Hexadecimal digits of what a file holds.
-
-    Raises:
-        PhraseToolError: it cannot be read.
-    """
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "blake2b").hexdigest()[:24]
-    except OSError as error:
-        raise PhraseToolError(f"{path}: cannot read: {error.strerror}") from error
-
-
-def digest_of(*parts: bytes | str) -> str:
-    """Hexadecimal digits that differ when a part differs."""
-    digest = hashlib.sha256()
-    for part in parts:
-        data = part.encode() if isinstance(part, str) else part
-        digest.update(b"%d:" % len(data) + data)
-    return digest.hexdigest()[:20]
 
 
 def decoder_identity(model: MosesModel, texts: Mapping[str, bytes]) -> str:
@@ -65,41 +40,6 @@ def decoder_identity(model: MosesModel, texts: Mapping[str, bytes]) -> str:
         repr(model.search),
         *(part for name, text in texts.items() for part in (name, text)),
     )
-
-
-class RunStore:
-    """Finished runs, a JSON file each, which is there whole or not at all.
-
-    Args:
-        folder: is made if it is not there.
-
-    Raises:
-        PhraseToolError: the folder cannot be made.
-    """
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-        try:
-            os.makedirs(folder, exist_ok=True)
-        except OSError as error:
-            raise PhraseToolError(f"{folder}: cannot make the folder: {error.strerror}") from error
-
-    def _path(self, key: str) -> str:
-        return os.path.join(self.folder, f"{key}.json")
-
-    def read(self, key: str) -> dict[str, Any] | None:
-        """What a run found; None if it was not finished, or its file is damaged."""
-        try:
-            with open(self._path(key), encoding="utf-8") as file:
-                record = json.load(file)
-        except (OSError, ValueError):
-            return None
-        return record if isinstance(record, dict) and "translations" in record else None
-
-    def write(self, key: str, record: Mapping[str, Any]) -> None:
-        """Keep what a run found."""
-        with Output(self._path(key)) as out:
-            out.write_text(json.dumps(record, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n")
 
 
 class TableDecisions:

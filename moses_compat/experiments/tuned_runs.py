@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel
-from moses_compat.experiments.runs import RunStore, digest_of
+from moses_compat.experiments.run_store import RunStore, digest_of
 from moses_compat.lines.insert_scores import scale_similarities
 from moses_compat.measures.smoothed import SMALLEST_SMOOTHED
 from phrasetool.phrases import FloatArray, Mask

@@ -73,7 +73,7 @@ def _warn_of_overlap(dev: tuple[str, str], texts: list[bytes], corpora: tuple[st
     if shared:
         seen, of = shared[_TEXT]
         watch.warn(
-            f"warning: {seen:,} of {of:,} sentence pairs of {dev[0]} are in {corpora[0]}; BLEU on what the table was "
+            f"{seen:,} of {of:,} sentence pairs of {dev[0]} are in {corpora[0]}; BLEU on what the table was "
             "made from says little of other text"
         )
 

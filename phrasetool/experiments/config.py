@@ -172,17 +172,11 @@ def _check_training(path: str, what: str, model: EncoderSettings, dimension: int
 
 def _prune(top: ConfigTable) -> PruningGrid:
     table = top.table("prune", ("methods", "combine", "sizes", "thresholds", "protect", "keep_top", "seeds"))
-    combine = table.texts("combine", ("product",))
+    combine = table.choices("combine", ("product",), COMBINATIONS)
     methods = table.texts("methods")
-    sizes = table.numbers("sizes")
-    for size in sizes:
-        if not 0 < size <= 1:
-            raise table.error("sizes", f"holds {size:g}; a size is a share of the entries, above 0 and at most 1")
+    sizes = table.shares("sizes")
     inner = table.table("thresholds", None) if "thresholds" in table else None
     thresholds = {method: inner.numbers(method) for method in inner} if inner else {}
-    for way in combine:
-        if way not in COMBINATIONS:
-            raise table.error("combine", f"holds {way!r}; expected {', '.join(COMBINATIONS)}")
     for method in (*methods, *thresholds):
         _check_method(table, "methods" if method in methods else "thresholds", method, combine)
     cut = {method for method in methods if parse_method(method, None).thresholds or method in thresholds}
@@ -190,19 +184,12 @@ def _prune(top: ConfigTable) -> PruningGrid:
         raise table.error("sizes", "is empty; give shares of the entries to keep, as in sizes = [0.28, 0.1]")
     if not methods and not thresholds:
         raise table.error("methods", 'is empty; give methods, as in methods = ["composition+semantic"]')
-    protect = table.texts("protect", ("words",))
-    for name in protect:
-        if name not in PROTECTIONS:
-            raise table.error("protect", f"holds {name!r}; expected {', '.join(PROTECTIONS)}")
-    for key, values in (("combine", combine), ("protect", protect)):
-        if not values:
-            raise table.error(key, "is empty")
+    protect = table.choices("protect", ("words",), PROTECTIONS)
     seeds = table.integers("seeds", (1,))
-    if not seeds:
-        raise table.error("seeds", "is empty")
+    table.needed(combine=combine, protect=protect, seeds=seeds)
     return PruningGrid(
-        methods, combine, tuple(sorted(set(sizes), reverse=True)), thresholds,
-        tuple(dict.fromkeys(protect)), _keep_top(table), tuple(dict.fromkeys(seeds)),
+        methods, combine, sizes, thresholds, tuple(dict.fromkeys(protect)), _keep_top(table),
+        tuple(dict.fromkeys(seeds)),
     )  # fmt: skip
 
 
@@ -238,12 +225,8 @@ def _annotate(top: ConfigTable, model: EncoderSettings) -> AnnotationSettings:
     texts = table.texts("columns", ("semantic",))
     columns = tuple("+".join(part.strip() for part in text.split("+")) for text in texts)
     seeds = table.integers("tuning_seeds", (1, 2, 3))
-    sizes = table.numbers("sizes", (1.0,))
-    for key, values in (
-        ("dimensions", dimensions), ("tuning_seeds", seeds), ("sizes", sizes),
-    ):  # fmt: skip
-        if not values:
-            raise table.error(key, "is empty")
+    sizes = table.shares("sizes", (1.0,))
+    table.needed(dimensions=dimensions, tuning_seeds=seeds, sizes=sizes)
     if not columns and len(sizes) < 2:
         raise table.error("columns", "is empty, and there is one size only: nothing to compare")
     if min(dimensions) < 1:
@@ -251,15 +234,12 @@ def _annotate(top: ConfigTable, model: EncoderSettings) -> AnnotationSettings:
     for column in (part for text in columns for part in text.split("+")):
         if column not in COLUMNS:
             raise table.error("columns", f"holds {column!r}; expected {', '.join(COLUMNS)}")
-    for size in sizes:
-        if not 0 < size <= 1:
-            raise table.error("sizes", f"holds {size:g}; a size is a share of the entries, above 0 and at most 1")
     for dimension in dimensions:
         _check_training(top.path, "annotate.dimensions", model, dimension)
     settings = AnnotationSettings(
         tuple(dict.fromkeys(dimensions)), tuple(dict.fromkeys(columns)), tuple(dict.fromkeys(seeds)),
         table.choice("start", "default", ("default", "ini")), table.integer("iterations", 25, least=1),
-        tuple(sorted(set(sizes), reverse=True)), table.text("method", AnnotationSettings.method),
+        sizes, table.text("method", AnnotationSettings.method),
     )  # fmt: skip
     _check_method(table, "method", settings.method, ("product",))
     if parse_method(settings.method, None).thresholds:

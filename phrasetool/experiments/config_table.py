@@ -102,6 +102,22 @@ class ConfigTable:
         """Texts, or one text."""
         return tuple(self._typed(key, str, "text between quotes", value) for value in self._list(key, default))
 
+    def choices(self, key: str, default: Sequence[str], choices: Sequence[str]) -> tuple[str, ...]:
+        """Some of these texts, or one."""
+        found = self.texts(key, default)
+        for text in found:
+            if text not in choices:
+                raise self.error(key, f"holds {text!r}; expected {', '.join(choices)}")
+        return found
+
+    def shares(self, key: str, default: Sequence[float] = ()) -> tuple[float, ...]:
+        """Shares of the entries, or one; each once, the largest first."""
+        found = self.numbers(key, default)
+        for share in found:
+            if not 0 < share <= 1:
+                raise self.error(key, f"holds {share:g}; a size is a share of the entries, above 0 and at most 1")
+        return tuple(sorted(set(found), reverse=True))
+
     def numbers(self, key: str, default: Sequence[float] = ()) -> tuple[float, ...]:
         """Finite numbers, or one number."""
         return tuple(self._finite(key, value) for value in self._list(key, default))
@@ -112,6 +128,12 @@ class ConfigTable:
         if any(value < 0 for value in found):
             raise self.error(key, f"holds {min(found)}; expected 0 or more")
         return found
+
+    def needed(self, **lists: Sequence[Any]) -> None:
+        """Refuse lists, by their keys, that hold nothing."""
+        for key, values in lists.items():
+            if not values:
+                raise self.error(key, "is empty")
 
     def _path(self, name: str) -> str:
         return os.path.normpath(os.path.join(os.path.dirname(self.path), os.path.expanduser(name)))

@@ -131,6 +131,11 @@ def p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def p_phrase(p: float) -> str:
+    """`p = 0.012`, or `p < 0.001`."""
+    return f"p {p_text(p)}" if p < 0.001 else f"p = {p_text(p)}"
+
+
 def inline(figure: Figure, name: str, label: str, marks: Marks) -> str:
     """The drawing for a page: no background, sizes of its own or outside names, colours by variables."""
     root = rewrite(figure, name, label, marks)

@@ -25,14 +25,14 @@ from phrasetool.experiments.drawing import (
     Marks,
     inline,
     number_text,
-    p_text,
+    p_phrase,
     percent_text,
     printable,
     rewrite,
 )
+from phrasetool.experiments.settings import ALL, DEV
+from phrasetool.experiments.systems import FULL, RANDOM
 
-ALL = "ALL"
-FULL = "full"
 # Differences in BLEU that a pruned table may lose and still count as as good.
 BUDGETS = (0.06, 0.1)
 SIGNIFICANT = 0.05
@@ -90,7 +90,7 @@ def curves_of(pruning: pd.DataFrame) -> tuple[pd.Series, list[Curve]]:
         if name == FULL:
             continue
         first = pruning[labels == name].iloc[0]
-        control = first["method"] == "random"
+        control = first["method"] == RANDOM
         colour = GREY if control else PALETTE[coloured % len(PALETTE)]
         variable = "var(--grey)" if control else f"var(--c{coloured % len(PALETTE)})"
         dash = ":" if control else "-" if first["semantic"] else "--"
@@ -184,7 +184,7 @@ def drawn_protections(pruning: pd.DataFrame) -> list[str]:
 def main_text(pruning: pd.DataFrame) -> str:
     """ALL where there is one; else the first test set."""
     texts = list(dict.fromkeys(pruning["text"]))
-    return ALL if ALL in texts else next((text for text in texts if text != "dev"), texts[0])
+    return ALL if ALL in texts else next((text for text in texts if text != DEV), texts[0])
 
 
 def _draw_panels(
@@ -272,7 +272,7 @@ def _point_title(row: Any) -> str:
     if not math.isnan(row.difference):
         parts.append(f"{number_text(row.difference, sign=True)} to the full table")
     if not math.isnan(row.p):
-        parts.append(f"p {p_text(row.p)}" if row.p < 0.001 else f"p = {p_text(row.p)}")
+        parts.append(p_phrase(row.p))
     if row.seeds > 1:
         parts.append(f"mean of {row.seeds} seeds")
     return ", ".join(parts)

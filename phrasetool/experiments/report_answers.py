@@ -8,9 +8,11 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from phrasetool.experiments.drawing import number_text, p_text, percent_text
-from phrasetool.experiments.figures import BUDGETS, FULL, SIGNIFICANT, curve_points, curves_of, main_text, protections
-from phrasetool.experiments.report_tables import DEV, code, verdict
+from phrasetool.experiments.drawing import number_text, p_phrase, percent_text
+from phrasetool.experiments.figures import BUDGETS, SIGNIFICANT, curve_points, curves_of, main_text, protections
+from phrasetool.experiments.report_tables import code, verdict
+from phrasetool.experiments.settings import DEV
+from phrasetool.experiments.systems import FULL
 
 # Sizes at or under which a table counts as small.
 SMALL = 0.15
@@ -28,11 +30,6 @@ def answers(frames: Mapping[str, pd.DataFrame]) -> list[str]:
     if "annotation" in frames:
         found += annotated(frames["annotation"])
     return found
-
-
-def p_phrase(p: float) -> str:
-    """`p = 0.012`, or `p < 0.001`."""
-    return f"p {p_text(p)}" if p < 0.001 else f"p = {p_text(p)}"
 
 
 def smallest_table(pruning: pd.DataFrame) -> list[str]:

@@ -10,18 +10,10 @@ from typing import Any
 import pandas as pd
 
 from phrasetool.experiments.drawing import number_text, p_text, percent_text, printable
-from phrasetool.experiments.figures import (
-    ALL,
-    BUDGETS,
-    FULL,
-    SIGNIFICANT,
-    curve_points,
-    curves_of,
-    main_text,
-    protections,
-)
+from phrasetool.experiments.figures import BUDGETS, SIGNIFICANT, curve_points, curves_of, main_text, protections
+from phrasetool.experiments.settings import ALL, DEV
+from phrasetool.experiments.systems import FULL, RANDOM
 
-DEV = "dev"
 _VERY_SIGNIFICANT = 0.01
 
 
@@ -184,7 +176,7 @@ def size_tables(pruning: pd.DataFrame) -> Iterator[Table]:
             full = first.method == FULL
             rule = FULL if full else percent_text(first.wanted) if first.rule == "size" else f"≥ {first.wanted:g}"
             cells = [
-                _text(label if first.method != "random" else f"{label}, seed {first.seed:g}", "code"),
+                _text(label if first.method != RANDOM else f"{label}, seed {first.seed:g}", "code"),
                 Cell(rule, float(first.wanted) + (10 if first.rule == "threshold" else 0)),
                 _number(math.nan if full else first.keep_top, 0),
                 _number(first.entries, 0),

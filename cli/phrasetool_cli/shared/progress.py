@@ -187,7 +187,7 @@ class TerminalWatch(Watch):
 
     def warn(self, message: str) -> None:
         """See `Watch`."""
-        say(message)
+        say(f"warning: {message}")
 
     @contextlib.contextmanager
     def file(self, label: str, size: int) -> Iterator[FileProgress]:

@@ -5,7 +5,7 @@ import pytest
 
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel
-from moses_compat.experiments.runs import RunStore
+from moses_compat.experiments.run_store import RunStore
 from moses_compat.experiments.tuned_runs import (
     TuningPlan,
     annotated,

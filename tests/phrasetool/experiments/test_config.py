@@ -1,6 +1,8 @@
 """Configurations: what is read, and what is refused in one line."""
 
+import shutil
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -219,3 +221,21 @@ def test_the_encoder_brings_its_dimension_and_options(folder):
     model = config_of(folder, GOOD + more).model
     assert (model.encoder, model.loss, model.dimension) == ("mean-max", "sampled", 512)
     assert model.options == {"heads": 8, "negatives": 2}
+
+
+def test_the_example_can_be_read(tmp_path):
+    example = Path(__file__).parents[3] / "examples" / "experiments" / "demo.toml"
+    (tmp_path / "examples" / "experiments").mkdir(parents=True)
+    (tmp_path / "demo-output" / "engine").mkdir(parents=True)
+    for name in ("train", "dev", "test"):
+        for side in ("zh", "en"):
+            (tmp_path / "demo-output" / "engine" / f"{name}.{side}").write_text("a\n")
+    path = shutil.copy(example, tmp_path / "examples" / "experiments")
+    config = read_experiment_config(path)
+    assert config.output == str(tmp_path / "demo-output" / "experiment")
+    # What is commented out is no prose.
+    text = example.read_text()
+    for line in ("keep_top = 10", 'combine = ["product", "rank"]', "sizes = [1, 0.5]"):
+        assert f"# {line}" in text
+        Path(path).write_text(text.replace(f"# {line}", line))
+        read_experiment_config(path)

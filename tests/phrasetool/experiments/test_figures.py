@@ -4,7 +4,6 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 
-from phrasetool.experiments.drawing import number_text, p_text, percent_text, printable
 from phrasetool.experiments.figures import (
     curve_points,
     curves_of,
@@ -13,12 +12,8 @@ from phrasetool.experiments.figures import (
     drawn_protections,
     protections,
 )
-from phrasetool.experiments.phrase_figures import draw_histogram, draw_map, text_width
 from tests.phrasetool.experiments.report_frames import (
     LOSSES,
-    NASTY,
-    histogram,
-    phrase_map,
     pruning,
 )
 
@@ -149,56 +144,6 @@ def test_the_file_stands_alone_and_is_the_same_twice():
     ):
         assert f">{label}<" in text
     assert protections(pruning()) == ["all", "words"]
-
-
-def test_histogram_bars_say_their_numbers():
-    frame = histogram(("only",))
-    root = ElementTree.fromstring(draw_histogram(frame, "h"))
-    bars = titles(root, "bar")
-    assert len(bars) == 2 * 2 * 8
-    assert bars.count("0.75 to 1.00: 70 kept, 27 removed") == 4
-    assert {"source to target", "target to source"} <= set(all_text(root))
-
-
-@pytest.mark.parametrize("narrow", [False, True])
-def test_map_shows_any_phrase(narrow):
-    root = ElementTree.fromstring(draw_map(phrase_map(), "m", narrow))
-    found = titles(root, "source")
-    assert len(found) == 60
-    for phrase in NASTY:
-        assert any(title.startswith(f"{printable(phrase)} – <{printable(phrase)}> (") for title in found)
-    named = set(all_text(root))
-    assert len(named) > 10
-    assert named <= {printable(phrase) for phrase in phrase_map()["phrase"]}
-
-
-def test_map_of_one_phrase_and_of_none():
-    frame = phrase_map()
-    assert "&apos;s" in "".join(all_text(ElementTree.fromstring(draw_map(frame[:1], "m"))))
-    assert ElementTree.fromstring(draw_map(frame[:0], "m")).tag == "svg"
-
-
-def test_printable_leaves_no_controls():
-    assert printable("a\tb\nc") == "a b c"
-    assert printable("\x00\x85\ud800\u202e\ufffe") == "\ufffd" * 5
-    assert printable("北京 é 🙂") == "北京 é 🙂"
-    assert printable(b"x".decode()) == "x"
-
-
-def test_numbers():
-    assert [number_text(x, sign=True) for x in (0.1, -0.06, -0.001, NAN)] == ["+0.10", "−0.06", "0.00", ""]
-    assert [number_text(x) for x in (1234567.0, float("inf"), -float("inf"), -0.0)] == [
-        "1,234,567.00",
-        "∞",
-        "−∞",
-        "0.00",
-    ]
-    assert [percent_text(x) for x in (0.05, 0.123456, 1.0, 0.9996, NAN)] == ["5 %", "12.3 %", "100 %", "100.0 %", ""]
-    assert [p_text(x) for x in (0.0004, 0.012, 1.0, NAN)] == ["< 0.001", "0.012", "1.000", ""]
-
-
-def test_widths_of_scripts():
-    assert text_width("北京") > 1.8 * text_width("ab")
 
 
 def test_a_protection_without_a_curve_is_not_drawn():

@@ -1,0 +1,210 @@
+"""What an experiment needs and does not have: which commands make it, from which files, in which order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from moses_compat.engine.model import MosesModel
+from moses_compat.experiments.build_commands import BuildCommand, Chain
+from phrasetool.encoders import encoder_kind
+from phrasetool.experiments.settings import ExperimentConfig, TextPair
+from phrasetool.models.storage import load_bilingual_model
+from phrasetool.pruning.measures import SIMILARITIES
+
+# The place of a file of the build folder.
+Place = Callable[[str], str]
+# The commands after which a file is there; none if it was there before.
+Makers = tuple[BuildCommand, ...]
+
+
+@dataclass
+class BuildPlan:
+    """Where everything will be, and what makes it.
+
+    Attributes:
+        ini: a moses.ini with tuned weights.
+        table, reordering_table: instead of those the ini names, if the configuration says so.
+        pairs: phrase pairs, empty if nothing needs them.
+        models: model folders, by dimension.
+        scores: saved similarities, by dimension.
+        dimension: of the model that prunes.
+        forced_pairs: pairs of leave-one-out forced decoding, if their counts are needed.
+        unsupervised: the folder of the model that was only pre-trained, if neighbours are asked for and the encoder
+            can be trained alone.
+        phases: what to run, phase by phase.  Chains of one phase can run side by side.
+    """
+
+    ini: str
+    table: str | None = None
+    reordering_table: str | None = None
+    pairs: str = ""
+    models: dict[int, str] = field(default_factory=dict)
+    scores: dict[int, str] = field(default_factory=dict)
+    dimension: int = 0
+    forced_pairs: str | None = None
+    unsupervised: str | None = None
+    phases: list[list[Chain]] = field(default_factory=list)
+
+    @property
+    def commands(self) -> Iterator[BuildCommand]:
+        """All of them, in order."""
+        return (command for phase in self.phases for chain in phase for command in chain)
+
+
+def plan_build(config: ExperimentConfig, dev: TextPair, place: Place) -> BuildPlan:
+    """Say what has to be made, and how: a decoder, pairs to train on, models of phrases, counts of uses.
+
+    Forced decoding that makes pairs has the machine to itself, for training waits for it; what counts uses runs beside
+    the training.
+
+    Args:
+        config: what there is, and what is wanted.
+        dev: the development set to tune on.
+        place: of a file of the build folder.
+    """
+    extracted: Makers = ()
+    tuned: Makers = ()
+    if config.moses:
+        plan = BuildPlan(config.moses.ini, config.moses.table, config.moses.reordering_table)
+    else:
+        plan = BuildPlan(place("moses.ini"), place("table.gz"))
+        extracted, tuned = _plan_decoder(config, dev, place, plan)
+    last: list[Chain] = []
+    if config.encodes:
+        last += _plan_encoders(config, place, plan, extracted, tuned)
+    if config.counts_uses and not plan.forced_pairs:
+        plan.forced_pairs = place("forced.gz")
+        last.append([_force_decode(config, place, "count-uses", "forced.gz", tuned, ("--leave-one-out",))])
+    plan.phases.append(last)
+    return plan
+
+
+def _plan_decoder(config: ExperimentConfig, dev: TextPair, place: Place, plan: BuildPlan) -> tuple[Makers, Makers]:
+    """From a bitext to a tuned model; returns what makes the table, and what makes the ini."""
+    assert config.bitext is not None
+    seed, sides = str(config.seed), (config.bitext.source, config.bitext.target)
+    lm = BuildCommand(
+        "lm",
+        ("lm", config.bitext.target, *config.build.lm_text, "--order", str(config.build.lm_order), "-o",
+         place("lm.arpa.gz")),
+        ("lm.arpa.gz",), threads=False,
+    )  # fmt: skip
+    align = BuildCommand(
+        "align", ("align", *sides, "-o", place("aligned.gz"), "--seed", seed), ("aligned.gz",), threads=False
+    )
+    extract = BuildCommand(
+        "extract",
+        ("extract", *sides, place("aligned.gz"), "-o", place("table.gz"), "--reordering-table",
+         place("reordering.gz"), "--max-length", str(config.build.max_phrase_length)),
+        ("table.gz", "reordering.gz"), (align,),
+    )  # fmt: skip
+    start = BuildCommand(
+        "moses-ini",
+        ("moses-ini", "--table", place("table.gz"), "--reordering-table", place("reordering.gz"), "--lm",
+         place("lm.arpa.gz"), "-o", place("start.ini")),
+        ("start.ini",), (extract, lm), threads=False, anchored=True,
+    )  # fmt: skip
+    tune = BuildCommand(
+        "tune",
+        ("tune", "--moses-ini", place("start.ini"), "--source", dev.source, "--reference", dev.target, "--seed", seed,
+         *_search_options(config), "-o", place("moses.ini")),
+        ("moses.ini",), (start,),
+    )  # fmt: skip
+    plan.phases += [[[lm], [align, extract]], [[start, tune]]]
+    return (extract,), (tune,)
+
+
+def _search_options(config: ExperimentConfig) -> list[str]:
+    search = config.search
+    given = {"--search": search.algorithm, "--stack": search.stack, "--pop-limit": search.pop_limit,
+             "--table-limit": search.table_limit}  # fmt: skip
+    return [part for option, value in given.items() if value is not None for part in (option, str(value))]
+
+
+def _plan_encoders(
+    config: ExperimentConfig, place: Place, plan: BuildPlan, extracted: Makers, tuned: Makers
+) -> list[Chain]:
+    """From a tuned model to pairs, models of phrases, and saved similarities; returns a chain for each model."""
+    own = config.model.folder
+    plan.dimension = load_bilingual_model(own).dimension if own else config.model.dimension
+    dimensions = {plan.dimension} if SIMILARITIES in config.needs or config.neighbours else set()
+    if config.annotate and "semantic" in config.annotate.measured:
+        dimensions |= set(config.annotate.dimensions)
+    trained = dimensions - ({plan.dimension} if own else set())
+    table = plan.table or MosesModel.read(plan.ini).table
+    paired = _plan_pairs(config, place, plan, (table, extracted), tuned, bool(trained or config.neighbours))
+    chains: list[Chain] = []
+    if config.neighbours and encoder_kind(config.model.encoder).reconstructs:
+        plan.unsupervised = place("model-rae")
+        alone = ("--iterations", "0", "--pretrain-iterations", str(config.neighbours.pretrain_iterations))
+        chains.append([_train(config, place, "rae", plan.pairs, plan.dimension, alone, paired)])
+    passes = (("--iterations", config.model.iterations), ("--pretrain-iterations", config.model.pretrain_iterations))
+    iterations = tuple(part for option, value in passes if value is not None for part in (option, str(value)))
+    for dimension in sorted(dimensions):
+        name, scores = f"n{dimension}", f"scores-n{dimension}.parquet"
+        model = own if own and dimension == plan.dimension else place(f"model-{name}")
+        plan.models[dimension], plan.scores[dimension] = model, place(scores)
+        training: Makers = ()
+        if dimension in trained:
+            training = (_train(config, place, name, plan.pairs, dimension, iterations, paired),)
+        arguments = ("prune", table, "-m", model, "--scores", place(scores), "--sweep", "0:0:1")
+        chains.append([*training, BuildCommand(f"scores-{name}", arguments, (scores,), (*extracted, *training))])
+    return chains
+
+
+def _plan_pairs(
+    config: ExperimentConfig, place: Place, plan: BuildPlan, table: tuple[str, Makers], tuned: Makers, needed: bool
+) -> Makers:
+    """Where the phrase pairs come from: a file that is there, the table, or forced decoding of the bitext."""
+    if config.moses and config.moses.pairs:
+        plan.pairs = config.moses.pairs
+        return ()
+    if config.bitext is None or not needed:
+        plan.pairs, makers = table
+        return makers
+    plan.pairs = place("pairs.gz")
+    options = ("--leave-one-out",) if config.build.leave_one_out else ()
+    if config.build.leave_one_out and config.counts_uses:
+        plan.forced_pairs = plan.pairs
+    command = _force_decode(config, place, "force-decode", "pairs.gz", tuned, options)
+    plan.phases.append([[command]])
+    return (command,)
+
+
+def _force_decode(
+    config: ExperimentConfig, place: Place, name: str, output: str, tuned: Makers, options: tuple[str, ...]
+) -> BuildCommand:
+    assert config.bitext is not None
+    ini, instead = place("moses.ini"), {}
+    if config.moses:
+        ini = config.moses.ini
+        instead = {"--table": config.moses.table, "--reordering-table": config.moses.reordering_table}
+    others = [part for option, value in instead.items() if value for part in (option, value)]
+    return BuildCommand(
+        name,
+        ("force-decode", "--moses-ini", ini, *others, config.bitext.source, config.bitext.target, *options, "-o",
+         place(output)),
+        (output,), tuned,
+    )  # fmt: skip
+
+
+def _train(
+    config: ExperimentConfig, place: Place, name: str, pairs: str, dimension: int, iterations: tuple[str, ...],
+    paired: Makers,
+) -> BuildCommand:  # fmt: skip
+    model = config.model
+    folder = place(f"model-{name}")
+    texts = [part for option, paths in (("--source-text", model.source_text), ("--target-text", model.target_text))
+             for path in paths for part in (option, path)]  # fmt: skip
+    options = [part for key, value in model.options.items() for part in (f"--{key.replace('_', '-')}", str(value))]
+    # What is the default goes unsaid, so that a model trained before there was a choice is known again.
+    encoder = ("--encoder", model.encoder) if model.encoder != type(model).encoder else ()
+    count = ("--min-pair-count", f"{model.min_pair_count:g}") if model.min_pair_count else ()
+    return BuildCommand(
+        f"train-{name}",
+        ("train", pairs, "-o", folder, "--dimension", str(dimension), "--loss", model.loss, "--seed", str(config.seed),
+         "--device", "cpu", *encoder, *iterations, *count, *texts, *options),
+        (os.path.join(f"model-{name}", "config.json"),), paired, resumes=folder,
+    )  # fmt: skip

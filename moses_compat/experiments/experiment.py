@@ -1,0 +1,106 @@
+"""An experiment from its configuration to its report: make what is missing, measure, translate, score, write."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import pandas as pd
+
+from moses_compat.engine.model import MosesModel
+from moses_compat.experiments.build import BuildPlan, plan_build
+from moses_compat.experiments.build_commands import BuildStore, CommandRunner
+from moses_compat.experiments.model_phrases import phrase_frames
+from moses_compat.experiments.outputs import write_outputs
+from moses_compat.experiments.pruned_tables import pruned_table_frames
+from moses_compat.experiments.session import Session
+from moses_compat.experiments.texts import overlaps, read_experiment_texts, write_pair
+from moses_compat.experiments.tuned_tables import tuned_table_frame
+from moses_compat.experiments.workbench import open_workbench
+from moses_compat.files.streams import Input
+from phrasetool.errors import PhraseToolError
+from phrasetool.experiments.settings import DEV, ExperimentConfig, FinishedModel, TextPair
+from phrasetool.watch import NOBODY, Watch
+
+
+def run_experiment(
+    config: ExperimentConfig, program: Sequence[str], threads: int = 1, processors: int = 1, watch: Watch = NOBODY
+) -> dict[str, pd.DataFrame]:
+    """Do what is not done yet, and write everything to the folder of the configuration.
+
+    Args:
+        config: see `read_experiment_config`.
+        program: what runs phrasetool's commands, such as `["phrasetool"]`.
+        threads: for everything.
+        processors: of this machine; only the report says so.
+        watch: is told how it goes.
+
+    Returns:
+        The frames by their names: `pruning`, `contests`, `histogram`, `surprises`, `annotation`, `map`, `neighbours`,
+        as far as they were asked for.
+
+    Raises:
+        PhraseToolError: a file cannot be read or written, or is damaged; a command failed.
+    """
+    if config.moses:
+        _check_model(config.moses)
+    session = Session(config, read_experiment_texts(config), threads, watch)
+    _warn_of_overlaps(session)
+    session.part("texts")
+    try:
+        os.makedirs(config.output, exist_ok=True)
+    except OSError as error:
+        raise PhraseToolError(f"{config.output}: cannot make the folder: {error.strerror}") from error
+    plan = _build(session, program)
+    frames: dict[str, pd.DataFrame] = {}
+    if config.prune or config.annotate:
+        bench = open_workbench(session, plan)
+        if config.prune:
+            frames.update(pruned_table_frames(bench, config.prune))
+            session.part("pruning")
+        if config.annotate:
+            frames["annotation"] = tuned_table_frame(bench, config.annotate)
+            session.part("annotation")
+    if plan.models:
+        frames.update(phrase_frames(session, plan))
+        session.part("phrases")
+    write_outputs(session, frames, processors)
+    return frames
+
+
+def _check_model(named: FinishedModel) -> None:
+    """Refuse what the decoder would, before anything is done."""
+    model = MosesModel.read(named.ini, named.table, named.reordering_table)
+    for path in model.paths:
+        Input(path).close()
+
+
+def _warn_of_overlaps(session: Session) -> None:
+    if session.config.bitext:
+        for name, (shared, of) in overlaps(session.config.bitext, session.texts).items():
+            text = "the development set" if name == DEV else f"test set {name}"
+            session.watch.warn(f"{shared} of {of} sentence pairs of {text} are in the training set")
+
+
+def _build(session: Session, program: Sequence[str]) -> BuildPlan:
+    """Make what is missing."""
+    store = BuildStore(session.path("build"))
+    os.makedirs(store.folder, exist_ok=True)
+    plan = plan_build(session.config, _dev_files(session, store), store.path)
+    runner = CommandRunner(store, program, session.threads, session.watch.say)
+    for chains in plan.phases:
+        runner.make(chains)
+    session.commands.update((command.name, command.line) for command in plan.commands)
+    session.part("build")
+    session.seconds.update((f"build: {name}", seconds) for name, seconds in store.seconds(plan.commands).items())
+    return plan
+
+
+def _dev_files(session: Session, store: BuildStore) -> TextPair:
+    """The development set as files: those of the configuration, or some of their lines."""
+    config = session.config
+    if config.sentences is None or config.moses:
+        return config.dev
+    files = TextPair(store.path("dev.source"), store.path("dev.target"))
+    write_pair(session.texts, DEV, files.source, files.target)
+    return files

@@ -1,0 +1,89 @@
+"""What all runs of an experiment share: a decoder, the measures of its table, and what was done before."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from moses_compat.engine.laboratory import Laboratory
+from moses_compat.engine.model import MosesModel
+from moses_compat.experiments.build import BuildPlan
+from moses_compat.experiments.run_store import RunStore
+from moses_compat.experiments.runs import decoder_identity
+from moses_compat.experiments.session import Session
+from moses_compat.files.streams import Input
+from moses_compat.ini.tables import choose_table
+from moses_compat.measures.measure import MeasureRequest, measure_table
+from moses_compat.measures.model_weights import weights_of
+from moses_compat.measures.similarities import FileSimilarities
+from moses_compat.tables.blocks import TableScan
+from phrasetool.pruning.measures import Measures
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """What runs need.
+
+    Attributes:
+        session: the experiment.
+        plan: where everything is.
+        model: what translates.
+        measures: of its table.
+        store: finished runs.
+        identity: of the model and the texts, see `decoder_identity`.
+        load: the model in memory; it is loaded when something is to be translated, and once.
+    """
+
+    session: Session
+    plan: BuildPlan
+    model: MosesModel
+    measures: Measures
+    store: RunStore
+    identity: str
+    load: Callable[[], Laboratory]
+
+
+def open_workbench(session: Session, plan: BuildPlan) -> Workbench:
+    """Read the model, and the table once for all that is wanted of it.
+
+    Args:
+        session: the experiment.
+        plan: where everything is; all of it was made.
+
+    Raises:
+        PhraseToolError: a file cannot be read, is damaged, or does not fit the others.
+    """
+    model = MosesModel.read(plan.ini, plan.table, plan.reordering_table)
+    asked, search = session.config.search, model.search
+    search = replace(
+        search, algorithm=asked.algorithm,
+        stack_size=search.stack_size if asked.stack is None else asked.stack,
+        pop_limit=search.pop_limit if asked.pop_limit is None else asked.pop_limit,
+        table_limit=search.table_limit if asked.table_limit is None else asked.table_limit,
+    )  # fmt: skip
+    model = replace(model, search=search)
+    measures = _measured(session, model, plan)
+    session.part("measure")
+
+    @functools.cache
+    def load() -> Laboratory:
+        with session.watch.reading(model.tables) as progress:
+            return Laboratory.load(model, session.texts.sources, session.threads, progress)
+
+    identity = decoder_identity(model, session.texts.sources)
+    return Workbench(session, plan, model, measures, RunStore(session.path("runs")), identity, load)
+
+
+def _measured(session: Session, model: MosesModel, plan: BuildPlan) -> Measures:
+    bitext, scores = session.config.bitext, plan.scores.get(plan.dimension)
+    with Input(model.table) as source, session.watch.file("measure", source.size()) as progress:
+        request = MeasureRequest.of(
+            session.config.needs,
+            TableScan(threads=session.threads, progress=progress),
+            weights=lambda: weights_of(model.ini, choose_table(model.ini, model.table)),
+            similarities=FileSimilarities(scores) if scores else None,
+            corpora=(bitext.source, bitext.target) if bitext else None,
+            forced_pairs=plan.forced_pairs,
+        )
+        return measure_table(source, request)

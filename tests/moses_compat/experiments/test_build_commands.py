@@ -1,0 +1,147 @@
+"""Commands that make what is missing: done once, again when something before them changed, two at a time."""
+
+import json
+import shutil
+import sys
+import time
+
+import pytest
+
+from moses_compat.experiments.build_commands import BuildCommand, BuildStore, CommandRunner, shown_path
+from phrasetool.errors import PhraseToolError
+
+# Instead of phrasetool's commands: join files into the last one; `wait` needs the other of two to be there, too.
+_JOIN = """
+import os, sys, time
+names = [name for name in sys.argv[1:] if not name.startswith("--") and not name.isdigit()]
+if names[0] == "fail":
+    sys.exit("phrasetool: first\\nphrasetool: it cannot be")
+if names[0] == "wait":
+    open(names[1] + ".began", "w").close()
+    for _ in range(1000):
+        if os.path.exists(names[2] + ".began"):
+            break
+        time.sleep(0.01)
+    names = [names[0], names[1]]
+with open(names[-1], "a") as out:
+    out.write(names[0] + "".join(open(name).read() for name in names[1:-1]) + " ".join(sys.argv[-1:]))
+"""
+
+
+PROGRAM = [sys.executable, "-c", _JOIN]
+
+
+def make(folder, *chains, threads=2, say=lambda message: None):
+    CommandRunner(BuildStore(str(folder)), PROGRAM, threads, say).make(chains)
+
+
+def commands(folder, build, word="x"):
+    first, second = str(build / "first"), str(build / "second")
+    one = BuildCommand("first", (word, str(folder / "input"), first), ("first",))
+    two = BuildCommand("second", ("y", first, second), ("second",), (one,), threads=False)
+    three = ("z", second, str(build / "third"))
+    return [one, two, BuildCommand("third", three, ("third",), (two,), threads=False, anchored=True)]
+
+
+def done(folder, build, word="x"):
+    """Which commands ran."""
+    build.mkdir(exist_ok=True)
+    before = {path.name: path.read_text() for path in build.glob("*") if path.suffix != ".json"}
+    make(build, commands(folder, build, word))
+    return {name for name in ("first", "second", "third") if (build / name).read_text() != before.get(name)}
+
+
+def test_a_command_is_done_once(tmp_path):
+    (tmp_path / "input").write_text("a")
+    build = tmp_path / "build"
+    assert done(tmp_path, build) == {"first", "second", "third"}
+    assert done(tmp_path, build) == set()
+    record = json.loads((build / "commands.json").read_text())
+    assert record["second"]["command"] == f"phrasetool y {shown_path(f'{build}/first')} {shown_path(f'{build}/second')}"
+    # Another output that is gone, another command, another file from elsewhere.
+    (build / "second").unlink()
+    assert done(tmp_path, build) == {"second"}
+    assert done(tmp_path, build, "w") == {"first", "second", "third"}
+    (tmp_path / "input").write_text("b")
+    assert done(tmp_path, build, "w") == {"first", "second", "third"}
+    # Where files are does not count, but for what names them by their place.
+    shutil.copytree(build, tmp_path / "elsewhere")
+    shutil.copy(tmp_path / "input", tmp_path / "elsewhere")
+    assert done(tmp_path / "elsewhere", tmp_path / "elsewhere", "w") == {"third"}
+
+
+def test_a_record_that_is_damaged_is_none(tmp_path):
+    (tmp_path / "input").write_text("a")
+    build = tmp_path / "build"
+    done(tmp_path, build)
+    (build / "commands.json").write_text("[")
+    assert done(tmp_path, build) == {"first", "second", "third"}
+
+
+def waiting(folder, name, other, *after):
+    """A command that ends when another one runs, too."""
+    return BuildCommand(name, ("wait", str(folder / name), str(folder / other)), (name,), after, threads=False)
+
+
+def test_chains_run_side_by_side(tmp_path):
+    make(tmp_path, [waiting(tmp_path, "one", "other")], [waiting(tmp_path, "other", "one")])
+    assert (tmp_path / "one").exists()
+    assert (tmp_path / "other").exists()
+
+
+def test_a_chain_alone_has_all_threads(tmp_path):
+    """Also one that is alone because the others are done."""
+
+    def threads_of(*names):
+        make(tmp_path, *([BuildCommand(name, ("x", str(tmp_path / name)), (name,))] for name in names), threads=6)
+        return {(tmp_path / name).read_text() for name in names}
+
+    assert threads_of("one") == {"x6"}
+    assert threads_of("two", "one") == {"x6"}
+    assert "x3" in threads_of("three", "four", "one")
+    # Nothing runs beside another on one thread.
+    chains = ([BuildCommand(name, ("x", str(tmp_path / name)), (name,))] for name in ("five", "six"))
+    make(tmp_path, *chains, threads=1)
+    assert (tmp_path / "five").read_text() == (tmp_path / "six").read_text() == "x1"
+
+
+def test_a_failure_is_told_and_ends_the_others(tmp_path):
+    bad = BuildCommand("bad", ("fail",), ("bad",), threads=False)
+    after = BuildCommand("after", ("x", str(tmp_path / "bad"), str(tmp_path / "after")), ("after",), (bad,))
+    said = []
+    began = time.monotonic()
+    with pytest.raises(PhraseToolError, match=r"^it cannot be \(step bad\)$"):
+        make(tmp_path, [bad, after], [waiting(tmp_path, "slow", "never")], say=said.append)
+    assert time.monotonic() - began < 8
+    assert "bad: first" in said
+    assert not (tmp_path / "slow").exists()
+    record = json.loads((tmp_path / "commands.json").read_text())
+    assert not record["bad"]["done"]
+    assert "after" not in record
+
+
+def test_training_goes_on(tmp_path):
+    """What was interrupted gets `--resume`, if it is the same command and there is a checkpoint."""
+    (tmp_path / "model").mkdir()
+    output = tmp_path / "model" / "config.json"
+    command = BuildCommand("train", ("t", str(output)), ("model/config.json",), threads=False,
+                           resumes=str(tmp_path / "model"))  # fmt: skip
+    (tmp_path / "model" / "checkpoint.safetensors").write_text("")
+    make(tmp_path, [command])
+    assert not output.read_text().endswith("--resume")
+    record = json.loads((tmp_path / "commands.json").read_text())
+    record["train"]["done"] = False
+    (tmp_path / "commands.json").write_text(json.dumps(record))
+    assert not BuildStore(str(tmp_path)).can_resume(BuildCommand("train", ("u",), (), resumes=command.resumes))
+    make(tmp_path, [command])
+    assert output.read_text().endswith("--resume")
+    assert BuildStore(str(tmp_path)).seconds([command]).keys() == {"train"}
+
+
+def test_paths_are_shown_as_somebody_here_would_write_them(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert shown_path(str(tmp_path / "there" / "a.gz")) == "../there/a.gz"
+    assert shown_path(str(tmp_path / "here" / "a.gz")) == "a.gz"
+    assert shown_path("/elsewhere/a.gz") == "/elsewhere/a.gz"
+    assert [shown_path(text) for text in ("--stack", "b/c", "")] == ["--stack", "b/c", ""]

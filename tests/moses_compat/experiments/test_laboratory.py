@@ -1,0 +1,59 @@
+"""A table that is never written does what it would do, written."""
+
+import gzip
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from moses_compat.engine.laboratory import Laboratory
+from moses_compat.engine.model import MosesModel
+from tests.small_experiment import table_lines, write_experiment
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("laboratory") / "x"
+    write_experiment(folder)
+    # Words that no table has, and a line without any.
+    (folder / "odd.src").write_bytes(b"a zzz b\n\nzzz yyy\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def texts(folder):
+    return {name: (folder / f"{name}.src").read_bytes() for name in ("one", "odd")}
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return MosesModel.read(str(folder / "moses.ini"))
+
+
+def test_a_mask_is_a_table_with_fewer_entries(folder, model, texts):
+    laboratory = Laboratory.load(model, texts)
+    lines = table_lines()
+    full = laboratory.translate(laboratory.translator())
+    everything = np.ones(len(lines), np.bool_)
+    assert laboratory.translate(laboratory.translator(everything)) == full
+    for keep in (np.arange(len(lines)) % 3 == 0, ~everything):
+        small = folder / "small.gz"
+        small.write_bytes(gzip.compress(b"".join(lines[i] for i in np.flatnonzero(keep))))
+        written = Laboratory.load(replace(model, table=str(small)), texts)
+        ticks = []
+        found = laboratory.translate(laboratory.translator(keep), lambda ticks=ticks: ticks.append(1))
+        assert found == written.translate(written.translator())
+        assert found != full
+        assert len(ticks) == 15 + 3
+    # Without entries words are copied.
+    assert [line.split() for line in found["odd"]] == [[b.decode() for b in line.split()] for line in
+                                                       texts["odd"].split(b"\n")[:-1]]  # fmt: skip
+
+
+def test_weights_instead_of_the_models(model, texts):
+    laboratory = Laboratory.load(model, texts)
+    other = replace(model, weights=model.weights * np.array([-1.0, *[1] * (len(model.weights) - 1)]))
+    expected = Laboratory.load(other, texts)
+    found = laboratory.translate(laboratory.translator(weights=other.weights))
+    assert found == expected.translate(expected.translator())
+    assert found != laboratory.translate(laboratory.translator())

@@ -1,0 +1,53 @@
+"""What is left in the folder of an experiment."""
+
+import json
+import os
+
+import pandas as pd
+import pytest
+
+from moses_compat.experiments.outputs import FRAMES, write_outputs
+from moses_compat.experiments.session import Session
+from moses_compat.experiments.texts import read_experiment_texts
+from phrasetool.experiments.config import read_experiment_config
+from phrasetool.watch import NOBODY
+from tests.phrasetool.experiments.report_frames import contests, pruning
+from tests.small_experiment import write_experiment
+
+
+@pytest.fixture
+def session(tmp_path, monkeypatch):
+    path = write_experiment(tmp_path, '[prune]\nmethods = ["count"]\nsizes = 0.5\n# "ü"\n')
+    monkeypatch.chdir(tmp_path)
+    config = read_experiment_config(str(path))
+    os.mkdir(config.output)
+    return Session(config, read_experiment_texts(config), 1, NOBODY)
+
+
+def test_files(session, tmp_path):
+    session.commands["lm"] = "phrasetool lm"
+    session.part("texts")
+    frame = pruning(("words",))
+    write_outputs(session, {"pruning": frame}, 2)
+    assert sorted(os.listdir(tmp_path / "out")) == [
+        "curves.svg", "experiment.json", "pruning.parquet", "report.html", "report.md"
+    ]  # fmt: skip
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out" / "pruning.parquet"), frame)
+    facts = json.loads((tmp_path / "out" / "experiment.json").read_bytes())
+    assert facts["name"] == "experiment"
+    assert facts["commands"] == {"lm": "phrasetool lm"}
+    assert list(facts["seconds"]) == ["texts"]
+    assert facts["config"]["text"] == (tmp_path / "experiment.toml").read_text()
+    # Paths are as somebody here would write them.
+    assert facts["config"]["bitext"] == {"source": "train.src", "target": "train.trg"}
+    assert facts["config"]["prune"]["sizes"] == [0.5]
+    assert {"phrasetool", "python", "numpy", "sacrebleu"} <= facts["versions"].keys()
+    assert '# "ü"' in (tmp_path / "out" / "report.md").read_text()
+
+
+def test_what_is_no_longer_asked_for_goes(session, tmp_path):
+    out = tmp_path / "out"
+    for name in (*FRAMES, "mine"):
+        (out / f"{name}.parquet").write_text("old")
+    write_outputs(session, {"contests": contests((0.1, 0.25, 0.002))}, 2)
+    assert sorted(path.name for path in out.glob("*.parquet")) == ["contests.parquet", "mine.parquet"]

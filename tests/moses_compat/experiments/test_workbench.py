@@ -1,0 +1,52 @@
+"""What all runs share is read once, as the configuration wants it."""
+
+import pytest
+
+from moses_compat.experiments.build import BuildPlan
+from moses_compat.experiments.session import Session
+from moses_compat.experiments.texts import read_experiment_texts
+from moses_compat.experiments.workbench import open_workbench
+from phrasetool.experiments.config import read_experiment_config
+from phrasetool.pruning.measures import LOSSES, SIGNIFICANCE, SIMILARITIES
+from tests.moses_compat.experiments.watching import Told
+from tests.small_experiment import table_lines, write_experiment
+
+MORE = """\
+[prune]
+methods = ["composition"]
+sizes = 0.5
+[search]
+algorithm = "stack"
+pop_limit = 7
+"""
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bench") / "x"
+    config = read_experiment_config(str(write_experiment(folder, MORE)))
+    session = Session(config, read_experiment_texts(config), 1, Told())
+    return open_workbench(session, BuildPlan(config.moses.ini))
+
+
+def test_the_search_is_that_of_the_configuration(bench):
+    search = bench.model.search
+    # What it does not say is as in the ini, where Moses' default stands.
+    assert (search.algorithm, search.stack_size, search.pop_limit, search.table_limit) == ("stack", 400, 7, 20)
+
+
+def test_only_what_is_needed_is_measured(bench):
+    measures = bench.measures
+    assert len(measures) == len(table_lines())
+    assert LOSSES in measures
+    assert SIMILARITIES not in measures
+    assert SIGNIFICANCE not in measures
+    assert list(bench.session.seconds) == ["measure"]
+
+
+def test_the_decoder_is_loaded_when_it_is_asked_for_and_once(bench):
+    begun = bench.session.watch.begun
+    assert [label for label, _ in begun] == ["measure"]
+    assert bench.load() is bench.load()
+    assert [label for label, _ in begun] == ["measure", "load"]
+    assert list(bench.load().sentences) == ["dev", "one", "two"]

@@ -1,0 +1,35 @@
+"""A watch that remembers what it is told."""
+
+import contextlib
+
+from phrasetool.watch import Watch
+
+
+class Told(Watch):
+    """See `Watch`."""
+
+    def __init__(self):
+        self.said, self.warned, self.begun, self.done = [], [], [], []
+
+    def say(self, message):
+        self.said.append(message)
+
+    def warn(self, message):
+        self.warned.append(message)
+
+    @contextlib.contextmanager
+    def file(self, label, size):
+        self.begun.append((label, size))
+        yield lambda position, entries: None
+
+    @contextlib.contextmanager
+    def items(self, label, total, unit):
+        self.begun.append((label, total))
+        counts = []
+        yield lambda count: counts.append(count)
+        self.done.append((label, sum(counts)))
+
+    @contextlib.contextmanager
+    def reading(self, paths):
+        self.begun.append(("load", paths["phrase table"]))
+        yield lambda label, position, entries: None
