@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types unit clean
+.PHONY: demo test lint types unit documents site clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/demo/demo.py
@@ -20,6 +20,14 @@ types: $(VENV)/installed-dev
 unit: $(VENV)/installed-dev
 	$(BIN)/pytest
 
+# What is generated in the documents: the command reference, tables and numbers of results.
+documents: $(VENV)/installed-dev
+	$(BIN)/python docs/generate_commands.py
+	$(BIN)/python benchmarks/result_tables.py
+
+site: $(VENV)/installed-dev
+	$(BIN)/mkdocs build --strict
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -32,4 +40,4 @@ $(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $@ $(VENV)/installed
 
 clean:
-	rm -rf $(VENV) demo-output
+	rm -rf $(VENV) demo-output site

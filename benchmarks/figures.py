@@ -1,14 +1,16 @@
-"""Draw the README's figures from what the other benchmarks wrote and from the reference table.
+"""Draw the documents' figures from what the other benchmarks wrote and from the reference table.
 
-pruning.svg    BLEU of pruned tables against that of the full one, by size: every method, six language pairs
-size.svg       how much of the table is left at each threshold, for two ways to protect sources
-training.svg   accuracy on held-out pairs over the iterations, both objectives
+pruning.svg      BLEU of pruned tables against that of the full one, by size: four methods, six language pairs
+pruning-all.svg  the same of every method
+size.svg         how much of the table is left at each threshold, for two ways to protect sources
+training.svg     accuracy on held-out pairs over the iterations, both objectives
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Collection
 
 import matplotlib as mpl
 import pandas as pd
@@ -18,7 +20,7 @@ from measuring import COMMAND, ROOT, WORK, model, reference
 mpl.use("svg")
 import matplotlib.pyplot as plt
 
-DOCS = ROOT / "docs"
+DOCS = ROOT / "docs" / "figures"
 STYLE = {
     "figure.figsize": (6.4, 3.6),
     "svg.hashsalt": "phrasetool",
@@ -48,19 +50,26 @@ METHODS = {
     "random": ("#1c1d1f", ":", "."),
 }
 LOWEST = -4.0
+# What the README shows: the default, the same without meaning, the yardsticks.
+SHOWN = ("composition+semantic+usage", "composition+usage", "count", "significance")
 
 
-def draw_pruning() -> None:
+def draw_pruning(name_of_file: str, methods: Collection[str]) -> None:
+    """BLEU by size, a panel for each pair."""
     there = [name for name in PAIRS if (RESULTS / name / "pruning.parquet").exists()]
+    seen: set[str] = set()
     figure, grid = plt.subplots(2, 3, figsize=(9.6, 6.4), sharex=True, sharey=True)
     for axes, name in zip(grid.flat, there, strict=False):
         table = pd.read_parquet(RESULTS / name / "pruning.parquet")
         rows = table[(table.text == "ALL") & (table["rule"] == "size") & (table.protect == "words")]
         full = table[(table.text == "ALL") & (table.method == "full")].iloc[0]
-        for method, (colour, line, marker) in METHODS.items():
+        for method in methods:
+            colour, line, marker = METHODS[method]
             points = rows[rows.method == method].groupby("share").difference.mean().sort_index()
             axes.plot(100 * points.index, points, line, color=colour, marker=marker, ms=3.5, lw=1.2,
                       label=method)  # fmt: skip
+            if points.max() > LOWEST:
+                seen.add(method)
         axes.axhline(0, color="#1c1d1f", lw=1)
         axes.axhspan(-0.1, 0.1, color="#009e73", alpha=0.18, lw=0)
         facts = json.loads((RESULTS / name / "experiment.json").read_text())
@@ -74,9 +83,11 @@ def draw_pruning() -> None:
     for axes in grid[:, 0]:
         axes.set_ylabel("BLEU minus that of the full table", fontsize=8.5)
     handles, labels = grid.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=4, fontsize=8, frameon=False)
-    figure.tight_layout(rect=(0, 0.13, 1, 1))
-    figure.savefig(DOCS / "pruning.svg", metadata={"Date": None})
+    labels = [label if label in seen else f"{label} (below {LOWEST:g} everywhere)" for label in labels]
+    columns = min(4, -(-len(labels) // 2))
+    figure.legend(handles, labels, loc="lower center", ncols=columns, fontsize=8, frameon=False)
+    figure.tight_layout(rect=(0, 0.03 + 0.025 * -(-len(labels) // columns), 1, 1))
+    figure.savefig(DOCS / name_of_file, metadata={"Date": None})
 
 
 def sweep(protect: str) -> tuple[list[float], list[float]]:
@@ -122,11 +133,12 @@ def draw_training() -> None:
 
 
 def main() -> None:
-    DOCS.mkdir(exist_ok=True)
+    DOCS.mkdir(parents=True, exist_ok=True)
     plt.rcParams.update(STYLE)
-    draw_pruning()
-    draw_sizes()
+    draw_pruning("pruning.svg", SHOWN)
+    draw_pruning("pruning-all.svg", METHODS)
     draw_training()
+    draw_sizes()
 
 
 if __name__ == "__main__":

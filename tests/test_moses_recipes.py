@@ -1,4 +1,4 @@
-"""The commands of examples/moses/ do what the pages say: on a small model, and on a real run of Moses."""
+"""The commands of docs/guides/moses/ do what the pages say: on a small model, and on a real run of Moses."""
 
 import gzip
 import os
@@ -16,10 +16,10 @@ from phrasetool_cli.main import COMMANDS
 from tests.commands import read, run_inside, write
 from tests.fake_moses import install
 
-PAGES = Path(__file__).parent.parent / "examples/moses"
+PAGES = Path(__file__).parent.parent / "docs/guides/moses"
 GOLDEN = Path(__file__).parent / "golden/extraction"
 REORDERING = "reordering-table.wbe-msd-bidirectional-fe.gz"
-OTHERS = sorted(path.name for path in PAGES.glob("*.md") if path.name != "README.md")
+OTHERS = sorted(path.name for path in PAGES.glob("*.md") if path.name != "index.md")
 
 
 def commands(page, until=None):
@@ -43,7 +43,7 @@ def run_page(page, more=None, until=None):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Somebody's model folder, small, in which everything of the README was done."""
+    """Somebody's model folder, small, in which everything of the first page was done."""
     folder = tmp_path_factory.mktemp("recipes")
     (folder / "corpus").mkdir()
     (folder / "model").mkdir()
@@ -59,26 +59,26 @@ def folder(tmp_path_factory):
         assert run_inside("lm", "corpus/train.en", "--order", "2", "-o", "model/lm.arpa").code == 0
         tables = ["--table", "model/phrase-table.gz", "--reordering-table", f"model/{REORDERING}"]
         assert run_inside("moses-ini", *tables, "--lm", "model/lm.arpa", "-o", "model/moses.ini").code == 0
-        run_page("README.md", {"train": ["--iterations", "3", "-q"], "tune": ["--iterations", "2"]})
+        run_page("index.md", {"train": ["--iterations", "3", "-q"], "tune": ["--iterations", "2"]})
         yield folder
 
 
 def test_every_command_there_is_ours_and_they_are_many():
-    lines = [line for page in ["README.md", *OTHERS] for line in commands(page)]
+    lines = [line for page in ["index.md", *OTHERS] for line in commands(page)]
     assert len(lines) > 20
     assert {shlex.split(line)[1] for line in lines if line.startswith("phrasetool ")} <= set(COMMANDS)
     assert len(OTHERS) == 4
 
 
 def test_no_page_has_a_command_that_is_not_run():
-    for page in ["README.md", *OTHERS]:
+    for page in ["index.md", *OTHERS]:
         text = (PAGES / page).read_text("utf-8")
         found = re.findall(r"^(?:\$ )?(phrasetool .*)$", text, re.MULTILINE)
         # A word in a sentence may begin a line; a command has an option or a file.
         assert [line for line in found if line not in commands(page) and " model/" in line] == []
 
 
-def test_the_readme(folder):
+def test_the_whole_way(folder):
     full, small, annotated = (
         MosesModel.read(str(folder / "model" / name)) for name in ("moses.ini", "moses.small.ini", "moses.sim.ini")
     )
@@ -115,7 +115,7 @@ def test_the_other_pages(folder, page):
 
 @pytest.mark.requires_reference
 @pytest.mark.slow
-def test_the_readme_on_a_real_run(reference, tmp_path, monkeypatch):
+def test_the_whole_way_on_a_real_run(reference, tmp_path, monkeypatch):
     (tmp_path / "corpus").mkdir()
     (tmp_path / "model").mkdir()
     for path in reference.iterdir():
@@ -127,7 +127,7 @@ def test_the_readme_on_a_real_run(reference, tmp_path, monkeypatch):
             data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
             write(tmp_path / f"corpus/{name}.{language}", b"\n".join(data.split(b"\n")[:lines]) + b"\n")
     monkeypatch.chdir(tmp_path)
-    run_page("README.md", {"train": ["--iterations", "2", "-q"]}, until="Tune")
+    run_page("index.md", {"train": ["--iterations", "2", "-q"]}, until="Tune")
     outputs = [(tmp_path / f"test.{name}.out").read_bytes().split(b"\n") for name in ("full", "small", "sim")]
     moses = (reference / "test_2016_flickr.moses.en").read_bytes().split(b"\n")
     assert [line.split() for line in outputs[0][:50]] == [line.split() for line in moses[:50]]

@@ -1,0 +1,117 @@
+"""Tables for the documents: losses, encoders and autoencoders."""
+
+from __future__ import annotations
+
+from kept_results import find, markdown
+
+LOSS_PAIRS = {"multi30k-de-en": "Multi30k German-English", "tatoeba-zh-en": "Tatoeba Chinese-English"}
+LOSSES = ("in-batch", "max-margin", "sampled", "most-informative", "syn-projection", "syn-difference", "vmf")
+# Architecture -> what readers call it.
+AUTOENCODERS = {
+    "mean-max": "gated mean-max", "mean": "gated, mean alone", "max": "gated, maximum alone",
+    "lstm-mean-max": "gated mean-max, LSTMs", "lstm": "LSTM without gate",
+}  # fmt: skip
+
+
+def losses() -> str:
+    """Accuracy and speed of training by each loss."""
+    rows = []
+    for loss in LOSSES:
+        cells = [f"`{loss}`"]
+        for name in LOSS_PAIRS:
+            there = find(f"objectives/{name}/rae/{loss}")
+            cells += [f"{there['accuracy_at_1']:.3f} ± {there['deviation']:.3f}", f"{there['pairs_per_second']:,}"]
+        rows.append(cells)
+    head = "loss | " + " | ".join(f"{title} | pairs a second" for title in LOSS_PAIRS.values())
+    return markdown(head, rows)
+
+
+def loss_times() -> str:
+    """Milliseconds of a loss and its gradient alone."""
+    times = find("objectives/loss_milliseconds")
+    rows = [[f"`{loss}`", *(f"{times[n][loss]:.1f}" for n in times)] for loss in LOSSES]
+    return markdown("loss alone, 512 pairs, ms | " + " | ".join(f"n = {n}" for n in times), rows)
+
+
+def encoder_accuracy() -> str:
+    """Accuracy, speed of training and of annotating by encoder and dimension."""
+    found = find("encoders/encoders")
+    titles = {"rae": "RAE", "mean-max": "mean-max", "mean-max, layers trained": "mean-max, layers trained"}
+    rows = []
+    for n in (50, 200, 512):
+        for kind, title in titles.items():
+            there = found[f"{kind}, n = {n}"]
+            accuracy = f"{there['accuracy_at_1']:.3f}" if "accuracy_at_1" in there else ""
+            for key, early in there.items():
+                if key.startswith("after_"):
+                    passes = key.removeprefix("after_").partition("_iterations")[0].replace("_", " ")
+                    accuracy = f"{early['accuracy_at_1']:.3f} (after {passes} iterations)"
+            speed = f"{there['pairs_per_second']:,}" if "pairs_per_second" in there else ""
+            seconds = f"{there['annotate']['seconds']['median']:.1f} s" if "annotate" in there else ""
+            rows.append([title, str(n), accuracy, speed, seconds])
+    return markdown("encoder | n | accuracy@1 | training, pairs a second | `annotate`", rows)
+
+
+def held_out() -> str:
+    """The default model on pairs that it has not seen."""
+    meanings = {
+        "accuracy_at_1": "accuracy@1: the true target ranks first of 1,000",
+        "any_translation_at_1": "the same, another translation in the pairs counted too",
+        "accuracy_at_10": "accuracy@10: it ranks among the first ten",
+        "mean_reciprocal_rank": "mean reciprocal rank",
+        "auc_random_words": "AUC against the target with random words",
+        "auc_other_targets": "AUC against the target of another pair",
+    }
+    rows = []
+    for name, meaning in meanings.items():
+        there = find(f"held_out/in-batch/{name}")
+        rows.append([meaning, f"{there['mean']:.3f}", f"{min(there['splits']):.3f} to {max(there['splits']):.3f}"])
+    return markdown("measure | mean of 8 splits | from, to", rows)
+
+
+def autoencoders() -> str:
+    """How much of a caption each architecture gives back."""
+    rows = []
+    for name, title in AUTOENCODERS.items():
+        there = find(f"reconstruction/architectures/{name}")
+        rows.append([
+            title, f"{there['dimension']}", f"{there['bleu']:.1f}", f"{there['rouge_1']:.1f}",
+            f"{there['rouge_2']:.1f}", f"{there['exact']:.1f} %", f"{there['words_per_second']:,}",
+        ])  # fmt: skip
+    head = "architecture | size of the vector | BLEU | ROUGE-1 | ROUGE-2 | word for word | words a second in training"
+    return markdown(head, rows)
+
+
+def poolings() -> str:
+    """Both poolings against the mean alone."""
+    runs = (
+        ("reconstruction-one-pass", "captions"), ("reconstruction", "captions"),
+        ("reconstruction-64", "captions, a quarter of the hidden units (64)"),
+        ("reconstruction-pairs", "texts of two captions, batches of 8"),
+    )  # fmt: skip
+    rows = []
+    for name, texts in runs:
+        flags = find(f"{name}/flags")
+        both, mean = (find(f"{name}/architectures/{pooling}/bleu") for pooling in ("mean-max", "mean"))
+        passes = flags[flags.index("--epochs") + 1]
+        rows.append([texts, passes, f"{both:.1f}", f"{mean:.1f}", f"{both - mean:+.1f}"])
+    return markdown("texts | passes | mean-max | mean | difference", rows)
+
+
+def _above(name: str, path: str = "reconstruction", better: str = "mean-max") -> str:
+    """By how much BLEU an architecture is better than another."""
+    there = find(f"{path}/architectures")
+    return f"{there[better]['bleu'] - there[name]['bleu']:.1f}"
+
+
+TABLES = {
+    "losses": losses, "loss times": loss_times, "encoder accuracy": encoder_accuracy, "held-out": held_out,
+    "autoencoders": autoencoders, "poolings": poolings,
+}  # fmt: skip
+VALUES = {
+    "gate above the LSTM": lambda: _above("lstm"),
+    "gated LSTMs above the LSTM": lambda: _above("lstm", better="lstm-mean-max"),
+    "both poolings above the maximum": lambda: _above("max"),
+    "both poolings above the mean": lambda: _above("mean"),
+    "both poolings above the mean, one pass": lambda: _above("mean", "reconstruction-one-pass"),
+}  # fmt: skip

@@ -1,0 +1,108 @@
+"""Fill in the tables and numbers of README.md and docs/: what benchmarks/results/ holds, never typed.
+
+    <!-- table: NAME -->           a table of TABLES, on the lines up to
+    <!-- end -->
+
+    <!-- value: NAME -->...<!-- end -->             a number or a word of VALUES, in the middle of a line
+    <!-- value: PATH FORMAT -->...<!-- end -->      what stands at a path of kept_results.find, by a format of Python's
+
+A page whose numbers are filled in may hold no decimal number outside of these marks, of code and of comments, so that
+none can go stale; `--check` changes nothing and says what would change, or is typed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+import bleu_tables
+import model_tables
+import speed_tables
+from kept_results import find
+
+ROOT = Path(__file__).resolve().parent.parent
+TABLES = {**bleu_tables.TABLES, **speed_tables.TABLES, **model_tables.TABLES}
+VALUES = {**bleu_tables.VALUES, **speed_tables.VALUES, **model_tables.VALUES}
+_MARKED = re.compile(r"<!-- (?P<kind>table|value): (?P<name>.+?) -->(?P<text>.*?)<!-- end -->", re.DOTALL)
+# What holds no figures of results: marked text, code, comments, links; levels and thresholds that are chosen.
+_NO_RESULT = re.compile(
+    r"<!-- (?:table|value): .*?<!-- end -->|^```.*?^```|`[^`]*`|<!--.*?-->|\]\([^)]*\)"
+    r"|p\s+[<=]\s+0\.0[15]|\b0\.[37]\b|\d+\.\d+\.\d+|Python \d\.\d+|Apache 2\.0",
+    re.DOTALL | re.MULTILINE,
+)
+_FIGURE = re.compile(r"(?<![\w.])\d+\.\d+")
+
+
+def pages() -> list[Path]:
+    """All pages that may hold results."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def value(name: str) -> str:
+    """The text of a value.
+
+    Raises:
+        KeyError: there is none of this name, and nothing at this path.
+    """
+    if name in VALUES:
+        return VALUES[name]()
+    path, _, form = name.rpartition(" ")
+    return format(find(path), form)
+
+
+def filled(text: str) -> str:
+    """A page with all its tables and values as they are in the results.
+
+    Raises:
+        KeyError: a name is unknown.
+    """
+
+    def fill(match: re.Match[str]) -> str:
+        name = match["name"]
+        new = f"\n\n{TABLES[name]()}\n\n" if match["kind"] == "table" else value(name)
+        return f"<!-- {match['kind']}: {name} -->{new}<!-- end -->"
+
+    return _MARKED.sub(fill, text)
+
+
+def typed(text: str) -> list[str]:
+    """Decimal numbers of a page that no script fills in."""
+    return _FIGURE.findall(_NO_RESULT.sub(" ", text))
+
+
+def cut(text: str) -> bool:
+    """Whether a value begins a line of a page, where Markdown would take its mark for the end of a paragraph."""
+    return re.search(r"^ *(?:[*-] )?<!-- value: ", text, re.MULTILINE) is not None
+
+
+def faults(page: Path, text: str) -> list[str]:
+    """What a person must mend in a page."""
+    found = ["a value begins a line"] if cut(text) else []
+    if page.parent.name == "results" or page.name == "README.md":
+        found += [f"typed, not filled in: {number}" for number in typed(text)]
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if something would change")
+    check = parser.parse_args().check
+    wrong = []
+    for page in pages():
+        text, name = page.read_text("utf-8"), page.relative_to(ROOT)
+        wrong += [f"{name}: {fault}" for fault in faults(page, text)]
+        if filled(text) == text:
+            continue
+        if check:
+            wrong.append(f"{name}: stale; run `make documents`")
+        else:
+            page.write_text(filled(text), "utf-8")
+            print(f"{name} changed")
+    if wrong:
+        sys.exit("\n".join(wrong))
+
+
+if __name__ == "__main__":
+    main()

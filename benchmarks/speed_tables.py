@@ -1,0 +1,134 @@
+"""Tables for the documents: speed and memory of the commands, and the engine beside Moses."""
+
+from __future__ import annotations
+
+from kept_results import find, markdown
+
+
+def _median(path: str, digits: int = 1) -> str:
+    return f"{find(path + '/median'):.{digits}f}"
+
+
+def _row(what: str, path: str, ratio: str = "", goal: str = "", memory: str = "") -> list[str]:
+    """Seconds, the ratio to recompression and what it was hoped to be, and the peak of memory."""
+    bar = f"{find(goal):g}" if goal else ""
+    share = f"{find(ratio + '/median'):.2f}" if ratio else ""
+    return [what, f"{_median(path)} s", share, bar, f"{find(memory)} MB" if memory else ""]
+
+
+def commands() -> str:
+    """Wall seconds of commands on the reference table."""
+    speed, ratio = "table_speed/seconds", "table_speed/ratio to zcat | gzip -6"
+    bars, smoothed, step = "table_speed/bars", "smoothed_columns", "reordering_in_step/seconds"
+    rows = [
+        _row("recompressing, with gzip alone", f"{speed}/zcat | gzip -6"),
+        _row("`annotate`: read, encode every phrase, score, write", f"{speed}/annotate", f"{ratio}/annotate",
+             f"{bars}/annotate"),
+        _row("`prune --threshold`", f"{speed}/prune", f"{ratio}/prune", f"{bars}/prune"),
+        _row("`prune --threshold --scores`: similarities kept by an earlier run", f"{speed}/prune --scores",
+             f"{ratio}/prune --scores", f"{bars}/prune --scores"),
+        _row("`prune` with its reordering table", f"{step}/prune both"),
+        _row("`prune --scores` with its reordering table", f"{step}/prune both --scores"),
+        _row("`annotate --smoothing kneser-ney`", f"{smoothed}/kneser-ney/seconds",
+             f"{smoothed}/kneser-ney/ratio to zcat | gzip -6", memory=f"{smoothed}/kneser-ney/peak_mb"),
+        _row("`annotate --forced-pairs`", f"{smoothed}/forced pairs/seconds",
+             f"{smoothed}/forced pairs/ratio to zcat | gzip -6"),
+        _row("`filter-pt -l a+e`, index of the corpus included", "filter_pt/seconds/filter-pt -l a+e",
+             memory="filter_pt/peak_mb"),
+        _row("`inspect`", "interchange/seconds/inspect", memory="interchange/peak memory, MB/inspect"),
+        _row("`convert` to Parquet", "interchange/seconds/convert to Parquet",
+             memory="interchange/peak memory, MB/convert to Parquet"),
+        _row("`convert` back to text", "interchange/seconds/convert to text",
+             memory="interchange/peak memory, MB/convert to text"),
+    ]  # fmt: skip
+    return markdown("command | time | ratio to recompressing | goal | peak memory", rows)
+
+
+def methods() -> str:
+    """Pruning by whole-table methods, with similarities kept by an earlier run."""
+    rows = [
+        [f"`{name}`", f"{_median(f'method_speed/seconds/{name}')} s", f"{memory} MB"]
+        for name, memory in find("method_speed/peak memory MB").items()
+    ]
+    return markdown("`prune --target-size 0.1 --scores --method` | time | peak memory", rows)
+
+
+def memory() -> str:
+    """Peak memory on the table and on twenty copies of it."""
+    rows = []
+    for name in ("annotate", "prune"):
+        small, large = find(f"memory/{name}/peak_mb")
+        rows.append([f"`{name}`", f"{small} MB", f"{large} MB", f"{find(f'memory/{name}/seconds/1'):.0f} s"])
+    entries, copies = find("extraction/phrase-table/entries") / 1e6, find("memory/copies")
+    return markdown(f"command | {entries:.1f} million entries | {copies} times as many | time of that", rows)
+
+
+def engine() -> str:
+    """Each step of the engine against Moses' result."""
+    table, reordering = find("extraction/phrase-table"), find("extraction/reordering-table")
+    small, large = find("language_model/lm3.train"), find("language_model/lm5.pruned")
+    model, search = find("decoder/model"), find("decoder/search")
+    forced = find("decoder/forced decoding")
+    worst = max(part["largest_difference_log10_probability"] for part in (small, large))
+    rows = [
+        ["phrase table from the same alignments", f"{table['byte_identical_lines']:,} of "
+         f"{table['entries_of_reference']:,} lines byte-identical"],
+        ["reordering table from the same alignments", f"{reordering['byte_identical_lines']:,} of "
+         f"{reordering['entries_of_reference']:,} lines byte-identical"],
+        ["3-gram and pruned 5-gram language models", f"the same n-grams as lmplz, log10 p within {worst:.0e}"],
+        ["model score of Moses' n-best derivations", f"{model['derivations']:,} derivations, every total within "
+         f"{model['total']:.0e}"],
+        ["best translation, plain stacks of 200", f"{search['same words as Moses']:,} of {search['sentences']:,} "
+         "sentences word for word the same"],
+        ["forced decoding of the training set", f"{forced['outcomes']['reached']:,} of {forced['sentences']:,} "
+         f"sentences reached; Moses: {forced['reached by Moses']:,}"],
+    ]  # fmt: skip
+    return markdown("step | against Moses", rows, right=2)
+
+
+def engine_bleu() -> str:
+    """BLEU of four test sets: the decoder with Moses' tables, and the whole engine."""
+    rows = []
+    for name, own in find("whole_engine/BLEU").items():
+        there = find(f"decoder/{name}")
+        rows.append([name.replace("_", "\\_"), *(f"{value:.2f}" for value in (
+            there["moses"], there["stack"], there["cube"], own["phrasetool"]))])  # fmt: skip
+    return markdown("test set | Moses | Moses' model, stacks | Moses' model, cube pruning | everything our own", rows)
+
+
+def engine_speed() -> str:
+    """Time of each step of the whole way from a bitext to translations."""
+    seconds = find("whole_engine/seconds")
+    rows = [[f"`{name}`", f"{value:.0f} s"] for name, value in seconds.items()]
+    rows.append(["all of it", f"{find('whole_engine/minutes'):.1f} min"])
+    return markdown("step | time", rows)
+
+
+def tuning() -> str:
+    """BLEU on the development set by tuning seed."""
+    rows = []
+    for algorithm, title in (("mira", "batch MIRA"), ("pro", "PRO")):
+        runs = [find(f"tuning/{algorithm}, seed {seed}") for seed in (1, 2, 3)]
+        seconds = ", ".join(f"{run['seconds']:.0f}" for run in runs)
+        rows.append([title, *(f"{run['BLEU']:.2f}" for run in runs), seconds])
+    return markdown("optimiser | seed 1 | seed 2 | seed 3 | seconds", rows)
+
+
+def training() -> str:
+    """Pairs a second and the time for a table of the paper's size."""
+    rows = [
+        [f"`{loss}`", f"{found['pairs_per_second']:,}", f"{found['minutes_for_25_iterations_of_the_papers_pairs']} min"]
+        for loss, found in ((name, find(f"training_speed/{name}")) for name in ("in-batch", "max-margin"))
+    ]
+    goal = find("training_speed/bars")
+    rows.append(["goal, `in-batch`", f"{goal['pairs_per_second']:,}", f"{goal['minutes']} min"])
+    return markdown("loss | pairs a second | 25 iterations of 1.12 million pairs", rows)
+
+
+TABLES = {
+    "commands": commands, "methods": methods, "memory": memory, "engine": engine, "engine bleu": engine_bleu,
+    "engine speed": engine_speed, "tuning": tuning, "training": training,
+}  # fmt: skip
+VALUES = {
+    "million entries": lambda: f"{find('extraction/phrase-table/entries') / 1e6:.1f}",
+}  # fmt: skip

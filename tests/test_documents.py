@@ -1,0 +1,204 @@
+"""The manual and the README: links lead somewhere, nothing is stale, commands have the options they are given."""
+
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from phrasetool_cli.main import cli
+from tests.commands import clean_environment
+from tests.shell_pages import blocks, is_right, run
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/results/README.md")]
+PAGES += [ROOT / "examples/demo/README.md", *sorted(DOCS.rglob("*.md"))]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+# A room or a file of this repository.
+PATH = re.compile(r"`((?:phrasetool|moses_compat|cli|tests|docs|benchmarks|examples)/[\w./-]*)`")
+
+
+def python(*arguments):
+    """Run a script of the repository."""
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, env=clean_environment(), timeout=250, check=False, text=True,
+        encoding="utf-8", capture_output=True,
+    )  # fmt: skip
+
+
+def anchors(page):
+    """The anchors of a page's headings, as MkDocs and forges make them."""
+    headings = re.findall(r"^#+ (.*)$", CODE.sub("", page.read_text("utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The manual, built without a warning."""
+    folder = tmp_path_factory.mktemp("site")
+    done = python("-m", "mkdocs", "build", "--strict", "--site-dir", str(folder))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_the_manual_builds_without_a_warning(site):
+    assert (site / "index.html").is_file()
+    pages = {str(path.relative_to(DOCS).with_suffix(".html")) for path in DOCS.rglob("*.md")}
+    built = {str(path.relative_to(site)) for path in site.rglob("*.html")}
+    assert pages | {"contributing.html", "changelog.html"} <= built
+    assert "results/reports/multi30k-de-en.html" in built
+
+
+def test_a_dead_link_is_a_warning(tmp_path):
+    """What the test above says would be worth nothing without this."""
+    config = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:")[0]
+    config = config.replace("docs_dir: docs", f"docs_dir: {tmp_path / 'docs'}").replace("  - docs/hooks.py", "  []")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "mkdocs.yml").write_text(config, "utf-8")
+    for text, good in (("# A\n[b](#a)", True), ("# A\n[b](#nowhere)", False), ("# A\n[b](nowhere.md)", False)):
+        (tmp_path / "docs/index.md").write_text(text, "utf-8")
+        done = python("-m", "mkdocs", "build", "--strict", "-f", str(tmp_path / "mkdocs.yml"))
+        assert (done.returncode == 0) == good, done.stderr
+
+
+def test_the_site_asks_no_other_machine_for_anything(site):
+    pages = [path for path in site.rglob("*.html") if "reports" not in path.parts]
+    assert len(pages) > 20
+    for path in pages:
+        assert not re.findall(r'<(?:script|img|link)\b[^>]*(?:src|href)="(?:https?:)?//[^"]*"', path.read_text("utf-8"))
+
+
+def test_equations_are_shown(site):
+    text = (site / "models/brae.html").read_text("utf-8")
+    assert text.count("<math") > 10
+    assert "arithmatex" not in text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files_and_headings_of_the_repository(page):
+    for link in LINK.findall(CODE.sub("", page.read_text("utf-8"))):
+        path, _, anchor = link.partition("#")
+        if re.match(r"\w+:", link):
+            continue
+        target = page.parent / path if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_that_are_named_are_there(page):
+    missing = [path for path in PATH.findall(page.read_text("utf-8")) if not list(ROOT.glob(path.rstrip("/")))]
+    # A changelog names what was there.
+    assert not missing or page.name == "CHANGELOG.md", missing
+
+
+def test_the_readme_is_short():
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert len(text.splitlines()) <= 200
+    assert text.count("![") == 1
+    assert text.count("<!-- table: ") == 1
+
+
+def test_tables_and_numbers_are_those_of_the_results():
+    done = python("benchmarks/result_tables.py", "--check")
+    assert done.returncode == 0, done.stderr
+
+
+def test_stale_and_typed_numbers_are_found(tmp_path):
+    """What the test above says would be worth nothing without this."""
+    text = (DOCS / "results/speed.md").read_text("utf-8")
+    check = "import sys; sys.path.insert(0, 'benchmarks'); import result_tables as r; from pathlib import Path; "
+    check += "p = Path(sys.argv[1]); t = p.read_text('utf-8'); print(r.filled(t) == t, r.faults(p, t))"
+    page = tmp_path / "results" / "page.md"
+    page.parent.mkdir()
+    table = re.search(r"^\| `annotate`: .*?\| (\d+\.\d+ s)", text, re.MULTILINE)
+    cases = {
+        "fresh": (text, "True []"),
+        "stale": (text[: table.start(1)] + "9.9 s" + text[table.end(1) :], "False []"),
+        "typed": (text + "\nIt takes 3.17 s.\n", "True ['typed, not filled in: 3.17']"),
+        "cut": (text + "\n<!-- value: pairs -->six<!-- end --> pairs.\n", "True ['a value begins a line']"),
+    }
+    for name, (changed, expected) in cases.items():
+        page.write_text(changed, "utf-8")
+        done = python("-c", check, str(page))
+        assert done.stdout.strip() == expected, (name, done.stdout, done.stderr)
+
+
+def test_the_command_reference_is_what_help_prints():
+    path = DOCS / "generate_commands.py"
+    spec = importlib.util.spec_from_file_location("generate_commands", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    text = (DOCS / "commands.md").read_text("utf-8")
+    assert text == module.page(), "docs/commands.md is stale; run `make documents`"
+    names = cli.list_commands(click.Context(cli))
+    assert re.findall(r"^## (.*)$", CODE.sub("", text), re.MULTILINE) == names
+
+
+def commands(text):
+    """The phrasetool commands in the shell blocks of a page, as lists of words."""
+    for block in re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        for line in block.replace("\\\n", " ").splitlines():
+            for part in re.split(r"\s(?:\||&&|<|>)\s", line.removeprefix("$ ")):
+                if part.startswith("phrasetool "):
+                    yield shlex.split(part)[1:]
+
+
+def check_options(name, arguments):
+    """Refuse an option that a command does not have; values are not looked at."""
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None, name
+    context = click.Context(command, info_name=name, **command.context_settings)
+    command.make_parser(context).parse_args(list(arguments))
+
+
+def test_commands_in_the_pages_are_accepted():
+    seen = set()
+    for page in PAGES:
+        for name, *arguments in commands(page.read_text("utf-8")):
+            try:
+                check_options(name, arguments)
+            except click.UsageError as error:
+                pytest.fail(f"{page.relative_to(ROOT)}: phrasetool {name} {shlex.join(arguments)}: {error}")
+            seen.add(name)
+    assert len(seen) > 15
+
+
+def test_an_option_that_is_none_is_found():
+    ((name, *arguments),) = commands("```sh\n$ phrasetool prune table.gz --targetsize 0.1 | head\n```")
+    with pytest.raises(click.UsageError, match="targetsize"):
+        check_options(name, arguments)
+
+
+def test_the_citation_is_of_this_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert citation["cff-version"] == "1.2.0"
+    assert (citation["title"], citation["version"], citation["license"]) == (
+        project["name"], project["version"], project["license"],
+    )  # fmt: skip
+    assert citation["authors"] == [{"name": "The phrasetool authors"}]
+    assert f"version {project['version']}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+@pytest.mark.requires_reference
+@pytest.mark.slow
+def test_the_commands_of_the_readme_print_what_it_says(reference, tmp_path):
+    for path in reference.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    found = [block for block in blocks((ROOT / "README.md").read_text("utf-8")) if "phrasetool" in block.commands]
+    found = [block for block in found if block.commands.startswith("phrasetool ")]
+    assert len(found) == 3
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    outputs = run(found, tmp_path, clean_environment(PATH=path), timeout=250)
+    for block, output in zip(found, outputs, strict=True):
+        assert is_right(block, output), "\n".join(output)
