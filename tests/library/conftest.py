@@ -1,0 +1,35 @@
+"""What the examples of the library work on: the demo's corpus, its table and a model, made once."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands import run_inside
+
+CORPUS = Path(__file__).parents[2] / "examples/demo"
+
+
+def done(*arguments):
+    outcome = run_inside(*arguments)
+    assert outcome.code == 0, outcome.err
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory):
+    """As `make demo` leaves it, but for fewer passes of training."""
+    folder = tmp_path_factory.mktemp("demo") / "demo-output"
+    engine = folder / "engine"
+    engine.mkdir(parents=True)
+    for language in ("zh", "en"):
+        lines = (CORPUS / f"corpus.{language}").read_text("utf-8").splitlines(keepends=True)
+        for name, digits in (("test", {3}), ("dev", {7}), ("train", {0, 1, 2, 4, 5, 6, 8, 9})):
+            text = "".join(line for i, line in enumerate(lines) if i % 10 in digits)
+            (engine / f"{name}.{language}").write_text(text, "utf-8")
+    train = engine / "train.zh", engine / "train.en"
+    table, reordering, lm = engine / "phrase-table.gz", engine / "reordering.gz", engine / "lm.arpa.gz"
+    done("align", *train, "-o", engine / "aligned.gz", "--seed", "1", "-q")
+    done("extract", *train, engine / "aligned.gz", "-o", table, "--reordering-table", reordering, "-q")
+    done("lm", train[1], "--order", "3", "-o", lm, "-q")
+    done("moses-ini", "--table", table, "--reordering-table", reordering, "--lm", lm, "-o", engine / "moses.ini")
+    done("train", table, "-o", folder / "model", "--min-pair-count", "2", "--iterations", "10", "-q")
+    return folder

@@ -1,0 +1,120 @@
+"""What people import: the names, the examples of the docstrings, the tour, and types in a user's file."""
+
+import ast
+import doctest
+import importlib
+import inspect
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import phrasetool
+from phrasetool import _LIBRARY
+from tests.commands import clean_environment
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def at_work(demo, tmp_path, monkeypatch):
+    """A folder beside the demo's, with ten sentences to tune on."""
+    monkeypatch.chdir(tmp_path)
+    for side in ("zh", "en"):
+        lines = (demo / f"engine/dev.{side}").read_text("utf-8").splitlines(keepends=True)
+        Path(f"dev.{side}").write_text("".join(lines[:10]), "utf-8")
+    return {
+        "demo_model": str(demo / "model"), "demo_table": str(demo / "engine/phrase-table.gz"),
+        "demo_ini": str(demo / "engine/moses.ini"), **{name: getattr(phrasetool, name) for name in _LIBRARY},
+    }  # fmt: skip
+
+
+MODULES = ["phrasetool", *sorted({name.partition(":")[0] for name in _LIBRARY.values() if ".library." in name})]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_examples_do_what_they_say(module, at_work):
+    found = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(module), globs=at_work)
+    examples = [test for test in found if test.examples]
+    assert examples
+    runner = doctest.DocTestRunner(verbose=False)
+    for test in examples:
+        said = []
+        runner.run(test, out=said.append)
+        assert runner.failures == 0, "".join(said)
+
+
+@pytest.mark.parametrize("name", sorted(_LIBRARY))
+def test_everything_says_what_it_is(name):
+    value = getattr(phrasetool, name)
+    assert inspect.getdoc(value)
+    if inspect.isfunction(value):
+        text = inspect.getdoc(value)
+        assert "Args:" in text
+        assert "Raises:" in text
+        assert set(inspect.signature(value).parameters) <= set(text.replace(",", " ").replace(":", " ").split())
+
+
+def test_the_stub_says_the_same():
+    tree = ast.parse((ROOT / "phrasetool/__init__.pyi").read_text())
+    named = {
+        alias.asname: f"{node.module}:{alias.name}"
+        for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }  # fmt: skip
+    assert named == _LIBRARY
+
+
+def test_names_that_are_none():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        phrasetool.nothing
+    assert set(_LIBRARY) < set(dir(phrasetool))
+
+
+def test_importing_it_imports_nothing():
+    code = (
+        "import sys, phrasetool; heavy = {'numpy', 'numba', 'torch', 'pandas'} & set(sys.modules); sys.exit(len(heavy))"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], env=clean_environment(), timeout=60, check=False).returncode == 0
+    )
+
+
+USER = """
+import numpy as np
+import phrasetool
+
+model = phrasetool.load_model("model")
+values: np.ndarray[tuple[int, ...], np.dtype[np.float32]] = model.similarity(["a"], ["b"])
+kept: int = phrasetool.prune("table", "small", threshold=0.7, model="model").statistics.kept
+translations: list[str] = phrasetool.decode(["a b"], "moses.ini")
+phrasetool.prune("table")  # an error: no output
+phrasetool.decode("a b", 3)  # an error: no path
+phrasetool.nothing  # an error
+"""
+
+
+def test_types_hold_in_a_users_file(tmp_path):
+    """Strict, by the installed package's own types."""
+    (tmp_path / "user.py").write_text(USER)
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--ignore-missing-imports", "user.py"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=clean_environment(MYPYPATH=str(ROOT)), capture_output=True, text=True, timeout=280,
+        check=False,
+    )  # fmt: skip
+    errors = [line for line in done.stdout.splitlines() if line.startswith("user.py") and " error: " in line]
+    assert [int(line.split(":")[1]) for line in errors] == [9, 10, 11], done.stdout
+
+
+def test_the_tour(demo, tmp_path):
+    shutil.copytree(demo, tmp_path / "demo-output")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", ROOT / "examples/python/tour.py"], cwd=tmp_path,
+        env=clean_environment(MPLCONFIGDIR=os.environ.get("MPLCONFIGDIR", str(tmp_path))), capture_output=True,
+        text=True, timeout=280, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "whole table: BLEU" in done.stdout
+    assert (tmp_path / "similarities.svg").stat().st_size > 5000
