@@ -13,7 +13,7 @@ from moses_compat.experiments.build_commands import BuildStore, CommandRunner
 from moses_compat.experiments.model_phrases import phrase_frames
 from moses_compat.experiments.outputs import write_outputs
 from moses_compat.experiments.pruned_tables import pruned_table_frames
-from moses_compat.experiments.session import Session, Silence, Watch
+from moses_compat.experiments.session import Session, Watch
 from moses_compat.experiments.texts import overlaps, read_experiment_texts, write_pair
 from moses_compat.experiments.tuned_tables import tuned_table_frame
 from moses_compat.experiments.workbench import open_workbench
@@ -23,7 +23,7 @@ from phrasetool.experiments.settings import DEV, ExperimentConfig, FinishedModel
 
 
 def run_experiment(
-    config: ExperimentConfig, program: Sequence[str], threads: int = 1, processors: int = 1, watch: Watch | None = None
+    config: ExperimentConfig, program: Sequence[str], threads: int, processors: int, watch: Watch
 ) -> dict[str, pd.DataFrame]:
     """Do what is not done yet, and write everything to the folder of the configuration.
 
@@ -32,7 +32,7 @@ def run_experiment(
         program: what runs phrasetool's commands, such as `["phrasetool"]`.
         threads: for everything.
         processors: of this machine; only the report says so.
-        watch: is told how it goes; nobody if None.
+        watch: is told how it goes.
 
     Returns:
         The frames by their names: `pruning`, `contests`, `histogram`, `surprises`, `annotation`, `map`, `neighbours`,
@@ -43,7 +43,7 @@ def run_experiment(
     """
     if config.moses:
         _check_model(config.moses)
-    session = Session(config, read_experiment_texts(config), threads, watch or Silence())
+    session = Session(config, read_experiment_texts(config), threads, watch)
     _warn_of_overlaps(session)
     session.part("texts")
     try:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -31,31 +31,6 @@ class Watch(Protocol):
 
     def loading(self, model: MosesModel) -> AbstractContextManager[LoadProgress]:
         """Reading the tables of a model."""
-
-
-class Silence:
-    """A `Watch` that tells nobody."""
-
-    def say(self, message: str) -> None:
-        """Nothing."""
-
-    def warn(self, message: str) -> None:
-        """Nothing."""
-
-    @contextmanager
-    def table(self, label: str, size: int) -> Iterator[Callable[[int, int], None]]:
-        """Nothing."""
-        yield lambda position, entries: None
-
-    @contextmanager
-    def sentences(self, label: str, total: int) -> Iterator[Callable[[int], None]]:
-        """Nothing."""
-        yield lambda count: None
-
-    @contextmanager
-    def loading(self, model: MosesModel) -> Iterator[LoadProgress]:
-        """Nothing."""
-        yield lambda label, position, entries: None
 
 
 @dataclass

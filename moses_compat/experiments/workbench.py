@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.build import BuildPlan
@@ -55,14 +56,10 @@ def open_workbench(session: Session, plan: BuildPlan) -> Workbench:
         PhraseToolError: a file cannot be read, is damaged, or does not fit the others.
     """
     model = MosesModel.read(plan.ini, plan.table, plan.reordering_table)
-    asked, search = session.config.search, model.search
-    search = replace(
-        search, algorithm=asked.algorithm,
-        stack_size=search.stack_size if asked.stack is None else asked.stack,
-        pop_limit=search.pop_limit if asked.pop_limit is None else asked.pop_limit,
-        table_limit=search.table_limit if asked.table_limit is None else asked.table_limit,
-    )  # fmt: skip
-    model = replace(model, search=search)
+    asked = session.config.search
+    given: dict[str, Any] = {"stack_size": asked.stack, "pop_limit": asked.pop_limit, "table_limit": asked.table_limit}
+    given = {name: value for name, value in given.items() if value is not None}
+    model = replace(model, search=replace(model.search, algorithm=asked.algorithm, **given))
     measures = _measured(session, model, plan)
     session.part("measure")
 

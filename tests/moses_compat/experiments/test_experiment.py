@@ -63,7 +63,7 @@ def test_a_program_that_is_not_there(tmp_path):
     """Similarities of a model have to be computed by a command."""
     path = write_experiment(tmp_path, '[prune]\nmethods = ["semantic"]\nsizes = 0.5\n')
     with pytest.raises(FileNotFoundError, match="no/such/program"):
-        run_experiment(read_experiment_config(str(path)), NOBODY)
+        run_experiment(read_experiment_config(str(path)), NOBODY, 1, 1, Told())
     assert not (tmp_path / "out" / "experiment.json").exists()
 
 
@@ -72,11 +72,11 @@ def test_what_is_wrong_is_found_before_anything_is_done(tmp_path):
     config = read_experiment_config(str(path))
     (tmp_path / "moses.ini").write_text(INI.replace("LM0= 0.4\n", ""))
     with pytest.raises(PhraseToolError, match=r"moses\.ini:10: \[weight\] has no line LM0="):
-        run_experiment(config, NOBODY)
+        run_experiment(config, NOBODY, 1, 1, Told())
     (tmp_path / "moses.ini").write_text(INI)
     (tmp_path / "lm.arpa").unlink()
     with pytest.raises(PhraseToolError, match=r"lm\.arpa: "):
-        run_experiment(config, NOBODY)
+        run_experiment(config, NOBODY, 1, 1, Told())
     assert not (tmp_path / "out").exists()
 
 
@@ -88,5 +88,5 @@ def test_who_knows_the_development_set_is_told(tmp_path):
     (tmp_path / "out").write_text("")
     watch = Told()
     with pytest.raises(PhraseToolError, match=r"out: cannot make the folder"):
-        run_experiment(read_experiment_config(str(path)), NOBODY, watch=watch)
+        run_experiment(read_experiment_config(str(path)), NOBODY, 1, 1, watch)
     assert watch.warned == ["5 of 6 sentence pairs of the development set are in the training set"]

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from moses_compat.experiments.outputs import FRAMES, write_outputs
-from moses_compat.experiments.session import Session, Silence
+from moses_compat.experiments.session import Session
 from moses_compat.experiments.texts import read_experiment_texts
 from phrasetool.experiments.config import read_experiment_config
+from tests.moses_compat.experiments.watching import Told
 from tests.phrasetool.experiments.report_frames import contests, pruning
 from tests.small_experiment import write_experiment
 
@@ -20,7 +21,7 @@ def session(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     config = read_experiment_config(str(path))
     os.mkdir(config.output)
-    return Session(config, read_experiment_texts(config), 1, Silence())
+    return Session(config, read_experiment_texts(config), 1, Told())
 
 
 def test_files(session, tmp_path):

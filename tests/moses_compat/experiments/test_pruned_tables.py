@@ -6,11 +6,12 @@ import pytest
 
 from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.pruned_tables import prune_command, pruned_table_frames
-from moses_compat.experiments.session import Session, Silence
+from moses_compat.experiments.session import Session
 from moses_compat.experiments.texts import read_experiment_texts
 from moses_compat.experiments.workbench import open_workbench
 from phrasetool.experiments.config import read_experiment_config
 from phrasetool.experiments.systems import PruningGrid, PruningSystem
+from tests.moses_compat.experiments.watching import Told
 from tests.small_experiment import table_lines, write_experiment
 
 MORE = '[prune]\nmethods = ["count", "composition"]\nsizes = 0.5\n'
@@ -20,7 +21,7 @@ MORE = '[prune]\nmethods = ["count", "composition"]\nsizes = 0.5\n'
 def bench(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pruned") / "x"
     config = read_experiment_config(str(write_experiment(folder, MORE)))
-    session = Session(config, read_experiment_texts(config), 1, Silence())
+    session = Session(config, read_experiment_texts(config), 1, Told())
     plan = BuildPlan("tuned.ini", config.moses.ini.replace("moses.ini", "table.gz"), dimension=6,
                      scores={6: "scores.parquet"}, forced_pairs="forced.gz")  # fmt: skip
     plan.ini = config.moses.ini

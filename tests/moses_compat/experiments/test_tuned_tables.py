@@ -5,13 +5,14 @@ import os
 import pytest
 
 from moses_compat.experiments.build import BuildPlan
-from moses_compat.experiments.session import Session, Silence
+from moses_compat.experiments.session import Session
 from moses_compat.experiments.texts import read_experiment_texts
 from moses_compat.experiments.tuned_tables import tables_to_tune, tuned_table_frame
 from moses_compat.experiments.workbench import open_workbench
 from phrasetool.errors import PhraseToolError
 from phrasetool.experiments.config import read_experiment_config
 from phrasetool.experiments.settings import AnnotationSettings
+from tests.moses_compat.experiments.watching import Told
 from tests.small_experiment import table_lines, write_experiment
 
 MORE = '[prune]\nmethods = ["count"]\nsizes = 0.5\n[annotate]\ncolumns = "composition"\n'
@@ -20,7 +21,7 @@ MORE = '[prune]\nmethods = ["count"]\nsizes = 0.5\n[annotate]\ncolumns = "compos
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
     config = read_experiment_config(str(write_experiment(tmp_path_factory.mktemp("tuned") / "x", MORE)))
-    session = Session(config, read_experiment_texts(config), 1, Silence())
+    session = Session(config, read_experiment_texts(config), 1, Told())
     return open_workbench(session, BuildPlan(config.moses.ini))
 
 
