@@ -74,38 +74,8 @@ def test_names_that_are_none():
 
 
 def test_importing_it_imports_nothing():
-    code = (
-        "import sys, phrasetool; heavy = {'numpy', 'numba', 'torch', 'pandas'} & set(sys.modules); sys.exit(len(heavy))"
-    )
-    assert (
-        subprocess.run([sys.executable, "-c", code], env=clean_environment(), timeout=60, check=False).returncode == 0
-    )
-
-
-USER = """
-import numpy as np
-import phrasetool
-
-model = phrasetool.load_model("model")
-values: np.ndarray[tuple[int, ...], np.dtype[np.float32]] = model.similarity(["a"], ["b"])
-kept: int = phrasetool.prune("table", "small", threshold=0.7, model="model").statistics.kept
-translations: list[str] = phrasetool.decode(["a b"], "moses.ini")
-phrasetool.prune("table")  # an error: no output
-phrasetool.decode("a b", 3)  # an error: no path
-phrasetool.nothing  # an error
-"""
-
-
-def test_types_hold_in_a_users_file(tmp_path):
-    """Strict, by the installed package's own types."""
-    (tmp_path / "user.py").write_text(USER)
-    command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--ignore-missing-imports", "user.py"]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=clean_environment(MYPYPATH=str(ROOT)), capture_output=True, text=True, timeout=280,
-        check=False,
-    )  # fmt: skip
-    errors = [line for line in done.stdout.splitlines() if line.startswith("user.py") and " error: " in line]
-    assert [int(line.split(":")[1]) for line in errors] == [9, 10, 11], done.stdout
+    code = "import sys, phrasetool; sys.exit(len({'numpy', 'numba', 'torch', 'pandas'} & set(sys.modules)))"
+    subprocess.run([sys.executable, "-c", code], env=clean_environment(), timeout=60, check=True)
 
 
 def test_the_tour(demo, tmp_path):

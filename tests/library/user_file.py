@@ -1,0 +1,23 @@
+"""What a user writes, for mypy alone: `make types` checks it strictly.  Ignored errors must be errors."""
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+import phrasetool
+
+
+def use() -> None:
+    """Types as a user sees them."""
+    model = phrasetool.load_model("model")
+    similar: npt.NDArray[np.float32] = model.similarity(["a"], ["b"])
+    trained: phrasetool.PhraseModel = phrasetool.train([("a", "b"), ("a", "c", 2.0)], "folder", dimension=8)
+    pruned = phrasetool.prune("table", "small", threshold=0.7, model="model")
+    kept: int = pruned.statistics.kept
+    entries: pd.DataFrame = pruned.entries
+    translations: list[str] = phrasetool.decode(["a b"], "moses.ini")
+    print(similar, trained, kept, entries, translations)
+    phrasetool.prune("table")  # type: ignore[call-arg]
+    phrasetool.decode(["a b"], 3)  # type: ignore[arg-type]
+    phrasetool.nothing  # type: ignore[attr-defined]
+    model.encode(["a"], "sauce")  # type: ignore[arg-type]
