@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
 
-class NamesOf(click.ParamType[Any]):
+class NamesOf(click.ParamType[tuple[str, ...]]):
     """Some of given names, with commas between.
 
     Args:
@@ -35,7 +34,7 @@ class NamesOf(click.ParamType[Any]):
         return names
 
 
-class Size(click.ParamType[Any]):
+class Size(click.ParamType[int]):
     """A number of bytes: 500M, 2G."""
 
     name = "bytes"
@@ -67,12 +66,12 @@ class Factors(click.ParamType[tuple[int, int]]):
         return int(parts[0]), int(parts[1])
 
 
-class FiniteNumber(click.ParamType[Any]):
+class FiniteNumber(click.ParamType[float]):
     """A number that is not infinite and not NaN."""
 
     name = "number"
 
-    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> float:
+    def convert(self, value: str | float, param: click.Parameter | None, context: click.Context | None) -> float:
         """Return it."""
         try:
             number = float(value)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from phrasetool.pruning.thresholds import Threshold
 
 
-class Sweep(click.ParamType[Any]):
+class Sweep(click.ParamType[list[float]]):
     """FIRST:LAST:STEP."""
 
     name = "first:last:step"
@@ -37,7 +37,7 @@ class Sweep(click.ParamType[Any]):
         return [round(first + i * step, 10) for i in range(count + 1) if first + i * step <= last + step * 1e-6]
 
 
-class Columns(click.ParamType[Any]):
+class Columns(click.ParamType[tuple[int, int]]):
     """Two column numbers."""
 
     name = "a,b"

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_compat.corpora.alignments import format_alignments, parse_alignments, read_alignments
-from phrasetool.errors import DataError
+from moses_compat.corpora.alignments import format_alignments, parse_alignments, read_alignments, write_alignments
+from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.smt.aligning.alignments import Alignments
 
 position = st.one_of(st.integers(0, 12), st.sampled_from([99, 100, 32767]))
@@ -75,3 +75,13 @@ def test_fits_the_bitext(tmp_path):
 def test_reference_text(reference):
     path = reference / "aligned.grow-diag-final-and.gz"
     assert format_alignments(read_alignments(str(path))) == gzip.decompress(path.read_bytes())
+
+
+def test_files_appear_together(tmp_path):
+    forward, both = Alignments.from_lists([[(0, 1)], []]), Alignments.from_lists([[(0, 0)], [(1, 1)]])
+    write_alignments([(str(tmp_path / "f"), forward), (str(tmp_path / "both.gz"), both)])
+    assert (tmp_path / "f").read_bytes() == b"0-1\n\n"
+    assert gzip.decompress((tmp_path / "both.gz").read_bytes()) == b"0-0\n1-1\n"
+    with pytest.raises(PhraseToolError):
+        write_alignments([(str(tmp_path / "new"), both), (str(tmp_path / "no folder" / "f"), both)])
+    assert not (tmp_path / "new").exists()

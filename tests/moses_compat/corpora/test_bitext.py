@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from moses_compat.corpora.bitext import read_bitext, read_sentence_pairs, read_sentences
+from moses_compat.corpora.bitext import read_bitext, read_directions, read_sentence_pairs, read_sentences
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.smt.corpus.symbols import Symbols
 from tests.commands import write
@@ -60,3 +60,13 @@ def test_one_standard_input():
         read_sentence_pairs("-", "-")
     with pytest.raises(PhraseToolError, match="and its alignment"):
         read_bitext("-", "x", "-")
+
+
+def test_both_directions(tmp_path):
+    forward, reverse = write(tmp_path / "f.gz", b"0-0\n\n"), write(tmp_path / "r", b"0-0 1-0\n2-2\n")
+    first, second = read_directions(str(forward), str(reverse))
+    assert (first[0], second[1]) == ([(0, 0)], [(2, 2)])
+    with pytest.raises(DataError, match=r"s:2: the file ends after 1 lines, but .*r has 2"):
+        read_directions(str(write(tmp_path / "s", b"0-0\n")), str(reverse))
+    with pytest.raises(PhraseToolError, match="standard input: cannot be both directions"):
+        read_directions("-", "-")

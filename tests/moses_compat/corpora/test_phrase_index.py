@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from moses_compat.corpora.phrase_index import kept_index, read_index
+from moses_compat.corpora.phrase_index import kept_index, read_index, read_indexes
 from phrasetool.errors import DataError, PhraseToolError
 from tests.commands import write
 
@@ -102,3 +102,16 @@ def test_no_index_is_kept_of_standard_input_nor_where_nothing_can_be_written(tmp
     with pytest.raises(DataError, match="No such file"):
         kept_index(str(tmp_path / "missing"), str(tmp_path / "index"), "source")
     assert not (tmp_path / "index").exists()
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("kept", [False, True])
+def test_both_sides_of_a_bitext(tmp_path, threads, kept):
+    source, target = (str(write(tmp_path / name, TEXT + name.encode())) for name in ("s", "t"))
+    folder = str(tmp_path / "index") if kept else None
+    first, second = read_indexes(source, target, threads, folder)
+    assert (counts(first, b"s", b"t"), counts(second, b"s", b"t")) == ([1, 0], [0, 1])
+    assert bool(first.note) is bool(second.note) is kept
+    assert sorted(path.name for path in tmp_path.glob("index/*.json")) == ["source.json", "target.json"] * kept
+    with pytest.raises(DataError, match=f"{source}:6: the file ends after 5 lines, but .*longer has 6"):
+        read_indexes(source, str(write(tmp_path / "longer", TEXT + b"1\n2\n")), threads)

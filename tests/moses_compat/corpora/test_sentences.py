@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_compat.corpora.sentences import line_blocks, read_corpus
+from moses_compat.corpora.sentences import line_blocks, read_corpus, unescaped_sentences
 from moses_compat.files import streams
 from phrasetool.errors import DataError
 from phrasetool.smt.corpus.symbols import Symbols
@@ -40,3 +40,8 @@ def test_forbidden_words_are_named_with_their_line(tmp_path, monkeypatch):
     path = write(tmp_path / "a", b"one line\n\nanother line\nan <s> here\n")
     with pytest.raises(DataError, match=r"a:4: the word <s> is the language model's own"):
         read_corpus([str(path)], Symbols(), [b"<unk>", b"<s>"])
+
+
+def test_words_without_escapes(tmp_path):
+    one, two = write(tmp_path / "one.gz", b"a  &apos;s\tb\n\n"), write(tmp_path / "two", b"c")
+    assert list(unescaped_sentences([str(one), str(two)])) == [[b"a", b"'s", b"b"], [], [], [b"c"]]

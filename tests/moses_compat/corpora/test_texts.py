@@ -1,6 +1,6 @@
 import pytest
 
-from moses_compat.corpora.texts import read_texts
+from moses_compat.corpora.texts import read_text_lines, read_texts
 from phrasetool.errors import DataError
 from tests.commands import write
 
@@ -32,3 +32,21 @@ def test_the_line_is_counted_over_pieces(tmp_path, monkeypatch):
 def test_an_empty_file_is_refused(tmp_path):
     with pytest.raises(DataError, match="there is no text in it"):
         read_texts(str(write(tmp_path / "text", b"")))
+
+
+@pytest.mark.parametrize(
+    ("data", "lines"),
+    [
+        (b"a\r\n\nb", ["a", "", "b"]),
+        (b"a b \n", ["a b "]),
+        ("\u00e9\n".encode() + b"\xff\n", ["\u00e9", "\udcff"]),
+        (b"a\x0bb\x85\n", ["a\x0bb\udc85"]),
+    ],
+)
+def test_lines_as_text(tmp_path, data, lines):
+    assert read_text_lines(str(write(tmp_path / "text.gz", data))) == lines
+
+
+def test_no_lines_at_all(tmp_path):
+    with pytest.raises(DataError, match="text: the file has no lines"):
+        read_text_lines(str(write(tmp_path / "text", b"")))

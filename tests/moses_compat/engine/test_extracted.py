@@ -11,6 +11,7 @@ from moses_compat.engine.extracted import (
     format_phrase_table,
     format_reordering_table,
     write_extracted_tables,
+    write_extraction,
 )
 from moses_compat.files.streams import Output
 from phrasetool.smt.aligning.alignments import Alignments
@@ -122,3 +123,19 @@ def test_reference_run(reference, tmp_path):
         write_extracted_tables(table, bitext.source_symbols, bitext.target_symbols, phrases, reordering)
     for made, name in (("table", "phrase-table"), ("reordering", "reordering-table.wbe-msd-bidirectional-fe")):
         assert (tmp_path / made).read_bytes() == gzip.decompress((reference / f"{name}.gz").read_bytes())
+
+
+def test_files_of_an_extraction(bitext, words, tmp_path):
+    paths = [str(tmp_path / name) for name in ("table", "reordering.gz", "lex.f2e", "lex.e2f")]
+    done = []
+    with PhraseTable(bitext) as table:
+        symbols = bitext.source_symbols, bitext.target_symbols
+        write_extraction(table, *symbols, paths[0], paths[1], (paths[2], paths[3]), progress=done.append)
+        lexical = format_lexical_tables(table.lexical_table, *symbols)
+        assert done[-1] == len(table)
+        write_extraction(table, *symbols, str(tmp_path / "alone"))
+    assert read(tmp_path / "table").splitlines() == read(GOLDEN / "table.7.gz").splitlines()
+    assert read(tmp_path / "alone") == read(tmp_path / "table")
+    assert read(tmp_path / "reordering.gz").splitlines() == read(GOLDEN / "reordering.gz").splitlines()
+    assert (read(tmp_path / "lex.f2e"), read(tmp_path / "lex.e2f")) == lexical
+    assert len(list(tmp_path.iterdir())) == 5

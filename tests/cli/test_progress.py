@@ -1,0 +1,87 @@
+import io
+
+import pytest
+
+from phrasetool.training.trainer import IterationReport
+from phrasetool_cli.shared import progress
+from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch, TrainingProgress
+
+
+class Clock:
+    """Time that passes when told to."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", clock)
+    return clock
+
+
+def test_a_table_is_told_of_every_half_minute(clock, capsys):
+    with TableProgress("measure", 1000) as bar:
+        bar(10, 1)
+        clock.now += 30
+        bar(250, 600)
+        clock.now += 29
+        bar(500, 1000)
+    assert capsys.readouterr().err == "phrasetool: measure: 600 entries, 20 a second, 25%, 1:30 left\n"
+    with TableProgress("pipe", 0) as bar:
+        clock.now += 4000
+        bar(10, 4000)
+    assert capsys.readouterr().err == "phrasetool: pipe: 4,000 entries, 1 a second\n"
+
+
+@pytest.mark.parametrize("way", ["tick", "reach"])
+def test_items(clock, capsys, way):
+    with ItemProgress("translating", 7000, "sentence") as bar:
+        bar.tick(100)
+        clock.now += 30
+        bar.tick(100) if way == "tick" else bar.reach(200)
+        assert bar.seconds == 30
+    expected = "phrasetool: translating: 200 of 7,000 sentences, 6.7 a second, 0:17:00 left\n"
+    assert capsys.readouterr().err == expected.replace("0:17:00", "17:00")
+    with ItemProgress("slow", 10, "text") as bar:
+        clock.now += 60
+        bar.reach(0)
+    assert "slow: 0 of 10 texts" in capsys.readouterr().err
+
+
+def test_training_is_told_of_after_every_iteration(clock, capsys):
+    with TrainingProgress(600, 1, 2) as bar:
+        for phase, iteration, semantic in (("pretrain", 1, None), ("train", 1, 0.5)):
+            clock.now += 2
+            bar.report(IterationReport(phase, iteration, 0.25, semantic, 0.125))
+    assert capsys.readouterr().err.splitlines() == [
+        "phrasetool: pretrain 1/1: reconstruction 0.2500, joint 0.1250 (300 pairs a second)",
+        "phrasetool: train 1/2: reconstruction 0.2500, semantic 0.5000, joint 0.1250 (300 pairs a second)",
+    ]
+
+
+def test_quiet_is_quiet_but_for_warnings(clock, capsys):
+    watch = TerminalWatch(quiet=True)
+    with watch.file("read", 10) as file, watch.items("do", 10, "thing") as tick:
+        clock.now += 100
+        file(5, 5)
+        tick(5)
+    watch.say("well")
+    watch.warn("beware")
+    assert capsys.readouterr().err == "phrasetool: beware\n"
+
+
+def test_a_terminal_sees_bars(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    with TrainingProgress(10, 0, 1) as bar:
+        bar.tick(10)
+    assert "10.0/10.0" in terminal.getvalue()
