@@ -1,7 +1,11 @@
+"""The house: which room may know which, no circles, rooms of a size that can be seen at once, one meaning a name."""
+
 import ast
 import re
 import subprocess
 import sys
+from collections import defaultdict
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -9,8 +13,40 @@ import pytest
 from tests.commands import clean_environment
 
 ROOT = Path(__file__).parent.parent
-ROOMS = {"cli": "phrasetool_cli", "moses_compat": "moses_compat", "phrasetool": "phrasetool"}
-MODULES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+HOUSE = {
+    "phrasetool": ROOT / "phrasetool",
+    "moses_compat": ROOT / "moses_compat",
+    "phrasetool_cli": ROOT / "cli/phrasetool_cli",
+}
+MODULES = sorted(path for room in HOUSE.values() for path in room.rglob("*.py"))
+# From the ground up: a room knows those below it.  What stands at the top of `phrasetool` is a room of its own.
+FLOORS = {
+    "phrasetool": [
+        ["errors", "phrases", "options", "registry", "pipeline", "watch"], ["kernels"],
+        ["vocabulary", "unique_phrases", "random_words"], ["embeddings"], ["encoders"], ["objectives"], ["scoring"],
+        ["smt"], ["pruning"], ["models"], ["training"],
+        ["retrieval", "neighbours", "sentence_neighbours", "reconstruction", "reconstruction_quality"],
+        ["experiments"], ["library"],
+    ],
+    "moses_compat": [
+        ["files"], ["lines"], ["tables"], ["corpora"], ["ini"], ["measures"], ["engine"], ["jobs"], ["experiments"],
+        ["library"],
+    ],
+    "phrasetool_cli": [["shared"], ["commands"], ["main"]],
+}  # fmt: skip
+MOST_MODULES = 15
+MOST_LINES_OF_A_COMMAND = 150
+
+
+def name_of(path):
+    """As it is imported."""
+    package, folder = next((name, folder) for name, folder in HOUSE.items() if path.is_relative_to(folder))
+    parts = [package, *path.relative_to(folder).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+PATHS = {name_of(path): path for path in MODULES}
+TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in PATHS.items()}
 
 
 def imports(tree):
@@ -20,7 +56,12 @@ def imports(tree):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"line {node.lineno}: a relative import"
-            yield node.module
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in PATHS else node.module
+
+
+KNOWS = {name: {found for found in imports(tree) if found in PATHS} - {name} for name, tree in TREES.items()}
 
 
 def tops(path):
@@ -28,11 +69,78 @@ def tops(path):
 
 
 def modules(folder):
-    return [path for path in MODULES if (ROOT / folder) in path.parents]
+    return [path for path in MODULES if path.is_relative_to(ROOT / folder)]
 
 
-def test_rooms_are_there():
-    assert all(modules(room) for room in ROOMS)
+def floor_of(name):
+    """Of a module in its package; None for the package's own `__init__`."""
+    package, *inner = name.split(".")
+    if not inner:
+        return None
+    floors = [number for number, rooms in enumerate(FLOORS[package]) if inner[0] in rooms]
+    assert len(floors) == 1, f"{name} stands on no floor; give its room one in FLOORS"
+    return floors[0]
+
+
+def test_rooms_know_only_what_is_below_them():
+    wrong = []
+    for name, known in KNOWS.items():
+        for other in known:
+            if name.split(".")[0] != other.split(".")[0] or None in (floor_of(name), floor_of(other)):
+                continue
+            same = name.split(".")[1] == other.split(".")[1]
+            if floor_of(other) > floor_of(name) or (floor_of(other) == floor_of(name) and not same and floor_of(name)):
+                wrong.append(f"{name} -> {other}")
+    assert not wrong
+
+
+def test_no_circles():
+    try:
+        TopologicalSorter(KNOWS).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_no_folder_holds_more_than_can_be_seen_at_once():
+    counts = defaultdict(list)
+    for path in MODULES:
+        if path.name != "__init__.py":
+            counts[path.parent].append(path.name)
+    assert {str(folder): len(names) for folder, names in counts.items() if len(names) > MOST_MODULES} == {}
+
+
+def test_a_class_has_one_name_and_a_name_one_class():
+    found = defaultdict(list)
+    for name, tree in TREES.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(name)
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
+
+
+# Parts that every room of a kind has, and a command beside what it is the command of.
+PARALLEL = {
+    "kind", "parameters", "kernels", "packed", "module", "autoencoder", "settings",
+}  # fmt: skip
+
+
+def test_a_module_name_means_one_thing():
+    found = defaultdict(list)
+    for name in PATHS:
+        stem = name.rpartition(".")[2]
+        if PATHS[name].name != "__init__.py" and ".commands." not in name and ".library." not in name:
+            found[stem].append(name)
+    double = {stem: names for stem, names in found.items() if len(names) > 1 and stem not in PARALLEL}
+    assert double == {}
+
+
+def test_a_command_is_a_file():
+    from phrasetool_cli.main import COMMANDS
+
+    files = modules("cli/phrasetool_cli/commands")
+    assert {path.stem for path in files} - {"__init__"} == {name.replace("-", "_") for name in COMMANDS}
+    long = {path.name: lines for path in files if (lines := path.read_text().count("\n")) > MOST_LINES_OF_A_COMMAND}
+    assert not long
 
 
 @pytest.mark.parametrize(
