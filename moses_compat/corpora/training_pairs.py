@@ -20,7 +20,8 @@ from moses_compat.tables.blocks import blocks
 from moses_compat.tables.parser import tokenise
 from phrasetool.errors import DataError
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import ByteArray, Int32Array, Int64Array, Phrases
+from phrasetool.phrases import ByteArray, Int64Array, Phrases
+from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.training.pairs import PhrasePairs
 from phrasetool.vocabulary import UNKNOWN_WORD, Vocabulary, is_label, unescape
 
@@ -171,61 +172,18 @@ def _join(parts: Sequence[Phrases]) -> Phrases:
     return Phrases(offsets, np.concatenate([part.words for part in parts]))
 
 
-@exact_kernel
-def _distinct_tokens(
-    text: ByteArray, starts: Int64Array, ends: Int64Array, slots: Int32Array, spans: Int64Array, counts: Int64Array
-) -> int:
-    """Count the distinct tokens of the fields; spans[d] = where token d stands first."""
-    mask = len(slots) - 1
-    distinct = 0
-    for field in range(len(starts)):
-        i = starts[field]
-        while i < ends[field]:
-            if is_blank(text[i]):
-                i += 1
-                continue
-            first = i
-            h = np.uint64(0xCBF29CE484222325)
-            while i < ends[field] and not is_blank(text[i]):
-                h = (h ^ np.uint64(text[i])) * np.uint64(0x100000001B3)
-                i += 1
-            if is_label(text, first, i):
-                continue
-            place = np.int64((h ^ (h >> np.uint64(32))) & np.uint64(mask))
-            while True:
-                token = slots[place]
-                if token < 0:
-                    slots[place] = distinct
-                    spans[distinct, 0] = first
-                    spans[distinct, 1] = i
-                    counts[distinct] = 1
-                    distinct += 1
-                    break
-                size = i - first
-                start = spans[token, 0]
-                if spans[token, 1] - start == size:
-                    k = 0
-                    while k < size and text[start + k] == text[first + k]:
-                        k += 1
-                    if k == size:
-                        counts[token] += 1
-                        break
-                place = (place + 1) & mask
-    return distinct
-
-
 def _collect_vocabulary(parts: Sequence[_Fields], target: bool) -> Vocabulary:
     """Every word of one side, the most frequent first, ties in byte order."""
-    counter: Counter[bytes] = Counter()
+    symbols = Symbols()
+    counts = np.zeros(0, np.int64)
     for part in parts:
-        starts, ends = part.side(target)
-        limit = int(((ends - starts) // 2 + 1).sum())
-        slots = np.full(1 << (2 * limit).bit_length(), -1, np.int32)
-        spans, counts = np.empty((limit, 2), np.int64), np.empty(limit, np.int64)
-        distinct = _distinct_tokens(part.text, starts, ends, slots, spans, counts)
-        data = part.text.tobytes()
-        for (start, end), count in zip(spans[:distinct].tolist(), counts[:distinct].tolist(), strict=True):
-            counter[unescape(data[start:end])] += count
+        found = np.bincount(symbols.read_fields(part.text, *part.side(target)).words, minlength=len(symbols))
+        found[: len(counts)] += counts
+        counts = found
+    counter: Counter[bytes] = Counter()
+    for token, count in zip(symbols.words, counts.tolist(), strict=True):
+        if not is_label(np.frombuffer(token, np.uint8), 0, len(token)):
+            counter[unescape(token)] += count
     counter.pop(UNKNOWN_WORD, None)
     ordered = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
     return Vocabulary([UNKNOWN_WORD, *(word for word, _ in ordered)], [0, *(count for _, count in ordered)])

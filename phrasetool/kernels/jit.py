@@ -23,3 +23,12 @@ def kernel(function: Callable[..., Any]) -> Any:
 def exact_kernel(function: Callable[..., Any]) -> Any:
     """Compile a kernel that must treat NaN and infinity as IEEE 754 does (parsing, selection, formatting)."""
     return njit(nogil=True, cache=True, error_model="numpy")(function)
+
+
+def inner_kernel(function: Callable[..., Any]) -> Any:
+    """Compile a small exact kernel into every kernel that calls it.
+
+    LLVM leaves a call that passes several arrays as it is, and each then has its references counted, an atomic
+    instruction twice; for what takes a few instructions itself that is most of the time.
+    """
+    return njit(nogil=True, cache=True, error_model="numpy", inline="always")(function)

@@ -32,8 +32,8 @@ def _find_affixes(index: PhraseIndex, starts: Int32Array, ends: Int32Array) -> N
     for phrase in range(len(index.offsets) - 1):
         first, last = index.offsets[phrase], index.offsets[phrase + 1]
         for i in range(first + 1, last):
-            starts[i] = max(find_phrase(index, index.words, first, i), -1)
-            ends[i] = max(find_phrase(index, index.words, i, last), -1)
+            starts[i] = find_phrase(index, index.words, first, i)
+            ends[i] = find_phrase(index, index.words, i, last)
 
 
 @exact_kernel

@@ -59,7 +59,7 @@ def find_spans(index: PhraseIndex, words: Int32Array) -> Int32Array:
     spans = np.full((n, longest), NONE, np.int32)
     for start in range(n):
         for size in range(1, min(longest, n - start) + 1):
-            spans[start, size - 1] = max(find_phrase(index, words, start, start + size), NONE)
+            spans[start, size - 1] = find_phrase(index, words, start, start + size)
     return spans
 
 
