@@ -10,6 +10,7 @@ import numpy.typing as npt
 from moses_compat.lines.positions import read_position
 from moses_compat.lines.scores import OK, check_number
 from moses_compat.lines.separators import CR, LF, PIPE, SPACE, find_separator, is_blank
+from phrasetool.kernels.hashing import FNV_BASIS, fnv
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int64Array
 
@@ -36,8 +37,6 @@ _CLOSE = np.uint8(ord("]"))
 _BRACE = np.uint8(ord("{"))
 _MINUS = np.uint8(ord("-"))
 _TAB = np.uint8(9)
-_FNV_START = np.uint64(0xCBF29CE484222325)
-_FNV_PRIME = np.uint64(0x100000001B3)
 
 
 @exact_kernel
@@ -75,12 +74,12 @@ def _look_at_phrase(
         pipes = 0
         inner = 0
         for k in range(first, i):
-            h = (h ^ np.uint64(text[k])) * _FNV_PRIME
+            h = fnv(h, text[k])
             if text[k] == PIPE:
                 pipes += 1
             if text[k] == _OPEN and k > first:
                 inner = k
-        h = (h ^ np.uint64(SPACE)) * _FNV_PRIME
+        h = fnv(h, SPACE)
         bracket = i - first >= 2 and text[first] == _OPEN and text[i - 1] == _CLOSE
         i = _skip_blanks(text, i, end)
         if bracket and i == end:
@@ -308,10 +307,10 @@ def _look(
             flags[line] = found
             continue
         source_flags, source_words, source_mask, source_rules, h = _look_at_phrase(
-            text, start, bars[0], line, _FNV_START, tokens_by_factors[0], first_lines[0]
+            text, start, bars[0], line, FNV_BASIS, tokens_by_factors[0], first_lines[0]
         )
         target_flags, target_words, target_mask, target_rules, both = _look_at_phrase(
-            text, bars[0] + 3, bars[1], line, (h ^ np.uint64(PIPE)) * _FNV_PRIME, tokens_by_factors[1], first_lines[1]
+            text, bars[0] + 3, bars[1], line, fnv(h, PIPE), tokens_by_factors[1], first_lines[1]
         )
         source_hashes[line], pair_hashes[line] = np.int64(h), np.int64(both)
         found |= source_flags | target_flags

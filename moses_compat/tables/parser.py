@@ -27,6 +27,7 @@ from moses_compat.lines.scores import (
     scan_scores,
 )
 from moses_compat.lines.separators import CR, LF, find_separator, is_blank, line_offsets_of, same_tokens
+from phrasetool.kernels.hashing import fnv_bytes_32
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, EntryBlock, Int32Array, Int64Array, Phrases
 from phrasetool.vocabulary import Vocabulary, is_label, look_up_next
@@ -132,10 +133,7 @@ def _count_words(text: ByteArray, starts: Int64Array, ends: Int64Array, counts: 
 def _fingerprint_pairs(text: ByteArray, starts: Int64Array, ends: Int64Array, hashes: npt.NDArray[np.uint32]) -> None:
     """FNV-1a over source and target as written."""
     for line in range(len(hashes)):
-        h = np.uint32(2166136261)
-        for i in range(starts[line], ends[line]):
-            h = np.uint32((h ^ np.uint32(text[i])) * np.uint32(16777619))
-        hashes[line] = h
+        hashes[line] = fnv_bytes_32(text, starts[line], ends[line])
 
 
 def tokenise(text: ByteArray, starts: Int64Array, ends: Int64Array, vocabulary: Vocabulary) -> Phrases:
