@@ -15,10 +15,11 @@ import numpy.typing as npt
 
 from moses_compat.files.streams import Input
 from moses_compat.lines.scores import OK, check_number, read_number
-from moses_compat.lines.separators import CR, LF, find_separator, is_blank, line_offsets_of
+from moses_compat.lines.separators import find_separators, line_offsets_of
 from moses_compat.tables.blocks import blocks
 from moses_compat.tables.parser import tokenise
 from phrasetool.errors import DataError
+from phrasetool.kernels.bytes import CR, LF, skip_blanks, token_end
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int64Array, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
@@ -47,46 +48,35 @@ class _Fields:
 @exact_kernel
 def _find_pairs(text: ByteArray, line_offsets: Int64Array, found: Int64Array, counts: npt.NDArray[np.float64]) -> None:
     """found[line] = source start and end, target start and end; -1 where there is no `|||`."""
+    bars = np.empty(5, np.int64)
     for line in range(len(counts)):
         start, end = line_offsets[line], line_offsets[line + 1]
         while end > start and (text[end - 1] == LF or text[end - 1] == CR):
             end -= 1
+        separators = find_separators(text, start, end, bars)
         found[line] = -1
         counts[line] = 1.0
-        first = find_separator(text, start, end)
-        if first < 0:
+        if separators > 0:
+            found[line, 0] = start
+            found[line, 1] = bars[0]
+            found[line, 2] = bars[0] + 3
+            found[line, 3] = bars[1]
+        if separators < 2 or separators == 3:
             continue
-        second = find_separator(text, first + 3, end)
-        found[line, 0] = start
-        found[line, 1] = first
-        found[line, 2] = first + 3
-        found[line, 3] = second if second >= 0 else end
-        if second < 0:
-            continue
-        third = find_separator(text, second + 3, end)
-        if third < 0:
-            # A single number is a count; several are the scores of a table without counts.
-            i = second + 3
-        else:
-            fourth = find_separator(text, third + 3, end)
-            if fourth < 0:
-                continue
-            i = fourth + 3
-            fifth = find_separator(text, i, end)
-            end = fifth if fifth >= 0 else end
+        # Of three fields the last is a count, if it is a single number; several are the scores of a table without
+        # counts.
+        last = bars[4]
+        i = skip_blanks(text, bars[1 if separators == 2 else 3] + 3, last)
         tokens = 0
         value = 1.0
-        while i < end:
-            if is_blank(text[i]):
-                i += 1
-                continue
+        while i < last:
             begin = i
-            while i < end and not is_blank(text[i]):
-                i += 1
+            i = token_end(text, i, last)
             tokens += 1
             if check_number(text, begin, i) == OK:
                 value = read_number(text, begin, i)
-        if tokens == 1 or third >= 0:
+            i = skip_blanks(text, i, last)
+        if tokens == 1 or separators > 2:
             counts[line] = value
 
 

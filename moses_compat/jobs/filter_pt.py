@@ -16,10 +16,10 @@ from moses_compat.files.streams import Input, Output
 from moses_compat.lines.append_fields import lines_with_fields
 from moses_compat.lines.insert_scores import DIRECT_COLUMN, selected_lines
 from moses_compat.lines.scores import OK
-from moses_compat.lines.separators import is_blank
 from moses_compat.tables.blocks import BLOCK_BYTES, FaultPolicy, Progress, RawBlock, raw_blocks
 from moses_compat.tables.parser import LineScan, TableParser, scan_lines
 from phrasetool.errors import DataError
+from phrasetool.kernels.bytes import skip_blanks, token_end
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Mask, Phrases
 from phrasetool.pipeline import run
@@ -345,22 +345,19 @@ def _find_runs(
     count = 0
     for field in range(len(starts)):
         inside = False
-        i = starts[field]
+        i = skip_blanks(text, starts[field], ends[field])
         while i < ends[field]:
-            if is_blank(text[i]):
-                i += 1
-                continue
             first = i
-            while i < ends[field] and not is_blank(text[i]):
-                i += 1
+            i = token_end(text, i, ends[field])
             if is_label(text, first, i):
                 inside = False
-                continue
-            if not inside:
-                run_starts[count] = first
-                count += 1
-                inside = True
-            run_ends[count - 1] = i
+            else:
+                if not inside:
+                    run_starts[count] = first
+                    count += 1
+                    inside = True
+                run_ends[count - 1] = i
+            i = skip_blanks(text, i, ends[field])
         borders[field + 1] = count
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.lines.scores import OK, scan_scores
-from moses_compat.lines.separators import CR, LF, PIPE, SPACE, is_blank
+from phrasetool.kernels.bytes import CR, LF, PIPE, SPACE, is_blank
 from phrasetool.kernels.hashing import FNV_BASIS, fnv
 from phrasetool.kernels.interning import NO_KEY, find_key
 from phrasetool.kernels.jit import exact_kernel, inner_kernel

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.lines.pair_hashes import HashArray, as_key, hash_field
-from moses_compat.lines.separators import LF
+from phrasetool.kernels.bytes import LF
 from phrasetool.kernels.hashing import FNV_BASIS
 from phrasetool.kernels.interning import NO_KEY, find_key
 from phrasetool.kernels.jit import exact_kernel

@@ -15,9 +15,10 @@ from moses_compat.files.streams import Input
 from moses_compat.lines.pair_hashes import HashArray, as_key, hash_field
 from moses_compat.lines.phrase_totals import KeyedSums
 from moses_compat.lines.scores import OK, check_number
-from moses_compat.lines.separators import CR, LF, find_separator, is_blank, line_offsets_of
+from moses_compat.lines.separators import find_separator, line_offsets_of
 from moses_compat.tables.blocks import blocks
 from phrasetool.errors import DataError
+from phrasetool.kernels.bytes import CR, LF, skip_blanks, token_end
 from phrasetool.kernels.hashing import FNV_BASIS, fnv
 from phrasetool.kernels.interning import NO_KEY, find_key
 from phrasetool.kernels.jit import exact_kernel
@@ -53,15 +54,9 @@ def _hash(text: ByteArray, line_offsets: Int64Array, keys: HashArray, bad: npt.N
         first += 3
         if first < 3 or first > end or find_separator(text, first, end) >= 0:
             continue
-        while first < end and is_blank(text[first]):
-            first += 1
-        last = first
-        while last < end and not is_blank(text[last]):
-            last += 1
-        rest = last
-        while rest < end and is_blank(text[rest]):
-            rest += 1
-        bad[line] = rest == end and first < last and check_number(text, first, last) != OK
+        first = skip_blanks(text, first, end)
+        last = token_end(text, first, end)
+        bad[line] = skip_blanks(text, last, end) == end and first < last and check_number(text, first, last) != OK
 
 
 @exact_kernel

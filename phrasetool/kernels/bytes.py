@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from phrasetool.kernels.jit import inner_kernel
+from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.phrases import ByteArray
 
 TAB = np.uint8(9)
@@ -19,13 +19,13 @@ MINUS = np.uint8(ord("-"))
 POINT = np.uint8(ord("."))
 
 
-@inner_kernel
+@exact_kernel
 def is_blank(c: int) -> bool:
     """Whether a byte separates tokens."""
     return c == SPACE or c == TAB
 
 
-@inner_kernel
+@exact_kernel
 def skip_blanks(text: ByteArray, i: int, end: int) -> int:
     """The first byte of text[i:end] that is no blank, or `end`."""
     while i < end and is_blank(text[i]):
@@ -33,7 +33,7 @@ def skip_blanks(text: ByteArray, i: int, end: int) -> int:
     return i
 
 
-@inner_kernel
+@exact_kernel
 def token_end(text: ByteArray, i: int, end: int) -> int:
     """The first blank of text[i:end], or `end`."""
     while i < end and not is_blank(text[i]):
@@ -42,12 +42,18 @@ def token_end(text: ByteArray, i: int, end: int) -> int:
 
 
 @inner_kernel
-def same_bytes(a: ByteArray, first: int, b: ByteArray, second: int, size: int) -> bool:
-    """Whether a[first:first + size] and b[second:second + size] are equal."""
+def common_prefix(a: ByteArray, first: int, b: ByteArray, second: int, size: int) -> int:
+    """How many bytes a[first:first + size] and b[second:second + size] begin alike with."""
     k = 0
     while k < size and a[first + k] == b[second + k]:
         k += 1
-    return k == size
+    return k
+
+
+@inner_kernel
+def same_bytes(a: ByteArray, first: int, b: ByteArray, second: int, size: int) -> bool:
+    """Whether a[first:first + size] and b[second:second + size] are equal."""
+    return common_prefix(a, first, b, second, size) == size
 
 
 @inner_kernel
