@@ -7,10 +7,31 @@
   phrase does not depend on its neighbours, the block size or the number of threads.
 """
 
+import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
+
+def _import_numba() -> None:
+    """Import numba, and the part of it that looks for SciPy's BLAS, while SciPy seems to be missing.
+
+    No kernel here multiplies matrices by BLAS.  Without this every command that runs a kernel would import
+    `scipy.linalg` in search of it: 0.19 s, a third of the time that a command takes on a small table.  SciPy can be
+    imported as ever afterwards; in the same process numba's `np.correlate` and `np.convolve` stay without BLAS.
+    """
+    if "scipy" in sys.modules:
+        return
+    sys.modules["scipy"] = None  # type: ignore[assignment]
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        del sys.modules["scipy"]
+
+
+_import_numba()
+
+from numba import njit  # noqa: E402
 
 _FLAGS = frozenset({"contract", "nnan", "ninf", "nsz"})
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.click_options import check_outputs, quiet_option, threads_option, without_scipy
+from phrasetool_cli.shared.click_options import check_outputs, quiet_option, threads_option
 
 if TYPE_CHECKING:
     from phrasetool.smt.aligning.alignments import Alignments
@@ -45,7 +45,6 @@ _METHODS = ["grow-diag-final-and", "grow-diag-final", "grow-diag", "grow", "inte
 @click.option("--unseeded", is_flag=True, help="Let chance decide, and use all threads.")
 @threads_option("Threads of --unseeded.")
 @quiet_option
-@without_scipy()
 def command(
     source: str,
     target: str,

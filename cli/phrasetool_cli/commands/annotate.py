@@ -11,7 +11,7 @@ import click
 
 from phrasetool_cli.commands.moses_ini import weight_option
 from phrasetool_cli.shared.annotate_ini import ini_edit, is_given
-from phrasetool_cli.shared.click_options import check_outputs, default_model, table_options, without_scipy
+from phrasetool_cli.shared.click_options import check_outputs, default_model, table_options
 
 if TYPE_CHECKING:
     from moses_compat.jobs.annotate import AnnotateCounts
@@ -51,7 +51,6 @@ Example:
               help="Write INI here with the annotated table in place of TABLE; all else in it stays.")  # fmt: skip
 @weight_option
 @table_options
-@without_scipy()
 def command(
     table: str,
     model_folders: tuple[str, ...],

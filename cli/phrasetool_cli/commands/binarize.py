@@ -7,7 +7,7 @@ import shlex
 
 import click
 
-from phrasetool_cli.shared.click_options import check_outputs, quiet_option, threads_option, without_scipy
+from phrasetool_cli.shared.click_options import check_outputs, quiet_option, threads_option
 
 _EXAMPLE = """\b
 Example:
@@ -55,7 +55,6 @@ class Factors(click.ParamType[tuple[int, int]]):
               help="More arguments for the program, as in --extra '--log-prob'.")  # fmt: skip
 @threads_option("Threads for sorting and for the programs that take a number.")
 @quiet_option
-@without_scipy()
 def command(
     table: str, kind: str, output: str, reordering: tuple[str, ...], moses_bin: str | None, table_limit: int,
     factors: tuple[int, int] | None, name: str, extra: str, threads: int, quiet: bool,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from phrasetool_cli.shared.click_options import check_outputs, quiet_option, threads_option, without_scipy
+from phrasetool_cli.shared.click_options import check_outputs, quiet_option, threads_option
 
 _EXAMPLE = """\b
 Example:
@@ -18,7 +18,6 @@ Example:
 @click.option("-o", "--output", required=True, metavar="FILE", help="Where to write; `-` is standard output.")
 @threads_option("Worker threads.")
 @quiet_option
-@without_scipy()
 def command(table: str, output: str, threads: int, quiet: bool) -> None:
     """Turn TABLE, a Moses phrase table in text form, into Parquet; or such a Parquet file into text again.
 

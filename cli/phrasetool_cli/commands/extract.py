@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.click_options import check_outputs, quiet_option, threads_option, without_scipy
+from phrasetool_cli.shared.click_options import check_outputs, quiet_option, threads_option
 
 if TYPE_CHECKING:
     from phrasetool.smt.corpus.bitext import Bitext
@@ -87,7 +87,6 @@ Example:
 @click.option("--temporary", metavar="FOLDER", help="Where temporary files go.  [default: $TMPDIR]")
 @threads_option("Threads that score and compress.")
 @quiet_option
-@without_scipy()
 def command(
     source: str,
     target: str,

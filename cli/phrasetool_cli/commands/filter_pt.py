@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.click_options import check_outputs, table_options, without_scipy
+from phrasetool_cli.shared.click_options import check_outputs, table_options
 
 if TYPE_CHECKING:
     from moses_compat.jobs.filter_pt import FilterCounts, Significance
@@ -73,7 +73,6 @@ class FilterRequest:
               help="Keep the index of the corpora here, and use it if they have not changed since.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Go on though most phrases do not occur in the corpora.")
 @table_options
-@without_scipy()
 def command(
     table: str,
     output: str,

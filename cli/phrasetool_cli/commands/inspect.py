@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.click_options import check_outputs, quiet_option, threads_option, without_scipy
+from phrasetool_cli.shared.click_options import check_outputs, quiet_option, threads_option
 
 if TYPE_CHECKING:
     from moses_compat.tables.inspect import ColumnSummary, TableSummary
@@ -51,7 +51,6 @@ Example:
 @click.option("--json", "json_file", metavar="FILE", help="Write what was found as JSON; `-`: instead of the text.")
 @threads_option("Worker threads.")
 @quiet_option
-@without_scipy()
 def command(path: str, json_file: str | None, threads: int, quiet: bool) -> None:
     """Say what PATH is: a phrase table in text form (`-` is standard input), a model folder, or another file of Moses.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.click_options import default_model, without_scipy
+from phrasetool_cli.shared.click_options import default_model
 from phrasetool_cli.shared.prune_method import SEMANTIC, chosen_method, default_method, run_method
 from phrasetool_cli.shared.prune_options import GroupedCommand, PruneRequest, check_request, prune_options, request_of
 from phrasetool_cli.shared.prune_outputs import write_tables
@@ -43,7 +43,6 @@ Example:
 @click.command(cls=GroupedCommand, epilog=_EXAMPLE)
 @click.argument("table", default="-")
 @prune_options
-@without_scipy()
 def command(**given: Any) -> None:
     """Remove the entries of TABLE that are no translations, or that can be missed.
 

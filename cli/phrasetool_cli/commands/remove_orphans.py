@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.click_options import check_outputs, table_options, without_scipy
+from phrasetool_cli.shared.click_options import check_outputs, table_options
 
 if TYPE_CHECKING:
     from moses_compat.tables.orphans import OrphanCounts
@@ -24,7 +24,6 @@ Example:
               help="The reordering table, gzip or not.  [default: standard input]")  # fmt: skip
 @click.option("-o", "--output", default="-", metavar="FILE", help="Where to write.  [default: standard output]")
 @table_options
-@without_scipy()
 def command(
     table: str, reordering_table: str, output: str, threads: int, block_bytes: int, on_error: str, quiet: bool
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from phrasetool_cli.shared.click_options import check_outputs, table_options, without_scipy
+from phrasetool_cli.shared.click_options import check_outputs, table_options
 
 _EXAMPLE = """\b
 Example:
@@ -33,7 +33,6 @@ def _parse(context: click.Context, parameter: click.Parameter, value: str) -> di
     help="Keep the best entry of a one-word source that would lose all; else the word is unknown to Moses.",
 )
 @table_options
-@without_scipy()
 def command(
     thresholds: dict[int, float],
     table: str,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -114,19 +112,6 @@ def chosen_search(model: Any, **given: Any) -> Any:
     """The search options of a `MosesModel` with those of `search_options` that were given."""
     given["algorithm"] = given.pop("search")
     return replace(model.search, **{name: value for name, value in given.items() if value is not None})
-
-
-@contextlib.contextmanager
-def without_scipy() -> Iterator[None]:
-    """Keep numba from importing SciPy, a tenth of a second, in search of a BLAS that no kernel of ours uses."""
-    if "scipy" in sys.modules:
-        yield
-        return
-    sys.modules["scipy"] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        del sys.modules["scipy"]
 
 
 def check_outputs(inputs: list[str], outputs: list[str | None]) -> None:
