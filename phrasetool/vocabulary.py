@@ -17,6 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.errors import ModelError
+from phrasetool.kernels.bytes import PIPE, is_blank, same_bytes
+from phrasetool.kernels.hashing import FNV_BASIS, fnv
+from phrasetool.kernels.interning import find_bytes, find_hashed_bytes, make_slots
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int32Array, Int64Array
 
@@ -43,9 +46,6 @@ _ESCAPE_TEXT = np.frombuffer(b"".join(e for e, _ in _ESCAPES), np.uint8)
 _ESCAPE_OFFSETS = np.cumsum([0] + [len(e) for e, _ in _ESCAPES])
 _ESCAPE_VALUES = np.frombuffer(b"".join(v for _, v in _ESCAPES), np.uint8)
 _AMPERSAND = np.uint8(ord("&"))
-_PIPE = np.uint8(ord("|"))
-_SPACE = np.uint8(32)
-_TAB = np.uint8(9)
 _OPEN = np.uint8(ord("["))
 _CLOSE = np.uint8(ord("]"))
 
@@ -62,55 +62,14 @@ def unescape_into(text: ByteArray, start: int, end: int, buffer: ByteArray) -> i
             for e in range(len(_ESCAPE_VALUES)):
                 first, last = _ESCAPE_OFFSETS[e], _ESCAPE_OFFSETS[e + 1]
                 size = last - first
-                if i + size <= end:
-                    same = True
-                    for k in range(size):
-                        if text[i + k] != _ESCAPE_TEXT[first + k]:
-                            same = False
-                            break
-                    if same:
-                        value = _ESCAPE_VALUES[e]
-                        step = size
-                        break
+                if i + size <= end and same_bytes(text, i, _ESCAPE_TEXT, first, size):
+                    value = _ESCAPE_VALUES[e]
+                    step = size
+                    break
         buffer[length] = value
         length += 1
         i += step
     return length
-
-
-# FNV-1a, 64 bits.
-_FNV_START = np.uint64(0xCBF29CE484222325)
-_FNV_PRIME = np.uint64(0x100000001B3)
-
-
-@exact_kernel
-def _hash(text: ByteArray, start: int, end: int) -> int:
-    h = _FNV_START
-    for i in range(start, end):
-        h = (h ^ np.uint64(text[i])) * _FNV_PRIME
-    return h
-
-
-@exact_kernel
-def _find(
-    text: ByteArray, start: int, end: int, h: int, words: ByteArray, offsets: Int64Array, slots: Int32Array
-) -> int:
-    """The id of text[start:end], whose hash is h, or -(place where it belongs) - 1."""
-    mask = len(slots) - 1
-    place = np.int64((h ^ (h >> np.uint64(32))) & np.uint64(mask))
-    size = end - start
-    while True:
-        word = slots[place]
-        if word < 0:
-            return -place - 1
-        first = offsets[word]
-        if offsets[word + 1] - first == size:
-            k = 0
-            while k < size and words[first + k] == text[start + k]:
-                k += 1
-            if k == size:
-                return np.int64(word)
-        place = (place + 1) & mask
 
 
 @exact_kernel
@@ -118,10 +77,10 @@ def _fill(words: ByteArray, offsets: Int64Array, slots: Int32Array) -> int:
     """Enter every word; return the first one that was there already, or -1."""
     for word in range(len(offsets) - 1):
         start, end = offsets[word], offsets[word + 1]
-        place = _find(words, start, end, _hash(words, start, end), words, offsets, slots)
-        if place >= 0:
+        slot = find_bytes(words, start, end, words, offsets, slots)
+        if slots[slot] >= 0:
             return word
-        slots[-place - 1] = word
+        slots[slot] = word
     return -1
 
 
@@ -136,7 +95,7 @@ def _find_unescaped(
     text: ByteArray, start: int, end: int, words: ByteArray, offsets: Int64Array, slots: Int32Array, buffer: ByteArray
 ) -> int:
     length = unescape_into(text, start, end, buffer)
-    return _find(buffer, 0, length, _hash(buffer, 0, length), words, offsets, slots)
+    return slots[find_bytes(buffer, 0, length, words, offsets, slots)]
 
 
 @exact_kernel
@@ -149,18 +108,18 @@ def look_up_next(
         Its id and its end.  The id is that of the token with escapes undone, else of its first factor, else unknown;
         or LABEL for a non-terminal or left-hand side in brackets.
     """
-    h = _FNV_START
+    h = FNV_BASIS
     pipe = start
     escaped = False
     i = start
     while i < limit:
         c = text[i]
-        if c == _SPACE or c == _TAB:
+        if is_blank(c):
             break
-        h = (h ^ np.uint64(c)) * _FNV_PRIME
+        h = fnv(h, c)
         if c == _AMPERSAND:
             escaped = True
-        elif c == _PIPE and pipe == start:
+        elif c == PIPE and pipe == start:
             pipe = i
         i += 1
     if is_label(text, start, i):
@@ -168,7 +127,7 @@ def look_up_next(
     if escaped:
         word = _find_unescaped(text, start, i, words, offsets, slots, buffer)
     else:
-        word = _find(text, start, i, h, words, offsets, slots)
+        word = slots[find_hashed_bytes(text, start, i, h, words, offsets, slots)]
     if word < 0 and pipe > start:
         word = _find_unescaped(text, start, pipe, words, offsets, slots, buffer)
     return max(word, UNKNOWN), i
@@ -197,7 +156,7 @@ class Vocabulary:
         self._text = np.frombuffer(b"".join(self.words), np.uint8)
         self._offsets = np.zeros(len(self.words) + 1, np.int64)
         np.cumsum([len(word) for word in self.words], out=self._offsets[1:])
-        self._slots = np.full(1 << (2 * len(self.words)).bit_length(), -1, np.int32)
+        self._slots = make_slots(len(self.words))
         repeated = _fill(self._text, self._offsets, self._slots)
         if repeated >= 0:
             raise ValueError(f"the word {self.words[repeated]!r} occurs twice")

@@ -8,15 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from moses_compat.files.streams import Input, Output
-from moses_compat.lines.positions import MAX_POSITION, read_position, write_position
-from moses_compat.lines.separators import CR, LF, is_blank
+from moses_compat.lines.numbers import write_integer
+from moses_compat.lines.positions import MAX_POSITION, read_position
 from phrasetool.errors import DataError
+from phrasetool.kernels.bytes import CR, LF, MINUS, SPACE, is_blank
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int32Array, Int64Array
 from phrasetool.smt.aligning.alignments import Alignments
-
-_MINUS = np.uint8(ord("-"))
-_SPACE = np.uint8(32)
 
 
 @exact_kernel
@@ -36,7 +34,7 @@ def _parse(
             while i < len(text) and text[i] != LF and text[i] != CR and not is_blank(text[i]):
                 i += 1
             s, k = read_position(text, first, i)
-            t, k = read_position(text, k + 1, i) if k < i and text[k] == _MINUS else (-1, k)
+            t, k = read_position(text, k + 1, i) if k < i and text[k] == MINUS else (-1, k)
             if s < 0 or t < 0 or k < i or max(s, t) > MAX_POSITION:
                 fault[0], fault[1] = first, max(i, first + 1)
                 return lines, points
@@ -60,7 +58,7 @@ def parse_alignments(text: bytes, name: str) -> Alignments:
     """
     array = np.frombuffer(text, np.uint8)
     lines = int(np.count_nonzero(array == LF)) + 1
-    limit = int(np.count_nonzero(array == _MINUS)) + 1
+    limit = int(np.count_nonzero(array == MINUS)) + 1
     offsets = np.zeros(lines + 1, np.int64)
     source, target = np.empty(limit, np.int32), np.empty(limit, np.int32)
     fault = np.empty(2, np.int64)
@@ -108,11 +106,11 @@ def _format(offsets: Int64Array, source: Int32Array, target: Int32Array, out: By
     for pair in range(len(offsets) - 1):
         for p in range(offsets[pair], offsets[pair + 1]):
             if p > offsets[pair]:
-                out[place] = _SPACE
+                out[place] = SPACE
                 place += 1
-            place = write_position(out, place, source[p])
-            out[place] = _MINUS
-            place = write_position(out, place + 1, target[p])
+            place = write_integer(out, place, source[p])
+            out[place] = MINUS
+            place = write_integer(out, place + 1, target[p])
         out[place] = LF
         place += 1
     return place

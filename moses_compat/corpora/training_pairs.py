@@ -15,12 +15,14 @@ import numpy.typing as npt
 
 from moses_compat.files.streams import Input
 from moses_compat.lines.scores import OK, check_number, read_number
-from moses_compat.lines.separators import CR, LF, find_separator, is_blank, line_offsets_of
+from moses_compat.lines.separators import find_separators, line_offsets_of
 from moses_compat.tables.blocks import blocks
 from moses_compat.tables.parser import tokenise
 from phrasetool.errors import DataError
+from phrasetool.kernels.bytes import CR, LF, skip_blanks, token_end
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import ByteArray, Int32Array, Int64Array, Phrases
+from phrasetool.phrases import ByteArray, Int64Array, Phrases
+from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.training.pairs import PhrasePairs
 from phrasetool.vocabulary import UNKNOWN_WORD, Vocabulary, is_label, unescape
 
@@ -46,46 +48,35 @@ class _Fields:
 @exact_kernel
 def _find_pairs(text: ByteArray, line_offsets: Int64Array, found: Int64Array, counts: npt.NDArray[np.float64]) -> None:
     """found[line] = source start and end, target start and end; -1 where there is no `|||`."""
+    bars = np.empty(5, np.int64)
     for line in range(len(counts)):
         start, end = line_offsets[line], line_offsets[line + 1]
         while end > start and (text[end - 1] == LF or text[end - 1] == CR):
             end -= 1
+        separators = find_separators(text, start, end, bars)
         found[line] = -1
         counts[line] = 1.0
-        first = find_separator(text, start, end)
-        if first < 0:
+        if separators > 0:
+            found[line, 0] = start
+            found[line, 1] = bars[0]
+            found[line, 2] = bars[0] + 3
+            found[line, 3] = bars[1]
+        if separators < 2 or separators == 3:
             continue
-        second = find_separator(text, first + 3, end)
-        found[line, 0] = start
-        found[line, 1] = first
-        found[line, 2] = first + 3
-        found[line, 3] = second if second >= 0 else end
-        if second < 0:
-            continue
-        third = find_separator(text, second + 3, end)
-        if third < 0:
-            # A single number is a count; several are the scores of a table without counts.
-            i = second + 3
-        else:
-            fourth = find_separator(text, third + 3, end)
-            if fourth < 0:
-                continue
-            i = fourth + 3
-            fifth = find_separator(text, i, end)
-            end = fifth if fifth >= 0 else end
+        # Of three fields the last is a count, if it is a single number; several are the scores of a table without
+        # counts.
+        last = bars[4]
+        i = skip_blanks(text, bars[1 if separators == 2 else 3] + 3, last)
         tokens = 0
         value = 1.0
-        while i < end:
-            if is_blank(text[i]):
-                i += 1
-                continue
+        while i < last:
             begin = i
-            while i < end and not is_blank(text[i]):
-                i += 1
+            i = token_end(text, i, last)
             tokens += 1
             if check_number(text, begin, i) == OK:
                 value = read_number(text, begin, i)
-        if tokens == 1 or third >= 0:
+            i = skip_blanks(text, i, last)
+        if tokens == 1 or separators > 2:
             counts[line] = value
 
 
@@ -171,61 +162,18 @@ def _join(parts: Sequence[Phrases]) -> Phrases:
     return Phrases(offsets, np.concatenate([part.words for part in parts]))
 
 
-@exact_kernel
-def _distinct_tokens(
-    text: ByteArray, starts: Int64Array, ends: Int64Array, slots: Int32Array, spans: Int64Array, counts: Int64Array
-) -> int:
-    """Count the distinct tokens of the fields; spans[d] = where token d stands first."""
-    mask = len(slots) - 1
-    distinct = 0
-    for field in range(len(starts)):
-        i = starts[field]
-        while i < ends[field]:
-            if is_blank(text[i]):
-                i += 1
-                continue
-            first = i
-            h = np.uint64(0xCBF29CE484222325)
-            while i < ends[field] and not is_blank(text[i]):
-                h = (h ^ np.uint64(text[i])) * np.uint64(0x100000001B3)
-                i += 1
-            if is_label(text, first, i):
-                continue
-            place = np.int64((h ^ (h >> np.uint64(32))) & np.uint64(mask))
-            while True:
-                token = slots[place]
-                if token < 0:
-                    slots[place] = distinct
-                    spans[distinct, 0] = first
-                    spans[distinct, 1] = i
-                    counts[distinct] = 1
-                    distinct += 1
-                    break
-                size = i - first
-                start = spans[token, 0]
-                if spans[token, 1] - start == size:
-                    k = 0
-                    while k < size and text[start + k] == text[first + k]:
-                        k += 1
-                    if k == size:
-                        counts[token] += 1
-                        break
-                place = (place + 1) & mask
-    return distinct
-
-
 def _collect_vocabulary(parts: Sequence[_Fields], target: bool) -> Vocabulary:
     """Every word of one side, the most frequent first, ties in byte order."""
-    counter: Counter[bytes] = Counter()
+    symbols = Symbols()
+    counts = np.zeros(0, np.int64)
     for part in parts:
-        starts, ends = part.side(target)
-        limit = int(((ends - starts) // 2 + 1).sum())
-        slots = np.full(1 << (2 * limit).bit_length(), -1, np.int32)
-        spans, counts = np.empty((limit, 2), np.int64), np.empty(limit, np.int64)
-        distinct = _distinct_tokens(part.text, starts, ends, slots, spans, counts)
-        data = part.text.tobytes()
-        for (start, end), count in zip(spans[:distinct].tolist(), counts[:distinct].tolist(), strict=True):
-            counter[unescape(data[start:end])] += count
+        found = np.bincount(symbols.read_fields(part.text, *part.side(target)).words, minlength=len(symbols))
+        found[: len(counts)] += counts
+        counts = found
+    counter: Counter[bytes] = Counter()
+    for token, count in zip(symbols.words, counts.tolist(), strict=True):
+        if not is_label(np.frombuffer(token, np.uint8), 0, len(token)):
+            counter[unescape(token)] += count
     counter.pop(UNKNOWN_WORD, None)
     ordered = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
     return Vocabulary([UNKNOWN_WORD, *(word for word, _ in ordered)], [0, *(count for _, count in ordered)])

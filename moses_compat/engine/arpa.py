@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.files.streams import Input, Output
+from moses_compat.lines.numbers import write_digits, write_integer
 from moses_compat.lines.scores import OK, check_number, read_number
-from moses_compat.lines.separators import CR, LF, SPACE, is_blank
 from phrasetool.errors import DataError
+from phrasetool.kernels.bytes import CR, LF, MINUS, POINT, SPACE, TAB, copy_bytes, is_blank, skip_blanks, token_end
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, FloatArray, Int32Array, Int64Array
 from phrasetool.smt.corpus.symbols import Symbols
@@ -31,10 +32,6 @@ from phrasetool.smt.language_model.ngrams import (
     NgramTable,
 )
 
-_POINT = np.uint8(ord("."))
-_MINUS = np.uint8(ord("-"))
-_ZERO = np.uint8(ord("0"))
-_TAB = np.uint8(9)
 _BACKSLASH = np.uint8(92)
 # The longest number: a sign, three digits, a point, nine decimals.
 _DECIMALS = 9
@@ -85,37 +82,29 @@ def _scan_section(
             end -= 1
         while end > line and is_blank(text[end - 1]):
             end -= 1
-        i = line
-        while i < end and is_blank(text[i]):
-            i += 1
+        i = skip_blanks(text, line, end)
         if i == end or text[i] == _BACKSLASH:
             break
         begin = i
-        while i < end and not is_blank(text[i]):
-            i += 1
+        i = token_end(text, i, end)
         if check_number(text, begin, i) != OK:
             return count, line, _PROBABILITY
         score = read_number(text, begin, i)
         if score > 0:
             return count, line, _POSITIVE
         for k in range(order):
-            while i < end and is_blank(text[i]):
-                i += 1
+            i = skip_blanks(text, i, end)
             if i == end:
                 return count, line, _SHORT
             if k == 0:
                 starts[count] = i
-            while i < end and not is_blank(text[i]):
-                i += 1
+            i = token_end(text, i, end)
         ends[count] = i
         scores[count] = score
         backoffs[count] = 0.0
         if i < end:
-            while is_blank(text[i]):
-                i += 1
-            begin = i
-            while i < end and not is_blank(text[i]):
-                i += 1
+            begin = skip_blanks(text, i, end)
+            i = token_end(text, begin, end)
             if i < end:
                 return count, line, _LONG
             if check_number(text, begin, i) != OK:
@@ -332,33 +321,25 @@ def _write_number(out: ByteArray, place: int, value: float) -> int:
     """Write a float32, |value| < 1000, with as many decimals as it takes to read it back, at most _DECIMALS."""
     size = abs(np.float64(value))
     decimals = 0
-    power = 1.0
+    power = 1
     digits = np.int64(size + 0.5)
     while decimals < _DECIMALS and np.float32(digits / power) != np.float32(size):
         decimals += 1
-        power *= 10.0
+        power *= 10
         digits = np.int64(size * power + 0.5)
     while decimals > 0 and digits % 10 == 0:
         decimals -= 1
+        power //= 10
         digits //= 10
     if value < 0 and digits > 0:
-        out[place] = _MINUS
+        out[place] = MINUS
         place += 1
-    width = 1
-    rest = digits // 10
-    while rest > 0 or width <= decimals:
-        rest //= 10
-        width += 1
-    end = place + width + (decimals > 0)
-    i = end
-    for k in range(width):
-        if k == decimals and decimals > 0:
-            i -= 1
-            out[i] = _POINT
-        i -= 1
-        out[i] = _ZERO + np.uint8(digits % 10)
-        digits //= 10
-    return end
+    place = write_integer(out, place, digits // power)
+    if decimals > 0:
+        out[place] = POINT
+        write_digits(out, place + 1, digits, decimals)
+        place += 1 + decimals
+    return place
 
 
 @exact_kernel
@@ -375,13 +356,11 @@ def _write_ngrams(
     for row in range(len(words)):
         place = _write_number(out, place, scores[row])
         for k in range(words.shape[1]):
-            out[place] = SPACE if k else _TAB
+            out[place] = SPACE if k else TAB
             place += 1
-            for i in range(offsets[words[row, k]], offsets[words[row, k] + 1]):
-                out[place] = text[i]
-                place += 1
+            place = copy_bytes(text, offsets[words[row, k]], offsets[words[row, k] + 1], out, place)
         if with_backoffs:
-            out[place] = _TAB
+            out[place] = TAB
             place = _write_number(out, place + 1, backoffs[row])
         out[place] = LF
         place += 1

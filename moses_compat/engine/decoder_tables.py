@@ -12,10 +12,11 @@ from moses_compat.files.streams import Input
 from moses_compat.lines.counts import read_count_field
 from moses_compat.lines.log_scores import log_scores
 from moses_compat.lines.positions import read_position
-from moses_compat.lines.separators import CR, LF, find_separator, is_blank
+from moses_compat.lines.separators import find_separator
 from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
 from moses_compat.tables.parser import Fault, LineScan, TableParser, scan_lines
 from phrasetool.errors import DataError
+from phrasetool.kernels.bytes import CR, LF, MINUS, is_blank
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, FloatArray, Int64Array, Phrases
 from phrasetool.pipeline import run
@@ -24,7 +25,6 @@ from phrasetool.smt.decoder.table import Entries, PhraseIndex, TranslationTable,
 
 # Moses' max-phrase-length: longer source phrases are never looked up.
 MAX_PHRASE_LENGTH = 20
-_MINUS = np.uint8(ord("-"))
 
 
 @exact_kernel
@@ -53,7 +53,7 @@ def _read_alignments(
                     i += 1
                     continue
                 source, i = read_position(text, i, stop)
-                if source < 0 or i == stop or text[i] != _MINUS:
+                if source < 0 or i == stop or text[i] != MINUS:
                     return line
                 target, i = read_position(text, i + 1, stop)
                 if target < 0 or source > 255 or target > 255:

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.files.streams import Output
-from moses_compat.lines.numbers import MAX_WIDTH, write_number
-from moses_compat.lines.positions import write_position
+from moses_compat.lines.numbers import MAX_WIDTH, write_integer, write_number
+from moses_compat.lines.separators import write_bars
 from phrasetool import pipeline
+from phrasetool.kernels.bytes import LF, MINUS, SPACE, copy_bytes
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int32Array, Int64Array
 from phrasetool.smt.corpus.symbols import Symbols
@@ -26,11 +27,6 @@ from phrasetool.smt.extraction.reordering import DEFAULT_SMOOTHING, reordering_p
 
 # How Moses writes `no word` in lexical tables.
 _NULL_WORD = b"NULL"
-
-_SPACE = np.uint8(32)
-_LF = np.uint8(10)
-_PIPE = np.uint8(ord("|"))
-_MINUS = np.uint8(ord("-"))
 
 
 @dataclass(frozen=True)
@@ -59,24 +55,15 @@ def _write_words(
     out: ByteArray, place: int, ids: Int32Array, first: int, last: int, text: ByteArray, offsets: Int64Array
 ) -> int:
     for k in range(first, last):
-        for i in range(offsets[ids[k]], offsets[ids[k] + 1]):
-            out[place] = text[i]
-            place += 1
+        place = copy_bytes(text, offsets[ids[k]], offsets[ids[k] + 1], out, place)
     return place
-
-
-@exact_kernel
-def _write_separator(out: ByteArray, place: int) -> int:
-    """`|||`; a space stands before it already."""
-    out[place] = out[place + 1] = out[place + 2] = _PIPE
-    return place + 3
 
 
 @exact_kernel
 def _write_values(out: ByteArray, place: int, values: npt.NDArray[np.float64]) -> int:
     """Numbers, a space before each."""
     for k in range(len(values)):
-        out[place] = _SPACE
+        out[place] = SPACE
         place = write_number(out, place + 1, values[k])
     return place
 
@@ -105,32 +92,32 @@ def _format(
         place = _write_words(
             out, place, sources, source_offsets[i], source_offsets[i + 1], source_text, source_text_offsets
         )
-        place = _write_separator(out, place)
-        out[place] = _SPACE
+        place = write_bars(out, place)
+        out[place] = SPACE
         place = _write_words(
             out, place + 1, targets, target_offsets[i], target_offsets[i + 1], target_text, target_text_offsets
         )
-        place = _write_separator(out, place)
+        place = write_bars(out, place)
         place = _write_values(out, place, values[i])
         if with_more:
-            out[place] = _SPACE
-            place = _write_separator(out, place + 1)
+            out[place] = SPACE
+            place = write_bars(out, place + 1)
             # Points ascend by target position here.
             for t in range(target_offsets[i + 1] - target_offsets[i]):
                 for p in range(alignment_offsets[i], alignment_offsets[i + 1]):
                     if aligned_target[p] == t:
-                        out[place] = _SPACE
-                        place = write_position(out, place + 1, aligned_source[p])
-                        out[place] = _MINUS
-                        place = write_position(out, place + 1, t)
-            out[place] = _SPACE
-            place = _write_separator(out, place + 1)
+                        out[place] = SPACE
+                        place = write_integer(out, place + 1, aligned_source[p])
+                        out[place] = MINUS
+                        place = write_integer(out, place + 1, t)
+            out[place] = SPACE
+            place = write_bars(out, place + 1)
             place = _write_values(out, place, counts[i])
             # No sparse features, no properties.
             for _ in range(2):
-                out[place] = _SPACE
-                place = _write_separator(out, place + 1)
-        out[place] = _LF
+                out[place] = SPACE
+                place = write_bars(out, place + 1)
+        out[place] = LF
         place += 1
     return place
 

@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 from moses_compat.files.parquet_file import parquet_file
 from moses_compat.files.streams import Output
 from moses_compat.lines.columns import gather
-from moses_compat.lines.separators import find_separator, is_blank
+from moses_compat.lines.separators import find_separator
+from phrasetool.kernels.bytes import is_blank
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, EntryBlock, Int64Array
 from phrasetool.pruning.reasons import Reasons

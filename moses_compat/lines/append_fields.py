@@ -5,25 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.lines.positions import write_position
-from moses_compat.lines.separators import CR, LF, PIPE, SPACE
+from moses_compat.lines.numbers import MILLION, write_integer, write_millionths
+from moses_compat.lines.separators import content_end, write_bars
+from phrasetool.kernels.bytes import SPACE
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, EntryBlock, Int64Array
 
-_ZERO = np.uint8(ord("0"))
-_POINT = np.uint8(ord("."))
-_DECIMALS = 6
-_MILLION = 10**_DECIMALS
 # ` |||`, and a space, 19 digits and a point for each number.
 _SEPARATOR_WIDTH = 4
 _NUMBER_WIDTH = 21
-
-
-@exact_kernel
-def _write_separator(out: ByteArray, place: int) -> int:
-    out[place] = SPACE
-    out[place + 1] = out[place + 2] = out[place + 3] = PIPE
-    return place + 4
 
 
 @exact_kernel
@@ -36,40 +26,27 @@ def _append(
     millionths: Int64Array,
     out: ByteArray,
 ) -> int:
-    """Copy the kept lines with counts[line, :] and millionths[line, :] / 10**6 appended; return the size."""
+    """Copy the kept lines with counts[line, :] and millionths[line, :] millionths appended; return the size."""
     place = 0
     for line in range(len(keep)):
         if not keep[line]:
             continue
         start, end = line_offsets[line], line_offsets[line + 1]
-        content = end
-        if not faulty[line]:
-            if content > start and text[content - 1] == LF:
-                content -= 1
-            if content > start and text[content - 1] == CR:
-                content -= 1
+        content = end if faulty[line] else content_end(text, start, end)
         out[place : place + content - start] = text[start:content]
         place += content - start
         if not faulty[line]:
             if counts.shape[1] > 0:
-                place = _write_separator(out, place)
+                out[place] = SPACE
+                place = write_bars(out, place + 1)
                 for c in range(counts.shape[1]):
                     out[place] = SPACE
-                    place = write_position(out, place + 1, counts[line, c])
+                    place = write_integer(out, place + 1, counts[line, c])
             for c in range(millionths.shape[1]):
-                place = _write_separator(out, place)
                 out[place] = SPACE
-                place = write_position(out, place + 1, millionths[line, c] // _MILLION)
-                rest = millionths[line, c] % _MILLION
-                power = _MILLION // 10
-                if rest > 0:
-                    out[place] = _POINT
-                    place += 1
-                while rest > 0:
-                    out[place] = _ZERO + np.uint8(rest // power)
-                    rest %= power
-                    power //= 10
-                    place += 1
+                place = write_bars(out, place + 1)
+                out[place] = SPACE
+                place = write_millionths(out, place + 1, millionths[line, c])
         out[place : place + end - content] = text[content:end]
         place += end - content
     return place
@@ -87,7 +64,7 @@ def lines_with_fields(
         values: float64, shape (N, V), in [0, 10^12): a field each, ` ||| v`, with up to six decimals and no trailing
             zeros.
     """
-    millionths = np.floor(values * _MILLION + 0.5).astype(np.int64)
+    millionths = np.floor(values * MILLION + 0.5).astype(np.int64)
     width = 2 * _SEPARATOR_WIDTH + _NUMBER_WIDTH * (counts.shape[1] + values.shape[1])
     out = np.empty(len(block.text) + width * len(block), np.uint8)
     size = _append(block.text, block.line_offsets, keep, block.faulty, np.ascontiguousarray(counts), millionths, out)

@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from moses_compat.lines.numbers import MAX_WIDTH, write_number
 from moses_compat.lines.scores import OK, check_number, read_number
-from moses_compat.lines.separators import CR, LF, PIPE, SPACE, find_separator, is_blank, line_offsets_of
+from moses_compat.lines.separators import find_separator, line_offsets_of, write_bars
+from phrasetool.kernels.bytes import CR, LF, SPACE, copy_bytes, is_blank, same_bytes, skip_blanks, token_end
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, DoubleArray, FloatArray, Int64Array
 
@@ -56,8 +57,7 @@ def _split(text: ByteArray, offsets: Int64Array, starts: Int64Array, ends: Int64
                 continue
             bar = find_separator(text, i, stop) if field < FIELDS - 1 else -1
             first, last = i, bar if bar >= 0 else stop
-            while first < last and is_blank(text[first]):
-                first += 1
+            first = skip_blanks(text, first, last)
             while last > first and is_blank(text[last - 1]):
                 last -= 1
             starts[line, field], ends[line, field] = first, last
@@ -101,8 +101,7 @@ def _read_numbers(
         same = True
         while 0 <= i < end and count >= 0:
             first = i
-            while i < end and not is_blank(text[i]):
-                i += 1
+            i = token_end(text, i, end)
             if count == width or check_number(text, first, i) != OK:
                 count = -1
                 break
@@ -112,13 +111,9 @@ def _read_numbers(
             values[line, count] = value
             count += 1
             size = write_number(out, 0, value)
-            same = same and size == i - first
-            if same:
-                for k in range(size):
-                    same = same and out[k] == text[first + k]
+            same = same and size == i - first and same_bytes(out, 0, text, first, size)
             gap = i
-            while i < end and is_blank(text[i]):
-                i += 1
+            i = skip_blanks(text, i, end)
             same = same and (i == end or (i == gap + 1 and text[gap] == SPACE))
         found[line] = count
         canonical[line] = same and count >= 0
@@ -128,17 +123,7 @@ def _read_numbers(
 def _gather(text: ByteArray, starts: Int64Array, ends: Int64Array, out: ByteArray) -> None:
     place = 0
     for i in range(len(starts)):
-        for k in range(starts[i], ends[i]):
-            out[place] = text[k]
-            place += 1
-
-
-@exact_kernel
-def _copy(text: ByteArray, start: int, end: int, out: ByteArray, place: int) -> int:
-    for k in range(start, end):
-        out[place] = text[k]
-        place += 1
-    return place
+        place = copy_bytes(text, starts[i], ends[i], out, place)
 
 
 @exact_kernel
@@ -175,7 +160,7 @@ def _write_lines(
     place = 0
     for row in range(len(starts)):
         if starts[row, RAW] >= 0:
-            place = _copy(text, starts[row, RAW], ends[row, RAW], out, place)
+            place = copy_bytes(text, starts[row, RAW], ends[row, RAW], out, place)
             continue
         if starts[row, SOURCE] < 0 or starts[row, TARGET] < 0:
             return place, row
@@ -186,14 +171,13 @@ def _write_lines(
         for field in range(last + 1):
             if field > 0:
                 out[place] = SPACE
-                out[place + 1] = out[place + 2] = out[place + 3] = PIPE
-                place += 4
+                place = write_bars(out, place + 1)
             content = place
             if field > 0:
                 out[place] = SPACE
                 content += 1
             if starts[row, field] >= 0:
-                after = _copy(text, starts[row, field], ends[row, field], out, content)
+                after = copy_bytes(text, starts[row, field], ends[row, field], out, content)
             elif field == SCORES:
                 after = _write_numbers(scores, score_there, row, out, content)
                 if after <= content:
@@ -206,7 +190,7 @@ def _write_lines(
                 after = content
             place = after if after > content or field <= SCORES else place
         if starts[row, TAIL] >= 0:
-            place = _copy(text, starts[row, TAIL], ends[row, TAIL], out, place)
+            place = copy_bytes(text, starts[row, TAIL], ends[row, TAIL], out, place)
         out[place] = LF
         place += 1
     return place, -1

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from moses_compat.lines.scores import OK, check_number, read_number
-from moses_compat.lines.separators import CR, LF, find_separator, is_blank
+from moses_compat.lines.separators import find_separator
+from phrasetool.kernels.bytes import CR, LF, is_blank
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, FloatArray, Int64Array
 

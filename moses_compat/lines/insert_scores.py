@@ -16,8 +16,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.lines.numbers import MAX_WIDTH, write_number
+from moses_compat.lines.numbers import MAX_WIDTH, MILLION, write_millionths, write_number
 from phrasetool.errors import DataError
+from phrasetool.kernels.bytes import MINUS, SPACE
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, EntryBlock, FloatArray
 
@@ -26,13 +27,8 @@ INVERSE_COLUMN, DIRECT_COLUMN = 0, 2
 _TRAINED_SCORES = 4
 SCALES = ("exp", "probability", "raw")
 _SMALLEST_PROBABILITY = 1e-6
-_SPACE = np.uint8(32)
-_MINUS = np.uint8(ord("-"))
-_POINT = np.uint8(ord("."))
-_ZERO = ord("0")
 # A space, and a sign, one digit, a point, six digits; or a number of six significant digits.
 _WIDTH = max(10, 1 + MAX_WIDTH)
-_MILLION = 1000000
 
 
 def check_trained_scores(name: str, scores: int, first_entry: int) -> None:
@@ -92,25 +88,13 @@ def unscale_scores(scores: npt.NDArray[np.float64], scale: str) -> FloatArray:
 @exact_kernel
 def _format(value: float, out: ByteArray, position: int) -> int:
     """Write ` value` with up to six decimals and no trailing zeros; return the new position.  |value| < 10."""
-    out[position] = _SPACE
+    out[position] = SPACE
     position += 1
-    scaled = np.int64(np.floor(abs(value) * _MILLION + 0.5))
-    if value < 0 and scaled > 0:
-        out[position] = _MINUS
+    millionths = np.int64(np.floor(abs(value) * MILLION + 0.5))
+    if value < 0 and millionths > 0:
+        out[position] = MINUS
         position += 1
-    out[position] = np.uint8(_ZERO + scaled // _MILLION)
-    position += 1
-    rest = scaled % _MILLION
-    if rest:
-        out[position] = _POINT
-        position += 1
-        power = _MILLION // 10
-        while rest:
-            out[position] = np.uint8(_ZERO + rest // power)
-            rest %= power
-            power //= 10
-            position += 1
-    return position
+    return write_millionths(out, position, millionths)
 
 
 @exact_kernel
@@ -140,7 +124,7 @@ def _annotate(
             for c in range(decimal):
                 position = _format(scores[line, c], out, position)
             for c in range(decimal, scores.shape[1]):
-                out[position] = _SPACE
+                out[position] = SPACE
                 position = write_number(out, position + 1, scores[line, c])
             size = end - middle
             out[position : position + size] = text[middle:end]

@@ -1,4 +1,7 @@
-"""Numbers as C++ streams write them by default: six significant digits, `%g`, rounded exactly as the C library does."""
+"""Numbers written: whole ones, with six decimals, and as C++ streams write them by default.
+
+The last is `%g`: six significant digits, rounded exactly as the C library does.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,15 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.bytes import MINUS, PLUS, POINT, SPACE, ZERO
+from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.phrases import ByteArray
 
 # The longest text of a number: -1.23457e-308.
 MAX_WIDTH = 14
 
 _DIGITS = 6
-_ZERO = np.uint8(ord("0"))
-_POINT = np.uint8(ord("."))
-_MINUS = np.uint8(ord("-"))
-_PLUS = np.uint8(ord("+"))
+MILLION = 10**6
 _E = np.uint8(ord("e"))
 _WORDS = np.frombuffer(b"infnan", np.uint8)
 
@@ -89,11 +90,11 @@ def _scaled_digits(value: float, power: int) -> int:
 def write_number(out: ByteArray, place: int, value: float) -> int:
     """Write `%g` of a number to out[place:]; return the place after it.  At most MAX_WIDTH bytes."""
     if value < 0.0 or (value == 0.0 and 1.0 / value < 0.0):
-        out[place] = _MINUS
+        out[place] = MINUS
         place += 1
         value = -value
     if value == 0.0:
-        out[place] = _ZERO
+        out[place] = ZERO
         return place + 1
     if not value < np.inf:
         for k in range(3):
@@ -122,49 +123,78 @@ def write_number(out: ByteArray, place: int, value: float) -> int:
     return place
 
 
-@exact_kernel
-def _write_digits(out: ByteArray, place: int, digits: int, count: int) -> None:
+@inner_kernel
+def write_digits(out: ByteArray, place: int, digits: int, count: int) -> None:
+    """Write the last `count` decimal digits of a number from 0."""
     for k in range(count - 1, -1, -1):
-        out[place + k] = _ZERO + np.uint8(digits % 10)
+        out[place + k] = ZERO + np.uint8(digits % 10)
         digits //= 10
+
+
+@inner_kernel
+def write_integer(out: ByteArray, place: int, value: int) -> int:
+    """Write a number from 0; return the place after it."""
+    count = 1
+    rest = value // 10
+    while rest > 0:
+        rest //= 10
+        count += 1
+    write_digits(out, place, value, count)
+    return place + count
+
+
+@inner_kernel
+def write_millionths(out: ByteArray, place: int, millionths: int) -> int:
+    """Write a number of millionths, from 0, with up to six decimals and no zeros behind; return the place after it."""
+    place = write_integer(out, place, millionths // MILLION)
+    rest = millionths % MILLION
+    if rest == 0:
+        return place
+    decimals = 6
+    while rest % 10 == 0:
+        rest //= 10
+        decimals -= 1
+    out[place] = POINT
+    write_digits(out, place + 1, rest, decimals)
+    return place + 1 + decimals
 
 
 @exact_kernel
 def _write_fixed(out: ByteArray, place: int, digits: int, count: int, exponent: int) -> int:
     if exponent < 0:
-        out[place], out[place + 1] = _ZERO, _POINT
+        out[place], out[place + 1] = ZERO, POINT
         for k in range(-exponent - 1):
-            out[place + 2 + k] = _ZERO
+            out[place + 2 + k] = ZERO
         place += 1 - exponent
-        _write_digits(out, place, digits, count)
+        write_digits(out, place, digits, count)
         return place + count
     whole = exponent + 1
     if count <= whole:
-        _write_digits(out, place, digits, count)
+        write_digits(out, place, digits, count)
         for k in range(count, whole):
-            out[place + k] = _ZERO
+            out[place + k] = ZERO
         return place + whole
-    _write_digits(out, place, digits, count)
+    write_digits(out, place, digits, count)
     for k in range(count, whole, -1):
         out[place + k] = out[place + k - 1]
-    out[place + whole] = _POINT
+    out[place + whole] = POINT
     return place + count + 1
 
 
 @exact_kernel
 def _write_scientific(out: ByteArray, place: int, digits: int, count: int, exponent: int) -> int:
-    _write_digits(out, place, digits, count)
+    write_digits(out, place, digits, count)
     if count > 1:
         for k in range(count, 1, -1):
             out[place + k] = out[place + k - 1]
-        out[place + 1] = _POINT
+        out[place + 1] = POINT
         place += count + 1
     else:
         place += 1
-    out[place], out[place + 1] = _E, _MINUS if exponent < 0 else _PLUS
+    out[place], out[place + 1] = _E, MINUS if exponent < 0 else PLUS
     exponent = abs(exponent)
     width = 3 if exponent > 99 else 2
-    _write_digits(out, place + 2, exponent, width)
+    write_digits(out, place + 2, exponent, width)
     return place + 2 + width
 
 
@@ -173,7 +203,7 @@ def _write_all(values: npt.NDArray[np.float64], out: ByteArray) -> int:
     place = 0
     for i in range(len(values)):
         place = write_number(out, place, values[i]) + 1
-        out[place - 1] = 32
+        out[place - 1] = SPACE
     return place
 
 

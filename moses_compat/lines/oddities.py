@@ -9,7 +9,10 @@ import numpy.typing as npt
 
 from moses_compat.lines.positions import read_position
 from moses_compat.lines.scores import OK, check_number
-from moses_compat.lines.separators import CR, LF, PIPE, SPACE, find_separator, is_blank
+from moses_compat.lines.separators import find_separator
+from phrasetool.kernels.bytes import CR, LF, MINUS, PIPE, SPACE, is_blank, same_bytes, skip_blanks, token_end
+from phrasetool.kernels.bytes import TAB as TAB_BYTE
+from phrasetool.kernels.hashing import FNV_BASIS, fnv
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int64Array
 
@@ -34,24 +37,6 @@ _KEY_OFFSETS = np.cumsum([0] + [len(key) for key in _KEYS])
 _OPEN = np.uint8(ord("["))
 _CLOSE = np.uint8(ord("]"))
 _BRACE = np.uint8(ord("{"))
-_MINUS = np.uint8(ord("-"))
-_TAB = np.uint8(9)
-_FNV_START = np.uint64(0xCBF29CE484222325)
-_FNV_PRIME = np.uint64(0x100000001B3)
-
-
-@exact_kernel
-def _skip_blanks(text: ByteArray, i: int, end: int) -> int:
-    while i < end and is_blank(text[i]):
-        i += 1
-    return i
-
-
-@exact_kernel
-def _token_end(text: ByteArray, i: int, end: int) -> int:
-    while i < end and not is_blank(text[i]):
-        i += 1
-    return i
 
 
 @exact_kernel
@@ -68,21 +53,21 @@ def _look_at_phrase(
     words = 0
     mask = np.int64(0)
     non_terminals = 0
-    i = _skip_blanks(text, start, end)
+    i = skip_blanks(text, start, end)
     while i < end:
         first = i
-        i = _token_end(text, i, end)
+        i = token_end(text, i, end)
         pipes = 0
         inner = 0
         for k in range(first, i):
-            h = (h ^ np.uint64(text[k])) * _FNV_PRIME
+            h = fnv(h, text[k])
             if text[k] == PIPE:
                 pipes += 1
             if text[k] == _OPEN and k > first:
                 inner = k
-        h = (h ^ np.uint64(SPACE)) * _FNV_PRIME
+        h = fnv(h, SPACE)
         bracket = i - first >= 2 and text[first] == _OPEN and text[i - 1] == _CLOSE
-        i = _skip_blanks(text, i, end)
+        i = skip_blanks(text, i, end)
         if bracket and i == end:
             flags |= LABEL_AT_END
             continue
@@ -109,12 +94,12 @@ def _look_at_alignment(
     flags = 0
     used_source = np.int64(0)
     used_target = np.int64(0)
-    i = _skip_blanks(text, start, end)
+    i = skip_blanks(text, start, end)
     if i == end:
         flags |= NO_ALIGNMENT
     while i < end:
         source, i = read_position(text, i, end)
-        if source < 0 or i == end or text[i] != _MINUS:
+        if source < 0 or i == end or text[i] != MINUS:
             return BAD_ALIGNMENT
         target, i = read_position(text, i + 1, end)
         if target < 0 or (i < end and not is_blank(text[i])):
@@ -129,7 +114,7 @@ def _look_at_alignment(
             if is_source and is_target:
                 used_source |= source_bit
                 used_target |= target_bit
-        i = _skip_blanks(text, i, end)
+        i = skip_blanks(text, i, end)
     if used_source != source_mask or used_target != target_mask:
         flags |= NON_TERMINALS
     return flags
@@ -140,14 +125,14 @@ def _look_at_counts_or_sparse(text: ByteArray, start: int, end: int, sparse: boo
     """Flags of a field of numbers, or of names and numbers in turn."""
     flags = 0
     count = 0
-    i = _skip_blanks(text, start, end)
+    i = skip_blanks(text, start, end)
     while i < end:
         first = i
-        i = _token_end(text, i, end)
+        i = token_end(text, i, end)
         if (not sparse or count % 2 == 1) and check_number(text, first, i) != OK:
             flags = BAD_SPARSE if sparse else BAD_COUNTS
         count += 1
-        i = _skip_blanks(text, i, end)
+        i = skip_blanks(text, i, end)
     if sparse and count:
         flags |= SPARSE
         if count % 2 == 1:
@@ -160,26 +145,22 @@ def _is_known_key(text: ByteArray, start: int, end: int) -> bool:
     for key in range(len(_KEY_OFFSETS) - 1):
         first = _KEY_OFFSETS[key]
         size = _KEY_OFFSETS[key + 1] - first
-        if size == end - start:
-            k = 0
-            while k < size and text[start + k] == _KEY_TEXT[first + k]:
-                k += 1
-            if k == size:
-                return True
+        if size == end - start and same_bytes(text, start, _KEY_TEXT, first, size):
+            return True
     return False
 
 
 @exact_kernel
 def _look_at_properties(text: ByteArray, start: int, end: int) -> int:
     """Flags of a field of `{{Key value}}`."""
-    i = _skip_blanks(text, start, end)
+    i = skip_blanks(text, start, end)
     if i == end:
         return 0
     flags = PROPERTIES
     while i < end:
         if i + 1 >= end or text[i] != _BRACE or text[i + 1] != _BRACE:
             return flags | BAD_PROPERTY
-        i = _skip_blanks(text, i + 2, end)
+        i = skip_blanks(text, i + 2, end)
         first = i
         while i < end and text[i] != SPACE and text[i] != _BRACE:
             i += 1
@@ -198,7 +179,7 @@ def _look_at_spacing(text: ByteArray, start: int, end: int) -> int:
     """Flags of the blanks of a line."""
     flags = 0
     for i in range(start, end):
-        if text[i] == _TAB:
+        if text[i] == TAB_BYTE:
             flags |= TAB
         elif text[i] == SPACE and i + 1 < end and text[i + 1] == SPACE:
             # Two spaces are all there is of an empty field that is written like a full one.
@@ -211,12 +192,12 @@ def _look_at_spacing(text: ByteArray, start: int, end: int) -> int:
 @exact_kernel
 def _has_gap(text: ByteArray, start: int, end: int) -> bool:
     """Whether two tokens of a field have anything but one space between them."""
-    i = _skip_blanks(text, start, end)
+    i = skip_blanks(text, start, end)
     while end > i and is_blank(text[end - 1]):
         end -= 1
     while i < end:
-        i = _token_end(text, i, end)
-        if i < end and (text[i] == _TAB or is_blank(text[i + 1])):
+        i = token_end(text, i, end)
+        if i < end and (text[i] == TAB_BYTE or is_blank(text[i + 1])):
             return True
         i += 1
     return False
@@ -302,24 +283,24 @@ def _look(
         found |= _look_at_spacing(text, start, end)
         if returned:
             found |= CARRIAGE_RETURN
-        if _skip_blanks(text, start, end) == end:
+        if skip_blanks(text, start, end) == end:
             found |= BLANK
         if count < 2:
             flags[line] = found
             continue
         source_flags, source_words, source_mask, source_rules, h = _look_at_phrase(
-            text, start, bars[0], line, _FNV_START, tokens_by_factors[0], first_lines[0]
+            text, start, bars[0], line, FNV_BASIS, tokens_by_factors[0], first_lines[0]
         )
         target_flags, target_words, target_mask, target_rules, both = _look_at_phrase(
-            text, bars[0] + 3, bars[1], line, (h ^ np.uint64(PIPE)) * _FNV_PRIME, tokens_by_factors[1], first_lines[1]
+            text, bars[0] + 3, bars[1], line, fnv(h, PIPE), tokens_by_factors[1], first_lines[1]
         )
         source_hashes[line], pair_hashes[line] = np.int64(h), np.int64(both)
         found |= source_flags | target_flags
         if source_flags & target_flags & LABEL_AT_END:
             found |= RULE
-        if _skip_blanks(text, start, bars[0]) == bars[0]:
+        if skip_blanks(text, start, bars[0]) == bars[0]:
             found |= EMPTY_SOURCE
-        if _skip_blanks(text, bars[0] + 3, bars[1]) == bars[1]:
+        if skip_blanks(text, bars[0] + 3, bars[1]) == bars[1]:
             found |= EMPTY_TARGET
         for field in range(min(count + 1, 4)):
             if _has_gap(text, bars[field - 1] + 3 if field else start, bars[field]):

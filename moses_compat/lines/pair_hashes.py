@@ -1,8 +1,8 @@
 """The phrase pairs of a table as a set of hashes: which lines of another file belong to a pair of the table?
 
 A pair is its source and target tokens; the blanks around and between them do not count, as they do not for Moses.  It
-is kept as 63 bits of its hash, so a set takes 12 bytes a pair (20 for a moment while it is built), whatever the length
-of the phrases.  Two pairs with one hash (of a billion pairs some 0.05 expected) can only make the set hold a pair too
+is kept as 64 bits of its hash, so a set takes 14 bytes a pair (22 for a moment while it is built), whatever the length
+of the phrases.  Two pairs with one hash (of a billion pairs some 0.03 expected) can only make the set hold a pair too
 many: a pair that was added is always found.
 """
 
@@ -14,22 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.lines.scores import OK, scan_scores
-from moses_compat.lines.separators import CR, LF, PIPE, SPACE, is_blank
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.bytes import CR, LF, PIPE, SPACE, is_blank
+from phrasetool.kernels.hashing import FNV_BASIS, fnv
+from phrasetool.kernels.interning import NO_KEY, find_key
+from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.phrases import ByteArray, Int64Array
 
 HashArray = npt.NDArray[np.uint64]
 
-# FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/
-FNV_BASIS = np.uint64(14695981039346656037)
-FNV_PRIME = np.uint64(1099511628211)
-# The lowest bit of a slot says whether its pair has been found.
-_FOUND = np.uint64(1)
-_HASH = np.uint64(2**64 - 2)
-_NO_PAIR = np.uint64(0)
-_SMALLEST = np.uint64(2)
-# Slots looked at together when the set is counted.
-_AT_ONCE = 1 << 16
+_SMALLEST = np.uint64(1)
 
 
 @exact_kernel
@@ -49,29 +42,18 @@ def hash_field(text: ByteArray, start: int, end: int, h: np.uint64) -> tuple[np.
             gap = token
         else:
             if gap:
-                h = (h ^ np.uint64(SPACE)) * FNV_PRIME
+                h = fnv(h, SPACE)
                 gap = False
-            h = (h ^ np.uint64(c)) * FNV_PRIME
+            h = fnv(h, c)
             token = True
         i += 1
     return h, i
 
 
-@exact_kernel
+@inner_kernel
 def as_key(h: np.uint64) -> np.uint64:
-    """A hash as it stands in a slot: the lowest bit is free, and no hash is 0, which means none."""
-    return max(h & _HASH, _SMALLEST)
-
-
-@exact_kernel
-def slot_of(slots: HashArray, key: np.uint64) -> int:
-    """Where in a set of `slots` a key is, or else where there is room for it.  There must be a slot that is 0."""
-    slot = np.int64((key >> np.uint64(1)) % np.uint64(len(slots)))
-    while slots[slot] != _NO_PAIR and slots[slot] & _HASH != key:
-        slot += 1
-        if slot == len(slots):
-            slot = 0
-    return slot
+    """A hash as a key: no hash is 0, which means none."""
+    return max(h, _SMALLEST)
 
 
 @exact_kernel
@@ -82,17 +64,17 @@ def _hash_pair(text: ByteArray, start: int, end: int) -> tuple[np.uint64, int]:
     """
     h, i = hash_field(text, start, end, FNV_BASIS)
     if i >= end or text[i] == LF:
-        return _NO_PAIR, i
-    h, i = hash_field(text, i + 3, end, (h ^ np.uint64(LF)) * FNV_PRIME)
+        return NO_KEY, i
+    h, i = hash_field(text, i + 3, end, fnv(h, LF))
     if i >= end or text[i] == LF:
-        return _NO_PAIR, i
+        return NO_KEY, i
     return as_key(h), i + 3
 
 
 @exact_kernel
 def _hash(text: ByteArray, line_offsets: Int64Array, wanted: npt.NDArray[np.bool_], hashes: HashArray) -> None:
     for line in range(len(wanted)):
-        hashes[line] = _NO_PAIR
+        hashes[line] = NO_KEY
         if wanted[line]:
             hashes[line] = _hash_pair(text, line_offsets[line], line_offsets[line + 1])[0]
 
@@ -110,7 +92,7 @@ def _read(text: ByteArray, scores: int, line_offsets: Int64Array, hashes: HashAr
         line_offsets[line + 1] = min(end + 1, len(text))
         if end > start and text[end - 1] == CR:
             end -= 1
-        if hashes[line] == _NO_PAIR:
+        if hashes[line] == NO_KEY:
             return False
         scan_scores(text, start, end, scores, result)
         if result[0] != OK:
@@ -123,32 +105,26 @@ def _insert(hashes: HashArray, slots: HashArray) -> int:
     """Put hashes into a set with room for them; return how many were new."""
     new = 0
     for h in hashes:
-        if h == _NO_PAIR:
-            continue
-        slot = slot_of(slots, h)
-        if slots[slot] == _NO_PAIR:
+        if h != NO_KEY:
+            slot = find_key(slots, h)
+            new += slots[slot] == NO_KEY
             slots[slot] = h
-            new += 1
     return new
 
 
 @exact_kernel
-def _find(hashes: HashArray, slots: HashArray, found: npt.NDArray[np.bool_]) -> None:
+def _find(hashes: HashArray, slots: HashArray, marks: npt.NDArray[np.bool_], found: npt.NDArray[np.bool_]) -> None:
     """Look hashes up, and mark the slots of those that are there.
 
-    Threads may do so at once: the only thing any of them ever writes to a slot is its own value with the mark.
+    Threads may do so at once: all that any of them ever writes to a mark is True.
     """
     for k in range(len(hashes)):
-        h = hashes[k]
         found[k] = False
-        if h == _NO_PAIR:
-            continue
-        slot = slot_of(slots, h)
-        if slots[slot] == _NO_PAIR:
-            continue
-        found[k] = True
-        if slots[slot] & _FOUND == _NO_PAIR:
-            slots[slot] = h | _FOUND
+        if hashes[k] != NO_KEY:
+            slot = find_key(slots, hashes[k])
+            if slots[slot] != NO_KEY:
+                found[k] = True
+                marks[slot] = True
 
 
 def hash_pairs(text: ByteArray, line_offsets: Int64Array, wanted: npt.NDArray[np.bool_]) -> HashArray:
@@ -199,6 +175,7 @@ class PairSet:
     def __init__(self, parts: Sequence[HashArray]) -> None:
         count = sum(len(part) for part in parts)
         self._slots = np.zeros(count + count // 2 + 1, np.uint64)
+        self._marks = np.zeros(len(self._slots), np.bool_)
         self._pairs = sum(int(_insert(part, self._slots)) for part in parts)
 
     def __len__(self) -> int:
@@ -214,12 +191,9 @@ class PairSet:
         if hashes.dtype != np.uint64 or hashes.ndim != 1:
             raise ValueError("expected hashes from hash_pairs")
         found = np.empty(len(hashes), np.bool_)
-        _find(np.ascontiguousarray(hashes), self._slots, found)
+        _find(np.ascontiguousarray(hashes), self._slots, self._marks, found)
         return found
 
     def never_found(self) -> int:
         """How many different pairs `find` has not been asked for."""
-        found = 0
-        for start in range(0, len(self._slots), _AT_ONCE):
-            found += int((self._slots[start : start + _AT_ONCE] & _FOUND).sum())
-        return self._pairs - found
+        return self._pairs - int(np.count_nonzero(self._marks))

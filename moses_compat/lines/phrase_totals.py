@@ -1,7 +1,7 @@
-"""A sum for each of many phrases, which are known by the hashes of their tokens, as in `pair_set`.
+"""A sum for each of many phrases, which are known by the hashes of their tokens, as in `pair_hashes`.
 
 A sum of 32 bits takes 18 bytes with its key, one of 64 bits 24, whatever the length of the phrase; three times that for
-a moment while room is made.  Two phrases with one hash (of a billion phrases some 0.05 expected) are one to it.
+a moment while room is made.  Two phrases with one hash (of a billion phrases some 0.03 expected) are one to it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.lines.pair_hashes import FNV_BASIS, HashArray, as_key, hash_field, slot_of
-from moses_compat.lines.separators import LF
+from moses_compat.lines.pair_hashes import HashArray, as_key, hash_field
+from phrasetool.kernels.bytes import LF
+from phrasetool.kernels.hashing import FNV_BASIS
+from phrasetool.kernels.interning import NO_KEY, find_key
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int64Array
 
 Number = TypeVar("Number", np.int32, np.float64)
-
-_NO_KEY = np.uint64(0)
 
 
 @exact_kernel
@@ -26,7 +26,7 @@ def _side_keys(text: ByteArray, line_offsets: Int64Array, rows: Int64Array, keys
     """keys[:, k] = the keys of source and target of line rows[k]; 0 of both if it has no target."""
     for k in range(len(rows)):
         start, end = line_offsets[rows[k]], line_offsets[rows[k] + 1]
-        keys[0, k] = keys[1, k] = _NO_KEY
+        keys[0, k] = keys[1, k] = NO_KEY
         source, i = hash_field(text, start, end, FNV_BASIS)
         if i >= end or text[i] == LF:
             continue
@@ -40,10 +40,10 @@ def _add(keys: HashArray, numbers: npt.NDArray[Number], slots: HashArray, sums: 
     """Add numbers to the sums of their keys, for which there is room; return how many keys were new.  0 is no key."""
     new = 0
     for k in range(len(keys)):
-        if keys[k] == _NO_KEY:
+        if keys[k] == NO_KEY:
             continue
-        slot = slot_of(slots, keys[k])
-        if slots[slot] == _NO_KEY:
+        slot = find_key(slots, keys[k])
+        if slots[slot] == NO_KEY:
             slots[slot] = keys[k]
             new += 1
         sums[slot] += numbers[k]
@@ -54,7 +54,7 @@ def _add(keys: HashArray, numbers: npt.NDArray[Number], slots: HashArray, sums: 
 def _look_up(keys: HashArray, slots: HashArray, sums: npt.NDArray[Number], found: npt.NDArray[Number]) -> None:
     """found[k] = the sum of key k; an empty slot has the sum 0."""
     for k in range(len(keys)):
-        found[k] = sums[slot_of(slots, keys[k])]
+        found[k] = sums[find_key(slots, keys[k])]
 
 
 def side_keys(text: ByteArray, line_offsets: Int64Array, rows: Int64Array) -> HashArray:
@@ -87,7 +87,7 @@ class KeyedSums(Generic[Number]):
         kind: of the sums.
 
     Attributes:
-        slots: uint64, the keys where `slot_of` finds them; 0 where there is none.
+        slots: uint64, the keys where `find_key` finds them; 0 where there is none.
         sums: of the same shape; 0 where there is no key.
     """
 

@@ -5,15 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.lines.separators import PIPE, SPACE, is_blank
+from phrasetool.kernels.bytes import MINUS, NINE, PIPE, PLUS, POINT, SPACE, ZERO, skip_blanks, token_end
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int64Array
 
-_ZERO = np.uint8(ord("0"))
-_NINE = np.uint8(ord("9"))
-_PLUS = np.uint8(ord("+"))
-_MINUS = np.uint8(ord("-"))
-_POINT = np.uint8(ord("."))
 _LOWER = np.uint8(32)
 _A = np.uint8(ord("a"))
 _F = np.uint8(ord("f"))
@@ -39,16 +34,16 @@ def _letters(text: ByteArray, start: int, end: int, first: int, second: int, thi
 def check_number(text: ByteArray, start: int, end: int) -> int:
     """OK, NOT_A_NUMBER or IS_NAN for the token text[start:end]; `inf` is a number, as it is for Moses."""
     i = start
-    if i < end and (text[i] == _PLUS or text[i] == _MINUS):
+    if i < end and (text[i] == PLUS or text[i] == MINUS):
         i += 1
     digits = 0
     letters = i
-    while i < end and _ZERO <= text[i] <= _NINE:
+    while i < end and ZERO <= text[i] <= NINE:
         digits += 1
         i += 1
-    if i < end and text[i] == _POINT:
+    if i < end and text[i] == POINT:
         i += 1
-        while i < end and _ZERO <= text[i] <= _NINE:
+        while i < end and ZERO <= text[i] <= NINE:
             digits += 1
             i += 1
     if digits == 0:
@@ -57,11 +52,11 @@ def check_number(text: ByteArray, start: int, end: int) -> int:
         return OK if _letters(text, letters, end, _I, _N, _F) else NOT_A_NUMBER
     if i < end and text[i] | _LOWER == _E:
         i += 1
-        if i < end and (text[i] == _PLUS or text[i] == _MINUS):
+        if i < end and (text[i] == PLUS or text[i] == MINUS):
             i += 1
         if i == end:
             return NOT_A_NUMBER
-        while i < end and _ZERO <= text[i] <= _NINE:
+        while i < end and ZERO <= text[i] <= NINE:
             i += 1
     return OK if i == end else NOT_A_NUMBER
 
@@ -71,36 +66,36 @@ def read_number(text: ByteArray, start: int, end: int) -> float:
     """The value of a token that `check_number` accepted."""
     i = start
     sign = 1.0
-    if text[i] == _PLUS or text[i] == _MINUS:
-        sign = -1.0 if text[i] == _MINUS else 1.0
+    if text[i] == PLUS or text[i] == MINUS:
+        sign = -1.0 if text[i] == MINUS else 1.0
         i += 1
     if text[i] | _LOWER == _I:
         return sign * np.inf
     mantissa = 0.0
     exponent = 0
     # Eighteen digits are more than a double holds; the rest only count for the exponent.
-    while i < end and _ZERO <= text[i] <= _NINE:
+    while i < end and ZERO <= text[i] <= NINE:
         if mantissa < 1e18:
-            mantissa = mantissa * 10.0 + (text[i] - _ZERO)
+            mantissa = mantissa * 10.0 + (text[i] - ZERO)
         else:
             exponent += 1
         i += 1
-    if i < end and text[i] == _POINT:
+    if i < end and text[i] == POINT:
         i += 1
-        while i < end and _ZERO <= text[i] <= _NINE:
+        while i < end and ZERO <= text[i] <= NINE:
             if mantissa < 1e18:
-                mantissa = mantissa * 10.0 + (text[i] - _ZERO)
+                mantissa = mantissa * 10.0 + (text[i] - ZERO)
                 exponent -= 1
             i += 1
     if i < end:
         i += 1
         power_sign = 1
-        if text[i] == _PLUS or text[i] == _MINUS:
-            power_sign = -1 if text[i] == _MINUS else 1
+        if text[i] == PLUS or text[i] == MINUS:
+            power_sign = -1 if text[i] == MINUS else 1
             i += 1
         power = 0
         while i < end:
-            power = power * 10 + np.int64(text[i] - _ZERO)
+            power = power * 10 + np.int64(text[i] - ZERO)
             i += 1
         exponent += power_sign * min(power, 10000)
     # In two steps, so that neither a long mantissa nor an extreme exponent overflows on the way.
@@ -174,15 +169,12 @@ def read_columns(
 ) -> None:
     """values[line, w] = score number wanted[w] of the good score field text[start:end]."""
     count = 0
-    i = start
+    i = skip_blanks(text, start, end)
     while i < end:
-        if is_blank(text[i]):
-            i += 1
-            continue
         first = i
-        while i < end and not is_blank(text[i]):
-            i += 1
+        i = token_end(text, i, end)
         for w in range(len(wanted)):
             if wanted[w] == count:
                 values[line, w] = read_number(text, first, i)
         count += 1
+        i = skip_blanks(text, i, end)

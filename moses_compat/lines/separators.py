@@ -8,20 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.bytes import CR, LF, PIPE, common_prefix, is_blank, skip_blanks
+from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.phrases import ByteArray, Int64Array
-
-LF = np.uint8(10)
-CR = np.uint8(13)
-SPACE = np.uint8(32)
-PIPE = np.uint8(ord("|"))
-_TAB = np.uint8(9)
-
-
-@exact_kernel
-def is_blank(c: int) -> bool:
-    """Whether a byte separates tokens."""
-    return c == SPACE or c == _TAB
 
 
 @exact_kernel
@@ -37,22 +26,51 @@ def find_separator(text: ByteArray, start: int, end: int) -> int:
 
 
 @exact_kernel
+def find_separators(text: ByteArray, start: int, end: int, bars: Int64Array) -> int:
+    """Put where the first `|||` of text[start:end] are into `bars`, then `end`; return how many were put in."""
+    count = 0
+    i = start
+    while count < len(bars):
+        i = find_separator(text, i, end)
+        if i < 0:
+            break
+        bars[count] = i
+        count += 1
+        i += 3
+    bars[count:] = end
+    return count
+
+
+@inner_kernel
+def content_end(text: ByteArray, start: int, end: int) -> int:
+    """Where the line text[start:end] ends without its line feed and a carriage return before that."""
+    if end > start and text[end - 1] == LF:
+        end -= 1
+    if end > start and text[end - 1] == CR:
+        end -= 1
+    return end
+
+
+@inner_kernel
+def write_bars(out: ByteArray, place: int) -> int:
+    """Write `|||`; return the place after it."""
+    out[place] = out[place + 1] = out[place + 2] = PIPE
+    return place + 3
+
+
+@exact_kernel
 def same_tokens(text: ByteArray, a: int, a_end: int, b: int, b_end: int) -> bool:
     """Whether text[a:a_end] and text[b:b_end] hold the same tokens."""
     # Almost always the bytes tell: all equal, or the first difference is between two letters.
     shorter = min(a_end - a, b_end - b)
-    k = 0
-    while k < shorter and text[a + k] == text[b + k]:
-        k += 1
+    k = common_prefix(text, a, text, b, shorter)
     if k == a_end - a and k == b_end - b:
         return True
     if k < shorter and not is_blank(text[a + k]) and not is_blank(text[b + k]):
         return False
     while True:
-        while a < a_end and is_blank(text[a]):
-            a += 1
-        while b < b_end and is_blank(text[b]):
-            b += 1
+        a = skip_blanks(text, a, a_end)
+        b = skip_blanks(text, b, b_end)
         if a == a_end or b == b_end:
             return a == a_end and b == b_end
         while a < a_end and b < b_end and not is_blank(text[a]) and text[a] == text[b]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from moses_compat.corpora.phrase_index import CorpusIndex
-from moses_compat.lines.separators import is_blank
 from phrasetool.errors import DataError
+from phrasetool.kernels.bytes import skip_blanks, token_end
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, DoubleArray, Int64Array, Mask, Phrases
 from phrasetool.pruning.significance import FisherExactTest, count_co_occurrences
@@ -144,22 +144,19 @@ def _find_runs(
     count = 0
     for field in range(len(starts)):
         inside = False
-        i = starts[field]
+        i = skip_blanks(text, starts[field], ends[field])
         while i < ends[field]:
-            if is_blank(text[i]):
-                i += 1
-                continue
             first = i
-            while i < ends[field] and not is_blank(text[i]):
-                i += 1
+            i = token_end(text, i, ends[field])
             if is_label(text, first, i):
                 inside = False
-                continue
-            if not inside:
-                run_starts[count] = first
-                count += 1
-                inside = True
-            run_ends[count - 1] = i
+            else:
+                if not inside:
+                    run_starts[count] = first
+                    count += 1
+                    inside = True
+                run_ends[count - 1] = i
+            i = skip_blanks(text, i, ends[field])
         borders[field + 1] = count
 
 

@@ -1,8 +1,8 @@
 """How often pairs were used: the counts of a file of pairs, looked up for the lines of a table.
 
-As in `pair_set`, a pair, a source and a target are known by 63 bits of the hash of their tokens.  A distinct pair takes
-24 bytes, and so does a distinct source or target, whatever its length; three times that for a moment while they are
-read.
+As in `pair_hashes`, a pair, a source and a target are known by 64 bits of the hash of their tokens.  A distinct pair
+takes 24 bytes, and so does a distinct source or target, whatever its length; three times that for a moment while they
+are read.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ import numpy.typing as npt
 
 from moses_compat.corpora.training_pairs import pair_fields
 from moses_compat.files.streams import Input
-from moses_compat.lines.pair_hashes import FNV_BASIS, FNV_PRIME, HashArray, as_key, hash_field, slot_of
+from moses_compat.lines.pair_hashes import HashArray, as_key, hash_field
 from moses_compat.lines.phrase_totals import KeyedSums
 from moses_compat.lines.scores import OK, check_number
-from moses_compat.lines.separators import CR, LF, find_separator, is_blank, line_offsets_of
+from moses_compat.lines.separators import find_separator, line_offsets_of
 from moses_compat.tables.blocks import blocks
 from phrasetool.errors import DataError
+from phrasetool.kernels.bytes import CR, LF, skip_blanks, token_end
+from phrasetool.kernels.hashing import FNV_BASIS, fnv
+from phrasetool.kernels.interning import NO_KEY, find_key
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, DoubleArray, FloatArray, Int64Array
 
 _BLOCK_BYTES = 1 << 22
-_NO_KEY = np.uint64(0)
 _PAIR, _SOURCE, _TARGET = range(3)
 
 
@@ -30,12 +32,12 @@ _PAIR, _SOURCE, _TARGET = range(3)
 def _hash_sides(text: ByteArray, start: int, end: int) -> tuple[np.uint64, np.uint64, np.uint64, int]:
     """The keys of pair, source and target of the line text[start:end], and where its target field ends (-1: no target).
 
-    The key of the pair is the one of `pair_set.hash_pairs`.
+    The key of the pair is the one of `pair_hashes.hash_pairs`.
     """
     h, i = hash_field(text, start, end, FNV_BASIS)
     if i >= end or text[i] == LF:
-        return _NO_KEY, _NO_KEY, _NO_KEY, -1
-    pair, last = hash_field(text, i + 3, end, (h ^ np.uint64(LF)) * FNV_PRIME)
+        return NO_KEY, NO_KEY, NO_KEY, -1
+    pair, last = hash_field(text, i + 3, end, fnv(h, LF))
     target, last = hash_field(text, i + 3, end, FNV_BASIS)
     return as_key(pair), as_key(h), as_key(target), last
 
@@ -52,15 +54,9 @@ def _hash(text: ByteArray, line_offsets: Int64Array, keys: HashArray, bad: npt.N
         first += 3
         if first < 3 or first > end or find_separator(text, first, end) >= 0:
             continue
-        while first < end and is_blank(text[first]):
-            first += 1
-        last = first
-        while last < end and not is_blank(text[last]):
-            last += 1
-        rest = last
-        while rest < end and is_blank(text[rest]):
-            rest += 1
-        bad[line] = rest == end and first < last and check_number(text, first, last) != OK
+        first = skip_blanks(text, first, end)
+        last = token_end(text, first, end)
+        bad[line] = skip_blanks(text, last, end) == end and first < last and check_number(text, first, last) != OK
 
 
 @exact_kernel
@@ -84,9 +80,9 @@ def _look_up(
         pair, source, target, last = _hash_sides(text, line_offsets[line], line_offsets[line + 1])
         if last < 0:
             continue
-        found[line, _PAIR] = pair_sums[slot_of(pair_slots, pair)]
-        found[line, _SOURCE] = source_sums[slot_of(source_slots, source)]
-        found[line, _TARGET] = target_sums[slot_of(target_slots, target)]
+        found[line, _PAIR] = pair_sums[find_key(pair_slots, pair)]
+        found[line, _SOURCE] = source_sums[find_key(source_slots, source)]
+        found[line, _TARGET] = target_sums[find_key(target_slots, target)]
 
 
 class PairUses:

@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from moses_compat.files import kinds
 from moses_compat.files.streams import Input
-from moses_compat.lines.separators import LF, find_separator, same_tokens
+from moses_compat.lines.separators import find_separator, same_tokens
 from moses_compat.tables.parser import Fault, count_scores
 from phrasetool.errors import DataError
+from phrasetool.kernels.bytes import LF
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, EntryBlock
 

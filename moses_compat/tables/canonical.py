@@ -23,17 +23,17 @@ from typing import BinaryIO
 import numpy as np
 
 from moses_compat.files.streams import GZIP_MAGIC, Input, compress
-from moses_compat.lines.separators import CR, LF, PIPE, SPACE, find_separator, is_blank
+from moses_compat.lines.separators import find_separator
 from moses_compat.tables.blocks import Progress, raw_blocks
 from moses_compat.tables.parser import LineScan, TableParser, scan_lines
 from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.kernels.bytes import CR, LF, PIPE, SPACE, TAB, common_prefix, is_blank, skip_blanks
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int64Array
 
 # How the lines of a table are found wanting; positions in the result of `_look`.
 _ODD, _UNSORTED, _DUPLICATE, _UNALIGNED, _NO_SOURCE = range(5)
 _FIELDS = 7
-_TAB = np.uint8(9)
 _PIECE = 1 << 22
 # Text that our own sort holds at a time; in memory it takes some three times that.
 _RUN_BYTES = 1 << 26
@@ -55,7 +55,7 @@ def _is_canonical(text: ByteArray, start: int, end: int, target_end: int) -> boo
     i = start
     while i < end:
         c = text[i]
-        if c == _TAB or c == CR:
+        if c == TAB or c == CR:
             return False
         if c == PIPE and i + 2 < end and text[i + 1] == PIPE and text[i + 2] == PIPE:
             bars += 1
@@ -90,10 +90,7 @@ def _look(
         key = target_ends[line] + 3
         if found[_ODD] < 0 and not _is_canonical(text, start, end, target_ends[line]):
             found[_ODD] = line
-        i = start
-        while i < source_ends[line] and is_blank(text[i]):
-            i += 1
-        if i == source_ends[line] and found[_NO_SOURCE] < 0:
+        if skip_blanks(text, start, source_ends[line]) == source_ends[line] and found[_NO_SOURCE] < 0:
             found[_NO_SOURCE] = line
         if found[_UNALIGNED] < 0:
             bar = find_separator(text, score_ends[line], end)
@@ -104,9 +101,7 @@ def _look(
                 found[_UNALIGNED] = line
         if before_end >= 0:
             shorter = min(end - start, before_end - before)
-            k = 0
-            while k < shorter and text[start + k] == text[before + k]:
-                k += 1
+            k = common_prefix(text, start, text, before, shorter)
             if found[_UNSORTED] < 0:
                 if k < shorter:
                     if text[start + k] < text[before + k]:

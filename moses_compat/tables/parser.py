@@ -26,7 +26,9 @@ from moses_compat.lines.scores import (
     read_columns,
     scan_scores,
 )
-from moses_compat.lines.separators import CR, LF, find_separator, is_blank, line_offsets_of, same_tokens
+from moses_compat.lines.separators import content_end, find_separator, line_offsets_of, same_tokens
+from phrasetool.kernels.bytes import skip_blanks, token_end
+from phrasetool.kernels.hashing import fnv_bytes_32
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, EntryBlock, Int32Array, Int64Array, Phrases
 from phrasetool.vocabulary import Vocabulary, is_label, look_up_next
@@ -52,21 +54,17 @@ def _scan(
     group_start, group_end = np.int64(-1), np.int64(-1)
     for line in range(len(line_offsets) - 1):
         start = line_offsets[line]
-        content_end = line_offsets[line + 1]
-        if content_end > start and text[content_end - 1] == LF:
-            content_end -= 1
-        if content_end > start and text[content_end - 1] == CR:
-            content_end -= 1
-        first = find_separator(text, start, content_end)
-        second = find_separator(text, first + 3, content_end) if first >= 0 else -1
+        end = content_end(text, start, line_offsets[line + 1])
+        first = find_separator(text, start, end)
+        second = find_separator(text, first + 3, end) if first >= 0 else -1
         source_ends[line] = first
         target_ends[line] = second
         if second < 0:
             faults[line] = FEW_FIELDS
             found[line] = 1 if first < 0 else 2
-            score_ends[line] = content_end
+            score_ends[line] = end
         else:
-            scan_scores(text, second + 3, content_end, expected, result)
+            scan_scores(text, second + 3, end, expected, result)
             faults[line] = result[0]
             found[line] = result[1]
             score_ends[line] = result[2]
@@ -100,16 +98,14 @@ def _tokenise(
     count = 0
     offsets[0] = 0
     for field_ in range(len(starts)):
-        i = starts[field_]
         end = ends[field_]
+        i = skip_blanks(text, starts[field_], end)
         while i < end:
-            if is_blank(text[i]):
-                i += 1
-                continue
             word, i = look_up_next(text, i, end, words, word_offsets, slots, buffer)
             if word >= 0:
                 ids[count] = word
                 count += 1
+            i = skip_blanks(text, i, end)
         offsets[field_ + 1] = count
 
 
@@ -120,8 +116,7 @@ def _count_words(text: ByteArray, starts: Int64Array, ends: Int64Array, counts: 
         i = starts[field_]
         while i < ends[field_]:
             first = i
-            while i < ends[field_] and not is_blank(text[i]):
-                i += 1
+            i = token_end(text, i, ends[field_])
             if i > first and not is_label(text, first, i):
                 count += 1
             i += 1
@@ -132,10 +127,7 @@ def _count_words(text: ByteArray, starts: Int64Array, ends: Int64Array, counts: 
 def _fingerprint_pairs(text: ByteArray, starts: Int64Array, ends: Int64Array, hashes: npt.NDArray[np.uint32]) -> None:
     """FNV-1a over source and target as written."""
     for line in range(len(hashes)):
-        h = np.uint32(2166136261)
-        for i in range(starts[line], ends[line]):
-            h = np.uint32((h ^ np.uint32(text[i])) * np.uint32(16777619))
-        hashes[line] = h
+        hashes[line] = fnv_bytes_32(text, starts[line], ends[line])
 
 
 def tokenise(text: ByteArray, starts: Int64Array, ends: Int64Array, vocabulary: Vocabulary) -> Phrases:

@@ -147,11 +147,8 @@ def _believed(tried: dict[int, Trial], max_loss: float) -> int:
 
 
 def rising_curve(values: Sequence[float]) -> list[float]:
-    """The curve that never falls and is nearest to the values, by squares (isotonic regression).
+    """The curve that never falls and is nearest to the values, by squares (isotonic regression)."""
+    from sklearn.isotonic import isotonic_regression
 
-    By its max-min formula (Barlow et al., Statistical Inference under Order Restrictions, 1972); the time
-    is that of some twenty values.
-    """
-    count = len(values)
-    means = {(a, b): float(np.mean(values[a : b + 1])) for a in range(count) for b in range(a, count)}
-    return [max(min(means[a, b] for b in range(i, count)) for a in range(i + 1)) for i in range(count)]
+    curve: list[float] = isotonic_regression(np.asarray(values, np.float64)).tolist()
+    return curve

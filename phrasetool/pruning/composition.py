@@ -17,12 +17,12 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.kernels.interning import NO_KEY, find_key
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
 from phrasetool.pruning.measures import NumberedEntries
 from phrasetool.smt.decoder.table import PhraseIndex, find_phrase, index_phrases
 
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 
 
@@ -32,41 +32,28 @@ def _find_affixes(index: PhraseIndex, starts: Int32Array, ends: Int32Array) -> N
     for phrase in range(len(index.offsets) - 1):
         first, last = index.offsets[phrase], index.offsets[phrase + 1]
         for i in range(first + 1, last):
-            starts[i] = max(find_phrase(index, index.words, first, i), -1)
-            ends[i] = max(find_phrase(index, index.words, i, last), -1)
+            starts[i] = find_phrase(index, index.words, first, i)
+            ends[i] = find_phrase(index, index.words, i, last)
 
 
 @exact_kernel
-def _find_pair(key: int, keys: npt.NDArray[np.uint64], slots: Int32Array) -> int:
-    """The entry with this key, or minus its place in the slots minus 1."""
-    mask = len(slots) - 1
-    place = np.int64((key * _MULTIPLIER) >> np.uint64(20)) & mask
-    while slots[place] >= 0:
-        if keys[slots[place]] == key:
-            return np.int64(slots[place])
-        place = (place + 1) & mask
-    return -place - 1
-
-
-@exact_kernel
-def _enter_pairs(keys: npt.NDArray[np.uint64], scores: FloatArray, slots: Int32Array) -> None:
-    """Of entries that stand twice, the better one is kept."""
+def _enter_pairs(
+    keys: npt.NDArray[np.uint64], scores: FloatArray, slots: npt.NDArray[np.uint64], found: Int32Array
+) -> None:
+    """found[slot] = the entry with the key in the slot; of entries that stand twice, the better one is kept."""
     for entry in range(len(keys)):
-        found = _find_pair(keys[entry], keys, slots)
-        if found < 0:
-            slots[-found - 1] = entry
-        elif scores[entry] > scores[found]:
-            place = np.int64((keys[entry] * _MULTIPLIER) >> np.uint64(20)) & (len(slots) - 1)
-            while slots[place] != found:
-                place = (place + 1) & (len(slots) - 1)
-            slots[place] = entry
+        slot = find_key(slots, keys[entry])
+        if slots[slot] == NO_KEY or scores[entry] > scores[found[slot]]:
+            slots[slot] = keys[entry]
+            found[slot] = entry
 
 
 @exact_kernel
 def _compose(
     entries: Int64Array,
     keys: npt.NDArray[np.uint64],
-    slots: Int32Array,
+    slots: npt.NDArray[np.uint64],
+    found: Int32Array,
     source_offsets: Int64Array,
     target_offsets: Int64Array,
     source_starts: Int32Array,
@@ -79,7 +66,7 @@ def _compose(
 ) -> None:
     """composed[e] = the best sum of the scores of two entries that make up entry e, in order or swapped."""
     for entry in entries:
-        source = np.int64(keys[entry] >> _HALF)
+        source = np.int64(keys[entry] >> _HALF) - 1
         target = np.int64(keys[entry] & np.uint64(0xFFFFFFFF))
         first, last = source_offsets[source], source_offsets[source + 1]
         jump = np.float32(swap * (last - first))
@@ -87,22 +74,22 @@ def _compose(
         for i in range(first + 1, last):
             if source_starts[i] < 0 or source_ends[i] < 0:
                 continue
-            left = np.uint64(source_starts[i]) << _HALF
-            right = np.uint64(source_ends[i]) << _HALF
+            left = np.uint64(source_starts[i] + 1) << _HALF
+            right = np.uint64(source_ends[i] + 1) << _HALF
             for k in range(target_offsets[target] + 1, target_offsets[target + 1]):
                 if target_starts[k] < 0 or target_ends[k] < 0:
                     continue
                 a, b = np.uint64(target_starts[k]), np.uint64(target_ends[k])
-                x = _find_pair(left | a, keys, slots)
-                if x >= 0:
-                    y = _find_pair(right | b, keys, slots)
-                    if y >= 0:
-                        top = max(top, best[x] + best[y])
-                x = _find_pair(left | b, keys, slots)
-                if x >= 0:
-                    y = _find_pair(right | a, keys, slots)
-                    if y >= 0:
-                        top = max(top, best[x] + best[y] - jump)
+                x = find_key(slots, left | a)
+                if slots[x] != NO_KEY:
+                    y = find_key(slots, right | b)
+                    if slots[y] != NO_KEY:
+                        top = max(top, best[found[x]] + best[found[y]])
+                x = find_key(slots, left | b)
+                if slots[x] != NO_KEY:
+                    y = find_key(slots, right | a)
+                    if slots[y] != NO_KEY:
+                        top = max(top, best[found[x]] + best[found[y]] - jump)
         composed[entry] = top
 
 
@@ -111,7 +98,7 @@ def composition_losses(
 ) -> FloatArray:
     """What the model score of each entry is above that of its best composition.
 
-    Takes some 60 bytes an entry, and 20 bytes a word of the distinct phrases.
+    Takes some 70 bytes an entry, and 20 bytes a word of the distinct phrases.
 
     Args:
         entries: N entries; of one that stands twice, the better score counts as a part.
@@ -128,9 +115,9 @@ def composition_losses(
     """
     if scores.shape != (len(entries),) or scores.dtype != np.float32:
         raise ValueError(f"scores are {scores.dtype} of shape {scores.shape}, expected float32 of ({len(entries)},)")
-    keys = entries.source_numbers.astype(np.uint64) << _HALF | entries.target_numbers.astype(np.uint64)
-    slots = np.full(1 << (2 * len(keys) + 1).bit_length(), -1, np.int32)
-    _enter_pairs(keys, scores, slots)
+    keys = (entries.source_numbers.astype(np.uint64) + np.uint64(1)) << _HALF | entries.target_numbers.astype(np.uint64)
+    slots, found = np.zeros(2 * len(keys) + 1, np.uint64), np.empty(2 * len(keys) + 1, np.int32)
+    _enter_pairs(keys, scores, slots, found)
     lengths = entries.sources.lengths[entries.source_numbers]
     by_length = np.argsort(lengths, kind="stable")
     borders = np.searchsorted(lengths[by_length], np.arange(2, int(lengths.max(initial=0)) + 2))
@@ -139,7 +126,7 @@ def composition_losses(
 
     def work(part: Int64Array) -> None:
         _compose(
-            part, keys, slots, entries.sources.offsets, entries.targets.offsets, *affixes, best,
+            part, keys, slots, found, entries.sources.offsets, entries.targets.offsets, *affixes, best,
             np.float32(2 * distortion_weight), composed,
         )  # fmt: skip
 

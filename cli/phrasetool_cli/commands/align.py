@@ -13,7 +13,6 @@ from phrasetool_cli.shared.options import output_option, quiet_option, threads_o
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TerminalWatch, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
-from phrasetool_cli.shared.without_scipy import without_scipy
 
 if TYPE_CHECKING:
     from phrasetool.smt.aligning.alignments import Alignments
@@ -57,7 +56,6 @@ _METHODS = ["grow-diag-final-and", "grow-diag-final", "grow-diag", "grow", "inte
     None,
     quiet_option,
 )  # fmt: skip
-@without_scipy()
 def command(
     source: str, target: str, output: str, symmetrise: str, forward: str | None, reverse: str | None,
     only_symmetrise: bool, model: int, priors: str | None, iterations: float, seed: int | None, unseeded: bool,

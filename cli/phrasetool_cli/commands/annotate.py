@@ -12,7 +12,6 @@ from phrasetool_cli.shared.annotate_ini import ini_edit, is_given
 from phrasetool_cli.shared.options import WHICH_MODEL, default_model, table_options, weight_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.sections import SectionedCommand, sections
-from phrasetool_cli.shared.without_scipy import without_scipy
 
 if TYPE_CHECKING:
     from moses_compat.jobs.annotate import AnnotateCounts
@@ -55,7 +54,6 @@ Example:
     None,
     table_options,
 )  # fmt: skip
-@without_scipy()
 def command(
     table: str, model_folders: tuple[str, ...], forced_pairs: str | None, smoothing: str | None, output: str | None,
     scale: str, ini: str | None, ini_output: str | None, weight: float, threads: int, block_bytes: int, on_error: str,

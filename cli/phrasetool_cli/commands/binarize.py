@@ -12,7 +12,6 @@ from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.parameter_types import Factors
 from phrasetool_cli.shared.progress import TableProgress, TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
-from phrasetool_cli.shared.without_scipy import without_scipy
 
 _EXAMPLE = """\b
 Example:
@@ -47,7 +46,6 @@ Example:
     None,
     quiet_option,
 )  # fmt: skip
-@without_scipy()
 def command(
     table: str, kind: str, output: str, reordering: tuple[str, ...], moses_bin: str | None, table_limit: int,
     factors: tuple[int, int] | None, name: str, extra: str, threads: int, quiet: bool,

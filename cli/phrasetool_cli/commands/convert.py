@@ -7,7 +7,6 @@ import click
 from phrasetool_cli.shared.options import quiet_option, threads_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TableProgress, say
-from phrasetool_cli.shared.without_scipy import without_scipy
 
 _EXAMPLE = """\b
 Example:
@@ -21,7 +20,6 @@ Example:
 @click.option("-o", "--output", required=True, metavar="FILE", help="Where to write; `-` is standard output.")
 @threads_option()
 @quiet_option
-@without_scipy()
 def command(table: str, output: str, threads: int, quiet: bool) -> None:
     """Turn a table into Parquet, or back.
 

@@ -12,7 +12,6 @@ from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.parameter_types import Size
 from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
-from phrasetool_cli.shared.without_scipy import without_scipy
 
 _EXAMPLE = """\b
 Example:
@@ -47,7 +46,6 @@ Example:
     None,
     quiet_option,
 )  # fmt: skip
-@without_scipy()
 def command(
     source: str, target: str, alignment: str, output: str, reordering_table: str | None, lexical: str | None,
     max_length: int, smoothing: str, reordering_smoothing: float, memory: int, temporary: str | None, threads: int,

@@ -12,7 +12,6 @@ from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TableProgress, TerminalWatch, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 from phrasetool_cli.shared.summaries import say_kept
-from phrasetool_cli.shared.without_scipy import without_scipy
 
 if TYPE_CHECKING:
     from moses_compat.corpora.phrase_index import CorpusIndex
@@ -65,7 +64,6 @@ def _check_threshold(context: click.Context, parameter: click.Parameter, value: 
     click.option("-t", "moses_threads", type=click.IntRange(1), metavar="N", help="The same as --threads."),
     click.option("-m", type=int, metavar="N", expose_value=False, help="No effect: the cache needs no size."),
 )  # fmt: skip
-@without_scipy()
 def command(
     table: str, output: str, source: str | None, target: str | None, threshold: str | None, top: int, column: int,
     counts: bool, values: bool, hierarchical: bool, moses_threads: int | None, index: str | None,

@@ -10,7 +10,6 @@ from phrasetool_cli.remedies import with_remedy
 from phrasetool_cli.shared.options import quiet_option, threads_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TableProgress
-from phrasetool_cli.shared.without_scipy import without_scipy
 
 _EXAMPLE = """\b
 Example:
@@ -24,7 +23,6 @@ Example:
 @click.option("--json", "json_file", metavar="FILE", help="Write what was found as JSON; `-`: instead of the text.")
 @threads_option()
 @quiet_option
-@without_scipy()
 def command(path: str, json_file: str | None, threads: int, quiet: bool) -> None:
     """Say what a table or a model is.
 

@@ -9,7 +9,6 @@ import click
 
 from phrasetool_cli.shared.prune_options import check_request, chosen_method, prune_options, request_of
 from phrasetool_cli.shared.sections import SectionedCommand
-from phrasetool_cli.shared.without_scipy import without_scipy
 
 if TYPE_CHECKING:
     from moses_compat.jobs.prune_request import PruneRequest
@@ -36,7 +35,6 @@ Example:
 @click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("table", default="-")
 @prune_options
-@without_scipy()
 def command(**given: Any) -> None:
     """Remove the entries of a phrase table that are no translations, or that can be missed.
 

@@ -9,7 +9,6 @@ from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TableProgress
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 from phrasetool_cli.shared.summaries import tell_orphans
-from phrasetool_cli.shared.without_scipy import without_scipy
 
 _EXAMPLE = """\b
 Example:
@@ -28,7 +27,6 @@ Example:
     None,
     table_options,
 )  # fmt: skip
-@without_scipy()
 def command(
     table: str, reordering_table: str, output: str, threads: int, block_bytes: int, on_error: str, quiet: bool
 ) -> None:

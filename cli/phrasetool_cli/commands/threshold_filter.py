@@ -8,7 +8,6 @@ from phrasetool_cli.shared.options import output_option, table_options
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TableProgress, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
-from phrasetool_cli.shared.without_scipy import without_scipy
 
 _EXAMPLE = """\b
 Example:
@@ -39,7 +38,6 @@ def _parse(context: click.Context, parameter: click.Parameter, value: str) -> di
     None,
     table_options,
 )  # fmt: skip
-@without_scipy()
 def command(
     thresholds: dict[int, float], table: str, output: str, keep_words: bool, threads: int, block_bytes: int,
     on_error: str, quiet: bool,

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.encoders.dense_kernels import GROUP, affine, normalise, sum_buffer, tanh, tanh_all, total
+from phrasetool.kernels.hashing import home
 from phrasetool.kernels.jit import kernel
 from phrasetool.phrases import FloatArray
 
@@ -114,8 +115,7 @@ def intern(
 ) -> int:
     """The node with these children; a new one is counted in state[0] and computed later."""
     mask = len(slots) - 1
-    h = (np.uint64(left) << np.uint64(32) | np.uint64(right)) * np.uint64(0x9E3779B97F4A7C15)
-    place = np.int64((h >> np.uint64(32)) & np.uint64(mask))
+    place = home(np.uint64(left) << np.uint64(32) | np.uint64(right), len(slots))
     while True:
         node = np.int64(slots[place])
         if node < 0:

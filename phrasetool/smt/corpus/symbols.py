@@ -12,38 +12,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.kernels.bytes import CR, LF, copy_bytes, is_blank
+from phrasetool.kernels.hashing import FNV_BASIS, fnv
+from phrasetool.kernels.interning import FREE, find_bytes, find_hashed_bytes
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int32Array, Int64Array, Phrases
-
-ABSENT = -1
-
-_SPACE = np.uint8(32)
-_TAB = np.uint8(9)
-_LF = np.uint8(10)
-_CR = np.uint8(13)
-_FNV_START = np.uint64(0xCBF29CE484222325)
-_FNV_PRIME = np.uint64(0x100000001B3)
-
-
-@exact_kernel
-def _place_of(text: ByteArray, start: int, end: int, words: ByteArray, offsets: Int64Array, slots: Int32Array) -> int:
-    """The slot that holds the word text[start:end], or the free slot where it belongs."""
-    h = _FNV_START
-    for i in range(start, end):
-        h = (h ^ np.uint64(text[i])) * _FNV_PRIME
-    mask = len(slots) - 1
-    place = np.int64((h ^ (h >> np.uint64(32))) & np.uint64(mask))
-    size = end - start
-    while slots[place] >= 0:
-        first = offsets[slots[place]]
-        if offsets[slots[place] + 1] - first == size:
-            k = 0
-            while k < size and words[first + k] == text[start + k]:
-                k += 1
-            if k == size:
-                break
-        place = (place + 1) & mask
-    return place
 
 
 @exact_kernel
@@ -70,24 +43,24 @@ def _read(
         position[1] = -1
         end = ends[field]
         while i < end:
-            if text[i] == _SPACE or text[i] == _TAB:
+            if is_blank(text[i]):
                 i += 1
                 continue
             first = i
-            while i < end and text[i] != _SPACE and text[i] != _TAB:
+            h = FNV_BASIS
+            while i < end and not is_blank(text[i]):
+                h = fnv(h, text[i])
                 i += 1
-            place = _place_of(text, first, i, words, offsets, slots)
-            if slots[place] < 0 and add:
+            slot = find_hashed_bytes(text, first, i, h, words, offsets, slots)
+            if slots[slot] < 0 and add:
                 if known + 2 > len(offsets) or 2 * known >= len(slots) or offsets[known] + i - first > len(words):
                     position[0], position[1], position[2], position[3] = field, first, count, known
                     position[4] = i - first
                     return False
-                for k in range(i - first):
-                    words[offsets[known] + k] = text[first + k]
-                offsets[known + 1] = offsets[known] + i - first
-                slots[place] = known
+                offsets[known + 1] = copy_bytes(text, first, i, words, offsets[known])
+                slots[slot] = known
                 known += 1
-            ids[count] = slots[place]
+            ids[count] = slots[slot]
             count += 1
         phrase_offsets[field + 1] = count
     position[0], position[2], position[3] = len(starts), count, known
@@ -97,7 +70,8 @@ def _read(
 @exact_kernel
 def _enter_all(words: ByteArray, offsets: Int64Array, known: int, slots: Int32Array) -> None:
     for word in range(known):
-        slots[_place_of(words, offsets[word], offsets[word + 1], words, offsets, slots)] = word
+        first, last = offsets[word], offsets[word + 1]
+        slots[find_bytes(words, first, last, words, offsets, slots)] = word
 
 
 class Symbols:
@@ -111,7 +85,7 @@ class Symbols:
         self._known = 0
         self._text = np.empty(1 << 12, np.uint8)
         self._offsets = np.zeros(1 << 9, np.int64)
-        self._slots = np.full(1 << 10, ABSENT, np.int32)
+        self._slots = np.full(1 << 10, FREE, np.int32)
         self._list: list[bytes] = []
         for word in words:
             self.add(word)
@@ -131,8 +105,7 @@ class Symbols:
     def id(self, word: bytes) -> int:
         """The id of a word, or -1."""
         text = np.frombuffer(word, np.uint8)
-        place = _place_of(text, 0, len(text), self._text, self._offsets, self._slots)
-        return int(self._slots[place])
+        return int(self._slots[find_bytes(text, 0, len(text), self._text, self._offsets, self._slots)])
 
     def add(self, word: bytes) -> int:
         """The id of a word, new if it was not there.
@@ -152,7 +125,7 @@ class Symbols:
     def read_lines(self, text: bytes | ByteArray, add: bool = True) -> Phrases:
         """Read one phrase a line; see `read_fields`.  A carriage return before a line feed is not text."""
         array = np.frombuffer(text, np.uint8) if isinstance(text, bytes) else text
-        ends = np.flatnonzero(array == _LF)
+        ends = np.flatnonzero(array == LF)
         starts = np.concatenate([np.zeros(1, np.int64), ends + 1])
         if len(starts) > 1 and starts[-1] == len(array):
             starts = starts[:-1]
@@ -160,7 +133,7 @@ class Symbols:
             ends = np.append(ends, len(array))
         if not len(array):
             return Phrases(np.zeros(1, np.int64), np.zeros(0, np.int32))
-        returns = (ends > starts) & (array[np.maximum(ends - 1, 0)] == _CR)
+        returns = (ends > starts) & (array[np.maximum(ends - 1, 0)] == CR)
         return self.read_fields(array, starts, ends - returns, add)
 
     def read_fields(self, text: ByteArray, starts: Int64Array, ends: Int64Array, add: bool = True) -> Phrases:
@@ -189,5 +162,5 @@ class Symbols:
         if self._offsets[self._known] + size > len(self._text):
             self._text = np.concatenate([self._text, np.empty(len(self._text) + size, np.uint8)])
         if 2 * self._known >= len(self._slots):
-            self._slots = np.full(2 * len(self._slots), ABSENT, np.int32)
+            self._slots = np.full(2 * len(self._slots), FREE, np.int32)
             _enter_all(self._text, self._offsets, self._known, self._slots)

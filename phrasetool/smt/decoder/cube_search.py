@@ -14,21 +14,12 @@ import numpy.typing as npt
 
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import DoubleArray, Int32Array, Int64Array
+from phrasetool.smt.decoder.extension import Search, future_after, may_follow, start_pool, step, write_extension
 from phrasetool.smt.decoder.hypotheses import HYPOTHESIS, NONE, Stacks, add, cover, is_covered, sorted_stack, with_room
-from phrasetool.smt.decoder.orientation import orientation_of
-from phrasetool.smt.decoder.stack_search import (
-    Search,
-    find_spans,
-    future_after,
-    future_costs,
-    may_follow,
-    score_option,
-    start_pool,
-    swap_start_of,
-)
+from phrasetool.smt.decoder.stack_search import find_spans, future_costs, score_option, with_sentence_end
 from phrasetool.smt.decoder.table import PhraseIndex
 from phrasetool.smt.decoder.translation_options import LN10, TranslationOptions
-from phrasetool.smt.language_model.automaton import Automaton, score_word
+from phrasetool.smt.language_model.automaton import Automaton
 
 # Columns of an edge: its hypotheses in `members` (first, count), its source phrase and span, the next edge into the
 # same stack.
@@ -132,31 +123,20 @@ def _extend(
 ) -> None:
     """Fill pool[used] with the extension of a hypothesis by an option."""
     h = pool[number]
-    score = h.score - search.distortion_weight * abs(h.end + 1 - start) + options.static[option]
+    score, foreseen, orientation = step(search, options.forward, h.score, h.option, (h.start, h.end), start, end)
+    score += options.static[option]
     if search.reordering >= 0:
-        orientation = orientation_of(search.reordering, h.start, h.end, start, end)
         score += options.backward[option, orientation]
-        if h.option >= 0:
-            score += options.forward[h.option, orientation]
+    score += foreseen
     language, state = score_option(automaton, options, option, h.language_state)
-    if complete and options.word_offsets[option + 1] > options.word_offsets[option]:
-        # Moses does not score the sentence end after a phrase without target words.
-        language += score_word(automaton, state, search.end_word)[0]
+    if complete:
+        language = with_sentence_end(automaton, options, search, option, language, state)
     score += language * (LN10 * search.language_weight)
-    gap, mask = cover(h.gap, h.mask, start, end)
-    new = pool[used]
-    new.score = score
-    new.total = score + future_after(future, h.total - h.score, h.gap, h.mask, n, start, end)
-    new.mask = mask
-    new.gap = gap
-    new.language_state = state
-    new.start = start
-    new.end = end
-    new.swap_start = swap_start_of(search, gap, mask, start)
-    new.option = option
-    new.back = number
-    new.arcs = NONE
-    new.forward_class = options.forward_classes[option]
+    after = future_after(future, h.total - h.score, h.gap, h.mask, n, start, end)
+    write_extension(
+        pool[used], search, number, option, start, end, score, after, cover(h.gap, h.mask, start, end), state,
+        options.forward_classes[option],
+    )  # fmt: skip
 
 
 @exact_kernel

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.kernels.hashing import GOLDEN, mix
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array
 from phrasetool.smt.decoder.hypotheses import NONE
@@ -61,12 +62,11 @@ def _hash_target(
     words: Int32Array,
 ) -> int:
     # Not from 0: word 0 would leave it there, and vanish at the beginning of a translation.
-    h = np.uint64(0x9E3779B97F4A7C15)
+    h = GOLDEN
     for number in hypotheses:
         entry = option_entries[pool[number].option]
         for j in range(offsets[entry], offsets[entry + 1]):
-            h = (h ^ np.uint64(words[j])) * np.uint64(0x9E3779B97F4A7C15)
-            h ^= h >> np.uint64(29)
+            h = mix(h, words[j])
     return h
 
 

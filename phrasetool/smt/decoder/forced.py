@@ -15,6 +15,15 @@ import numpy.typing as npt
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import DoubleArray, Int32Array, Phrases
 from phrasetool.pipeline import run
+from phrasetool.smt.decoder.extension import (
+    Search,
+    chart_costs,
+    future_after,
+    may_follow,
+    start_pool,
+    step,
+    write_extension,
+)
 from phrasetool.smt.decoder.features import FeatureSet, Vector
 from phrasetool.smt.decoder.hypotheses import (
     HYPOTHESIS,
@@ -29,9 +38,8 @@ from phrasetool.smt.decoder.hypotheses import (
     sorted_stack,
     with_room,
 )
-from phrasetool.smt.decoder.orientation import orientation_of
 from phrasetool.smt.decoder.placements import Placements, leave_out, place_entries, uncovered_words, with_gaps
-from phrasetool.smt.decoder.stack_search import Search, find_spans, future_after, may_follow, start_pool, swap_start_of
+from phrasetool.smt.decoder.stack_search import find_spans
 from phrasetool.smt.decoder.table import TranslationTable
 from phrasetool.smt.decoder.translation_options import static_scores, weigh_reordering
 
@@ -50,20 +58,12 @@ REASONS = (
 def _best_costs(n: int, placements: Placements) -> DoubleArray:
     """As `future_costs`: the best score of the words i..j-1, wherever in the reference."""
     longest = placements.first.shape[1] - 1
-    future = np.full((n + 1, n + 1), -np.inf)
-    for i in range(n + 1):
-        future[i, i] = 0.0
-    for size in range(1, n + 1):
-        for i in range(n - size + 1):
-            j = i + size
-            best = -np.inf
-            if size <= longest:
-                for p in range(placements.first[i, size - 1], placements.first[i, size]):
-                    best = max(best, placements.scores[p])
-            for k in range(i + 1, j):
-                best = max(best, future[i, k] + future[k, j])
-            future[i, j] = best
-    return future
+    best = np.full((n, longest), -np.inf)
+    for start in range(n):
+        for size in range(longest):
+            for p in range(placements.first[start, size], placements.first[start, size + 1]):
+                best[start, size] = max(best[start, size], placements.scores[p])
+    return chart_costs(best)
 
 
 @exact_kernel
@@ -94,7 +94,6 @@ def _forced_search(
             for start in range(gap, min(n, max(previous_end + 1, gap) + search.distortion_limit + 1)):
                 if is_covered(gap, mask, start):
                     continue
-                jump = abs(previous_end + 1 - start)
                 for end in range(start, min(start + longest, n)):
                     if is_covered(gap, mask, end) or not may_follow(search, previous_end, gap, start, end):
                         break
@@ -104,32 +103,24 @@ def _forced_search(
                     after = future_after(future, before, gap, mask, n, start, end)
                     if after == -np.inf:
                         continue
-                    new_gap, new_mask = cover(gap, mask, start, end)
-                    orientation = orientation_of(max(search.reordering, 0), previous_start, previous_end, start, end)
-                    base = score - search.distortion_weight * jump
-                    if search.reordering >= 0 and previous >= 0:
-                        base += forward[previous, orientation]
+                    coverage = cover(gap, mask, start, end)
+                    span = previous_start, previous_end
+                    base, foreseen, orientation = step(search, forward, score, previous, span, start, end)
+                    base += foreseen
                     for p in range(placements.first[start, size], placements.first[start, size + 1]):
                         new_produced = produced + placements.sizes[p]
                         # All source words exactly when all reference words.
-                        if placements.places[p] != produced or (new_gap == n) != (new_produced == m):
+                        if placements.places[p] != produced or (coverage[0] == n) != (new_produced == m):
                             continue
                         entry = placements.entries[p]
                         pool = with_room(pool, used, 1)
-                        new = pool[used]
-                        new.score = base + placements.scores[p]
+                        new_score = base + placements.scores[p]
                         if search.reordering >= 0 and entry >= 0:
-                            new.score += backward[entry, orientation]
-                        new.total = new.score + after
-                        new.mask = new_mask
-                        new.gap = new_gap
-                        new.language_state = 0
-                        new.start = start
-                        new.end = end
-                        new.swap_start = swap_start_of(search, new_gap, new_mask, start)
-                        new.option = p
-                        new.back = number
-                        new.forward_class = classes[entry] if entry >= 0 else NONE
+                            new_score += backward[entry, orientation]
+                        write_extension(
+                            pool[used], search, number, p, start, end, new_score, after, coverage, 0,
+                            classes[entry] if entry >= 0 else NONE,
+                        )  # fmt: skip
                         used = add(stacks, pool, used, new_produced, search.keep_arcs)
     return pool[:used], stacks.slots[m, 0]
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.kernels.hashing import mix
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import Int32Array, Int64Array
 
@@ -38,7 +39,6 @@ HYPOTHESIS = np.dtype(
 )
 
 _ONE = np.uint64(1)
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def longest_jump(distortion_limit: int) -> int:
@@ -99,20 +99,17 @@ def cover(gap: int, mask: int, start: int, end: int) -> tuple[int, int]:
 
 
 @exact_kernel
-def _mix(h: int, value: int) -> int:
-    h = (h ^ np.uint64(np.int64(value))) * _MULTIPLIER
-    return h ^ (h >> np.uint64(29))
-
-
-@exact_kernel
 def _place(slots: Int32Array, pool: npt.NDArray[np.void], number: int) -> int:
     """The slot of the hypothesis that equals `number` in all that its future depends on, or the free slot for it."""
     h = pool[number]
-    key = _mix(_mix(_mix(h.mask, h.gap), h.language_state), h.end)
+    key = mix(mix(mix(h.mask, h.gap), h.language_state), h.end)
     last = len(slots) - 1
-    place = np.int64(_mix(_mix(key, h.swap_start), h.forward_class) & np.uint64(last))
-    while slots[place] >= 0:
-        other = pool[slots[place]]
+    place = np.int64(mix(mix(key, h.swap_start), h.forward_class) & np.uint64(last))
+    while True:
+        found = slots[place]
+        if found < 0:
+            break
+        other = pool[found]
         if (
             other.mask == h.mask
             and other.gap == h.gap

@@ -7,48 +7,24 @@ language-model state, so hypotheses with one state are extended one after anothe
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.phrases import DoubleArray, Int32Array
-from phrasetool.smt.decoder.hypotheses import (
-    HYPOTHESIS,
-    NONE,
-    WINDOW,
-    Stacks,
-    add,
-    cover,
-    is_covered,
-    sorted_stack,
-    with_room,
+from phrasetool.smt.decoder.extension import (
+    Search,
+    chart_costs,
+    future_after,
+    may_follow,
+    start_pool,
+    step,
+    write_extension,
 )
-from phrasetool.smt.decoder.orientation import orientation_of
+from phrasetool.smt.decoder.hypotheses import HYPOTHESIS, NONE, Stacks, add, cover, is_covered, sorted_stack, with_room
 from phrasetool.smt.decoder.table import PhraseIndex, find_phrase
 from phrasetool.smt.decoder.translation_options import LN10, TranslationOptions
 from phrasetool.smt.language_model.automaton import Automaton, score_word
-
-
-class Search(NamedTuple):
-    """What a search needs beside the options, all scalars.
-
-    Attributes:
-        language_weight, distortion_weight: weights.
-        distortion_limit: words a jump may span; at most 63, which also stands for no limit.
-        reordering: kind of the reordering model, -1 without one.
-        begin_state, end_word: of the language model.
-        keep_arcs: whether recombined hypotheses are kept, for n-best lists.
-    """
-
-    language_weight: float
-    distortion_weight: float
-    distortion_limit: int
-    reordering: int
-    begin_state: int
-    end_word: int
-    keep_arcs: bool
 
 
 @exact_kernel
@@ -59,29 +35,20 @@ def find_spans(index: PhraseIndex, words: Int32Array) -> Int32Array:
     spans = np.full((n, longest), NONE, np.int32)
     for start in range(n):
         for size in range(1, min(longest, n - start) + 1):
-            spans[start, size - 1] = max(find_phrase(index, words, start, start + size), NONE)
+            spans[start, size - 1] = find_phrase(index, words, start, start + size)
     return spans
 
 
 @exact_kernel
 def future_costs(spans: Int32Array, options: TranslationOptions) -> DoubleArray:
     """float64, shape (n + 1, n + 1): the best isolated score of the words i..j-1, however they are cut into phrases."""
-    n, longest = spans.shape
-    future = np.full((n + 1, n + 1), -np.inf)
-    for i in range(n + 1):
-        future[i, i] = 0.0
-    for size in range(1, n + 1):
-        for i in range(n - size + 1):
-            j = i + size
-            best = -np.inf
-            if size <= longest and spans[i, size - 1] >= 0:
-                first = options.first[spans[i, size - 1]]
-                if first < options.first[spans[i, size - 1] + 1]:
-                    best = options.isolated[first]
-            for k in range(i + 1, j):
-                best = max(best, future[i, k] + future[k, j])
-            future[i, j] = best
-    return future
+    best = np.full(spans.shape, -np.inf)
+    for start in range(spans.shape[0]):
+        for size in range(spans.shape[1]):
+            source = spans[start, size]
+            if source >= 0 and options.first[source] < options.first[source + 1]:
+                best[start, size] = options.isolated[options.first[source]]
+    return chart_costs(best)
 
 
 @exact_kernel
@@ -99,51 +66,15 @@ def score_option(automaton: Automaton, options: TranslationOptions, option: int,
     return total, np.int64(state)
 
 
-@exact_kernel
-def future_after(future: DoubleArray, before: float, gap: int, mask: int, n: int, start: int, end: int) -> float:
-    """The future cost once start..end is covered too, given that `before`."""
-    left = start
-    while left > gap and not is_covered(gap, mask, left - 1):
-        left -= 1
-    right = end + 1
-    while right < n and not is_covered(gap, mask, right):
-        right += 1
-    return before - future[left, right] + future[left, start] + future[end + 1, right]
-
-
-@exact_kernel
-def swap_start_of(search: Search, gap: int, mask: int, start: int) -> int:
-    """`start` if a phrase ending just before it may still come (then it is a swap), else -1."""
-    return start if search.reordering >= 0 and start > gap and not is_covered(gap, mask, start - 1) else NONE
-
-
-@exact_kernel
-def may_follow(search: Search, previous_end: int, gap: int, start: int, end: int) -> bool:
-    """Moses' distortion limit: the jump itself, and the jump back to the first gap that it will take."""
-    if abs(previous_end + 1 - start) > search.distortion_limit:
-        return False
-    if start == gap:
-        return end - gap < WINDOW
-    return end + 1 - gap <= search.distortion_limit
-
-
-@exact_kernel
-def start_pool(pool: npt.NDArray[np.void], stacks: Stacks, search: Search, future: float) -> None:
-    """Put the empty hypothesis at pool[0] and on stack 0."""
-    h = pool[0]
-    h.score = 0.0
-    h.total = future
-    h.mask = 0
-    h.gap = 0
-    h.language_state = search.begin_state
-    h.start = NONE
-    h.end = NONE
-    h.swap_start = NONE
-    h.option = NONE
-    h.back = NONE
-    h.arcs = NONE
-    h.forward_class = 0
-    add(stacks, pool, np.int64(0), np.int64(0), search.keep_arcs)
+@inner_kernel
+def with_sentence_end(
+    automaton: Automaton, options: TranslationOptions, search: Search, option: int, score: float, state: int
+) -> float:
+    """The language-model score of a translation that `option` completes, given that of its words and the state then."""
+    if options.word_offsets[option + 1] > options.word_offsets[option]:
+        score += score_word(automaton, state, search.end_word)[0]
+    # Moses does not score the sentence end after a phrase without target words.
+    return score
 
 
 @exact_kernel
@@ -227,8 +158,7 @@ def _expand(
     for start in range(gap, min(n, max(previous_end + 1, gap) + search.distortion_limit + 1)):
         if is_covered(gap, mask, start):
             continue
-        jump = abs(previous_end + 1 - start)
-        if jump > search.distortion_limit:
+        if abs(previous_end + 1 - start) > search.distortion_limit:
             continue
         for end in range(start, min(start + longest, n)):
             if is_covered(gap, mask, end) or not may_follow(search, previous_end, gap, start, end):
@@ -238,15 +168,12 @@ def _expand(
                 continue
             after = future_after(future, before, gap, mask, n, start, end)
             new_stack = stack + end - start + 1
-            base = score - search.distortion_weight * jump
-            orientation = 0
-            if directed:
-                orientation = orientation_of(search.reordering, previous_start, previous_end, start, end)
-                if previous_option >= 0:
-                    base += options.forward[previous_option, orientation]
+            span = previous_start, previous_end
+            base, foreseen, orientation = step(search, options.forward, score, previous_option, span, start, end)
+            base += foreseen
             first = options.first[source]
             offset = local[start, end - start] - first
-            new_gap, new_mask = cover(gap, mask, start, end)
+            coverage = cover(gap, mask, start, end)
             for option in range(first, options.first[source + 1]):
                 partial = base + options.static[option]
                 if directed:
@@ -260,24 +187,15 @@ def _expand(
                     known_scores[place], known_states[place] = score_option(automaton, options, option, state)
                 language = known_scores[place]
                 new_state = known_states[place]
-                if new_stack == n and options.word_offsets[option + 1] > options.word_offsets[option]:
-                    # Moses does not score the sentence end after a phrase without target words.
-                    language += score_word(automaton, new_state, search.end_word)[0]
+                if new_stack == n:
+                    language = with_sentence_end(automaton, options, search, option, language, new_state)
                 new_score = partial + language * (LN10 * search.language_weight)
                 if new_score + after < stacks.thresholds[new_stack]:
                     continue
                 pool = with_room(pool, used, 1)
-                new = pool[used]
-                new.score = new_score
-                new.total = new_score + after
-                new.mask = new_mask
-                new.gap = new_gap
-                new.language_state = new_state
-                new.start = start
-                new.end = end
-                new.swap_start = swap_start_of(search, new_gap, new_mask, start)
-                new.option = option
-                new.back = number
-                new.forward_class = options.forward_classes[option]
+                write_extension(
+                    pool[used], search, number, option, start, end, new_score, after, coverage, new_state,
+                    options.forward_classes[option],
+                )  # fmt: skip
                 used = add(stacks, pool, used, new_stack, search.keep_arcs)
     return pool, used

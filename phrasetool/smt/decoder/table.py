@@ -8,12 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.kernels.interning import find_ids, make_slots
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.unique_phrases import number_distinct
-
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class PhraseIndex(NamedTuple):
@@ -32,32 +31,9 @@ class PhraseIndex(NamedTuple):
 
 
 @exact_kernel
-def hash_words(words: Int32Array, start: int, end: int) -> int:
-    """A 64-bit hash of words[start:end]."""
-    h = np.uint64(end - start)
-    for i in range(start, end):
-        h = (h ^ np.uint64(np.uint32(words[i]))) * _MULTIPLIER
-        h ^= h >> np.uint64(29)
-    return h
-
-
-@exact_kernel
 def find_phrase(index: PhraseIndex, words: Int32Array, start: int, end: int) -> int:
-    """The number of the phrase words[start:end], or minus its place in the slots minus 1."""
-    mask = len(index.slots) - 1
-    place = np.int64(hash_words(words, start, end) & np.uint64(mask))
-    size = end - start
-    while index.slots[place] >= 0:
-        phrase = index.slots[place]
-        first = index.offsets[phrase]
-        if index.offsets[phrase + 1] - first == size:
-            k = 0
-            while k < size and index.words[first + k] == words[start + k]:
-                k += 1
-            if k == size:
-                return np.int64(phrase)
-        place = (place + 1) & mask
-    return -place - 1
+    """The number of the phrase words[start:end], or -1."""
+    return np.int64(index.slots[find_ids(words, start, end, index.words, index.offsets, index.slots)])
 
 
 @exact_kernel
@@ -67,7 +43,7 @@ def _find_all(index: PhraseIndex, offsets: Int64Array, words: Int32Array, found:
 
 
 def find_phrases(index: PhraseIndex, phrases: Phrases) -> Int64Array:
-    """int64, shape (N,): the number of each of N phrases in an index; negative where it is not there."""
+    """int64, shape (N,): the number of each of N phrases in an index; -1 where it is not there."""
     found = np.empty(len(phrases), np.int64)
     _find_all(index, phrases.offsets, phrases.words, found)
     return found
@@ -76,8 +52,8 @@ def find_phrases(index: PhraseIndex, phrases: Phrases) -> Int64Array:
 @exact_kernel
 def _enter_all(index: PhraseIndex) -> None:
     for phrase in range(len(index.offsets) - 1):
-        place = -find_phrase(index, index.words, index.offsets[phrase], index.offsets[phrase + 1]) - 1
-        index.slots[place] = phrase
+        first, last = index.offsets[phrase], index.offsets[phrase + 1]
+        index.slots[find_ids(index.words, first, last, index.words, index.offsets, index.slots)] = phrase
 
 
 def index_phrases(phrases: Phrases) -> tuple[PhraseIndex, Int32Array]:
@@ -89,8 +65,8 @@ def index_phrases(phrases: Phrases) -> tuple[PhraseIndex, Int32Array]:
     """
     numbers, firsts = number_distinct(phrases)
     distinct = phrases.select(firsts)
-    slots = np.full(1 << max(2 * len(distinct), 2).bit_length(), -1, np.int32)
-    index = PhraseIndex(distinct.offsets, distinct.words, slots, np.array([distinct.lengths.max(initial=0)]))
+    longest = np.array([distinct.lengths.max(initial=0)])
+    index = PhraseIndex(distinct.offsets, distinct.words, make_slots(len(distinct)), longest)
     _enter_all(index)
     return index, numbers.astype(np.int32)
 

@@ -11,9 +11,10 @@ from phrasetool.phrases import DoubleArray, Int32Array, Phrases
 from phrasetool.pipeline import run
 from phrasetool.smt.decoder.cube_search import cube_search
 from phrasetool.smt.decoder.derivations import Steps, best_steps, derivation_features, n_best_steps
+from phrasetool.smt.decoder.extension import Search
 from phrasetool.smt.decoder.features import FeatureSet, Vector
 from phrasetool.smt.decoder.hypotheses import longest_jump, make_stacks
-from phrasetool.smt.decoder.stack_search import Search, stack_search
+from phrasetool.smt.decoder.stack_search import stack_search
 from phrasetool.smt.decoder.table import TranslationTable
 from phrasetool.smt.decoder.translation_options import TranslationOptions, WordScores, prepare_options, score_targets
 from phrasetool.smt.language_model.automaton import LanguageModel

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.interning import NO_KEY, find_key
+from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.phrases import Int32Array, Int64Array, Phrases
 
 ORDER = 4
@@ -23,18 +24,11 @@ REFERENCE_LENGTH = 2 * ORDER
 # The first total is the number of words.
 LENGTH = ORDER
 
-# 2^64 divided by the golden ratio: spreads neighbouring keys (Knuth, The Art of Computer Programming 3, 6.4).
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
-
-@exact_kernel
-def _slot(keys: Int64Array, key: int) -> int:
-    """Where `key` is in the table, or the free place (-1) where it belongs."""
-    mask = len(keys) - 1
-    place = np.int64((np.uint64(key) * _SPREAD) >> np.uint64(32)) & mask
-    while keys[place] != -1 and keys[place] != key:
-        place = (place + 1) & mask
-    return place
+@inner_kernel
+def _key(node: int, word: int) -> int:
+    """What the n-gram `word` after `node` is found by; not 0."""
+    return np.uint64((node << 32 | word) + 1)
 
 
 @exact_kernel
@@ -44,7 +38,7 @@ def _count(
     words: Int32Array,
     reference_offsets: Int64Array,
     reference_words: Int32Array,
-    keys: Int64Array,
+    keys: npt.NDArray[np.uint64],
     nodes: Int32Array,
     limits: Int32Array,
     counts: Int32Array,
@@ -61,7 +55,7 @@ def _count(
         s = sentences[i]
         if s != current:
             current = s
-            keys[:] = -1
+            keys[:] = NO_KEY
             size = 1
             for r in range(len(reference_offsets)):
                 counts[:size] = 0
@@ -72,14 +66,15 @@ def _count(
                         word = reference_words[k]
                         if word < 0:
                             break
-                        place = _slot(keys, node << 32 | word)
-                        if keys[place] == -1:
-                            keys[place] = node << 32 | word
-                            nodes[place] = size
+                        key = _key(node, word)
+                        slot = find_key(keys, key)
+                        if keys[slot] == NO_KEY:
+                            keys[slot] = key
+                            nodes[slot] = size
                             limits[size] = 0
                             counts[size] = 0
                             size += 1
-                        node = np.int64(nodes[place])
+                        node = np.int64(nodes[slot])
                         counts[node] += 1
                 for node in range(1, size):
                     limits[node] = max(limits[node], counts[node])
@@ -90,10 +85,10 @@ def _count(
             for k in range(first, min(first + ORDER, end)):
                 if words[k] < 0:
                     break
-                place = _slot(keys, node << 32 | words[k])
-                if keys[place] == -1:
+                slot = find_key(keys, _key(node, words[k]))
+                if keys[slot] == NO_KEY:
                     break
-                node = np.int64(nodes[place])
+                node = np.int64(nodes[slot])
                 if counts[node] < limits[node]:
                     counts[node] += 1
                     out[i, k - first] += 1
@@ -158,7 +153,7 @@ def bleu_statistics(
         np.ascontiguousarray(candidates.words, np.int32),
         np.ascontiguousarray(offsets, np.int64),
         np.concatenate([reference.words for reference in references]).astype(np.int32, copy=False),
-        np.full(slots, -1, np.int64),
+        np.zeros(slots, np.uint64),
         np.zeros(slots, np.int32),
         np.zeros(most, np.int32),
         np.zeros(most, np.int32),

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.errors import PhraseToolError
+from phrasetool.kernels.hashing import GOLDEN, mix
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import Int32Array, Int64Array
 
@@ -35,10 +36,9 @@ def add_row(store: Rows, slots: Int32Array, size: int, row: Rows, key_words: int
 
     The store must have room for a row, and `slots`, a power of two, more places than that.
     """
-    h = np.uint64(0x9E3779B97F4A7C15)
+    h = GOLDEN
     for w in range(key_words):
-        h = (h ^ row[w]) * np.uint64(0xFF51AFD7ED558CCD)
-        h ^= h >> np.uint64(32)
+        h = mix(h, row[w])
     mask = len(slots) - 1
     place = np.int64(h & np.uint64(mask))
     while True:

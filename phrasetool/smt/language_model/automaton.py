@@ -16,7 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.hashing import GOLDEN, home
+from phrasetool.kernels.interning import NO_KEY, find_key
+from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array
 from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, BackoffModel, NgramTable
 
@@ -26,9 +28,6 @@ _FREE = -1
 # Arcs per slot: half the slots stay free, so that a search ends after 1.5 slots where the arc is there.
 _LOAD = 0.5
 _WORD_BITS = np.uint64(32)
-# The golden ratio in 64 bits (Knuth, The Art of Computer Programming 3, section 6.4): the top bits of a product with it
-# spread consecutive keys.
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
 _THREE = np.uint64(3)
@@ -74,13 +73,7 @@ _inner_kernel = njit(nogil=True, cache=True, error_model="numpy", _nrt=False)
 @_inner_kernel
 def _bit(word: int) -> int:
     """The place of a word's bit in a signature."""
-    return (np.uint64(word) * _MULTIPLIER) >> np.uint64(58)
-
-
-@_inner_kernel
-def _home(key: int, size: int) -> int:
-    """The first slot to look for a key in: its hash, scaled from 32 bits to the size of the table."""
-    return (((np.uint64(key) * _MULTIPLIER) >> _WORD_BITS) * size) >> _WORD_BITS
+    return (np.uint64(word) * GOLDEN) >> np.uint64(58)
 
 
 @_inner_kernel
@@ -102,7 +95,7 @@ def score_word(automaton: Automaton, state: int, word: int) -> tuple[float, int]
     while context != 0:
         if (np.uint64(automaton.signatures[_TWO * context]) >> bit) & _ONE:
             key = context << _WORD_BITS | unsigned
-            slot = _home(key, automaton.slots)
+            slot = np.uint64(home(key, automaton.slots))
             while True:
                 found = automaton.arcs[_TWO * slot]
                 if found == np.int64(key):
@@ -125,23 +118,20 @@ def _score_words(automaton: Automaton, state: int, words: Int32Array, scores: Fl
     return state
 
 
-@exact_kernel
-def _find(nodes: Int64Array, keys: Int64Array, node: int, word: int) -> int:
-    """The slot of the n-gram node + word, or minus the slot where it belongs minus 1."""
-    key = np.int64(node) << 32 | np.int64(word)
-    last = len(keys) - 1
-    product = np.uint64(key) * _MULTIPLIER
-    slot = np.int64(product >> np.uint64(20)) & last
-    while keys[slot] != key:
-        if keys[slot] < 0:
-            return -slot - 1
-        slot = (slot + 1) & last
-    return slot
+@inner_kernel
+def _find(keys: npt.NDArray[np.uint64], node: int, word: int) -> int:
+    """The slot of the n-gram node + word, or the free one where it belongs."""
+    return find_key(keys, np.uint64(node) << _WORD_BITS | np.uint64(word))
 
 
 @exact_kernel
 def _enter(
-    words: Int32Array, first: int, keys: Int64Array, nodes: Int64Array, contexts: Int32Array, suffixes: Int32Array
+    words: Int32Array,
+    first: int,
+    keys: npt.NDArray[np.uint64],
+    nodes: Int64Array,
+    contexts: Int32Array,
+    suffixes: Int32Array,
 ) -> tuple[int, int]:
     """Enter the n-grams of one order as the nodes first, first + 1, ...; shorter ones have been entered.
 
@@ -152,23 +142,23 @@ def _enter(
     for row in range(len(words)):
         context = 1 + np.int64(words[row, 0])
         for k in range(1, order - 1):
-            slot = _find(nodes, keys, context, words[row, k])
-            if slot < 0:
+            slot = _find(keys, context, words[row, k])
+            if keys[slot] == NO_KEY:
                 return NO_CONTEXT, row
             context = nodes[slot]
         word = words[row, order - 1]
-        slot = _find(nodes, keys, context, word)
-        if slot >= 0:
+        slot = _find(keys, context, word)
+        if keys[slot] != NO_KEY:
             return REPEATED, row
-        keys[-slot - 1] = np.int64(context) << 32 | np.int64(word)
-        nodes[-slot - 1] = first + row
+        keys[slot] = np.uint64(context) << _WORD_BITS | np.uint64(word)
+        nodes[slot] = first + row
         contexts[first + row] = context
         # The longest suffix that is an n-gram: that of the context, or of its suffixes, with the word.
         suffix = np.int64(suffixes[context])
         found = 1 + np.int64(word)
         while suffix != 0:
-            slot = _find(nodes, keys, suffix, word)
-            if slot >= 0:
+            slot = _find(keys, suffix, word)
+            if keys[slot] != NO_KEY:
                 found = nodes[slot]
                 break
             suffix = np.int64(suffixes[suffix])
@@ -207,7 +197,7 @@ def _fill_arcs(
         state = np.int64(states[contexts[first + row]])
         signatures[2 * state] |= np.int64(_ONE << _bit(words[row]))
         key = state << 32 | np.int64(words[row])
-        slot = np.int64(_home(key, slots))
+        slot = home(key, slots)
         while arcs[2 * slot] >= 0:
             slot = slot + 1 if slot + 1 < len(arcs) // 2 else 0
         arcs[2 * slot] = key
@@ -241,7 +231,7 @@ def build_automaton(tables: Sequence[NgramTable]) -> Automaton:
     sizes = [len(table) for table in tables]
     firsts = [1, *(1 + np.cumsum(sizes)).tolist()]
     capacity = 1 << max(2 * sum(sizes[1:]), 1).bit_length()
-    keys = np.full(capacity, _FREE, np.int64)
+    keys = np.zeros(capacity, np.uint64)
     nodes = np.empty(capacity, np.int64)
     contexts = np.zeros(firsts[-1], np.int32)
     suffixes = np.zeros(firsts[-1], np.int32)

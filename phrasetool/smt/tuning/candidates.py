@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.kernels.hashing import FNV_BASIS, FNV_PRIME
 from phrasetool.kernels.jit import kernel
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
 from phrasetool.smt.evaluation.bleu import COLUMNS, REFERENCE_LENGTH, bleu_statistics, check_references, corpus_bleu
 
 Weights = npt.NDArray[np.float64]
-
-_PRIME = np.uint64(0x100000001B3)
 
 
 @dataclass(frozen=True)
@@ -216,10 +215,10 @@ def _nothing(references: Sequence[Phrases]) -> Int32Array:
 
 def _hash_rows(sentence: Int32Array, features: FloatArray, statistics: Int32Array) -> npt.NDArray[np.uint64]:
     """FNV-1a of each row, taken a number at a time; uint64, shape (N,)."""
-    hashes = np.full(len(sentence), 0xCBF29CE484222325, np.uint64)
+    hashes = np.full(len(sentence), FNV_BASIS)
     bits = np.ascontiguousarray(features).view(np.uint32)
     for column in (sentence.astype(np.uint32), *bits.T, *statistics.astype(np.uint32).T):
-        hashes = (hashes ^ column) * _PRIME
+        hashes = (hashes ^ column) * FNV_PRIME
         # FNV's upper bits do not reach its lower ones.
         hashes ^= hashes >> np.uint64(29)
     return hashes

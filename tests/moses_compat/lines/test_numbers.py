@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moses_compat.lines.numbers import MAX_WIDTH, format_numbers
+from moses_compat.lines.numbers import MAX_WIDTH, format_numbers, write_integer, write_millionths
 
 
 def check(values):
@@ -45,3 +45,19 @@ def test_edges(value):
 def test_width():
     assert len(format_numbers(np.array([-1.23456789e-308]))) == MAX_WIDTH
     assert format_numbers(np.zeros(0)) == b""
+
+
+def written(write, value):
+    out = np.zeros(40, np.uint8)
+    return out[: write(out, 0, np.int64(value))].tobytes().decode()
+
+
+@given(st.integers(0, 12) | st.integers(0, 2**63 - 1))
+def test_whole_numbers_are_written_as_python_does(value):
+    assert written(write_integer, value) == str(value)
+
+
+@given(st.integers(0, 3 * 10**6) | st.integers(0, 2**63 - 1))
+def test_six_decimals_lose_their_zeros(millionths):
+    whole, rest = divmod(millionths, 10**6)
+    assert written(write_millionths, millionths) == f"{whole}.{rest:06}".rstrip("0").rstrip(".")

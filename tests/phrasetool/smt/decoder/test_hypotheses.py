@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from phrasetool.smt.decoder.extension import future_after
 from phrasetool.smt.decoder.hypotheses import (
     HYPOTHESIS,
     NONE,
@@ -16,7 +17,6 @@ from phrasetool.smt.decoder.hypotheses import (
     sorted_stack,
     with_room,
 )
-from phrasetool.smt.decoder.stack_search import future_after
 
 EMPTY = np.uint64(0)
 
