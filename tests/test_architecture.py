@@ -25,14 +25,14 @@ FLOORS = {
         ["errors", "phrases", "options", "registry", "pipeline", "watch"], ["kernels"],
         ["vocabulary", "unique_phrases", "random_words"], ["embeddings"], ["encoders"], ["objectives"], ["scoring"],
         ["smt"], ["pruning"], ["models"], ["training"],
-        ["retrieval", "neighbours", "sentence_neighbours", "reconstruction", "reconstruction_quality"],
+        ["retrieval", "neighbours", "reconstruction"], ["sentence_neighbours", "reconstruction_quality"],
         ["experiments"], ["library"],
     ],
     "moses_compat": [
         ["files"], ["lines"], ["tables"], ["corpora"], ["ini"], ["measures"], ["engine"], ["jobs"], ["experiments"],
         ["library"],
     ],
-    "phrasetool_cli": [["shared"], ["commands"], ["main"]],
+    "phrasetool_cli": [["shared", "completion", "remedies", "version"], ["commands"], ["main"]],
 }  # fmt: skip
 MOST_MODULES = 15
 MOST_LINES_OF_A_COMMAND = 150
@@ -106,6 +106,8 @@ def test_no_folder_holds_more_than_can_be_seen_at_once():
     for path in MODULES:
         if path.name != "__init__.py":
             counts[path.parent].append(path.name)
+    # A file a command, however many there are.
+    del counts[ROOT / "cli/phrasetool_cli/commands"]
     assert {str(folder): len(names) for folder, names in counts.items() if len(names) > MOST_MODULES} == {}
 
 
@@ -118,9 +120,10 @@ def test_a_class_has_one_name_and_a_name_one_class():
     assert {name: places for name, places in found.items() if len(places) > 1} == {}
 
 
-# Parts that every room of a kind has, and a command beside what it is the command of.
+# Names that mean one thing in several rooms: parts that every room of a kind has; what is trained, how it is trained
+# and how it is stored; what a file holds, and how it is read.
 PARALLEL = {
-    "kind", "parameters", "kernels", "packed", "module", "autoencoder", "settings",
+    "kind", "parameters", "kernels", "packed", "module", "autoencoder", "settings", "alignments", "bitext"
 }  # fmt: skip
 
 

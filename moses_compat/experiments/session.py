@@ -6,7 +6,7 @@ import os
 import time
 from dataclasses import dataclass, field
 
-from moses_compat.experiments.texts import ExperimentTexts
+from moses_compat.experiments.text_sets import ExperimentTexts
 from phrasetool.experiments.settings import ExperimentConfig
 from phrasetool.watch import Watch
 

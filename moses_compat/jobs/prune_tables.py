@@ -43,7 +43,7 @@ from phrasetool.pruning.thresholds import Threshold
 from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.reasons import ReasonsWriter
+    from moses_compat.jobs.reasons_file import ReasonsWriter
     from moses_compat.measures.saved_similarities import ScoreWriter
     from phrasetool.pruning.sizes import SizeCurve
 
@@ -336,7 +336,7 @@ def _write(
 
 
 def _reasons(output: Output, criteria: tuple[str, ...]) -> ReasonsWriter:
-    from moses_compat.jobs.reasons import ReasonsWriter
+    from moses_compat.jobs.reasons_file import ReasonsWriter
 
     return ReasonsWriter(output, criteria)
 

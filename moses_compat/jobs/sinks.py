@@ -23,7 +23,7 @@ from phrasetool.pruning.reasons import Reasons
 from phrasetool.pruning.statistics import PruneStatistics
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.reasons import ReasonsWriter
+    from moses_compat.jobs.reasons_file import ReasonsWriter
     from moses_compat.measures.saved_similarities import ScoreWriter
 
 

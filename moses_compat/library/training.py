@@ -65,10 +65,10 @@ def train(
     """
     import torch
 
-    from phrasetool.embeddings.start import Start, start_parameters
     from phrasetool.training.device import choose_device
     from phrasetool.training.run import train_model
     from phrasetool.training.settings import TrainingSettings
+    from phrasetool.training.start import Start, start_parameters
 
     chosen = TrainingSettings.for_loss(loss=loss, encoder=encoder, **settings)
     data = _read(pairs, max_length, min_count, watch)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.options import output_option, quiet_option, threads_option
+from phrasetool_cli.shared.flags import output_option, quiet_option, threads_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TerminalWatch, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections

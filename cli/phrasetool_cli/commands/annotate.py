@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from phrasetool_cli.shared.annotate_ini import ini_edit, is_given
-from phrasetool_cli.shared.options import WHICH_MODEL, default_model, table_options, weight_option
+from phrasetool_cli.shared.flags import WHICH_MODEL, default_model, table_options, weight_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from phrasetool_cli.shared.options import quiet_option, threads_option
+from phrasetool_cli.shared.flags import quiet_option, threads_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TableProgress, say
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from phrasetool_cli.shared.decoder_loading import load_translator
-from phrasetool_cli.shared.options import (
+from phrasetool_cli.shared.flags import (
     chosen_search,
     decoder_model_options,
     engine_options,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.options import json_option
+from phrasetool_cli.shared.flags import json_option
 from phrasetool_cli.shared.parameter_types import NamesOf
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 

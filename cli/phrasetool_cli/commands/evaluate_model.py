@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from phrasetool_cli.shared.options import default_model, json_option, model_option
+from phrasetool_cli.shared.flags import default_model, json_option, model_option
 
 _EXAMPLE = """\b
 Example:

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from phrasetool_cli.shared.options import available_processors, quiet_option, threads_option
+from phrasetool_cli.shared.flags import available_processors, quiet_option, threads_option
 
 # What runs phrasetool's commands in processes of their own, whether or not `phrasetool` is on the path.
 _PROGRAM = (sys.executable, "-c", "from phrasetool_cli.main import main; main()")

@@ -7,7 +7,7 @@ import time
 
 import click
 
-from phrasetool_cli.shared.options import output_option, quiet_option, threads_option
+from phrasetool_cli.shared.flags import output_option, quiet_option, threads_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.parameter_types import Size
 from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch

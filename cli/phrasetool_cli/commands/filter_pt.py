@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.options import output_option, table_options
+from phrasetool_cli.shared.flags import output_option, table_options
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TableProgress, TerminalWatch, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections

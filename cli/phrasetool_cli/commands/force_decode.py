@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.options import decoder_model_options, engine_options
+from phrasetool_cli.shared.flags import decoder_model_options, engine_options
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections

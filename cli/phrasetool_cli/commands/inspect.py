@@ -7,7 +7,7 @@ import os
 import click
 
 from phrasetool_cli.remedies import with_remedy
-from phrasetool_cli.shared.options import quiet_option, threads_option
+from phrasetool_cli.shared.flags import quiet_option, threads_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TableProgress
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.options import output_option, quiet_option
+from phrasetool_cli.shared.flags import output_option, quiet_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TerminalWatch, say
 
@@ -105,8 +105,8 @@ def _built_in(corpora: Sequence[str], destination: Output, order: int, prune: li
     from moses_compat.engine.arpa import write_arpa
     from phrasetool.errors import DataError
     from phrasetool.smt.corpus.symbols import Symbols
-    from phrasetool.smt.language_model.counts import MARKERS
     from phrasetool.smt.language_model.kneser_ney import estimate_language_model
+    from phrasetool.smt.language_model.ngram_counts import MARKERS
 
     if not quiet:
         say("lm: estimating with the built-in estimator")

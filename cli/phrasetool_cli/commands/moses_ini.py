@@ -6,7 +6,7 @@ import os
 
 import click
 
-from phrasetool_cli.shared.options import output_option, weight_option
+from phrasetool_cli.shared.flags import output_option, weight_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.options import default_model, device_option, engine_options, json_option, model_option
+from phrasetool_cli.shared.flags import default_model, device_option, engine_options, json_option, model_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import ItemProgress, TableProgress
 from phrasetool_cli.shared.sections import SectionedCommand, sections

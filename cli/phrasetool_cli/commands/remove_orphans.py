@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from phrasetool_cli.shared.options import output_option, table_options
+from phrasetool_cli.shared.flags import output_option, table_options
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TableProgress
 from phrasetool_cli.shared.sections import SectionedCommand, sections

@@ -11,11 +11,11 @@ from click.core import ParameterSource
 
 from phrasetool.errors import DataError
 from phrasetool_cli.shared import training_flags
-from phrasetool_cli.shared.options import default_model
+from phrasetool_cli.shared.flags import default_model
 
 if TYPE_CHECKING:
-    from phrasetool.embeddings.start import Start
     from phrasetool.training.autoencoder import EpochReport
+    from phrasetool.training.start import Start
 
 _EXAMPLE = """\b
 Example:
@@ -67,10 +67,10 @@ def _train(
 
     from moses_compat.corpora.training_pairs import read_training_pairs
     from moses_compat.files.streams import Input
-    from phrasetool.embeddings.start import start_parameters
     from phrasetool.training.device import choose_device, device_name
     from phrasetool.training.run import train_model
     from phrasetool.training.settings import TrainingSettings
+    from phrasetool.training.start import start_parameters
     from phrasetool_cli.shared.progress import TableProgress, TerminalWatch, TrainingProgress
 
     tell = TerminalWatch(quiet).say

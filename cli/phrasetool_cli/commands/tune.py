@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool_cli.shared.decoder_loading import load_translator
-from phrasetool_cli.shared.options import chosen_search, decoder_model_options, engine_options, search_options
+from phrasetool_cli.shared.flags import chosen_search, decoder_model_options, engine_options, search_options
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.options import default_model, model_option, output_option, search_options, table_options
+from phrasetool_cli.shared.flags import default_model, model_option, output_option, search_options, table_options
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.sections import sections
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from phrasetool_cli.shared.options import WHICH_MODEL, device_option, quiet_option, threads_option
+from phrasetool_cli.shared.flags import WHICH_MODEL, device_option, quiet_option, threads_option
 from phrasetool_cli.shared.sections import SectionedCommand, give_title, sections
 
 if TYPE_CHECKING:
-    from phrasetool.embeddings.start import Start
+    from phrasetool.training.start import Start
 
 _TRAINING, _LOSS, _ENCODER, _AUTOENCODER = "training", "loss", "encoder", "autoencoder"
 _TITLES = {
@@ -140,8 +140,8 @@ def chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
         ModelError: a folder does not hold an autoencoder that can serve as the encoder of phrases.
     """
     from moses_compat.corpora.sentences import unescaped_sentences
-    from phrasetool.embeddings.start import Start, prescribed_settings
     from phrasetool.models.storage import load_autoencoder
+    from phrasetool.training.start import Start, prescribed_settings
 
     given = {side: {what: chosen.pop(f"{side}_{what}") for what in ("text", "vectors", "autoencoder")}
              for side in _SIDES}  # fmt: skip

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.phrases import Phrases
-from phrasetool.smt.language_model.counts import (
+from phrasetool.smt.language_model.ngram_counts import (
     BEGIN_ID,
     MARKERS,
     CorpusCounts,

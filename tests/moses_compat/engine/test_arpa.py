@@ -236,8 +236,8 @@ def test_scores_of_the_reference(reference, name):
 @pytest.mark.requires_reference
 def test_the_reference_estimated_again(reference):
     from phrasetool.smt.corpus.symbols import Symbols
-    from phrasetool.smt.language_model.counts import MARKERS
     from phrasetool.smt.language_model.kneser_ney import estimate_language_model
+    from phrasetool.smt.language_model.ngram_counts import MARKERS
 
     symbols = Symbols(MARKERS)
     sentences = symbols.read_lines(gzip.decompress((reference.parent / "train.en.gz").read_bytes()))

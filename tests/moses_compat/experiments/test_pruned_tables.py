@@ -7,7 +7,7 @@ import pytest
 from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.pruned_tables import prune_command, pruned_table_frames
 from moses_compat.experiments.session import Session
-from moses_compat.experiments.texts import read_experiment_texts
+from moses_compat.experiments.text_sets import read_experiment_texts
 from moses_compat.experiments.workbench import open_workbench
 from phrasetool.experiments.config import read_experiment_config
 from phrasetool.experiments.systems import PruningGrid, PruningSystem

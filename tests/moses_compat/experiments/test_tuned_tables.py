@@ -6,7 +6,7 @@ import pytest
 
 from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.session import Session
-from moses_compat.experiments.texts import read_experiment_texts
+from moses_compat.experiments.text_sets import read_experiment_texts
 from moses_compat.experiments.tuned_tables import tables_to_tune, tuned_table_frame
 from moses_compat.experiments.workbench import open_workbench
 from phrasetool.errors import PhraseToolError

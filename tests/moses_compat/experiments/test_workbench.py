@@ -4,7 +4,7 @@ import pytest
 
 from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.session import Session
-from moses_compat.experiments.texts import read_experiment_texts
+from moses_compat.experiments.text_sets import read_experiment_texts
 from moses_compat.experiments.workbench import open_workbench
 from phrasetool.experiments.config import read_experiment_config
 from phrasetool.pruning.measures import LOSSES, SIGNIFICANCE, SIMILARITIES

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
-from phrasetool.smt.language_model.counts import MARKERS, count_ngrams
 from phrasetool.smt.language_model.kneser_ney import discounts_from, estimate_language_model, pruning_thresholds
+from phrasetool.smt.language_model.ngram_counts import MARKERS, count_ngrams
 from tests.conftest import ROOT
 from tests.phrasetool.smt.language_model.naive import kneser_ney, logarithm
 

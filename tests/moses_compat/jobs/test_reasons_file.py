@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from moses_compat.files.streams import Input, Output
-from moses_compat.jobs.reasons import ReasonsWriter
+from moses_compat.jobs.reasons_file import ReasonsWriter
 from moses_compat.tables.blocks import raw_blocks
 from moses_compat.tables.parser import TableParser
 from phrasetool.pruning.reasons import Reasons
@@ -71,7 +71,7 @@ def test_bytes_that_are_not_utf_8(tmp_path):
 
 
 def test_blocks_do_not_show(tmp_path, monkeypatch):
-    monkeypatch.setattr("moses_compat.jobs.reasons._GROUP", 50)
+    monkeypatch.setattr("moses_compat.jobs.reasons_file._GROUP", 50)
     paths = [write_reasons(tmp_path / str(size), TABLES["seven fields"], size) for size in (1, 999, 1 << 20)]
     assert len({path.read_bytes() for path in paths}) == 1
     groups = pq.ParquetFile(tmp_path / "1").metadata

@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from moses_compat.experiments.texts import overlaps, read_experiment_texts, write_pair
+from moses_compat.experiments.text_sets import overlaps, read_experiment_texts, write_pair
 from phrasetool.errors import DataError
 from phrasetool.experiments.config import read_experiment_config
 from phrasetool.experiments.settings import TextPair
