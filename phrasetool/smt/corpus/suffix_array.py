@@ -10,17 +10,15 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.sorting import sort_strings
 from phrasetool.phrases import Int32Array, Int64Array, Phrases
 from phrasetool.pipeline import run
 
 # Words by which suffixes are sorted.
 SORTED_WORDS = 32
-# Below this many suffixes, insertion is faster than partition.
-_FEW = 12
-# The stack of the sort is at most some 3 entries for each halving of 2^31 suffixes.
-_STACK = 256
 _LARGEST = np.iinfo(np.int32).max
 
 
@@ -41,80 +39,13 @@ def _fill_buckets(text: Int32Array, starts: Int64Array, suffixes: Int32Array) ->
 
 
 @exact_kernel
-def _is_before(text: Int32Array, first: int, second: int, depth: int) -> bool:
-    """Whether the suffix at `first` sorts before that at `second`; their first `depth` words are equal."""
-    while depth < SORTED_WORDS:
-        a, b = text[first + depth], text[second + depth]
-        if a < 0 or b < 0:
-            return a < 0 and b >= 0
-        if a != b:
-            return a < b
-        depth += 1
-    return False
-
-
-@exact_kernel
-def _sort_suffixes(text: Int32Array, starts: Int64Array, suffixes: Int32Array, first_word: int, last_word: int) -> None:
-    """Sort the suffixes that begin with the words first_word..last_word - 1.
-
-    Multikey quicksort (Bentley and Sedgewick 1997): partition by one word into less, equal and greater; the equal part
-    goes on with the next word.
-    """
-    stack = np.empty((_STACK, 3), np.int64)
-    parts = np.empty((3, 3), np.int64)
-    for bucket in range(first_word, last_word):
-        stack[0, 0], stack[0, 1], stack[0, 2] = starts[bucket], starts[bucket + 1], 1
-        height = 1
-        while height > 0:
-            height -= 1
-            low, high, depth = stack[height, 0], stack[height, 1], stack[height, 2]
-            if depth >= SORTED_WORDS:
-                continue
-            if high - low <= _FEW:
-                for i in range(low + 1, high):
-                    moving = suffixes[i]
-                    j = i
-                    while j > low and _is_before(text, moving, suffixes[j - 1], depth):
-                        suffixes[j] = suffixes[j - 1]
-                        j -= 1
-                    suffixes[j] = moving
-                continue
-            # All ends of sentences are one key.
-            a = max(text[suffixes[low] + depth], -1)
-            b = max(text[suffixes[(low + high) // 2] + depth], -1)
-            c = max(text[suffixes[high - 1] + depth], -1)
-            pivot = max(min(a, b), min(max(a, b), c))
-            less, i, greater = low, low, high
-            while i < greater:
-                suffix = suffixes[i]
-                key = max(text[suffix + depth], -1)
-                if key < pivot:
-                    suffixes[i] = suffixes[less]
-                    suffixes[less] = suffix
-                    less += 1
-                    i += 1
-                elif key > pivot:
-                    greater -= 1
-                    suffixes[i] = suffixes[greater]
-                    suffixes[greater] = suffix
-                else:
-                    i += 1
-            parts[0, 0], parts[0, 1], parts[0, 2] = low, less, depth
-            parts[1, 0], parts[1, 1], parts[1, 2] = less, greater, depth + 1
-            parts[2, 0], parts[2, 1], parts[2, 2] = greater, high, depth
-            if pivot < 0:
-                parts[1, 1] = less
-            # The largest part is pushed first and taken last, which keeps the stack low.
-            for _ in range(3):
-                largest = 0
-                for part in range(1, 3):
-                    if parts[part, 1] - parts[part, 0] > parts[largest, 1] - parts[largest, 0]:
-                        largest = part
-                if parts[largest, 1] - parts[largest, 0] > 1:
-                    stack[height, 0], stack[height, 1] = parts[largest, 0], parts[largest, 1]
-                    stack[height, 2] = parts[largest, 2]
-                    height += 1
-                parts[largest, 1] = parts[largest, 0]
+def _sort_buckets(
+    letters: npt.NDArray[np.uint32], starts: Int64Array, suffixes: Int32Array, first_word: int, last_word: int
+) -> None:
+    """Sort the suffixes that begin with the words first_word..last_word - 1; letters = words + 1, and 0 for an end."""
+    for word in range(first_word, last_word):
+        if starts[word + 1] - starts[word] > 1:
+            sort_strings(letters, 1, suffixes, starts[word], starts[word + 1], 1, SORTED_WORDS, True)
 
 
 def build_suffix_array(sentences: Phrases, words: int, threads: int = 1) -> tuple[Int32Array, Int32Array, Int64Array]:
@@ -151,6 +82,10 @@ def build_suffix_array(sentences: Phrases, words: int, threads: int = 1) -> tupl
     shares = 8 * threads if threads > 1 else 1
     bounds = np.searchsorted(starts, np.linspace(0, len(suffixes), shares + 1)).tolist()
     bounds[-1] = words
-    for _ in run(pairwise(bounds), lambda part: _sort_suffixes(text, starts, suffixes, *part), threads):
+    letters = text + np.int32(1)
+    np.maximum(letters, 0, out=letters)
+    for _ in run(
+        pairwise(bounds), lambda part: _sort_buckets(letters.view(np.uint32), starts, suffixes, *part), threads
+    ):
         pass
     return text, suffixes, starts

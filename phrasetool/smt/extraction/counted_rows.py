@@ -20,14 +20,13 @@ import numpy.typing as npt
 from phrasetool.errors import PhraseToolError
 from phrasetool.kernels.hashing import GOLDEN, mix
 from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.sorting import sort_strings
 from phrasetool.phrases import Int32Array, Int64Array
 
 Rows = npt.NDArray[np.uint64]
 
 _EMPTY = np.int32(-1)
 _FIRST_CAPACITY = 1 << 12
-# Below this many rows insertion is faster than another partition.
-_SMALL = 12
 
 
 @exact_kernel
@@ -62,76 +61,6 @@ def _add_rows(store: Rows, slots: Int32Array, size: int, rows: Rows, key_words: 
     for i in range(len(rows)):
         size = add_row(store, slots, size, rows[i], key_words)
     return size
-
-
-@exact_kernel
-def _insert_small(rows: Rows, order: Int64Array, low: int, high: int, depth: int, key_words: int) -> None:
-    """Sort order[low:high] by the key words from `depth` on."""
-    for i in range(low + 1, high):
-        current = order[i]
-        k = i
-        while k > low:
-            other = order[k - 1]
-            w = depth
-            while w < key_words and rows[other, w] == rows[current, w]:
-                w += 1
-            if w == key_words or rows[other, w] < rows[current, w]:
-                break
-            order[k] = other
-            k -= 1
-        order[k] = current
-
-
-@exact_kernel
-def _sort(rows: Rows, key_words: int, order: Int64Array) -> None:
-    """order = the permutation that sorts the rows by key (multikey quicksort, Bentley & Sedgewick 1997)."""
-    cache = np.empty(len(order), np.uint64)
-    # Of the three parts the largest is pushed first, so the stack holds two parts a halving at most.
-    stack = np.empty((256, 3), np.int64)
-    parts = np.empty((3, 3), np.int64)
-    for i in range(len(order)):
-        order[i] = i
-    stack[0, 0], stack[0, 1], stack[0, 2] = 0, len(order), 0
-    pushed = 1
-    loaded = np.zeros(256, np.bool_)
-    while pushed:
-        pushed -= 1
-        low, high, depth = stack[pushed, 0], stack[pushed, 1], stack[pushed, 2]
-        if high - low <= _SMALL:
-            _insert_small(rows, order, low, high, depth, key_words)
-            continue
-        if not loaded[pushed]:
-            for i in range(low, high):
-                cache[i] = rows[order[i], depth]
-        a, b, c = cache[low], cache[(low + high) // 2], cache[high - 1]
-        pivot = max(min(a, b), min(max(a, b), c))
-        less, i, greater = low, low, high
-        while i < greater:
-            if cache[i] < pivot:
-                cache[i], cache[less] = cache[less], cache[i]
-                order[i], order[less] = order[less], order[i]
-                less += 1
-                i += 1
-            elif cache[i] > pivot:
-                greater -= 1
-                cache[i], cache[greater] = cache[greater], cache[i]
-                order[i], order[greater] = order[greater], order[i]
-            else:
-                i += 1
-        parts[0, 0], parts[0, 1], parts[0, 2] = low, less, depth
-        parts[1, 0], parts[1, 1], parts[1, 2] = greater, high, depth
-        # The rows equal to the pivot differ, if at all, in later words.
-        parts[2, 0], parts[2, 1], parts[2, 2] = less, greater if depth + 1 < key_words else less, depth + 1
-        for _ in range(3):
-            largest = 0
-            for k in range(1, 3):
-                if parts[k, 1] - parts[k, 0] > parts[largest, 1] - parts[largest, 0]:
-                    largest = k
-            if parts[largest, 1] - parts[largest, 0] > 1:
-                stack[pushed] = parts[largest]
-                loaded[pushed] = parts[largest, 2] == depth
-                pushed += 1
-            parts[largest, 1] = parts[largest, 0]
 
 
 @exact_kernel
@@ -262,8 +191,8 @@ class CountedRows:
             self.size = _add_rows(self.store, self.slots, self.size, part, self.key_words)
 
     def _sorted(self) -> Int64Array:
-        order = np.empty(self.size, np.int64)
-        _sort(self.store[: self.size], self.key_words, order)
+        order = np.arange(self.size)
+        sort_strings(self.store.ravel(), self._width, order, 0, self.size, 0, self.key_words, False)
         return order
 
     def _spill(self) -> None:
