@@ -77,7 +77,8 @@ def unscale_scores(scores: npt.NDArray[np.float64], scale: str) -> FloatArray:
         with np.errstate(divide="ignore", invalid="ignore"):
             values = np.log(scores) + 1.0
     elif scale == "probability":
-        values = 2.0 * scores - 1.0
+        with np.errstate(over="ignore"):
+            values = 2.0 * scores - 1.0
     elif scale == "raw":
         values = scores
     else:

@@ -67,8 +67,9 @@ def command(**given: Any) -> None:
         message = f"{request.scores}: no such file; --method {method.name} uses similarities that are there"
         raise click.UsageError(message)
     if request.sweep is not None:
+        rows = sweep(request, watch)
         click.echo("threshold\tentries\tshare")
-        for threshold, kept, of in sweep(request, watch):
+        for threshold, kept, of in rows:
             click.echo(f"{threshold:g}\t{kept}\t{kept / max(of, 1):.4f}")
         return
     try:
