@@ -44,7 +44,7 @@ def read_table(path: StrPath, *, threads: int = 1) -> pd.DataFrame:
     Raises:
         DataError: the file is damaged or no table in text form.
 
-    Example:
+    Examples:
         >>> table = read_table(demo_table)
         >>> bool(table.score_3.between(0, 1).all())
         True
@@ -68,7 +68,7 @@ def table_blocks(path: StrPath, *, block_bytes: int = BLOCK_BYTES, threads: int 
     Raises:
         DataError: the file is damaged or no table in text form.
 
-    Example:
+    Examples:
         >>> sum(len(block) for block in table_blocks(demo_table)) == len(read_table(demo_table))
         True
     """
@@ -154,7 +154,7 @@ def prune(
         ValueError: nothing or too much says what goes, or the method lacks something.
         TypeError: there is no such option.
 
-    Example:
+    Examples:
         >>> done = prune(demo_table, "small.gz", model=demo_model, threshold=0.3, protect="words")
         >>> done.statistics.kept == int(done.entries.keep.sum()) == len(read_table("small.gz"))
         True
@@ -217,7 +217,7 @@ def annotate(
         DataError: a file is damaged, has a faulty line, or does not fit the others.
         ValueError: there is nothing to append, or only one of the two inis was given.
 
-    Example:
+    Examples:
         >>> annotate(demo_table, "annotated.gz", [demo_model], smoothing="kneser-ney").scores
         4
         >>> [name for name in read_table("annotated.gz") if name.startswith("score_")][-1]

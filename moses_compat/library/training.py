@@ -57,7 +57,7 @@ def train(
         DeviceError: there is no such device.
         PhraseToolError: the folder cannot be written; or training diverged.
 
-    Example:
+    Examples:
         >>> pairs = [("经济", "economy"), ("经济 发展", "economic development"), ("天气", "weather")] * 20
         >>> model = train(pairs, "tiny-model", dimension=8, iterations=2, vectors="random")
         >>> model.dimension

@@ -46,7 +46,7 @@ def decode(
     Raises:
         DataError: the ini or a file that it names cannot be read, or asks for what this decoder does not have.
 
-    Example:
+    Examples:
         >>> decode(["经济 发展"], demo_ini)[0].split() != []
         True
     """
@@ -103,7 +103,7 @@ def tune(
         DataError: a file cannot be read, or the texts are of different lengths.
         PhraseToolError: the ini cannot be written.
 
-    Example:
+    Examples:
         >>> found = tune(demo_ini, "dev.zh", ["dev.en"], "tuned.ini", iterations=2)
         >>> found.bleu == max(found.steps)
         True

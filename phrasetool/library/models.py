@@ -29,7 +29,7 @@ class PhraseModel:
     Args:
         model: its parameters and words.
 
-    Example:
+    Examples:
         >>> model = load_model(demo_model)
         >>> model.encode(["经济 发展"], "source").shape == (1, model.dimension)
         True
@@ -83,7 +83,7 @@ class PhraseModel:
             ValueError: there is no such side.
             LengthError: a phrase is longer than the encoder can encode.
 
-        Example:
+        Examples:
             >>> vectors = load_model(demo_model).encode(["economic development", "the economy"], "target")
             >>> bool(abs(vectors @ vectors.T).max() < 1.0001)
             True
@@ -105,7 +105,7 @@ class PhraseModel:
         Raises:
             ValueError: not as many sources as targets.
 
-        Example:
+        Examples:
             >>> model = load_model(demo_model)
             >>> right, wrong = model.similarity(["经济", "经济"], ["economy", "weather"])
             >>> bool(right.mean() > wrong.mean())
@@ -134,7 +134,7 @@ class PhraseModel:
         Returns:
             Columns `phrase` and `similarity`, the most similar first, ties in the order of the candidates.
 
-        Example:
+        Examples:
             >>> found = load_model(demo_model).nearest("经济", ["weather", "economy", "the economy"], 2)
             >>> sorted(found.phrase)
             ['economy', 'the economy']
@@ -157,7 +157,7 @@ def load_model(folder: str | os.PathLike[str]) -> PhraseModel:
     Raises:
         ModelError: there is none, it is damaged, or it is a model of something else.
 
-    Example:
+    Examples:
         >>> load_model(demo_model).dimension
         50
     """
