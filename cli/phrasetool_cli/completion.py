@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 import click
-
-# Set by the shell when it asks what could stand at the cursor; click answers.
-VARIABLE = "_PHRASETOOL_COMPLETE"
 
 
 def complete_files(command: click.Command) -> None:
-    """Let every argument and option that takes any text be completed as the name of a file, if a shell asks."""
-    if VARIABLE not in os.environ:
-        return
+    """Let every argument and option that takes any text be completed as the name of a file."""
     for parameter in command.params:
         types = parameter.type.types if isinstance(parameter.type, click.Tuple) else [parameter.type]
         if all(kind in (click.STRING, click.UNPROCESSED) for kind in types):

@@ -7,15 +7,17 @@ import os
 import signal
 import sys
 import threading
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
-from click.shell_completion import CompletionItem
 
 from phrasetool.errors import PhraseToolError
-from phrasetool_cli.completion import complete_files
-from phrasetool_cli.remedies import with_remedy
-from phrasetool_cli.version import show_version
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+# Set by the shell when it asks what could stand at the cursor; click answers.
+_COMPLETION = "_PHRASETOOL_COMPLETE"
 
 # Name -> the first line of its help.  The module of a command is imported when it is run or asked for help, so that the
 # overview and completion are instant.
@@ -58,11 +60,16 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(f"phrasetool_cli.commands.{name.replace('-', '_')}")
         command: click.Command = module.command
-        complete_files(command)
+        if _COMPLETION in os.environ:
+            from phrasetool_cli.completion import complete_files
+
+            complete_files(command)
         return command
 
     def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete names and options without importing a command."""
+        from click.shell_completion import CompletionItem
+
         found = [CompletionItem(name, help=line) for name, line in COMMANDS.items() if name.startswith(incomplete)]
         return [*found, *click.Command.shell_complete(self, context, incomplete)]
 
@@ -72,12 +79,20 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def _show_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        from phrasetool_cli.version import version_signature
+
+        click.echo(version_signature())
+        context.exit()
+
+
 # Contexts of commands take `show_default` from this one.
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
 
 
 @click.group(cls=LazyGroup, context_settings=_SETTINGS)
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=show_version,
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version,
               help="Show the version, and those of Python and of the packages that figures depend on.")  # fmt: skip
 @click.option("--debug", is_flag=True, help="Show a traceback on errors.")
 def cli(debug: bool) -> None:
@@ -112,6 +127,8 @@ def main(arguments: list[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         _fail("interrupted", 130, debug)
     except PhraseToolError as error:
+        from phrasetool_cli.remedies import with_remedy
+
         _fail(with_remedy(str(error), error.remedy), 1, debug)
     except BrokenPipeError:
         # The reader of our output has gone; nothing is left to say to anyone.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import click
-
 # Packages whose version can change a figure or a byte of an output.
 PACKAGES = (
     "numpy", "numba", "torch", "gensim", "scikit-learn", "eflomal", "sacrebleu", "pyarrow", "isal",
@@ -25,10 +23,3 @@ def version_signature() -> str:
             found[name] = "none"
     found["system"] = f"{platform.system()}-{platform.machine()}"
     return "|".join([f"phrasetool {__version__}", *(f"{name}:{value}" for name, value in found.items())])
-
-
-def show_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-    """Print the signature and end, if it is wanted."""
-    if wanted and not context.resilient_parsing:
-        click.echo(version_signature())
-        context.exit()

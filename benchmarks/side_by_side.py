@@ -1,0 +1,119 @@
+"""Time commands of two checkouts in turn, on the reference run: how much slower is the one than the other?
+
+    python benchmarks/side_by_side.py --before ../before --after .
+
+Each checkout has its own `.venv`.  The commands are those of `table_speed.py`, `method_speed.py`, `training_speed.py`,
+`decoder.py`, `extraction.py` and `startup.py`.  Ratios are of CPU seconds, pair by pair, as machines drift and others
+use them; the median is what counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from measuring import WORK, model, reference, report, summary
+
+BAR = 1.03
+
+
+def cases(folder: Path) -> dict[str, list[str]]:
+    """Arguments of `phrasetool` by the benchmark that they stand for; what they read is made here."""
+    moses = reference()
+    data, table, ini = moses.parent, str(moses / "phrase-table.gz"), str(moses / "moses.ini")
+    forced, scores, out = str(moses / "forced-pairs.gz"), str(folder / "scores.parquet"), str(folder / "out")
+    train = [str(data / "train.de.gz"), str(data / "train.en.gz")]
+    few = [first_lines(path, folder / f"few.{side}", 2000) for path, side in zip(train, ("de", "en"), strict=True)]
+    size = ["--target-size", "0.1", "--scores", scores]
+    test = str(data / "test_2016_flickr.de")
+    return {
+        "startup: --help": ["--help"],
+        "startup: inspect of ten lines": ["inspect", first_lines(table, folder / "ten", 10), "-q"],
+        "table_speed: annotate": ["annotate", table, "-m", model(), "-o", f"{out}.gz", "-q"],
+        "table_speed: prune, keeps similarities": [
+            "prune", table, "-m", model(), "-t", "0.7", "-o", f"{out}.gz", "--stats", f"{out}.json", "-q"],
+        "table_speed: prune --scores": ["prune", table, "--scores", scores, "-t", "0.7", "-o", f"{out}.gz", "-q"],
+        "method_speed: composition+semantic": ["prune", table, "--moses-ini", ini, *size, "-o", f"{out}.gz", "-q"],
+        "method_speed: with usage": [
+            "prune", table, "--moses-ini", ini, "--forced-pairs", forced, *size, "-o", f"{out}.gz", "-q"],
+        "method_speed: count+semantic": ["prune", table, "--method", "count+semantic", *size, "-o", f"{out}.gz", "-q"],
+        "method_speed: significance": [
+            "prune", table, "--method", "significance", "--corpus", *train, "--target-size", "0.1", "-o", f"{out}.gz",
+            "-q"],
+        "training_speed: a pass": [
+            "train", forced, "-o", f"{out}-model", "--iterations", "4", "--vectors", "random", "-q"],
+        "decoder: cube": [
+            "decode", "--moses-ini", ini, test, "--search", "cube", "--pop-limit", "400", "-o", out, "-q"],
+        "decoder: stacks": ["decode", "--moses-ini", ini, test, "-o", out, "-q"],
+        "decoder: forced": ["force-decode", "--moses-ini", ini, *few, "-o", out, "-q"],
+        "extraction: tables": [
+            "extract", *train, str(moses / "aligned.grow-diag-final-and.gz"), "-o", f"{out}.gz",
+            "--reordering-table", f"{out}.r.gz", "-q"],
+        "language_model: 5-gram": ["lm", train[1], "--order", "5", "-o", out, "-q"],
+    }  # fmt: skip
+
+
+def first_lines(path: str, place: Path, count: int) -> str:
+    """The first lines of a compressed text, in a file of their own."""
+    with gzip.open(path, "rb") as source:
+        place.write_bytes(b"".join(next(source) for _ in range(count)))
+    return str(place)
+
+
+def cpu_seconds(checkout: Path, arguments: list[str]) -> tuple[float, float]:
+    """CPU and wall seconds of a command of a checkout."""
+    began = time.perf_counter()
+    with open(os.devnull, "wb") as nowhere:
+        process = subprocess.Popen([checkout / ".venv/bin/phrasetool", *arguments], stdout=nowhere, stderr=nowhere)
+        _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"{checkout}: phrasetool {' '.join(arguments)} ended with {process.returncode}")
+    return usage.ru_utime + usage.ru_stime, time.perf_counter() - began
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--before", type=Path, required=True)
+    parser.add_argument("--after", type=Path, required=True)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default="", help="cases with this in their name")
+    options = parser.parse_args()
+    folder = WORK / "side-by-side"
+    folder.mkdir(parents=True, exist_ok=True)
+    scores = ["prune", str(reference() / "phrase-table.gz"), "-m", model(), "--sweep", "0:0:1", "-q", "--scores"]
+    (folder / "scores.parquet").unlink(missing_ok=True)
+    cpu_seconds(options.after, [*scores, str(folder / "scores.parquet")])
+    figures = {}
+    for name, arguments in cases(folder).items():
+        if options.only not in name:
+            continue
+        # Kernels that were never compiled here are compiled now.
+        for checkout in (options.before, options.after):
+            cpu_seconds(checkout, arguments)
+        rounds = options.rounds * (3 if name.startswith("startup") else 1)
+        pairs = []
+        for number in range(rounds):
+            order = (options.before, options.after) if number % 2 else (options.after, options.before)
+            found = {checkout: cpu_seconds(checkout, arguments) for checkout in order}
+            pairs.append((found[options.before], found[options.after]))
+        ratios = [after[0] / before[0] for before, after in pairs]
+        least = min(after[0] for _, after in pairs) / min(before[0] for before, _ in pairs)
+        figures[name] = {
+            "before": summary([before[0] for before, _ in pairs]), "after": summary([after[0] for _, after in pairs]),
+            "ratio": summary(ratios), "ratio of the fastest": round(least, 3),
+        }  # fmt: skip
+        median = statistics.median(ratios)
+        mark = "" if min(median, least) <= BAR else "  <- slower"
+        print(f"{name:40} {median:.3f} (fastest: {least:.3f}){mark}", file=sys.stderr)
+    report("side_by_side", {"CPU seconds": figures, "bar": BAR})
+
+
+if __name__ == "__main__":
+    main()
