@@ -1,0 +1,184 @@
+"""Two folders of outputs compared byte for byte, and the one list of what may differ."""
+
+from __future__ import annotations
+
+import filecmp
+import gzip
+import hashlib
+import os
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+GZIP_MAGIC = b"\x1f\x8b"
+_PIECE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """Something that may differ.
+
+    Attributes:
+        files: of the outputs, a pattern of the whole path; `stderr.1` is standard error of the first command.
+        pattern: what is left out of them before they are compared.
+        reason: why.
+    """
+
+    files: str
+    pattern: bytes
+    reason: str
+
+
+_STDERR = r"stderr\.\d"
+ALLOWED = (
+    Allowed(_STDERR, rb"(?<=after )\d+(?= s\b)", "seconds that a command took"),
+    Allowed(_STDERR, rb"(?<=done in )\d+(?= s\b)", "seconds that a step of an experiment took"),
+    Allowed(_STDERR, rb"\([\d,]+ pairs a second\)", "the speed of training"),
+    Allowed(_STDERR, rb"(?<=translated in )[\d.]+ s \([\d.]+ ms a sentence and thread\)", "the speed of the decoder"),
+    Allowed(_STDERR, rb"(?m)^phrasetool: .*: [\d,]+ (entries|of [\d,]+ \w+), [\d,.]+ a second.*\n",
+            "progress, told every 30 seconds"),
+    Allowed(_STDERR, rb"(?m)^phrasetool: (\w+: )?(extract|write): [\d,]+ of [\d,]+ \(\d+%\)\n",
+            "progress, told every 30 seconds"),
+    Allowed(r".*/(experiment|commands)\.json|.*/runs/.*\.json", rb'"seconds": (\{[^}]*\}|[\d.]+)',
+            "seconds that the parts of an experiment took"),
+    Allowed(_STDERR, rb"(?<=\.)[a-z0-9_]{8}(?=\.part: )", "the name of the folder in which a program of Moses works"),
+    Allowed(r"work/real.*", rb"(?s).*",
+            "programs of Moses leave bytes of memory in their files; what they are given is compared by stand-ins"),
+    Allowed(r".*/report\.html", rb"(?<=<dd>)[\d,.]+ s(?=</dd>)", "seconds that the parts of an experiment took"),
+    Allowed(r".*/report\.md", rb"(?m)(?<=: )[\d,.\\]+ s$", "seconds that the parts of an experiment took"),
+    Allowed(r"stdout\.1", rb"(?m)(?<=^Done in )\d+(?= s\. In demo-output/)", "seconds that the demo took"),
+    Allowed(_STDERR, rb"(?m)^/\S+/score_columns\.py:\d+: RuntimeWarning: overflow encountered in multiply\n.*\n",
+            "numpy warned of scores beyond all numbers, with a line of this program; it no longer does"),
+    Allowed(_STDERR, rb"(?s)Traceback \(most recent call last\):\n.*?\n(?=\S)",
+            "tracebacks of --debug name files and lines"),
+)  # fmt: skip
+# igzip's bytes for one text depend now and then, once in thousands, on what was in memory before; in a file of tiny
+# members, several at a time.  The text must be the same, cut into members at the same places, and no more members than
+# these may differ in their compressed bytes.
+RECOMPRESSED = "a gzip member that igzip compressed in another way, its text being the same"
+_FEW_MEMBERS = 0.1
+
+# Neither compared nor run: what the cases leave out on purpose.
+LEFT_OUT = {
+    "--help, -h and the overview": "texts for people, which may become better; their figures are not outputs",
+    "--version": "may come to say more",
+    "align --unseeded": "its result is chance",
+    "--device cuda": "needs a GPU, and sums there are in no fixed order",
+    "bars of progress": "are for terminals, and show times",
+}
+
+
+@dataclass
+class Comparison:
+    """Of the outputs of a case.
+
+    Attributes:
+        files: how many were compared.
+        differences: a line for each that differs.
+        allowed: how many differ in no more than may differ, by the reason.
+    """
+
+    files: int
+    differences: list[str]
+    allowed: Counter[str]
+
+
+def compare_folders(before: Path, after: Path) -> Comparison:
+    """Compare all files of two folders."""
+    there, here = (_tree(folder) for folder in (before, after))
+    done = Comparison(len(there), [], Counter())
+    for name in sorted(there.keys() | here.keys()):
+        kinds = there.get(name), here.get(name)
+        if kinds[0] != kinds[1]:
+            done.differences.append(f"{name}: {kinds[0] or 'missing'} before, {kinds[1] or 'missing'} after")
+        elif os.path.isfile(before / name) and not filecmp.cmp(before / name, after / name, shallow=False):
+            reasons = _why_allowed(name, (before / name).read_bytes(), (after / name).read_bytes())
+            if reasons:
+                done.allowed.update(reasons)
+            else:
+                done.differences.append(f"{name}: {_difference(before / name, after / name)}")
+    return done
+
+
+def _tree(folder: Path) -> dict[str, str]:
+    """What there is below a folder, and its kind and rights."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        kind = "link" if path.is_symlink() else "folder" if path.is_dir() else "file"
+        found[str(path.relative_to(folder))] = f"{kind} {path.lstat().st_mode & 0o777:o}"
+    return found
+
+
+def _why_allowed(name: str, before: bytes, after: bytes) -> set[str]:
+    """Why two files may differ as they do; empty if they may not."""
+    if before[:2] == after[:2] == GZIP_MAGIC:
+        return {RECOMPRESSED} if _few_members_differ(before, after) else set()
+    reasons = set()
+    for allowed in ALLOWED:
+        if re.fullmatch(allowed.files, name):
+            left = [re.sub(allowed.pattern, b"", data) for data in (before, after)]
+            if left != [before, after]:
+                reasons.add(allowed.reason)
+            before, after = left
+    return reasons if before == after else set()
+
+
+def _few_members_differ(before: bytes, after: bytes) -> bool:
+    """Whether two gzip files hold the same text in the same members, most of them the same bytes."""
+    try:
+        there, here = (list(_members(data)) for data in (before, after))
+    except zlib.error:
+        return False
+    if [text for text, _ in there] != [text for text, _ in here]:
+        return False
+    differing = sum(packed != other for (_, packed), (_, other) in zip(there, here, strict=True))
+    return differing <= 1 + _FEW_MEMBERS * len(there)
+
+
+def _members(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Text (its SHA-256) and bytes of each member of a gzip file."""
+    start = at = 0
+    while start < len(data):
+        member, text = zlib.decompressobj(31), hashlib.sha256()
+        while not member.eof:
+            if at >= len(data):
+                raise zlib.error("the last member is cut off")
+            text.update(member.decompress(data[at : at + _PIECE]))
+            at += _PIECE
+        end = min(at, len(data)) - len(member.unused_data)
+        yield text.digest(), data[start:end]
+        start = at = end
+
+
+def _difference(before: Path, after: Path) -> str:
+    """The first difference of two files."""
+    data, other = before.read_bytes(), after.read_bytes()
+    note = ""
+    if data[:2] == other[:2] == GZIP_MAGIC:
+        data, other = gzip.decompress(data), gzip.decompress(other)
+        note = "decompressed, "
+        if data == other:
+            return "compressed in another way, in more than a few members; decompressed, the same"
+    binary = b"\0" in data[:4096]
+    if binary:
+        at = next(_unequal(data, other))
+        return f"{note}{len(data):,} and {len(other):,} bytes, from byte {at:,}"
+    lines = data.split(b"\n"), other.split(b"\n")
+    at = next(_unequal(*lines))
+    texts = (repr(_excerpt(side, at))[1:] for side in lines)
+    return f"{note}line {at + 1}: {' / '.join(texts)}"
+
+
+def _unequal(first: bytes | list[bytes], second: bytes | list[bytes]) -> Iterator[int]:
+    """Where two sequences differ."""
+    shorter = min(len(first), len(second))
+    yield from (i for i in range(shorter) if first[i] != second[i])
+    yield shorter
+
+
+def _excerpt(lines: list[bytes], at: int) -> bytes:
+    line = lines[at] if at < len(lines) else b"(no line)"
+    return line if len(line) <= 90 else line[:90] + b"..."

@@ -1,0 +1,130 @@
+"""Runs commands of one checkout, each in a process forked from this one, which has slow packages loaded.
+
+Started by the interpreter of the checkout with the names of these packages; reads requests from standard input, a line
+of JSON each, and answers each with a line, the exit code.  Nothing of the checkout itself is loaded here, so that every
+child finds its own modules, as a user's process does: unless a request says `warm`.  Then the command is run in this
+process, and what it loaded is there for all that follow.  A command on a small table takes 0.4 s by itself, 0.1 s as a
+child, and 0.03 s as a child of a warm process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import runpy
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+
+def preload(packages: list[str]) -> None:
+    """Load packages, and let numba set up its compiler; one that is not there is left to the command that wants it."""
+    for name in packages:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    with contextlib.suppress(ImportError):
+        import numba
+        import numpy as np
+
+        numba.njit(nogil=True, error_model="numpy")(lambda values, x: values[0] + x)(np.zeros(3), 2)
+
+
+def warm_up(request: dict[str, Any]) -> None:
+    """Run a command in this process, unheard."""
+
+    def leave(code: int) -> NoReturn:
+        raise SystemExit(code)
+
+    said, leave_at_once = [os.dup(number) for number in (1, 2)], os._exit
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os._exit = leave
+    try:
+        os.chdir(request["folder"])
+        for number in (1, 2):
+            os.dup2(nowhere, number)
+        sys.argv = [request["script"], *request["arguments"]]
+        runpy.run_path(request["script"], run_name="__main__")
+    except BaseException:
+        # What is wrong with the command shows in its cases.
+        pass
+    finally:
+        os._exit = leave_at_once
+        for number, there in zip((1, 2), said, strict=True):
+            os.dup2(there, number)
+            os.close(there)
+        os.close(nowhere)
+
+
+def become(request: dict[str, Any]) -> None:
+    """Turn this process into one that runs the script; never returns."""
+    code = 1
+    try:
+        os.chdir(request["folder"])
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        written = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        for number, (name, flags) in enumerate((("stdin", os.O_RDONLY), ("stdout", written), ("stderr", written))):
+            os.dup2(os.open(request[name], flags, 0o644), number)
+        if request["fresh"]:
+            os.execv(sys.executable, [sys.executable, request["script"], *request["arguments"]])
+        # The old one has read ahead: the next requests.
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115
+        sys.argv = [request["script"], *request["arguments"]]
+        sys.path[0] = os.path.dirname(request["script"])
+        runpy.run_path(request["script"], run_name="__main__")
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def attend(child: int, request: dict[str, Any]) -> int:
+    """Wait for a child and return its exit code, negative for a signal.
+
+    It is interrupted once its standard error holds the text of `stop`, and killed after `limit` seconds.
+    """
+    stop, ends_at = request["stop"].encode(), time.monotonic() + request["limit"]
+    while True:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        if stop and stop in Path(request["stderr"]).read_bytes():
+            os.kill(child, signal.SIGINT)
+            stop = b""
+        if time.monotonic() > ends_at:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.001)
+
+
+def main() -> None:
+    # This folder's modules are none that a package should find.
+    sys.path[0] = os.path.dirname(sys.executable)
+    preload(sys.argv[1:])
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request["warm"]:
+            warm_up(request)
+            print(0, flush=True)
+            continue
+        for name in ("stdout", "stderr"):
+            Path(request[name]).write_bytes(b"")
+        # Pages that the collector of a child would touch need not be copied.
+        gc.freeze()
+        child = os.fork()
+        if not child:
+            become(request)
+        print(attend(child, request), flush=True)
+
+
+if __name__ == "__main__":
+    main()

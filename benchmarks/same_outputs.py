@@ -1,0 +1,249 @@
+"""Compare what every command of phrasetool writes, says and returns between two checkouts, byte for byte.
+
+    python benchmarks/same_outputs.py --before ../before --after .
+    python benchmarks/same_outputs.py --before ../before --after . --quick --only prune,annotate
+
+The cases are in `outputs/*.txt`: small tables with all oddities, the demo, training, texts, bad usage and bad data, and
+the reference run of 1.1 million entries.  Both sides run them at one place, one after the other, on inputs that
+`before` made.  What may differ is listed in `outputs/compare.py`, with reasons, and nowhere else.  Prints a line for
+each difference and ends with 1 if there is any; the outputs that differ are kept in `work/same-outputs/differences`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from measuring import ROOT, WORK, reference, report
+
+sys.path.insert(1, str(ROOT))
+from outputs import inputs
+from outputs.cases import FILES, REFERENCE, Case, Step, read_cases, values
+from outputs.compare import ALLOWED, LEFT_OUT
+from outputs.running import DEMO, INPUTS, Outcome, Places
+from outputs.sides import Server, Side
+
+# Options that no case names, and why.
+UNUSED = {
+    "--help": "see `LEFT_OUT`", "-h": "see `LEFT_OUT`", "--version": "see `LEFT_OUT`",
+    "--unseeded": "see `LEFT_OUT`",
+}  # fmt: skip
+
+
+def moses_programs() -> str | None:
+    """The folder of Moses' binarisers, if they are on the PATH."""
+    found = shutil.which("CreateProbingPT")
+    return os.path.dirname(os.path.abspath(found)) if found else None
+
+
+def selected(options: argparse.Namespace) -> list[Case]:
+    """The cases that were asked for."""
+    tables = inputs.odd_tables()
+    names = {f"@tables/{name}": inputs.scores_of(data) for name, data in tables.items()}
+    found = values(names, options.quick)
+    files = [name for name in FILES if not (options.quick and name == REFERENCE)]
+    cases = {case.text: case for file in files for case in read_cases(file, found, names)}
+    wanted = set(options.only.split(",")) if options.only else set()
+    return [
+        case for case in cases.values()
+        if (not wanted or wanted & set(case.commands)) and (not options.match or options.match in case.text)
+    ]  # fmt: skip
+
+
+@contextlib.contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Refuse to work in a folder in which another process does."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(f"{folder}: another comparison is running here; name another folder with --place")
+        yield
+
+
+def prepared(folder: Path, before: Side, anew: bool, reference_run: Path | None) -> None:
+    """Make the inputs, unless they are there as this `before` makes them."""
+    key = f"{hashlib.sha256(Path(inputs.__file__).read_bytes()).hexdigest()} {before.code} {before.commit()}"
+    stamp, large_stamp = folder / "made-by", folder / "large" / "made-by"
+    if anew or not stamp.is_file() or stamp.read_text() != key:
+        shutil.rmtree(folder, ignore_errors=True)
+    server = Server(before)
+
+    def run(line: str) -> None:
+        run_recipe(server, folder, Step.of(line))
+
+    if not folder.is_dir():
+        print(f"making the inputs in {folder}", file=sys.stderr)
+        inputs.make_inputs(folder, run)
+        stamp.write_text(key)
+    if reference_run and not (large_stamp.is_file() and large_stamp.read_text() == str(reference_run)):
+        inputs.make_large_inputs(folder, run, reference_run)
+        large_stamp.write_text(str(reference_run))
+    server.close()
+
+
+def run_recipe(server: Server, folder: Path, step: Step) -> None:
+    """Run a command that makes an input; end everything if it fails."""
+    said, stop = folder / "said", step.variables.get("STOP", "")
+    environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": os.environ.get("HOME", "/")}
+    code = server.run(
+        folder=str(folder), environment=environment, arguments=list(step.words), stop=stop,
+        stdin=os.devnull, stdout=os.devnull, stderr=str(said),
+    )  # fmt: skip
+    if code != (130 if stop else 0):
+        sys.exit(f"an input cannot be made: phrasetool {' '.join(step.words)}: exit code {code}\n{said.read_text()}")
+
+
+def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
+    """Size and time of all files: whether an input was written to."""
+    files = (Path(root) / name for root, _, names in os.walk(folder) for name in names)
+    return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in files}
+
+
+def unused_options(side: Side, cases: Iterable[Case]) -> dict[str, list[str]]:
+    """Of every command, the options that no case has; a command without a case has all of them."""
+    words = defaultdict(set)
+    for case in cases:
+        for step in case.steps:
+            words[step.words[0] if step.words else ""].update(word.partition("=")[0] for word in step.words)
+
+    def help_of(*command: str) -> str:
+        done = subprocess.run([side.script, *command, "--help"], capture_output=True, text=True, check=True)
+        return done.stdout
+
+    commands = re.findall(r"(?m)^  ([a-z][\w-]*)  ", help_of().partition("Commands:")[2])
+    if not commands:
+        sys.exit("the overview of the commands cannot be read; see unused_options")
+    found = {}
+    for command in commands:
+        told = re.findall(r"(?m)^  (--?[\w-]+)(?:, (--?[\w-]+))?", help_of(command).partition("Example:")[0])
+        # Any of its spellings will do.
+        forms = [{form for form in option if form} for option in told]
+        missing = sorted(max(form, key=len) for form in forms if not form & (words[command] | UNUSED.keys()))
+        if missing or not words[command]:
+            found[command] = missing
+    return found
+
+
+def run_all(cases: list[Case], places: Places, jobs: int, keep: Path) -> list[Outcome]:
+    """Run the cases; print what differs, and keep it in a folder."""
+    shutil.rmtree(keep, ignore_errors=True)
+    outcomes = []
+    with ThreadPoolExecutor(jobs) as pool:
+
+        def run(number: int) -> Outcome:
+            return places.mine().run(cases[number], keep / f"{number:05}")
+
+        waiting = [pool.submit(run, number) for number in range(len(cases))]
+        for done in as_completed(waiting):
+            outcome = done.result()
+            outcomes.append(outcome)
+            for line in outcome.differences:
+                print(f"DIFFERS  phrasetool {outcome.case.text}  |  {line}", flush=True)
+            if outcome.wrong:
+                print(f"BAD CASE  phrasetool {outcome.case.text}  |  {outcome.wrong}", flush=True)
+    order = {case: i for i, case in enumerate(cases)}
+    return sorted(outcomes, key=lambda outcome: order[outcome.case])
+
+
+def figures(outcomes: list[Outcome]) -> dict[str, Any]:
+    """Counts of what was compared, for all and for every command."""
+    by_command: dict[str, Counter[str]] = defaultdict(Counter)
+    for outcome in outcomes:
+        counts = by_command[(outcome.case.commands or ["(none)"])[-1]]
+        counts.update(
+            cases=1, files=outcome.files, differ=bool(outcome.differences), milliseconds=round(1e3 * outcome.seconds)
+        )
+        counts.update(f"exit code {code}" for code in outcome.codes)
+    allowed: Counter[str] = Counter()
+    for outcome in outcomes:
+        allowed.update(outcome.allowed)
+    return {
+        "cases": len(outcomes),
+        "files": sum(outcome.files for outcome in outcomes),
+        "cases_that_differ": sum(bool(outcome.differences) for outcome in outcomes),
+        "differences": [f"{o.case.text}: {line}" for o in outcomes for line in o.differences],
+        "bad_cases": [f"{o.case.text}: {o.wrong}" for o in outcomes if o.wrong],
+        "commands": {name: dict(sorted(counts.items())) for name, counts in sorted(by_command.items())},
+        "allowed": {allowed_.reason: allowed[allowed_.reason] for allowed_ in ALLOWED},
+        "left_out": LEFT_OUT,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--before", required=True, help="a checkout with .venv, or an interpreter beside a phrasetool")
+    parser.add_argument("--after", required=True, help="the same")
+    parser.add_argument("--only", help="commands, with commas between: cases in which one of them is run")
+    parser.add_argument("--match", help="cases with this in their text")
+    parser.add_argument("--quick", action="store_true", help="without the reference run, and with fewer ways to run")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="cases side by side")
+    parser.add_argument("--fresh-processes", action="store_true", help="an interpreter for each command; slow")
+    parser.add_argument("--fresh-inputs", action="store_true", help="make the inputs anew")
+    parser.add_argument("--place", default=str(WORK / "same-outputs"), help="the folder to work in")
+    parser.add_argument("--list", action="store_true", help="print the cases and do nothing")
+    options = parser.parse_args()
+    cases = selected(options)
+    if options.list:
+        print(*(f"phrasetool {case.text}" for case in cases), sep="\n")
+        return
+    sides = Side.of("before", options.before), Side.of("after", options.after)
+    moses = moses_programs()
+    skipped = Counter()
+    for reason, word, there in (
+        ("Moses' programs are not on the PATH", "$MOSES", moses),
+        ("an interpreter was named, not a checkout", DEMO, all(side.root for side in sides)),
+    ):
+        if not there:
+            skipped[reason] = sum(word in case.text for case in cases)
+            cases = [case for case in cases if word not in case.text]
+    began, place = time.monotonic(), Path(options.place).absolute()
+    with alone_in(place):
+        reference_run = None if options.quick else reference().resolve()
+        prepared(place / INPUTS, sides[0], options.fresh_inputs, reference_run)
+        untouched = snapshot(place / INPUTS)
+        places = Places(place, sides, moses, options.fresh_processes)
+        try:
+            outcomes = run_all(cases, places, options.jobs, place / "differences")
+        finally:
+            places.close()
+        found = figures(outcomes)
+        touched = {path for path, _ in snapshot(place / INPUTS).items() ^ untouched.items()}
+        if touched:
+            found["bad_cases"] += [f"the input {path} was changed" for path in sorted(touched)]
+            shutil.rmtree(place / INPUTS)
+    missing = {} if options.only or options.match else unused_options(sides[0], cases)
+    print(f"{found['cases']:,} cases, {found['files']:,} files compared, {found['cases_that_differ']:,} cases differ")
+    for reason, count in skipped.items():
+        print(f"{count:,} cases skipped: {reason}")
+    found = {
+        "before": sides[0].commit(), "after": sides[1].commit(), "seconds": round(time.monotonic() - began),
+        "cpu_seconds": round(sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])),
+        "skipped": dict(skipped), "options_in_no_case": missing, **found,
+    }  # fmt: skip
+    if options.quick or options.only or options.match:
+        # Part of the proof is none to keep.
+        print(json.dumps(found, indent=2))
+    else:
+        report("same_outputs", found)
+    sys.exit(bool(found["differences"] or found["bad_cases"] or missing))
+
+
+if __name__ == "__main__":
+    main()
