@@ -8,37 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES
-from phrasetool.encoders.autoencoders.autoencoder import most_words
 from phrasetool.errors import ModelError
 from phrasetool.models.storage import load_autoencoder
 from phrasetool.phrases import Phrases
-from phrasetool.reconstruction import autoencoder_module, encode_texts, reconstruct_texts
+from phrasetool.reconstruction import reconstruct_texts
 from phrasetool.training.autoencoder import AutoencoderTrainer, length_batches, train_autoencoder
-from phrasetool.training.autoencoder_settings import AutoencoderSettings
-from phrasetool.vocabulary import Vocabulary
+from tests.phrasetool.training.random_texts import VOCABULARY, WORDS, random_texts, settings
 
-WORDS = 15
-VOCABULARY = Vocabulary([b"<unk>", *(b"w%d" % i for i in range(1, WORDS))])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Threads that wait for each other cost more than these sizes are worth."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
 def texts():
-    rng = np.random.default_rng(0)
-    return Phrases.from_lists([rng.integers(0, WORDS, n).tolist() for n in rng.integers(1, 6, 60)])
-
-
-def settings(**changes):
-    base = {"word_units": 8, "hidden": 16, "heads": 2, "batch_size": 16, "epochs": 3}
-    return AutoencoderSettings(**{**base, **changes})
+    return random_texts()
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -127,21 +109,3 @@ def test_batches_have_every_text_once_and_like_lengths(lengths, size, seed):
     assert sorted(map(len, batches))[1:] == [size] * (len(batches) - 1)
     spans = sorted((int(lengths[b].min()), int(lengths[b].max())) for b in batches)
     assert all(first[1] <= second[0] for first, second in pairwise(spans))
-
-
-def test_vectors_and_texts_do_not_depend_on_how_texts_are_batched(texts, tmp_path, monkeypatch):
-    model = train_autoencoder(texts, VOCABULARY, settings(epochs=30, learning_rate=0.02), tmp_path)
-    vectors, written = encode_texts(model, texts), reconstruct_texts(model, texts)
-    module = autoencoder_module(model)
-    monkeypatch.setattr("phrasetool.reconstruction._WORDS_AT_ONCE", 11)
-    ticks = []
-    np.testing.assert_allclose(encode_texts(model, texts, tick=ticks.append), vectors, atol=1e-5)
-    assert sum(ticks) == len(texts)
-    again = reconstruct_texts(model, texts)
-    for i, text in enumerate(texts):
-        one = Phrases.from_lists([text.tolist()])
-        np.testing.assert_allclose(module.encode(one)[0].detach().numpy(), vectors[i], atol=1e-5)
-        alone = module.reconstruct(module.encode(one).detach(), most_words(one.lengths))[0]
-        assert written[i].tolist() == again[i].tolist() == alone.tolist()
-    assert encode_texts(model, texts.part(0, 0)).shape == (0, 32)
-    assert len(reconstruct_texts(model, texts.part(0, 0))) == 0

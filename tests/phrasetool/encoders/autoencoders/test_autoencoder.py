@@ -14,14 +14,7 @@ from tests.phrasetool.encoders.autoencoders.small_architectures import (
     some_texts,
 )
 
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Threads that wait for each other cost more than these sizes are worth."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @every_architecture

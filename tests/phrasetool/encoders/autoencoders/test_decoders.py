@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from phrasetool.encoders.autoencoders.autoencoder import Autoencoder
@@ -8,6 +9,8 @@ from tests.phrasetool.encoders.autoencoders.small_architectures import (
     every_architecture,
     some_texts,
 )
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @every_architecture

@@ -10,16 +10,9 @@ from phrasetool.encoders.mean_max.parameters import LONGEST
 from phrasetool.phrases import Phrases
 from tests import naive
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 V = 20
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Threads that wait for each other cost more than these sizes are worth."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def make(w=6, m=8, heads=2, d=5, seed=0, dropout=0.0):
