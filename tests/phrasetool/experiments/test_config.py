@@ -9,35 +9,8 @@ import pytest
 from phrasetool.errors import DataError
 from phrasetool.experiments.config import parse_config, read_experiment_config
 from phrasetool.experiments.systems import AFFORDABLE, PruningSystem
-from phrasetool.pruning.measures import FORCED, LOSSES, SIMILARITIES, SMOOTHED, USES
-
-GOOD = """\
-[data.bitext]
-source = "a"
-target = "b"
-[data.dev]
-source = "a"
-target = "b"
-[data.tests.news]
-source = "a"
-target = "b"
-[prune]
-methods = ["semantic", "composition+semantic", "random"]
-sizes = [0.1, 0.5]
-"""
-
-
-@pytest.fixture
-def folder(tmp_path):
-    for name in ("a", "b", "moses.ini"):
-        (tmp_path / name).write_text("x\n")
-    (tmp_path / "model").mkdir()
-    return tmp_path
-
-
-def config_of(folder, text):
-    (folder / "c.toml").write_text(text)
-    return read_experiment_config(str(folder / "c.toml"))
+from phrasetool.pruning.measures import LOSSES, SIMILARITIES
+from tests.phrasetool.experiments.written_configs import GOOD, config_of
 
 
 def test_what_is_left_out_has_a_value(folder):
@@ -186,29 +159,6 @@ def test_too_little_is_refused(folder):
         config_of(folder, GOOD.replace(tests, ""))
     with pytest.raises(DataError, match="No such file"):
         read_experiment_config(str(folder / "none.toml"))
-
-
-def test_what_forced_decoding_is_needed_for(folder):
-    config = config_of(folder, GOOD)
-    assert not config.counts_uses
-    config = config_of(folder, GOOD.replace('"random"', '"composition+usage"'))
-    assert config.counts_uses
-    assert config.needs == {SIMILARITIES, LOSSES, USES}
-    config = config_of(folder, GOOD + '[annotate]\ncolumns = ["forced + semantic"]\n')
-    assert config.counts_uses
-    assert config.annotate.columns == ("forced+semantic",)
-    assert config.needs == {SIMILARITIES, LOSSES, FORCED}
-    pruned = '[annotate]\ncolumns = []\nsizes = [1, 0.1]\nmethod = "composition+usage"\n'
-    assert config_of(folder, GOOD + pruned).counts_uses
-
-
-def test_smoothed_columns_need_no_bitext_and_no_model(folder):
-    config = config_of(folder, GOOD.replace('"random"', '"count"') + '[annotate]\ncolumns = ["kneser-ney+forced"]\n')
-    assert config.needs >= {SMOOTHED, FORCED}
-    only = config_of(folder, GOOD[: GOOD.index("[prune]")] + '[annotate]\ncolumns = "kneser-ney"\n')
-    assert only.needs == {SMOOTHED}
-    assert not only.encodes
-    assert not only.counts_uses
 
 
 def test_another_folder_to_write_to(folder):

@@ -12,7 +12,7 @@ from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.storage import load_autoencoder, load_bilingual_model, load_model, save_model, staged
 from phrasetool.vocabulary import Vocabulary
-from tests.conftest import random_encoder, random_parameters
+from tests.conftest import random_encoder
 
 
 @pytest.fixture
@@ -80,26 +80,6 @@ def test_same_model_same_bytes(any_model, any_model_folder, tmp_path):
     save_model(any_model, tmp_path / "again")
     for name in os.listdir(any_model_folder):
         assert (tmp_path / "again" / name).read_bytes() == (any_model_folder / name).read_bytes()
-
-
-def test_identity_tells_models_apart(any_model):
-    model = any_model
-    parts = [model.source_vocabulary, model.target_vocabulary, model.source, model.target, model.kind]
-    assert BilingualModel(*parts).identity == model.identity
-    words = [*model.source_vocabulary.words[:-1], b"other"]
-    other_words = BilingualModel(Vocabulary(words), *parts[1:])
-    other = random_encoder(model.kind, len(model.target_vocabulary), model.dimension, 99)
-    other_weights = BilingualModel(*parts[:3], other, model.kind)
-    assert len({model.identity, other_words.identity, other_weights.identity}) == 3
-    assert len(model.identity) == 8
-
-
-def test_identity_tells_options_of_the_encoder_apart():
-    vocabulary = Vocabulary([b"<unk>", b"a"])
-    kinds = MeanMax(word_units=6, heads=2), MeanMax(word_units=6, heads=1)
-    sides = [random_encoder(kinds[0], 2, 8, seed) for seed in (1, 2)]
-    found = {BilingualModel(vocabulary, vocabulary, *sides, kind).identity for kind in kinds}
-    assert len(found) == 2
 
 
 def test_saving_over_a_model_keeps_other_files(model, copy):
@@ -205,14 +185,6 @@ def test_vocabulary_of_another_size(copy):
 def test_sides_swapped(copy):
     (copy / "source.vocab").write_bytes(b"<unk>\t0\na\t1\n")
     refused(copy)
-
-
-def test_parts_must_fit(model):
-    other = random_parameters(14, 4, 0)
-    with pytest.raises(ValueError, match="dimension"):
-        BilingualModel(model.source_vocabulary, model.target_vocabulary, model.source, other, Rae())
-    with pytest.raises(ValueError, match="word vectors"):
-        BilingualModel(model.source_vocabulary, Vocabulary([b"<unk>"]), model.source, model.target, Rae())
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phrasetool.pruning.decision import AtThreshold, Ranking, Rule, decide
+from phrasetool.pruning.decision import AtThreshold, OfSize, Ranking, Rule, decide
 from phrasetool.pruning.methods import parse_method
 from phrasetool.pruning.protection import KeepBest
-from phrasetool.pruning.sizes import SizeCurve, TooSmallError
-from phrasetool.pruning.statistics import PruneStatistics
+from phrasetool.pruning.sizes import TooSmallError
 from phrasetool.pruning.thresholds import Threshold
 from tests.measures import measures_of
+from tests.phrasetool.pruning.measured_tables import naive_protection, tables
 
 FEW = st.sampled_from([-1.0, -0.5, 0.0, 0.25, 0.5, 0.5000001, 1.0])
 
@@ -79,78 +79,36 @@ def test_ties_are_kept_in_table_order():
         assert np.flatnonzero(ranking.protected(KeepBest(k))).tolist() == list(range(min(k, 40)))
 
 
-@pytest.mark.parametrize(("k", "protect", "message"), [(-1, "all", "best -1"), (1, "some", "unknown protection")])
-def test_rules_that_make_no_sense(k, protect, message):
-    with pytest.raises(ValueError, match=message):
-        KeepBest(k, protect)
-    with pytest.raises(ValueError, match="not NaN"):
-        Threshold.of(float("nan"))
+@given(tables(), st.integers(0, 3), st.sampled_from(["all", "words", "none"]), st.sampled_from([-2.0, 0.5, 1.0, 9.0]))
+def test_a_threshold_removes_what_is_worth_less(table, k, protect, threshold):
+    measures, worth = table
+    protected = naive_protection(measures, worth, k, protect)
+    ranking = Ranking.of(parse_method("count"), measures)
+    decision = decide(ranking, AtThreshold(Threshold.of(threshold)), KeepBest(k, protect))
+    expected = [bool(worth[i] >= threshold or i in protected) for i in range(len(worth))]
+    assert decision.keep.tolist() == expected
+    assert (decision.keep == (~decision.fails | decision.protected)).all()
 
 
-STRENGTHS = st.lists(st.one_of(st.floats(-1, 1, width=32), st.just(float("inf"))), max_size=60)
-
-
-@given(STRENGTHS, st.lists(st.floats(-1, 1), max_size=5))
-def test_sweep_counts_are_exact(strengths, thresholds):
-    curve = SizeCurve([*thresholds, *strengths[:3]])
-    for start in range(0, len(strengths), 7):
-        curve.add(np.array(strengths[start : start + 7], np.float64))
-    assert curve.entries == len(strengths)
-    for threshold, count in zip(curve.thresholds, curve.survivors, strict=True):
-        assert count == sum(s >= threshold for s in strengths)
-
-
-@settings(max_examples=150)
-@given(STRENGTHS, st.integers(1, 1000))
-def test_threshold_for_a_size(strengths, thousandths):
-    fraction = thousandths / 1000
-    curve = SizeCurve()
-    curve.add(np.array(strengths, np.float64))
-    immortal = sum(s == float("inf") for s in strengths)
-    if immortal * 1000 > thousandths * len(strengths):
-        with pytest.raises(TooSmallError, match=rf"^{immortal} of {len(strengths)} entries"):
-            curve.threshold_for(fraction)
+@given(tables(), st.integers(0, 3), st.sampled_from(["all", "words", "none"]), st.sampled_from([0.1, 0.3, 0.5, 1.0]))
+def test_a_size_fills_up_with_the_best(table, k, protect, size):
+    measures, worth = table
+    protected = naive_protection(measures, worth, k, protect)
+    allowed = int(size * len(worth) + 1e-9)
+    ranking = Ranking.of(parse_method("count"), measures)
+    if len(protected) > allowed:
+        with pytest.raises(TooSmallError, match="are kept at any threshold"):
+            decide(ranking, OfSize(size), KeepBest(k, protect))
         return
-    threshold = curve.threshold_for(fraction)
-    left = sum(s >= threshold for s in strengths)
-    assert left * 1000 <= thousandths * len(strengths)
-    # Any threshold lower by more than a millionth leaves too many, or all are left.
-    more = sum(s >= threshold - 2e-6 for s in strengths)
-    assert left == len(strengths) or more * 1000 > thousandths * len(strengths)
+    rest = sorted((i for i in range(len(worth)) if i not in protected), key=lambda i: (-worth[i], i))
+    expected = protected | set(rest[: allowed - len(protected)])
+    decision = decide(ranking, OfSize(size), KeepBest(k, protect))
+    assert set(np.flatnonzero(decision.keep).tolist()) == expected
+    assert (decision.keep == (~decision.fails | decision.protected)).all()
 
 
-@pytest.mark.parametrize(("entries", "fraction", "left"), [(100, 0.29, 29), (100, 0.3, 30), (10, 0.7, 7), (3, 0.5, 1)])
-def test_share_that_is_met_exactly(entries, fraction, left):
-    strengths = np.linspace(-0.9, 0.9, entries)
-    curve = SizeCurve()
-    curve.add(strengths)
-    assert int((strengths >= curve.threshold_for(fraction)).sum()) == left
-
-
-def test_statistics_add_up():
-    total = PruneStatistics()
-    lengths = np.array([1, 1, 2, 7, 8, 9, 30, 0])
-    keep = np.array([1, 0, 1, 1, 0, 1, 1, 1], np.bool_)
-    for _ in range(2):
-        part = PruneStatistics(8, 5, 6, {"a": 1, "b": 1}, 3, 2, 0, 0)
-        part.count_lengths(lengths, keep)
-        total += part
-    report = total.as_dict("model:x")
-    assert report["schema_version"] == 1
-    assert report["signature"] == "model:x"
-    assert (report["entries"], report["sources"], report["kept"]) == (16, 10, 12)
-    assert report["kept_share"] == 0.75
-    assert report["removed"] == {"a": 2, "b": 2}
-    assert report["protected_by_best_k"] == 6
-    assert report["without_opinion"] == 4
-    assert report["by_source_length"] == {
-        "0": {"entries": 2, "kept": 2},
-        "1": {"entries": 4, "kept": 2},
-        "2": {"entries": 2, "kept": 2},
-        "7": {"entries": 2, "kept": 2},
-        "8+": {"entries": 6, "kept": 4},
-    }
-
-
-def test_statistics_of_nothing():
-    assert PruneStatistics().as_dict("")["kept_share"] == 1.0
+def test_one_of_threshold_and_size():
+    asked = {"threshold": Threshold("0.5"), "size": 0.5}
+    for method, given_ in (("count", {}), ("count", asked), ("count:1", {"size": 0.5})):
+        with pytest.raises(ValueError, match="expected a threshold or a size"):
+            Rule.of(parse_method(method, None), KeepBest(), **given_)

@@ -1,6 +1,4 @@
-"""Criteria, their combination, and the decision about all entries of a table."""
-
-from dataclasses import replace
+"""Criteria combined: products, means of ranks, intersections and unions."""
 
 import numpy as np
 import pytest
@@ -8,74 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from phrasetool.pruning.decision import AtThreshold, OfSize, Ranking, Rule, decide
 from phrasetool.pruning.measures import COUNTS, LOSSES, PROBABILITIES, SIMILARITIES, USES, Measures
 from phrasetool.pruning.methods import COMBINATIONS, NAMES, parse_method
-from phrasetool.pruning.protection import AffordableBest, KeepBest
-from phrasetool.pruning.sizes import TooSmallError
-from phrasetool.pruning.thresholds import Threshold
-from tests.measures import measures_of
-
-# Two sources of one and two words, with three and two entries, the last one faulty.
-MEASURES = measures_of(
-    group_offsets=np.array([0, 3, 5]),
-    source_lengths=np.array([1, 2]),
-    faulty=np.array([False, False, False, False, True]),
-    probabilities=np.array([0.5, 0.25, 0.25, 1.0, 0.0], np.float32),
-    counts=np.array([2, 1, 1, 4, 0], np.float32),
-    model_scores=np.array([-1, -3, -2, -1, 0], np.float32),
-    similarities=np.array([[0.5, 0.7], [-0.4, 0.2], [0.9, 0.9], [0.1, 0.3], [0, 0]], np.float32),
-    opinion=np.array([True, True, False, True, False]),
-    significance=np.array([30, 5, 0, 12, 0], np.float32),
-    losses=np.array([0.5, np.inf, -2.0, 7.0, 0.0], np.float32),
-    uses=np.array([5, 0, 1, 0, 0], np.float32),
-)
-FAULTY = np.inf
-
-WORTHS = {
-    "semantic": [0.7, 0.2, np.inf, 0.3, FAULTY],
-    "significance": [30, 5, 0, 12, FAULTY],
-    "composition": [1, 30, -2, 28, FAULTY],
-    "usage": [5, 0, 1, 0, FAULTY],
-    "probability": [0.5, 0.25, 0.25, 1, FAULTY],
-    "count": [2, 1, 1, 4, FAULTY],
-    "top": [0, -2, -1, 0, FAULTY],
-}
-FACTORS = {
-    "semantic": [0.6, 0.02, 1, 0.2],
-    "significance": [2, 0.5, 0.02, 1.2],
-    "composition": [1, 1, 0.3, 4],
-    # Six uses of eight extracted pairs: 0.75 for each.
-    "usage": [5.75 / 3, 0.75 / 2, 1.75 / 2, 0.75 / 5],
-    "probability": [0.5, 0.25, 0.25, 1],
-    "count": [2, 1, 1, 4],
-    "top": [1, 1 / 3, 1 / 2, 1],
-}
-
-
-@pytest.mark.parametrize("name", sorted(WORTHS))
-def test_worth_and_factor(name):
-    method = parse_method(name)
-    worth = method.worth(MEASURES)
-    assert worth.dtype == np.float32
-    np.testing.assert_allclose(worth, WORTHS[name], rtol=1e-6)
-    factor = method.parts[0].factor(MEASURES)
-    assert factor.dtype == np.float32
-    np.testing.assert_allclose(factor[:4], FACTORS[name], rtol=1e-5)
-
-
-def test_usage_of_a_table_that_was_never_used_or_extracted():
-    nothing = np.zeros(5, np.float32)
-    for measure in (USES, COUNTS):
-        measures = MEASURES.with_columns({measure: nothing})
-        factor = parse_method("usage").parts[0].factor(measures)
-        assert factor.tolist() == measures[USES].tolist()
-
-
-def test_random_is_fixed_by_its_seed():
-    first, same, other = (parse_method("random", seed=seed).worth(MEASURES) for seed in (1, 1, 2))
-    assert first.tolist() == same.tolist() != other.tolist()
-    assert ((first[:4] >= 0) & (first[:4] < 1)).all()
+from tests.phrasetool.pruning.measured_tables import FACTORS, FAULTY, MEASURES, WORTHS
 
 
 @pytest.mark.parametrize("names", [("composition", "semantic"), ("count", "probability", "significance")])
@@ -159,19 +92,6 @@ def test_thresholds_of_their_own(names, data):
 
 
 @pytest.mark.parametrize(
-    ("text", "limit"), [("a+e", 5.001), ("a-e", 4.999), ("5", 5.0), ("1e+1", 10.0), ("1e-2", 0.01)]
-)
-def test_thresholds_of_significance(text, limit):
-    measures = replace(MEASURES, alpha=5.0)
-    method = parse_method(f"count:2+significance:{text}+semantic:-1", None)
-    assert (method.combine, method.names) == ("intersection", ("count", "significance", "semantic"))
-    assert method.thresholds[1].value(5.0) == pytest.approx(limit)
-    assert method.below(method.worths(measures), 5.0)[:4, 1].tolist() == [worth < limit for worth in (30, 5, 0, 12)]
-    # One sentence pair.
-    assert parse_method("significance:a-e").thresholds[0].value(0.0) == 0
-
-
-@pytest.mark.parametrize(
     ("text", "name"),
     [
         (" composition*2 + semantic ", "composition*2+semantic(product)"),
@@ -226,72 +146,3 @@ def test_what_has_to_be_measured():
 def test_methods_that_are_none(text, combine, message):
     with pytest.raises(ValueError, match=message):
         parse_method(text, combine)
-
-
-@st.composite
-def tables(draw):
-    sizes = draw(st.lists(st.integers(1, 5), max_size=6))
-    count = sum(sizes)
-    worth = draw(st.lists(st.sampled_from([-1.0, 0.0, 0.5, 0.5, 2.0, np.inf]), min_size=count, max_size=count))
-    faulty = draw(st.lists(st.booleans(), min_size=count, max_size=count))
-    lengths = draw(st.lists(st.integers(1, 3), min_size=len(sizes), max_size=len(sizes)))
-    worth = np.where(faulty, np.inf, worth).astype(np.float32)
-    measures = measures_of(np.append(0, np.cumsum(sizes)), lengths, np.array(faulty, bool), counts=worth)
-    return measures, worth
-
-
-def naive_protection(measures, worth, k, protect):
-    """The k best of every protected source, and faulty lines."""
-    protected = set(np.flatnonzero(measures.faulty).tolist())
-    for group, length in enumerate(measures.source_lengths):
-        if protect == "none" or (protect == "words" and length != 1):
-            continue
-        first, last = measures.group_offsets[group : group + 2]
-        good = [i for i in range(first, last) if not measures.faulty[i]]
-        if last - first <= k:
-            protected.update(good)
-        protected.update(sorted(good, key=lambda i: (-worth[i], i))[:k])
-    return protected
-
-
-@given(tables(), st.integers(0, 3), st.sampled_from(["all", "words", "none"]), st.sampled_from([-2.0, 0.5, 1.0, 9.0]))
-def test_a_threshold_removes_what_is_worth_less(table, k, protect, threshold):
-    measures, worth = table
-    protected = naive_protection(measures, worth, k, protect)
-    ranking = Ranking.of(parse_method("count"), measures)
-    decision = decide(ranking, AtThreshold(Threshold.of(threshold)), KeepBest(k, protect))
-    expected = [bool(worth[i] >= threshold or i in protected) for i in range(len(worth))]
-    assert decision.keep.tolist() == expected
-    assert (decision.keep == (~decision.fails | decision.protected)).all()
-
-
-@given(tables(), st.integers(0, 3), st.sampled_from(["all", "words", "none"]), st.sampled_from([0.1, 0.3, 0.5, 1.0]))
-def test_a_size_fills_up_with_the_best(table, k, protect, size):
-    measures, worth = table
-    protected = naive_protection(measures, worth, k, protect)
-    allowed = int(size * len(worth) + 1e-9)
-    ranking = Ranking.of(parse_method("count"), measures)
-    if len(protected) > allowed:
-        with pytest.raises(TooSmallError, match="are kept at any threshold"):
-            decide(ranking, OfSize(size), KeepBest(k, protect))
-        return
-    rest = sorted((i for i in range(len(worth)) if i not in protected), key=lambda i: (-worth[i], i))
-    expected = protected | set(rest[: allowed - len(protected)])
-    decision = decide(ranking, OfSize(size), KeepBest(k, protect))
-    assert set(np.flatnonzero(decision.keep).tolist()) == expected
-    assert (decision.keep == (~decision.fails | decision.protected)).all()
-
-
-@given(tables(), st.sampled_from(["all", "words", "none"]), st.integers(0, 30))
-def test_protection_that_there_is_room_for(table, protect, entries):
-    measures, worth = table
-    counts = {k: len(naive_protection(measures, worth, k, protect)) for k in range(1, 11)}
-    affordable = AffordableBest(measures, protect)
-    assert affordable.best(entries) == KeepBest(max([1, *(k for k in counts if 5 * counts[k] <= 3 * entries)]), protect)
-
-
-def test_one_of_threshold_and_size():
-    asked = {"threshold": Threshold("0.5"), "size": 0.5}
-    for method, given_ in (("count", {}), ("count", asked), ("count:1", {"size": 0.5})):
-        with pytest.raises(ValueError, match="expected a threshold or a size"):
-            Rule.of(parse_method(method, None), KeepBest(), **given_)

@@ -1,7 +1,6 @@
 """Fisher's exact test and what is counted for it."""
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasetool.phrases import Phrases
-from phrasetool.pruning.best_entries import best_of_groups
 from phrasetool.pruning.significance import EPSILON, FisherExactTest, count_co_occurrences
 from phrasetool.smt.corpus.sentence_index import SentenceIndex
 from tests import naive_filter
@@ -133,18 +131,3 @@ def test_sides_of_different_corpora_are_refused():
     indexes = [SentenceIndex.build(Phrases.from_lists([[0]] * n), 1) for n in (1, 2)]
     with pytest.raises(ValueError, match="1 source sentences, 2 target"):
         count_co_occurrences(*indexes, Phrases.from_lists([[0]]), Phrases.from_lists([[0]]))
-
-
-@given(
-    st.lists(st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.booleans()), min_size=1, max_size=6)),
-    st.integers(0, 4),
-)
-def test_best_of_groups(groups, count):
-    offsets = np.cumsum([0, *map(len, groups)])
-    entries = [entry for group in groups for entry in group]
-    keys, eligible = (np.array([entry[k] for entry in entries], kind) for k, kind in ((0, float), (1, bool)))
-    expected = set()
-    for first, last in pairwise(offsets):
-        ranked = sorted((i for i in range(first, last) if eligible[i]), key=lambda i: (-keys[i], i))
-        expected |= set(ranked[:count])
-    assert set(np.flatnonzero(best_of_groups(offsets, keys, count, eligible))) == expected

@@ -8,39 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES
-from phrasetool.encoders.autoencoders.autoencoder import most_words
 from phrasetool.errors import ModelError
 from phrasetool.models.storage import load_autoencoder
-from phrasetool.options import declared_options
 from phrasetool.phrases import Phrases
-from phrasetool.reconstruction import autoencoder_module, encode_texts, reconstruct_texts
+from phrasetool.reconstruction import reconstruct_texts
 from phrasetool.training.autoencoder import AutoencoderTrainer, length_batches, train_autoencoder
-from phrasetool.training.autoencoder_settings import AutoencoderSettings
-from phrasetool.training.text_vocabulary import frequent_words, in_vocabulary
-from phrasetool.vocabulary import Vocabulary
+from tests.phrasetool.training.random_texts import VOCABULARY, WORDS, random_texts, settings
 
-WORDS = 15
-VOCABULARY = Vocabulary([b"<unk>", *(b"w%d" % i for i in range(1, WORDS))])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Threads that wait for each other cost more than these sizes are worth."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
 def texts():
-    rng = np.random.default_rng(0)
-    return Phrases.from_lists([rng.integers(0, WORDS, n).tolist() for n in rng.integers(1, 6, 60)])
-
-
-def settings(**changes):
-    base = {"word_units": 8, "hidden": 16, "heads": 2, "batch_size": 16, "epochs": 3}
-    return AutoencoderSettings(**{**base, **changes})
+    return random_texts()
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -129,57 +109,3 @@ def test_batches_have_every_text_once_and_like_lengths(lengths, size, seed):
     assert sorted(map(len, batches))[1:] == [size] * (len(batches) - 1)
     spans = sorted((int(lengths[b].min()), int(lengths[b].max())) for b in batches)
     assert all(first[1] <= second[0] for first, second in pairwise(spans))
-
-
-def test_vectors_and_texts_do_not_depend_on_how_texts_are_batched(texts, tmp_path, monkeypatch):
-    model = train_autoencoder(texts, VOCABULARY, settings(epochs=30, learning_rate=0.02), tmp_path)
-    vectors, written = encode_texts(model, texts), reconstruct_texts(model, texts)
-    module = autoencoder_module(model)
-    monkeypatch.setattr("phrasetool.reconstruction._WORDS_AT_ONCE", 11)
-    ticks = []
-    np.testing.assert_allclose(encode_texts(model, texts, tick=ticks.append), vectors, atol=1e-5)
-    assert sum(ticks) == len(texts)
-    again = reconstruct_texts(model, texts)
-    for i, text in enumerate(texts):
-        one = Phrases.from_lists([text.tolist()])
-        np.testing.assert_allclose(module.encode(one)[0].detach().numpy(), vectors[i], atol=1e-5)
-        alone = module.reconstruct(module.encode(one).detach(), most_words(one.lengths))[0]
-        assert written[i].tolist() == again[i].tolist() == alone.tolist()
-    assert encode_texts(model, texts.part(0, 0)).shape == (0, 32)
-    assert len(reconstruct_texts(model, texts.part(0, 0))) == 0
-
-
-def test_the_vocabulary_is_the_frequent_words():
-    words = [b"rare", b"often", b"<unk>", b"twice"]
-    texts = Phrases.from_lists([[1, 0, 1], [2, 3, 1, 3]])
-    vocabulary = frequent_words(texts, words, 2, 0)
-    assert vocabulary.words == [b"<unk>", b"often", b"twice"]
-    assert vocabulary.counts.tolist() == [2, 3, 2]
-    assert frequent_words(texts, words, 1, 1).words == [b"<unk>", b"often"]
-    assert frequent_words(texts, words, 1, 0).words == [b"<unk>", b"often", b"twice", b"rare"]
-    assert [text.tolist() for text in in_vocabulary(texts, words, vocabulary)] == [[1, 0, 1], [0, 2, 1, 2]]
-    assert len(frequent_words(Phrases.from_lists([[]]), [], 1, 0)) == 1
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"architecture": "rnn"}, "unknown architecture 'rnn'; expected one of mean-max"),
-        ({"heads": 5}, "5 heads cannot share 256 hidden units"),
-        ({"dropout": 1.0}, "dropout is 1.0, expected at least 0 and less than 1"),
-        ({"epochs": 0}, "epochs is 0, expected at least 1"),
-        ({"learning_rate": 0.0}, "learning_rate is 0.0, expected more than 0"),
-        ({"max_length": 600}, "max_length is 600, expected from 1 to 511"),
-        ({"precision": "int8"}, "precision is 'int8', expected one of float32, bfloat16"),
-        ({"margin": 2}, "autoencoder has no option margin; it takes architecture, "),
-    ],
-)
-def test_bad_settings_are_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
-        AutoencoderSettings.from_options(changes, 1)
-
-
-def test_the_seed_is_no_option():
-    assert "seed" not in declared_options(AutoencoderSettings)
-    assert AutoencoderSettings.from_options({"epochs": 2}, 7).seed == 7
-    assert AutoencoderSettings().shape.feed_forward == 256

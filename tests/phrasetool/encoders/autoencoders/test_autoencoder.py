@@ -2,41 +2,19 @@ import numpy as np
 import pytest
 import torch
 
-from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES, TextArchitecture
+from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES
 from phrasetool.encoders.autoencoders.autoencoder import Autoencoder, most_words
-from phrasetool.encoders.autoencoders.softmax_output import softmax_cross_entropy
 from phrasetool.phrases import Phrases
 from tests import naive
+from tests.phrasetool.encoders.autoencoders.small_architectures import (
+    V,
+    architecture,
+    arrays_of,
+    every_architecture,
+    some_texts,
+)
 
-V = 12
-every_architecture = pytest.mark.parametrize("name", ARCHITECTURES)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Threads that wait for each other cost more than these sizes are worth."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-def architecture(name, m=8):
-    return TextArchitecture(name, 6, m, 2, 5)
-
-
-def arrays_of(name, seed=0):
-    """Arrays with nothing left at its start value; a loud decoder, so that greedy texts differ and end."""
-    rng = np.random.default_rng(seed)
-    arrays = architecture(name).initial(V, rng)
-    arrays = {key: a + rng.normal(0, 0.3, a.shape).astype(np.float32) for key, a in arrays.items()}
-    arrays["output"] *= 3
-    return arrays
-
-
-def some_texts(count=12, longest=7, seed=1):
-    rng = np.random.default_rng(seed)
-    return [rng.integers(0, V, length).tolist() for length in rng.integers(1, longest, count)]
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @every_architecture
@@ -78,19 +56,6 @@ def test_greedy_texts_equal_those_of_the_oracle(name):
     expected = [slow.reconstruct(text, len(text) * 3 // 2) for text in lists]
     assert [text.tolist() for text in written] == expected
     assert len({tuple(text) for text in expected}) > 2
-
-
-@every_architecture
-def test_one_step_after_another_equals_all_at_once(name):
-    arrays, (text,) = arrays_of(name), some_texts(1, 30, 4)
-    module = Autoencoder(architecture(name), arrays)
-    vector = module.encode(Phrases.from_lists([text])).detach()
-    start = module._parts(vector)[1]
-    inputs = torch.randn(len(text), 6)
-    whole = module.decoder.all_steps(inputs, start, [(1, len(text))])
-    state = module.decoder.begin(start, len(text))
-    steps = [module.decoder.step(state, inputs[t : t + 1]) for t in range(len(text))]
-    torch.testing.assert_close(torch.cat(steps), whole, atol=1e-5, rtol=1e-5)
 
 
 @every_architecture
@@ -149,33 +114,6 @@ def test_dropout_depends_on_the_seed_alone():
         assert still == Autoencoder(architecture(name), arrays_of(name)).loss(texts)[0].item() != losses[0]
 
 
-@pytest.mark.parametrize("rows", [1, 256, 300])
-def test_the_cross_entropy_equals_torchs(rows):
-    torch.manual_seed(rows)
-    wanted = torch.randint(0, 40, (rows,))
-    results = []
-    for own in (True, False):
-        torch.manual_seed(1)
-        hidden, weight, bias = (torch.randn(*shape, requires_grad=True) for shape in ((rows, 9), (40, 9), (40,)))
-        if own:
-            loss = softmax_cross_entropy(hidden, weight, bias, wanted)
-        else:
-            scores = torch.nn.functional.linear(hidden, weight, bias)
-            loss = torch.nn.functional.cross_entropy(scores, wanted, reduction="sum")
-        (loss / 7).backward()
-        results.append((loss.detach(), hidden.grad, weight.grad, bias.grad))
-    for found, expected in zip(*results, strict=True):
-        torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
-
-
-def test_the_cross_entropy_of_far_apart_scores_is_finite():
-    hidden = torch.tensor([[1000.0], [-1000.0]], requires_grad=True)
-    loss = softmax_cross_entropy(hidden, torch.tensor([[1.0], [-1.0]]), torch.zeros(2), torch.tensor([0, 0]))
-    loss.backward()
-    assert loss.item() == 2000
-    assert hidden.grad.flatten().tolist() == [0, -2]
-
-
 def test_bfloat16_products_are_near():
     texts = Phrases.from_lists(some_texts())
     gradients, losses = [], []
@@ -188,33 +126,3 @@ def test_bfloat16_products_are_near():
     assert losses[0] == pytest.approx(losses[1], rel=0.01)
     assert losses[0] != losses[1]
     assert torch.nn.functional.cosine_similarity(*gradients, dim=0) > 0.999
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"name": "transformer"}, "expected one of mean-max, mean, max, lstm-mean-max, lstm"),
-        ({"heads": 3}, "3 heads cannot share 8 hidden units; heads can be 1, 2, 4, 8"),
-        ({"name": "lstm", "hidden": 7}, "hidden is 7, expected an even number"),
-        ({"word_units": 0}, "word_units is 0, expected at least 2"),
-        ({"feed_forward": 0}, "feed_forward is 0, expected at least 1"),
-    ],
-)
-def test_bad_dimensions_are_refused(changes, message):
-    given = {"name": "mean-max", "word_units": 6, "hidden": 8, "heads": 2, "feed_forward": 5, **changes}
-    with pytest.raises(ValueError, match=message):
-        TextArchitecture(**given)
-
-
-def test_what_is_pooled_has_the_same_size_everywhere():
-    sizes = {name: architecture(name).dimension for name in ARCHITECTURES}
-    assert sizes == {"mean-max": 16, "mean": 8, "max": 8, "lstm-mean-max": 32, "lstm": 16}
-
-
-def test_start_values():
-    arrays = architecture("lstm-mean-max", m=40).initial(1000, np.random.default_rng(0))
-    assert np.abs(arrays["output"]).max() == pytest.approx((6 / 1041) ** 0.5, rel=0.01)
-    assert np.square(arrays["words"]).mean() == pytest.approx(1, rel=0.05)
-    assert arrays["decoder.bias_ih_l0"].reshape(4, 40).mean(1).tolist() == [0, 1, 0, 0]
-    assert (arrays["gated_gain"] == 1).all()
-    assert not arrays["output_bias"].any()

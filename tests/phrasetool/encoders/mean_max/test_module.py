@@ -6,20 +6,13 @@ from hypothesis import strategies as st
 
 from phrasetool.encoders import encoder_kind
 from phrasetool.encoders.mean_max.module import LengthGroups, MeanMaxEncoder, SeededDropout, SelfAttention, layer_norm
-from phrasetool.encoders.mean_max.parameters import LONGEST, positions
+from phrasetool.encoders.mean_max.parameters import LONGEST
 from phrasetool.phrases import Phrases
 from tests import naive
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 V = 20
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Threads that wait for each other cost more than these sizes are worth."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def make(w=6, m=8, heads=2, d=5, seed=0, dropout=0.0):
@@ -94,13 +87,6 @@ def test_layer_norm_equals_torchs_own_layer():
     torch.nn.init.normal_(own.bias)
     values = torch.randn(5, 7)
     torch.testing.assert_close(layer_norm(values, own.weight, own.bias), own(values))
-
-
-def test_positions_are_those_of_the_paper():
-    table = positions(3, 4)
-    assert table.shape == (3, 4)
-    expected = [np.sin(2), np.cos(2), np.sin(2 / 100), np.cos(2 / 100)]
-    np.testing.assert_allclose(table[1], expected, rtol=1e-6)
 
 
 @settings(max_examples=30, deadline=None)

@@ -1,58 +1,17 @@
-"""Suffix array, look-up of phrases, sets of sentences."""
+"""Look-up of phrases in the sentences of a corpus."""
 
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus import sentence_index as occurrences
 from phrasetool.smt.corpus.sentence_index import SentenceIndex
-from phrasetool.smt.corpus.sentence_sets import count_common
-from phrasetool.smt.corpus.suffix_array import SORTED_WORDS, build_suffix_array
+from phrasetool.smt.corpus.suffix_array import SORTED_WORDS
 from tests.naive_filter import sentences_of
-
-_WORDS = 4
-_SENTENCE = st.lists(st.integers(0, _WORDS - 1), max_size=12)
-_CORPUS = st.lists(_SENTENCE, min_size=1, max_size=25)
-
-
-def suffix(text, position):
-    words = []
-    while text[position] >= 0 and len(words) < SORTED_WORDS:
-        words.append(int(text[position]))
-        position += 1
-    return words
-
-
-def check_suffix_array(sentences, words, threads):
-    text, suffixes, starts = build_suffix_array(Phrases.from_lists(sentences), words, threads)
-    assert sorted(suffixes.tolist()) == np.flatnonzero(text >= 0).tolist()
-    ordered = [suffix(text, position) for position in suffixes]
-    assert ordered == sorted(ordered)
-    for word in range(words):
-        assert {s[0] for s in ordered[starts[word] : starts[word + 1]]} <= {word}
-    assert starts[-1] == len(suffixes)
-
-
-@given(_CORPUS, st.integers(1, 3))
-def test_suffixes_are_sorted(sentences, threads):
-    check_suffix_array(sentences, _WORDS, threads)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_suffixes_of_a_larger_corpus_are_sorted(threads):
-    rng = np.random.default_rng(5)
-    sentences = [rng.zipf(1.5, rng.integers(0, 40)).clip(1, 50).astype(int) - 1 for _ in range(400)]
-    sentences += sentences[:150] + [np.zeros(500, int)]
-    check_suffix_array([s.tolist() for s in sentences], 50, threads)
-
-
-def test_an_id_beyond_the_words_is_refused():
-    with pytest.raises(ValueError, match="not below 2"):
-        build_suffix_array(Phrases.from_lists([[0, 2]]), 2)
+from tests.phrasetool.smt.corpus.drawn_corpora import CORPUS, WORDS
 
 
 def test_a_corpus_of_empty_sentences():
@@ -68,9 +27,9 @@ def check_sets(sentences, phrases, index):
     assert found.counts.tolist() == [len(s) for s in expected]
 
 
-@given(_CORPUS, st.lists(st.lists(st.integers(-1, _WORDS), max_size=5), max_size=20), st.integers(1, 6))
+@given(CORPUS, st.lists(st.lists(st.integers(-1, WORDS), max_size=5), max_size=20), st.integers(1, 6))
 def test_finds_the_sentences_that_hold_a_phrase(sentences, phrases, frequent):
-    index = SentenceIndex.build(Phrases.from_lists(sentences), _WORDS)
+    index = SentenceIndex.build(Phrases.from_lists(sentences), WORDS)
     index._frequent = frequent
     for _ in range(2):
         check_sets(sentences, phrases, index)
@@ -114,37 +73,3 @@ def test_several_threads_find_the_same():
 
 def test_what_is_frequent_grows_with_the_corpus():
     assert SentenceIndex.build(Phrases.from_lists([[0]]), 1)._frequent == occurrences._FREQUENT
-
-
-_SETS = st.lists(st.sets(st.integers(0, 40), max_size=30), min_size=1, max_size=8)
-
-
-def as_sets(sets):
-    """An index and its sets: word w occurs in the sentences of set w."""
-    sentences = [[w for w, s in enumerate(sets) if i in s] for i in range(41)]
-    index = SentenceIndex.build(Phrases.from_lists(sentences), len(sets))
-    index._frequent = 12
-    return index.find(Phrases.from_lists([[w] for w in range(len(sets))]))
-
-
-@given(_SETS, _SETS, st.data())
-def test_counts_what_sets_share(first, second, data):
-    pairs = data.draw(st.lists(st.tuples(st.integers(0, len(first) - 1), st.integers(0, len(second) - 1)), max_size=20))
-    rows, columns = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
-    common = count_common(as_sets(first), as_sets(second), rows, columns)
-    assert common.tolist() == [len(first[a] & second[b]) for a, b in pairs]
-
-
-@given(_SETS, st.data())
-def test_intersects_sets(sets, data):
-    wanted = data.draw(st.lists(st.lists(st.integers(0, len(sets) - 1), max_size=4), max_size=6))
-    parts = Phrases.from_lists(wanted)
-    found = as_sets(sets).intersect(parts.words.astype(np.int64), parts.offsets)
-    expected = [sorted(set.intersection(*(sets[i] for i in part))) if part else [] for part in wanted]
-    assert [s.tolist() for s in found] == expected
-
-
-def test_sides_of_different_length_are_refused():
-    sets = as_sets([{1}])
-    with pytest.raises(ValueError, match="2 phrases"):
-        count_common(sets, sets, np.zeros(2, np.int64), np.zeros(1, np.int64))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests import naive_decoder as naive
 from tests.decoder_models import naive_steps, search_options, translator_of
-from tests.phrasetool.smt.decoder.test_search import NO_WEIGHTS, SEEDS, check_features, close, example
+from tests.phrasetool.smt.decoder.decoded_examples import NO_WEIGHTS, SEEDS, check_features, close, example
 
 ALL = 100_000
 

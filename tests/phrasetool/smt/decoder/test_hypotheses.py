@@ -1,15 +1,12 @@
 """Coverage, recombination and pruning."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phrasetool.smt.decoder.extension import future_after
 from phrasetool.smt.decoder.hypotheses import (
     HYPOTHESIS,
     NONE,
-    WINDOW,
     add,
     cover,
     is_covered,
@@ -17,30 +14,7 @@ from phrasetool.smt.decoder.hypotheses import (
     sorted_stack,
     with_room,
 )
-
-EMPTY = np.uint64(0)
-
-
-LENGTHS = st.sampled_from([1, 5, 64, 65, 130])
-
-
-@st.composite
-def spans(draw, length=LENGTHS, most=40):
-    """Spans that may be covered one after another: free, and less than a window behind the first gap."""
-    n, covered, found = draw(length), set(), []
-    for _ in range(draw(st.integers(0, most))):
-        gap = next(i for i in range(n + 1) if i not in covered)
-        free = [i for i in range(gap, min(n, gap + WINDOW)) if i not in covered]
-        if not free:
-            break
-        # Often the first gap, so that the window moves.
-        start = draw(st.one_of(st.just(free[0]), st.sampled_from(free)))
-        end = start
-        while end + 1 < min(n, gap + WINDOW) and end + 1 not in covered and draw(st.booleans()):
-            end += 1
-        covered |= set(range(start, end + 1))
-        found.append((start, end))
-    return n, found
+from tests.phrasetool.smt.decoder.drawn_spans import EMPTY, spans
 
 
 @given(spans())
@@ -60,33 +34,6 @@ def test_a_full_window_is_passed():
     assert gap == 0
     assert cover(gap, np.uint64(mask), 0, 0) == (64, 0)
     assert cover(0, EMPTY, 0, 63) == (64, 0)
-
-
-@given(spans(length=st.integers(1, 12), most=5), st.data())
-def test_future_after_is_the_sum_over_the_gaps(drawn, data):
-    n, found = drawn
-    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
-    future = rng.normal(-5, 2, (n + 1, n + 1))
-    future[np.arange(n + 1), np.arange(n + 1)] = 0
-
-    def total(covered):
-        """Over the maximal runs of words that are not covered."""
-        result, i = 0.0, 0
-        while i < n:
-            j = i
-            while j < n and j not in covered:
-                j += 1
-            result += future[i, j]
-            i = j + 1
-        return result
-
-    gap, mask, covered = 0, EMPTY, set()
-    before = future[0, n]
-    for start, end in found:
-        before = future_after(future, before, gap, np.uint64(mask), n, start, end)
-        gap, mask = cover(gap, np.uint64(mask), start, end)
-        covered |= set(range(start, end + 1))
-        assert before == pytest.approx(total(covered), abs=1e-9)
 
 
 KEY = ("mask", "gap", "language_state", "end", "swap_start", "forward_class")

@@ -8,44 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phrasetool.smt.decoder.stack_search import find_spans, future_costs
 from tests import naive_decoder as naive
 from tests.decoder_models import (
-    naive_steps,
     random_model,
     random_sentence,
     search_options,
     translator_of,
 )
-
-SEEDS = st.integers(0, 2**32 - 1)
-TOLERANCE = 1e-4
-NO_WEIGHTS = {name: [0.0] for name in ("Distortion", "LM", "WordPenalty", "PhrasePenalty", "TranslationModel")}
-
-
-def example(seed, language_models, longest=5, empty=0.1):
-    """A model, a sentence, our translator and the sentence in its ids."""
-    rng = random.Random(seed)
-    number = rng.randrange(len(language_models.ours))
-    sentence = random_sentence(rng, rng.randint(1, longest))
-    model = random_model(rng, sentence, language_models.kenlm[number], empty)
-    translator, texts = translator_of(model, [sentence], language_models.ours[number])
-    return model, sentence, translator, texts[0]
-
-
-def close(found, expected):
-    return found == pytest.approx(expected, rel=1e-5, abs=TOLERANCE)
-
-
-def check_features(model, translator, sentence, translation, derivation=0):
-    """The derivation is one of the model's, and its features and score are those of the naive decoder."""
-    steps = naive_steps(model, translator, sentence, translation, derivation)
-    assert naive.is_within_limit(steps, model.distortion_limit)
-    naive.jumps(steps, len(sentence))
-    values = naive.features(model, steps)
-    expected = [value for name in translator.features.sizes for value in values[name]]
-    assert close(translation.features[derivation].tolist(), expected)
-    assert close(float(translation.steps.scores[derivation]), naive.score(model, steps))
+from tests.phrasetool.smt.decoder.decoded_examples import NO_WEIGHTS, SEEDS, TOLERANCE, check_features, close, example
 
 
 @settings(max_examples=120)
@@ -60,17 +30,6 @@ def test_without_pruning_both_find_the_naive_best(language_models, seed):
 
 
 @settings(max_examples=60)
-@given(SEEDS)
-def test_future_costs_agree_with_naive(language_models, seed):
-    model, sentence, translator, ids = example(seed, language_models)
-    spans = find_spans(translator.table.index, ids)
-    found = future_costs(spans, translator.options)
-    for i in range(len(sentence) + 1):
-        for j in range(i, len(sentence) + 1):
-            assert close(found[i, j], naive.future_cost(model, sentence, i, j))
-
-
-@settings(max_examples=60)
 @given(SEEDS, st.integers(1, 6), st.sampled_from([0.0, 0.01, 0.5, 1.0]), st.integers(1, 5))
 def test_with_pruning_the_derivation_is_one_of_the_model(language_models, seed, size, beam, pops):
     model, sentence, translator, ids = example(seed, language_models)
@@ -80,19 +39,6 @@ def test_with_pruning_the_derivation_is_one_of_the_model(language_models, seed, 
         found = translator.translate(ids, options)
         check_features(model, translator, sentence, found)
         assert found.steps.scores[0] <= best + TOLERANCE
-
-
-@settings(max_examples=40)
-@given(SEEDS)
-def test_cube_search_with_room_for_all_is_stack_search(language_models, seed):
-    """Longer sentences than the naive decoder can take, and n-best lists."""
-    model, _, translator, ids = example(seed, language_models, longest=9)
-    model = replace(model, distortion_limit=min(model.distortion_limit % 8, 3))
-    lists = [
-        translator.translate(ids, search_options(model, algorithm=algorithm), 20, distinct=False, factor=1000)
-        for algorithm in ("stack", "cube")
-    ]
-    assert close(lists[0].steps.scores.tolist(), lists[1].steps.scores.tolist())
 
 
 def check_long(model, translator, sentence, ids, options):

@@ -15,7 +15,7 @@ from tests.decoder_models import (
     translator_of,
     weight_vector,
 )
-from tests.phrasetool.smt.decoder.test_search import check_features, example
+from tests.phrasetool.smt.decoder.decoded_examples import check_features, example
 
 
 @pytest.fixture(scope="module")

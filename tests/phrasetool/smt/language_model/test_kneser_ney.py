@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.language_model.kneser_ney import discounts_from, estimate_language_model, pruning_thresholds
-from phrasetool.smt.language_model.ngram_counts import MARKERS, count_ngrams
+from phrasetool.smt.language_model.ngram_counts import MARKERS
 from tests.conftest import ROOT
 from tests.phrasetool.smt.language_model.naive import kneser_ney, logarithm
 
@@ -134,20 +134,6 @@ def test_discounts_of_the_demo_as_lmplz():
     for discounts, amounts in zip(found.discounts, expected, strict=True):
         assert discounts.estimated
         assert discounts.amounts == pytest.approx(amounts, abs=1e-5)
-
-
-def test_counts():
-    symbols = Symbols(MARKERS)
-    counts = count_ngrams(symbols.read_lines(b"a b a b\nb a\n"), 5, 3)
-    ids = {word: i for i, word in enumerate(symbols.words)}
-    bigrams = counts.orders[1]
-    words = counts.words(2, np.arange(len(bigrams)))
-    found = {tuple(row): (r, a) for row, r, a in zip(words.tolist(), bigrams.raw, bigrams.adjusted, strict=True)}
-    # Raw counts; of those without <s>, the number of distinct words before.
-    expected = {"<s> a": (1, 1), "a b": (2, 2), "b a": (2, 2), "b </s>": (1, 1), "<s> b": (1, 1), "a </s>": (1, 1)}
-    assert found == {tuple(ids[w.encode()] for w in gram.split()): value for gram, value in expected.items()}
-    assert counts.orders[0].raw.tolist() == [0, 0, 2, 3, 3]
-    assert counts.orders[0].adjusted.tolist() == [0, 0, 2, 2, 2]
 
 
 def test_discounts():

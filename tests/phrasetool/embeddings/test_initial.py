@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+
+from phrasetool.embeddings.initial import components_to_remove, initial_vectors, without_first_components
+from phrasetool.vocabulary import Vocabulary
+
+
+def test_initial_vectors_are_centred_scaled_and_fall_back_to_lower_case():
+    vocabulary = Vocabulary([b"<unk>", b"Haus", b"baum", b"fremd"])
+    known = {b"haus": np.float32([1, 3]), b"baum": np.float32([3, 1]), b"<unk>": np.float32([9, 9])}
+    vectors = initial_vectors(vocabulary, known, 2, 0.1, np.random.default_rng(0))
+    np.testing.assert_allclose(vectors[1:3], [[-0.1, 0.1], [0.1, -0.1]], atol=1e-7)
+    assert np.abs(vectors[[0, 3]]).max() < 1
+    with pytest.raises(ValueError, match="dimension 2, but 3"):
+        initial_vectors(vocabulary, known, 3, 0.1, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("components", [1, 3])
+def test_the_first_components_are_those_of_a_singular_value_decomposition(components):
+    rng = np.random.default_rng(1)
+    vectors = (rng.normal(size=(200, 8)) * 2.0 ** -np.arange(8) @ rng.normal(size=(8, 8))).astype(np.float32)
+    vectors -= vectors.mean(0)
+    left, values, right = np.linalg.svd(vectors.astype(np.float64), full_matrices=False)
+    expected = (left[:, components:] * values[components:]) @ right[components:]
+    np.testing.assert_allclose(without_first_components(vectors, components), expected, atol=1e-5)
+    with pytest.raises(ValueError, match="8 components cannot be removed from vectors of dimension 8"):
+        without_first_components(vectors, 8)
+
+
+def test_initial_vectors_without_their_first_component():
+    rng = np.random.default_rng(2)
+    words = [b"w%d" % i for i in range(50)]
+    vocabulary = Vocabulary([b"<unk>", *words, b"fremd"])
+    # All words have a share of the same direction, of differing size, as frequency gives word2vec's.
+    common = rng.normal(size=6)
+    known = {word: (rng.normal(size=6) + 9 * rng.random() * common).astype(np.float32) for word in words}
+    kept, spread = (initial_vectors(vocabulary, known, 6, 0.3, np.random.default_rng(0), c) for c in (0, 1))
+    for made in (kept, spread):
+        np.testing.assert_allclose(made[1:51].mean(0), 0, atol=1e-6)
+        assert np.sqrt((made[1:51] ** 2).mean()) == pytest.approx(0.3, rel=1e-5)
+        np.testing.assert_array_equal(made[[0, 51]], kept[[0, 51]])
+    values = [np.linalg.svd(made[1:51], compute_uv=False) for made in (kept, spread)]
+    assert values[0][0] > 5 * values[0][1]
+    assert values[1][-1] < 1e-5
+    np.testing.assert_allclose(values[1][:5] / values[1][0], values[0][1:] / values[0][1], rtol=1e-4)
+
+
+def test_one_component_in_a_hundred_is_removed_but_at_least_one():
+    assert [components_to_remove(n) for n in (2, 50, 128, 200, 512)] == [1, 1, 1, 2, 5]

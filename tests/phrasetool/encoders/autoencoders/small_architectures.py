@@ -1,0 +1,27 @@
+"""Every architecture of an autoencoder, small."""
+
+import numpy as np
+import pytest
+
+from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES, TextArchitecture
+
+V = 12
+every_architecture = pytest.mark.parametrize("name", ARCHITECTURES)
+
+
+def architecture(name, m=8):
+    return TextArchitecture(name, 6, m, 2, 5)
+
+
+def arrays_of(name, seed=0):
+    """Arrays with nothing left at its start value; a loud decoder, so that greedy texts differ and end."""
+    rng = np.random.default_rng(seed)
+    arrays = architecture(name).initial(V, rng)
+    arrays = {key: a + rng.normal(0, 0.3, a.shape).astype(np.float32) for key, a in arrays.items()}
+    arrays["output"] *= 3
+    return arrays
+
+
+def some_texts(count=12, longest=7, seed=1):
+    rng = np.random.default_rng(seed)
+    return [rng.integers(0, V, length).tolist() for length in rng.integers(1, longest, count)]

@@ -1,0 +1,35 @@
+import numpy as np
+import pytest
+
+from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES, TextArchitecture
+from tests.phrasetool.encoders.autoencoders.small_architectures import architecture
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "transformer"}, "expected one of mean-max, mean, max, lstm-mean-max, lstm"),
+        ({"heads": 3}, "3 heads cannot share 8 hidden units; heads can be 1, 2, 4, 8"),
+        ({"name": "lstm", "hidden": 7}, "hidden is 7, expected an even number"),
+        ({"word_units": 0}, "word_units is 0, expected at least 2"),
+        ({"feed_forward": 0}, "feed_forward is 0, expected at least 1"),
+    ],
+)
+def test_bad_dimensions_are_refused(changes, message):
+    given = {"name": "mean-max", "word_units": 6, "hidden": 8, "heads": 2, "feed_forward": 5, **changes}
+    with pytest.raises(ValueError, match=message):
+        TextArchitecture(**given)
+
+
+def test_what_is_pooled_has_the_same_size_everywhere():
+    sizes = {name: architecture(name).dimension for name in ARCHITECTURES}
+    assert sizes == {"mean-max": 16, "mean": 8, "max": 8, "lstm-mean-max": 32, "lstm": 16}
+
+
+def test_start_values():
+    arrays = architecture("lstm-mean-max", m=40).initial(1000, np.random.default_rng(0))
+    assert np.abs(arrays["output"]).max() == pytest.approx((6 / 1041) ** 0.5, rel=0.01)
+    assert np.square(arrays["words"]).mean() == pytest.approx(1, rel=0.05)
+    assert arrays["decoder.bias_ih_l0"].reshape(4, 40).mean(1).tolist() == [0, 1, 0, 0]
+    assert (arrays["gated_gain"] == 1).all()
+    assert not arrays["output_bias"].any()

@@ -1,0 +1,11 @@
+"""The files that a configuration names."""
+
+import pytest
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("a", "b", "moses.ini"):
+        (tmp_path / name).write_text("x\n")
+    (tmp_path / "model").mkdir()
+    return tmp_path

@@ -1,0 +1,67 @@
+"""Tables of which everything is known, tables that are drawn, and what protection keeps of them."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from tests.measures import measures_of
+
+# Two sources of one and two words, with three and two entries, the last one faulty.
+MEASURES = measures_of(
+    group_offsets=np.array([0, 3, 5]),
+    source_lengths=np.array([1, 2]),
+    faulty=np.array([False, False, False, False, True]),
+    probabilities=np.array([0.5, 0.25, 0.25, 1.0, 0.0], np.float32),
+    counts=np.array([2, 1, 1, 4, 0], np.float32),
+    model_scores=np.array([-1, -3, -2, -1, 0], np.float32),
+    similarities=np.array([[0.5, 0.7], [-0.4, 0.2], [0.9, 0.9], [0.1, 0.3], [0, 0]], np.float32),
+    opinion=np.array([True, True, False, True, False]),
+    significance=np.array([30, 5, 0, 12, 0], np.float32),
+    losses=np.array([0.5, np.inf, -2.0, 7.0, 0.0], np.float32),
+    uses=np.array([5, 0, 1, 0, 0], np.float32),
+)
+FAULTY = np.inf
+WORTHS = {
+    "semantic": [0.7, 0.2, np.inf, 0.3, FAULTY],
+    "significance": [30, 5, 0, 12, FAULTY],
+    "composition": [1, 30, -2, 28, FAULTY],
+    "usage": [5, 0, 1, 0, FAULTY],
+    "probability": [0.5, 0.25, 0.25, 1, FAULTY],
+    "count": [2, 1, 1, 4, FAULTY],
+    "top": [0, -2, -1, 0, FAULTY],
+}
+FACTORS = {
+    "semantic": [0.6, 0.02, 1, 0.2],
+    "significance": [2, 0.5, 0.02, 1.2],
+    "composition": [1, 1, 0.3, 4],
+    # Six uses of eight extracted pairs: 0.75 for each.
+    "usage": [5.75 / 3, 0.75 / 2, 1.75 / 2, 0.75 / 5],
+    "probability": [0.5, 0.25, 0.25, 1],
+    "count": [2, 1, 1, 4],
+    "top": [1, 1 / 3, 1 / 2, 1],
+}
+
+
+@st.composite
+def tables(draw):
+    sizes = draw(st.lists(st.integers(1, 5), max_size=6))
+    count = sum(sizes)
+    worth = draw(st.lists(st.sampled_from([-1.0, 0.0, 0.5, 0.5, 2.0, np.inf]), min_size=count, max_size=count))
+    faulty = draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    lengths = draw(st.lists(st.integers(1, 3), min_size=len(sizes), max_size=len(sizes)))
+    worth = np.where(faulty, np.inf, worth).astype(np.float32)
+    measures = measures_of(np.append(0, np.cumsum(sizes)), lengths, np.array(faulty, bool), counts=worth)
+    return measures, worth
+
+
+def naive_protection(measures, worth, k, protect):
+    """The k best of every protected source, and faulty lines."""
+    protected = set(np.flatnonzero(measures.faulty).tolist())
+    for group, length in enumerate(measures.source_lengths):
+        if protect == "none" or (protect == "words" and length != 1):
+            continue
+        first, last = measures.group_offsets[group : group + 2]
+        good = [i for i in range(first, last) if not measures.faulty[i]]
+        if last - first <= k:
+            protected.update(good)
+        protected.update(sorted(good, key=lambda i: (-worth[i], i))[:k])
+    return protected

@@ -1,0 +1,31 @@
+import numpy as np
+import pytest
+
+from phrasetool.pruning.measures import COUNTS, USES
+from phrasetool.pruning.methods import parse_method
+from tests.phrasetool.pruning.measured_tables import FACTORS, MEASURES, WORTHS
+
+
+@pytest.mark.parametrize("name", sorted(WORTHS))
+def test_worth_and_factor(name):
+    method = parse_method(name)
+    worth = method.worth(MEASURES)
+    assert worth.dtype == np.float32
+    np.testing.assert_allclose(worth, WORTHS[name], rtol=1e-6)
+    factor = method.parts[0].factor(MEASURES)
+    assert factor.dtype == np.float32
+    np.testing.assert_allclose(factor[:4], FACTORS[name], rtol=1e-5)
+
+
+def test_usage_of_a_table_that_was_never_used_or_extracted():
+    nothing = np.zeros(5, np.float32)
+    for measure in (USES, COUNTS):
+        measures = MEASURES.with_columns({measure: nothing})
+        factor = parse_method("usage").parts[0].factor(measures)
+        assert factor.tolist() == measures[USES].tolist()
+
+
+def test_random_is_fixed_by_its_seed():
+    first, same, other = (parse_method("random", seed=seed).worth(MEASURES) for seed in (1, 1, 2))
+    assert first.tolist() == same.tolist() != other.tolist()
+    assert ((first[:4] >= 0) & (first[:4] < 1)).all()

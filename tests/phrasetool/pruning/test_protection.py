@@ -1,0 +1,23 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phrasetool.pruning.protection import AffordableBest, KeepBest
+from phrasetool.pruning.thresholds import Threshold
+from tests.phrasetool.pruning.measured_tables import naive_protection, tables
+
+
+@pytest.mark.parametrize(("k", "protect", "message"), [(-1, "all", "best -1"), (1, "some", "unknown protection")])
+def test_rules_that_make_no_sense(k, protect, message):
+    with pytest.raises(ValueError, match=message):
+        KeepBest(k, protect)
+    with pytest.raises(ValueError, match="not NaN"):
+        Threshold.of(float("nan"))
+
+
+@given(tables(), st.sampled_from(["all", "words", "none"]), st.integers(0, 30))
+def test_protection_that_there_is_room_for(table, protect, entries):
+    measures, worth = table
+    counts = {k: len(naive_protection(measures, worth, k, protect)) for k in range(1, 11)}
+    affordable = AffordableBest(measures, protect)
+    assert affordable.best(entries) == KeepBest(max([1, *(k for k in counts if 5 * counts[k] <= 3 * entries)]), protect)

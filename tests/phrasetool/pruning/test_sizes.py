@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phrasetool.pruning.sizes import SizeCurve, TooSmallError
+
+STRENGTHS = st.lists(st.one_of(st.floats(-1, 1, width=32), st.just(float("inf"))), max_size=60)
+
+
+@given(STRENGTHS, st.lists(st.floats(-1, 1), max_size=5))
+def test_sweep_counts_are_exact(strengths, thresholds):
+    curve = SizeCurve([*thresholds, *strengths[:3]])
+    for start in range(0, len(strengths), 7):
+        curve.add(np.array(strengths[start : start + 7], np.float64))
+    assert curve.entries == len(strengths)
+    for threshold, count in zip(curve.thresholds, curve.survivors, strict=True):
+        assert count == sum(s >= threshold for s in strengths)
+
+
+@settings(max_examples=150)
+@given(STRENGTHS, st.integers(1, 1000))
+def test_threshold_for_a_size(strengths, thousandths):
+    fraction = thousandths / 1000
+    curve = SizeCurve()
+    curve.add(np.array(strengths, np.float64))
+    immortal = sum(s == float("inf") for s in strengths)
+    if immortal * 1000 > thousandths * len(strengths):
+        with pytest.raises(TooSmallError, match=rf"^{immortal} of {len(strengths)} entries"):
+            curve.threshold_for(fraction)
+        return
+    threshold = curve.threshold_for(fraction)
+    left = sum(s >= threshold for s in strengths)
+    assert left * 1000 <= thousandths * len(strengths)
+    # Any threshold lower by more than a millionth leaves too many, or all are left.
+    more = sum(s >= threshold - 2e-6 for s in strengths)
+    assert left == len(strengths) or more * 1000 > thousandths * len(strengths)
+
+
+@pytest.mark.parametrize(("entries", "fraction", "left"), [(100, 0.29, 29), (100, 0.3, 30), (10, 0.7, 7), (3, 0.5, 1)])
+def test_share_that_is_met_exactly(entries, fraction, left):
+    strengths = np.linspace(-0.9, 0.9, entries)
+    curve = SizeCurve()
+    curve.add(strengths)
+    assert int((strengths >= curve.threshold_for(fraction)).sum()) == left

@@ -1,0 +1,19 @@
+from dataclasses import replace
+
+import pytest
+
+from phrasetool.pruning.methods import parse_method
+from tests.phrasetool.pruning.measured_tables import MEASURES
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"), [("a+e", 5.001), ("a-e", 4.999), ("5", 5.0), ("1e+1", 10.0), ("1e-2", 0.01)]
+)
+def test_thresholds_of_significance(text, limit):
+    measures = replace(MEASURES, alpha=5.0)
+    method = parse_method(f"count:2+significance:{text}+semantic:-1", None)
+    assert (method.combine, method.names) == ("intersection", ("count", "significance", "semantic"))
+    assert method.thresholds[1].value(5.0) == pytest.approx(limit)
+    assert method.below(method.worths(measures), 5.0)[:4, 1].tolist() == [worth < limit for worth in (30, 5, 0, 12)]
+    # One sentence pair.
+    assert parse_method("significance:a-e").thresholds[0].value(0.0) == 0

@@ -1,0 +1,25 @@
+"""Aligned sentence pairs, drawn and made of lists."""
+
+from hypothesis import strategies as st
+
+from phrasetool.smt.aligning.alignments import Alignments
+from phrasetool.smt.corpus.bitext import Bitext
+from phrasetool.smt.corpus.symbols import Symbols
+
+
+def bitext_of(sources, targets, alignments):
+    """From lists of lists of words."""
+    source_symbols, target_symbols = Symbols(), Symbols()
+    read = [
+        symbols.read_lines(b"".join(b" ".join(sentence) + b"\n" for sentence in sentences))
+        for symbols, sentences in ((source_symbols, sources), (target_symbols, targets))
+    ]
+    return Bitext(*read, Alignments.from_lists(alignments), source_symbols, target_symbols)
+
+
+@st.composite
+def sentence_pairs(draw, words=(b"a", b"b", b"c"), most=6):
+    source = draw(st.lists(st.sampled_from(words), min_size=1, max_size=most))
+    target = draw(st.lists(st.sampled_from(words), min_size=1, max_size=most))
+    point = st.tuples(st.integers(0, len(source) - 1), st.integers(0, len(target) - 1))
+    return source, target, sorted(draw(st.sets(point, max_size=8)))

@@ -1,0 +1,18 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phrasetool.phrases import Phrases
+from phrasetool.unique_phrases import number_distinct
+
+PHRASES = st.lists(st.lists(st.integers(0, 4), max_size=4), max_size=30)
+
+
+@given(PHRASES)
+def test_number_distinct(lists):
+    numbers, firsts = number_distinct(Phrases.from_lists(lists))
+    seen = []
+    for phrase in lists:
+        if phrase not in seen:
+            seen.append(phrase)
+    assert numbers.tolist() == [seen.index(phrase) for phrase in lists]
+    assert firsts.tolist() == [lists.index(phrase) for phrase in seen]

@@ -1,0 +1,63 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from phrasetool.models.storage import load_model
+from phrasetool.training.run import train_model
+from tests.phrasetool.training.toy_language import COMBINATIONS, settings, some_of, start, start_of
+
+# A recursive auto-encoder is pre-trained twice, whatever the loss, and then trained three times.
+STOPS = [
+    *((loss, encoder, 3 if encoder == "rae" else 2) for loss, encoder in COMBINATIONS),
+    ("in-batch", "rae", 1),
+    ("in-batch", "rae", 2),
+    ("in-batch", "mean-max", 1),
+    ("in-batch", "mean-max", 3),
+]
+
+
+@pytest.mark.parametrize(("loss", "encoder", "stop_after"), STOPS)
+def test_resuming_gives_the_same_model_as_never_stopping(pairs, loss, encoder, stop_after, tmp_path):
+    class StopHere(Exception):
+        pass
+
+    pairs = some_of(pairs, np.arange(150))
+    chosen = settings(loss, encoder, learning_rate=0.02, iterations=3)
+    whole = train_model(pairs, chosen, lambda: start_of(chosen), tmp_path / "whole")
+    done = []
+
+    def stop(report):
+        done.append(report)
+        if len(done) == stop_after:
+            raise StopHere
+
+    with pytest.raises(StopHere):
+        train_model(pairs, chosen, lambda: start_of(chosen), tmp_path / "parts", on_report=stop)
+    assert (tmp_path / "parts" / "checkpoint.safetensors").is_file()
+    resumed = train_model(pairs, chosen, lambda: pytest.fail("must not start anew"), tmp_path / "parts", resume=True)
+    assert resumed.identity == whole.identity
+    assert (tmp_path / "parts" / "training.jsonl").read_bytes() == (tmp_path / "whole" / "training.jsonl").read_bytes()
+    assert not (tmp_path / "parts" / "checkpoint.safetensors").exists()
+    assert load_model(tmp_path / "parts").identity == whole.identity
+
+
+def test_resuming_after_a_local_minimum_keeps_the_parameters_that_reached_it(pairs, tmp_path):
+    chosen = settings("max-margin", iterations=40, learning_rate=2.0, pretrain_iterations=0, lambda_words=0)
+    history = []
+    whole = train_model(pairs, chosen, start, tmp_path / "whole", on_report=history.append)
+    assert len(history) < 40
+    assert history[-1].joint_error > history[-2].joint_error
+    done = []
+
+    def stop(report):
+        done.append(report)
+        if len(done) == len(history):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_model(pairs, chosen, start, tmp_path / "parts", on_report=stop)
+    resumed = train_model(pairs, chosen, lambda: pytest.fail("must not start anew"), tmp_path / "parts", resume=True)
+    assert resumed.identity == whole.identity
+    best = train_model(pairs, replace(chosen, iterations=len(history) - 1), start, tmp_path / "best")
+    assert best.identity == whole.identity
