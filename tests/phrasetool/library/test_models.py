@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+
+from phrasetool.errors import LengthError, ModelError
+from phrasetool.library.models import PhraseModel, load_model
+from phrasetool.models.bilingual import BilingualModel
+from phrasetool.models.storage import save_model
+from phrasetool.vocabulary import Vocabulary
+from tests.conftest import KINDS, random_encoder
+from tests.phrasetool.models.test_autoencoder import make
+
+SOURCES, TARGETS = ["das haus", "haus", "nicht", ""], ["the house", "house", "not", "green is"]
+
+
+@pytest.fixture(scope="module")
+def phrase_model(model):
+    return PhraseModel(model)
+
+
+def cosines(first, second):
+    lengths = np.linalg.norm(first, axis=-1) * np.linalg.norm(second, axis=-1)
+    return np.sum(first * second, axis=-1) / np.maximum(lengths, 1e-9)
+
+
+def test_it_is_the_model_of_the_folder(model, model_folder):
+    loaded = load_model(str(model_folder))
+    assert (loaded.dimension, loaded.signature) == (10, model.signature)
+    assert repr(loaded) == f"<PhraseModel {model.signature}, 14 source and 14 target words>"
+
+
+def test_vectors_have_length_one_and_those_of_no_words_are_zero(phrase_model):
+    for side, phrases in (("source", SOURCES), ("target", [*TARGETS[:3], ""])):
+        for transformed in (False, True):
+            vectors = phrase_model.encode(phrases, side, transformed=transformed)
+            assert vectors.dtype == np.float32
+            np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), [1, 1, 1, 0], atol=1e-6)
+    assert phrase_model.encode([], "source").shape == (0, 10)
+
+
+def test_similarities_are_cosines_in_the_space_of_the_other_language(phrase_model):
+    found = phrase_model.similarity(SOURCES, TARGETS)
+    forth = cosines(phrase_model.encode(SOURCES, "source", transformed=True), phrase_model.encode(TARGETS, "target"))
+    back = cosines(phrase_model.encode(TARGETS, "target", transformed=True), phrase_model.encode(SOURCES, "source"))
+    np.testing.assert_allclose(found, np.stack([forth, back], axis=1), atol=1e-6)
+    assert len({round(float(value), 4) for value in found[:3].ravel()}) == 6
+
+
+def test_the_words_it_knows_are_those_of_the_side(phrase_model):
+    assert phrase_model.knows(["das", "the", "the haus", "", "qq"], "source").tolist() == [
+        True,
+        False,
+        True,
+        False,
+        False,
+    ]
+    assert phrase_model.knows(["das", "the"], "target").tolist() == [False, True]
+
+
+@pytest.mark.parametrize("among", ["source", "target"])
+def test_the_nearest_come_first_and_ties_in_their_order(phrase_model, among):
+    # What a side does not know is one unknown word.
+    candidates = ["house", "das", "haus", "the", "not", "house", "the house"]
+    found = phrase_model.nearest("das haus", candidates, 5, among=among)
+    wanted = phrase_model.encode(["das haus"], "source", transformed=among == "target")[0]
+    expected = cosines(phrase_model.encode(candidates, among), wanted)
+    order = sorted(range(7), key=lambda i: (-expected[i], i))[:5]
+    assert found.columns.tolist() == ["phrase", "similarity"]
+    assert found.phrase.tolist() == [candidates[i] for i in order]
+    np.testing.assert_allclose(found.similarity, expected[order], atol=1e-6)
+    assert found.index.tolist() == list(range(5))
+    assert len(phrase_model.nearest("house", [], side="target")) == 0
+
+
+def test_one_string_is_not_several_phrases(phrase_model):
+    for ask in (
+        lambda: phrase_model.encode("das haus", "source"),
+        lambda: phrase_model.knows("das haus", "source"),
+        lambda: phrase_model.similarity("das", ["the"]),
+        lambda: phrase_model.similarity(["das"], "the"),
+    ):
+        with pytest.raises(TypeError, match=r"^expected several phrases, found one string$"):
+            ask()
+
+
+def test_a_side_that_is_none_is_refused(phrase_model):
+    for ask in (
+        lambda: phrase_model.encode(["das"], "german"),
+        lambda: phrase_model.knows(["das"], "german"),
+        lambda: phrase_model.nearest("das", ["the"], among="german"),
+        lambda: phrase_model.nearest("das", ["the"], side="german"),
+    ):
+        with pytest.raises(ValueError, match=r"^a side is source or target, not 'german'$"):
+            ask()
+
+
+def test_pairs_need_both_sides(phrase_model):
+    with pytest.raises(ValueError, match="2 sources and 1 targets"):
+        phrase_model.similarity(["das", "haus"], ["the"])
+
+
+def test_a_phrase_that_is_too_long():
+    kind, vocabulary = KINDS["mean-max"], Vocabulary([b"<unk>", b"a"])
+    sides = [random_encoder(kind, 2, 12, seed) for seed in (1, 2)]
+    with pytest.raises(LengthError, match="a phrase of 512 words is longer"):
+        PhraseModel(BilingualModel(vocabulary, vocabulary, *sides, kind)).encode(["a " * 512], "source")
+
+
+def test_a_model_of_something_else_is_refused(tmp_path):
+    save_model(make(), tmp_path / "autoencoder")
+    with pytest.raises(ModelError, match="this needs a model of phrase pairs"):
+        load_model(tmp_path / "autoencoder")
+    with pytest.raises(ModelError, match="no such model folder"):
+        load_model(tmp_path / "nothing")

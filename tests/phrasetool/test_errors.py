@@ -1,0 +1,20 @@
+import pytest
+
+from phrasetool.errors import DataError, LengthError, PhraseToolError
+
+
+@pytest.mark.parametrize(("line", "text"), [(None, "a.gz: is bad"), (0, "a.gz:0: is bad"), (7, "a.gz:7: is bad")])
+def test_a_fault_of_a_file_says_where_it_is(line, text, tmp_path):
+    error = DataError("a.gz", "is bad", line, remedy="skip")
+    assert str(error) == text
+    assert (error.path, error.line, error.remedy) == ("a.gz", line, "skip")
+    assert DataError(tmp_path, "x").path == str(tmp_path)
+
+
+def test_a_remedy_is_no_part_of_the_message():
+    error = PhraseToolError("too large", remedy="smaller")
+    assert (str(error), error.remedy, PhraseToolError("x").remedy) == ("too large", "smaller", None)
+
+
+def test_a_phrase_that_is_too_long_is_also_a_bad_value():
+    assert issubclass(LengthError, ValueError)
