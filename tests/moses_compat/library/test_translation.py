@@ -7,7 +7,7 @@ from moses_compat.library.translation import decode, tune
 from phrasetool.errors import DataError
 from phrasetool.watch import Watch
 from tests.commands import run_inside, write
-from tests.small_experiment import naive_bleu, table_lines, write_experiment
+from tests.small_experiment import INI, naive_bleu, table_lines, write_experiment
 
 SENTENCES = ["a b c d e a b", "", "zzz a yyy b", "  e\te  d ", "c"]
 
@@ -17,6 +17,11 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("library") / "x"
     write_experiment(folder)
     write(folder / "small.gz", b"".join(table_lines()[::3]))
+    # Translations that the decoder can come near to, so that there is something to tune.
+    other = INI.replace("0.3 0.2 0.4 0.1", "0.1 0.4 0.3 0.2").replace("LM0= 0.4", "LM0= 0.3")
+    write(folder / "other.ini", other.encode())
+    reference = decode((folder / "dev.src").read_text().splitlines(), folder / "other.ini")
+    write(folder / "dev.near", "".join(f"{line}\n" for line in reference).encode())
     return folder
 
 
@@ -80,13 +85,13 @@ OPTIONS = [
 
 @pytest.mark.parametrize(("options", "flags"), OPTIONS, ids=str)
 def test_tune_is_the_command(folder, tmp_path, options, flags):
-    ini, source, target, out = (folder / "moses.ini", folder / "dev.src", folder / "dev.trg", folder / "tuned.ini")
+    ini, source, target, out = (folder / "moses.ini", folder / "dev.src", folder / "dev.near", folder / "tuned.ini")
     done("tune", "--moses-ini", ini, "--source", source, "--reference", target, "-o", out, *flags)
     by_hand = out.read_bytes()
     out.unlink()
     found = tune(ini, source, [target], out, **options)
     assert out.read_bytes() == by_hand
-    assert found.bleu == max(found.steps)
+    assert found.bleu == max(found.steps) > 0
     assert 1 <= len(found.steps) <= options["iterations"] + 1
     tuned = MosesModel.read(str(out))
     assert [*tuned.weights] != [*MosesModel.read(str(ini)).weights]
