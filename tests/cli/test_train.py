@@ -152,17 +152,6 @@ def test_bad_requests(pairs, tmp_path, monkeypatch, arguments, code, message):
     assert not (tmp_path / "m" / "config.json").exists()
 
 
-def test_evaluate_model(pairs, trained):
-    outcome = run_inside("evaluate-model", pairs, "-m", trained, "--candidates", "100")
-    assert outcome.code == 0
-    assert "accuracy@1 of 100" in outcome.out.decode()
-    found = json.loads(run_inside("evaluate-model", pairs, "-m", trained, "--candidates", "100", "--json").out)
-    assert found["signature"] == load_model(trained).signature
-    assert found["pairs"] == 330
-    assert 0.3 < found["accuracy_at_1"] <= found["accuracy_at_10"] <= 1
-    assert found["auc_random_words"] > 0.9
-
-
 def test_neighbours(pairs, trained):
     outcome = run_inside("neighbours", "a1", "b1", "-m", trained, "-k", "3", "--json")
     found = json.loads(outcome.out)

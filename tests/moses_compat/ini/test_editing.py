@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_compat.ini.editing import moved_to, with_table, with_weights
-from moses_compat.ini.lines import with_arguments, with_numbers, with_words
 from moses_compat.ini.moses_ini import ENCODING
 from moses_compat.ini.reading import read_moses_ini
 from moses_compat.ini.tables import check_table, phrase_tables
@@ -223,15 +222,3 @@ def test_paths_that_no_ini_can_hold(read_bytes, path):
         with_table(ini, phrase_tables(ini)[0], path, 2)
     with pytest.raises(PhraseToolError, match="no blank and no #"):
         new_moses_ini(path, 4, "lm", 3)
-
-
-def test_lines():
-    assert with_arguments("A name=x path=p\tb=c # path=q\r", {"path": "r", "new": "1"}) == (
-        "A name=x path=r\tb=c new=1 # path=q\r"
-    )
-    # The end of another key is not the key.
-    assert with_arguments("A source-path=p", {"path": "r"}) == "A source-path=p path=r"
-    assert with_words(" 0 0  0 4 t # t\r", {3: "6", 4: "long/path"}) == " 0 0  0 6 long/path # t\r"
-    assert with_numbers("A=  1.0\t2 #3", [1, 3, 4]) == "A=  1.0\t3 4 #3"
-    assert with_numbers(" 0.50 # x\r", [0.5], 0) == " 0.50 # x\r"
-    assert with_numbers("A= 1 2 3 # x", [1]) == "A= 1 # x"

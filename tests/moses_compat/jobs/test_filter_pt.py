@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from moses_compat.corpora.phrase_index import read_index
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.filter_pt import Significance, filter_table
-from moses_compat.lines.append_fields import lines_with_fields
 from moses_compat.measures.pair_test import CorpusMismatchError
-from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
 from phrasetool.pruning.thresholds import Threshold
 from tests import naive_filter
@@ -190,21 +188,6 @@ def test_corpora_of_different_sizes(tmp_path, corpora):
 def test_thresholds_that_are_none(text):
     with pytest.raises(ValueError, match="a number"):
         Threshold(text)
-
-
-@given(st.lists(st.tuples(st.integers(0, 10**9), st.floats(0, 1e6)), min_size=1, max_size=5))
-def test_numbers_are_written_as_printf_does(rows):
-    data = b"a ||| b ||| 1\r\n" * (len(rows) - 1) + b"a ||| b ||| 1"
-    block, _ = TableParser()(0, 0, np.frombuffer(data, np.uint8))
-    counts, values = (np.array([[row[k]] for row in rows]) for k in (0, 1))
-    text = lines_with_fields(block, np.ones(len(rows), bool), counts, values).tobytes()
-    assert len(text.split(b"\r\n")) == len(rows)
-    for line, (count, value) in zip(text.split(b"\r\n"), rows, strict=True):
-        start, written = line.rsplit(b" ||| ", 1)
-        assert start == b"a ||| b ||| 1 ||| %d" % count
-        assert float(written) == pytest.approx(value, abs=5.1e-7)
-        assert b"e" not in written
-        assert not (b"." in written and written.endswith(b"0"))
 
 
 @pytest.mark.parametrize("threshold", [-1.0, float("nan")])

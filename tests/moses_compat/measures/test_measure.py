@@ -14,7 +14,6 @@ from moses_compat.files.streams import Input
 from moses_compat.ini.reading import read_moses_ini
 from moses_compat.ini.tables import choose_table
 from moses_compat.jobs.prune import measure_sizes
-from moses_compat.lines.counts import read_counts
 from moses_compat.measures.measure import MeasureRequest, measure_table
 from moses_compat.measures.model_weights import TableWeights, weights_of
 from moses_compat.measures.pair_test import CorpusMismatchError
@@ -43,7 +42,7 @@ from phrasetool.pruning.protection import KeepBest
 from tests import naive, naive_filter
 from tests.commands import read, write
 from tests.moses_compat.engine.test_extracted import GOLDEN
-from tests.moses_compat.ini.ini_examples import VERSION_1, VERSION_2
+from tests.moses_compat.measures.test_model_weights import ini_of
 from tests.tables import FAULTY, FAULTY_LINES, TABLES
 
 SCANS = [{}, {"threads": 2, "block_bytes": 1}, {"threads": 2, "block_bytes": 300}]
@@ -179,18 +178,6 @@ def test_a_table_without_any_entry(tmp_path):
     measures = measure(tmp_path, b"a ||| b\nno entry\n", weights=weights_for(FAULTY), losses=True)
     assert measures.faulty.all()
     assert measures[LOSSES].tolist() == [0, 0]
-
-
-@pytest.mark.parametrize(
-    ("rest", "counts"),
-    [
-        (b"||| 0-0 ||| 5 4 3", [5, 4, 3]), (b"|||||| 5 4 3|||", [5, 4, 3]), (b"||| x-y ||| 1 2\r", [1, 2, math.nan]),
-        (b"||| ||| 1 x 3 4", [1, math.nan, 3]), (b"||| 1 2 3", [math.nan] * 3), (b"", [math.nan] * 3),
-    ],
-)  # fmt: skip
-def test_counts(rest, counts):
-    text = np.frombuffer(rest + b"\n", np.uint8)
-    np.testing.assert_array_equal(read_counts(text, np.array([0]), np.array([len(text)])), [counts])
 
 
 def test_counts_that_are_none_are_one(tmp_path):
@@ -400,35 +387,6 @@ def test_what_is_needed_is_read_and_nothing_else(tmp_path):
         assert (request.forced_pairs.total, request.forced_probabilities) == (1, probabilities)
 
 
-def ini_of(folder, text):
-    return read_moses_ini(str(write(folder / "moses.ini", text.encode())))
-
-
-def test_weights_of_an_ini_of_version_2(tmp_path):
-    ini = ini_of(tmp_path, VERSION_2)
-    found = weights_of(ini, choose_table(ini, "new.gz", "TranslationModel0"))
-    np.testing.assert_array_equal(found.scores, np.array([0.0639497231451392, 0.1], np.float32))
-    assert (found.phrase_penalty, found.distortion, found.name) == (0.2, 0.3, "TranslationModel0")
-    assert len(weights_of(ini, choose_table(ini, "new.gz", "PhraseDictionaryMemory0")).scores) == 4
-    message = r"\[weight\] has no line Fixed=, and Moses would take 1 for every weight; give it one"
-    with pytest.raises(DataError, match=message):
-        weights_of(ini, choose_table(ini, "new.gz", "Fixed"))
-
-
-def test_weights_of_an_ini_of_version_1(tmp_path):
-    ini = ini_of(tmp_path, VERSION_1)
-    found = weights_of(ini, choose_table(ini, "new.gz", "TranslationModel0"))
-    np.testing.assert_array_equal(found.scores, np.array([0.0639497231451392, 0.1], np.float32))
-    assert found.distortion == ini.weights["Distortion0"][0]
-
-
-def test_weights_of_an_ini_without_penalty_and_distortion(tmp_path):
-    text = "[feature]\nPhraseDictionaryMemory name=T num-features=1 path=t\n[weight]\nT= 0.5\n"
-    ini = ini_of(tmp_path, text)
-    found = weights_of(ini, ini.features[0])
-    assert (found.scores.tolist(), found.phrase_penalty, found.distortion, found.size) == ([0.5], 0.0, 0.0, 0.5)
-
-
 @pytest.mark.parametrize("factor", [0.25, 4.0])
 def test_losses_do_not_depend_on_the_scale_of_the_weights(tmp_path, factor):
     """Scores and weights that are powers of two: nothing is rounded."""
@@ -443,17 +401,6 @@ def test_losses_do_not_depend_on_the_scale_of_the_weights(tmp_path, factor):
         found.append(measures[LOSSES])
     np.testing.assert_allclose(found[0], [np.inf, -0.5 * np.log(2), np.inf, np.inf], rtol=1e-6)
     np.testing.assert_array_equal(found[0], found[1])
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [("", "has no line PhrasePenalty0="), ("PhrasePenalty0= 1 2\n", "PhrasePenalty0 has 2 weights; expected one")],
-)
-def test_a_penalty_needs_one_weight(tmp_path, more, message):
-    table = "PhraseDictionaryMemory name=T num-features=1 path=t"
-    ini = ini_of(tmp_path, f"[feature]\n{table}\nPhrasePenalty\n[weight]\nT= 0.5\n{more}")
-    with pytest.raises(DataError, match=message):
-        weights_of(ini, ini.features[0])
 
 
 @pytest.mark.requires_reference

@@ -1,8 +1,15 @@
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
-from moses_compat.tables.blocks import scores_of_table
+from moses_compat.files.kinds import HEAD_BYTES, kind_of
+from moses_compat.tables.blocks import FaultPolicy, last_group_start, raw_blocks, scores_of_table
+from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
+from tests import naive
 from tests.commands import write
+from tests.moses_compat.tables.test_parser import array, texts
+from tests.tables import FAULTY, FAULTY_LINES, TABLES
 
 
 @pytest.mark.parametrize(("data", "scores"), [(b"a ||| b ||| 1 2 3\n", 3), (b"a ||| b ||| 0.5 ||| 0-0\n", 1)])
@@ -14,3 +21,82 @@ def test_no_entry(tmp_path):
     path = write(tmp_path / "table", b"")
     with pytest.raises(DataError, match=f"^{path}: holds no phrase-table entry$"):
         scores_of_table(str(path))
+
+
+@given(texts())
+def test_last_group_start(data):
+    lines, groups = naive.parse_table(data)
+    start = int(last_group_start(array(data)))
+    if len(groups) < 3:
+        assert start == 0
+    else:
+        assert start == lines[groups[-2]].start
+
+
+class _Pieces:
+    """An input that hands out bytes as `streams.Input` does."""
+
+    name = "table"
+
+    def __init__(self, data):
+        self._data, self._at = data, 0
+
+    def read(self, size):
+        piece = self._data[self._at : self._at + size]
+        self._at += len(piece)
+        return piece
+
+    def peek(self, size):
+        return self._data[self._at : self._at + size]
+
+    def position(self):
+        return self._at
+
+
+@settings(max_examples=150)
+@given(texts(), st.one_of(st.integers(1, 60), st.integers(1, 10000)))
+def test_raw_blocks_number_lines_and_keep_groups_whole(data, size):
+    # What looks like another kind of file is refused; see test_table_kind.
+    assume(kind_of("table", data[:HEAD_BYTES]) is None)
+    lines, groups = naive.parse_table(data)
+    blocks = list(raw_blocks(_Pieces(data), size))
+    assert b"".join(block.text.tobytes() for block in blocks) == data
+    borders = {lines[i].start for i in groups[:-1]} if lines else set()
+    at = entry = 0
+    for index, block in enumerate(blocks):
+        assert (block.index, block.first_entry) == (index, entry)
+        assert at in borders
+        at += len(block.text)
+        entry += block.lines
+    assert entry == len(lines)
+    if blocks:
+        assert blocks[-1].scores == naive.first_score_count(data)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 64, 512, 4096, 10000])
+def test_blocks_of_moses_tables(table, size):
+    lines, groups = naive.parse_table(table)
+    borders = {lines[i].start for i in groups[:-1]} if lines else set()
+    at = 0
+    for block in raw_blocks(_Pieces(table), size):
+        assert at in borders
+        assert table[at : at + len(block.text)] == block.text.tobytes()
+        at += len(block.text)
+    assert at == len(table)
+
+
+def test_blocks_are_about_as_large_as_asked():
+    sizes = [len(block.text) for block in raw_blocks(_Pieces(TABLES["lexicalised"] * 20), 4096)]
+    assert len(sizes) > 10
+    assert max(sizes) < 3 * 4096
+
+
+def test_fault_policy():
+    block, faults = TableParser(scores=2)(0, 0, array(FAULTY))
+    good = [i + 1 not in FAULTY_LINES for i in range(9)]
+    assert FaultPolicy("t", "skip").keep_mask(block, faults).tolist() == good
+    assert FaultPolicy("t", "keep").keep_mask(block, faults).all()
+    with pytest.raises(DataError, match=r"^t:2: a score is not a number$"):
+        FaultPolicy("t").keep_mask(block, faults)
+    with pytest.raises(ValueError, match="unknown action"):
+        FaultPolicy("t", "ignore")

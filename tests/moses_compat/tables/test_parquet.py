@@ -8,9 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from moses_compat.files.streams import Input, Output
-from moses_compat.lines.columns import COUNTS, RAW, SCORES, SOURCE, TAIL, TARGET, read_rows, write_rows
-from moses_compat.tables.parquet import is_parquet, parquet_to_table, table_to_parquet
-from phrasetool.errors import DataError
+from moses_compat.tables.parquet import parquet_to_table, table_to_parquet
 from tests import naive
 from tests.commands import read, run_inside, write
 from tests.tables import FAULTY, TABLES
@@ -45,23 +43,6 @@ def test_random_tables_come_back(workspace, table, size):
     assert there_and_back(write(workspace / "convert-in", table), workspace, 2, size) == table
 
 
-fields = st.sampled_from(
-    [b"", b" ", b"x", b" x ", b" x y ", b"\tx ", b" 0-0 ", b" 1 2 3 ", b" 5.25e-24 ", b" 1.50 ", b"\r"]
-)
-line_lists = st.lists(st.lists(fields, max_size=10).map(b"|||".join), max_size=6)
-
-
-@settings(max_examples=300)
-@given(line_lists, st.integers(0, 3), st.sampled_from([b"", b"\n"]))
-def test_any_lines_are_rows_and_back(lines, scores, end):
-    text = b"\n".join(lines) + end
-    if not text:
-        return
-    rows = read_rows(np.frombuffer(text, np.uint8), scores)
-    written, fault = write_rows(rows)
-    assert (written.tobytes(), fault) == (text, -1)
-
-
 def test_columns_of_a_modern_table(tmp_path):
     table = TABLES["seven fields"].replace(b"gr\xfcn", b"gr\xc3\xbcn")
     assert convert(write(tmp_path / "t.gz", table), "-o", tmp_path / "t.parquet").code == 0
@@ -82,36 +63,6 @@ def test_columns_of_a_modern_table(tmp_path):
     metadata = pq.read_schema(tmp_path / "t.parquet").metadata
     assert metadata[b"phrasetool_table"] == b"1"
     assert metadata[b"created_by"].startswith(b"phrasetool ")
-
-
-@pytest.mark.parametrize(
-    ("line", "texts"),
-    [
-        (b"a ||| b ||| 0.5 0.25\n", ()),
-        (b"a ||| b ||| 0.5 0.25 ||| 0-0 ||| 3 2 1 ||| |||\n", ()),
-        (b"a |||  ||| 0.5 0.25 ||| |||\n", (COUNTS,)),
-        (b"a ||| b ||| 0.50 0.25\n", (SCORES,)),
-        (b"a ||| b ||| 0.5 1e-44\n", (SCORES,)),
-        (b"a ||| b ||| 0.5\n", (SCORES,)),
-        (b"a ||| b ||| 0.5  0.25\n", (SCORES,)),
-        (b"a ||| b ||| 0.5 0.25 ||| 0-0 ||| 3 2 1 7\n", (COUNTS,)),
-        (b"a ||| b ||| 0.5 0.25 \r\n", (TAIL,)),
-        (b"a ||| b ||| 0.5 0.25 ||| \n", (TAIL,)),
-        (b"a ||| b ||| 0.5 0.25", (RAW,)),
-        (b"a  ||| b ||| 0.5 0.25\n", (RAW,)),
-        (b"a |||b ||| 0.5 0.25\n", (RAW,)),
-        (b"a ||| b ||| 0.5 0.25 |||  |||\n", (COUNTS, RAW)),
-        (b"a ||| \xff ||| 0.5 0.25\n", (RAW,)),
-        (b"a ||| b\n", (RAW,)),
-        (b"\n", (RAW,)),
-    ],
-    ids=str,
-)
-def test_what_is_kept_beside_the_numbers(line, texts):
-    rows = read_rows(np.frombuffer(line, np.uint8), 2)
-    found = [text for text in (SCORES, COUNTS, TAIL, RAW) if rows.starts[0, text] >= 0]
-    assert sorted({*found} - {SCORES} if RAW in texts else found) == sorted(texts)
-    assert write_rows(rows)[0].tobytes() == line
 
 
 def test_bytes_that_are_no_text(tmp_path):
@@ -170,30 +121,6 @@ def test_damaged_and_foreign_files(tmp_path):
         assert not (tmp_path / "out").exists()
 
 
-def test_directions_and_names(tmp_path, model_folder):
-    table = write(tmp_path / "t.gz", TABLES["model 1"])
-    assert "is not Parquet" in convert(table, "-o", tmp_path / "u.gz").message
-    assert convert(table, "-o", tmp_path / "t.parquet").code == 0
-    assert is_parquet(str(tmp_path / "t.parquet"))
-    assert not is_parquet(str(table))
-    assert "Parquet already" in convert(tmp_path / "t.parquet", "-o", tmp_path / "u.parquet").message
-    assert "the output is the input" in convert(table, "-o", table).message
-    assert convert(tmp_path / "t.parquet", "-o", "-").out == TABLES["model 1"]
-    piped = run_inside("convert", "-", "-o", "-", "-q", stdin=gzip.compress(TABLES["model 1"])).out
-    assert piped == (tmp_path / "t.parquet").read_bytes()
-    done = run_inside("annotate", tmp_path / "t.parquet", "-m", model_folder, "-q", "-o", "-")
-    assert "phrasetool convert" in done.message
-    with pytest.raises(DataError, match="Parquet"), Input(str(tmp_path / "t.parquet")) as source, Output("-") as output:
-        table_to_parquet(source, output)
-
-
-def test_threads_change_nothing(tmp_path):
-    table = write(tmp_path / "t", TABLES["seven fields"] * 40)
-    for threads in (1, 2):
-        convert(table, "-o", tmp_path / f"{threads}.parquet", "--threads", threads)
-    assert (tmp_path / "1.parquet").read_bytes() == (tmp_path / "2.parquet").read_bytes()
-
-
 @pytest.mark.requires_reference
 def test_the_reference_table(reference, tmp_path):
     with gzip.open(reference / "phrase-table.gz") as file:
@@ -201,8 +128,3 @@ def test_the_reference_table(reference, tmp_path):
     assert there_and_back(write(tmp_path / "t", table), tmp_path, 2, 1 << 20) == table
     rows = pq.read_table(tmp_path / "packed.parquet", columns=["raw", "scores_text", "counts_text"])
     assert all(rows[name].null_count == len(rows) for name in rows.column_names)
-
-
-def test_source_and_target_texts_are_whole_fields():
-    rows = read_rows(np.frombuffer(b"  a  b |||\tc ||| 1\n", np.uint8), 1)
-    assert [rows.text[rows.starts[0, k] : rows.ends[0, k]].tobytes() for k in (SOURCE, TARGET)] == [b"a  b", b"c"]

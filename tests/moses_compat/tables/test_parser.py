@@ -1,14 +1,12 @@
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from moses_compat.files.kinds import HEAD_BYTES, kind_of
-from moses_compat.tables.blocks import FaultPolicy, last_group_start, raw_blocks
 from moses_compat.tables.parser import TableParser, count_scores, scan_lines
-from phrasetool.errors import DataError
 from phrasetool.vocabulary import Vocabulary
 from tests import naive
+from tests.moses_compat.lines.test_scores import BAD_NUMBERS, GOOD_NUMBERS
 from tests.tables import FAULTY, FAULTY_LINES, TABLES
 
 SOURCE_WORDS = [b"<unk>", b"a", b"b", b"'s", b"|", b"&", b"[", b"\xe4", b"<", b"&lt;"]
@@ -19,15 +17,6 @@ TOKENS = [
     b"a", b"b", b"x", b"&apos;s", b"&amp;", b"&amp;lt;", b"&#124;", b"|", b"a|NN", b"&apos;s|NN", b"zz|NN", b"[X]",
     b"[X][Y]", b"[]", b"[X", b"\xe4", b"\xc3\xa4", b"&#91;", b"&bra;", b"&", b"zz", b"\x00", b"||", b"|a", b"&lt;|b|c",
 ]  # fmt: skip
-GOOD_NUMBERS = [
-    b"0.5", b"1", b"0", b"-1", b"+1", b"1e-5", b"1E+5", b".5", b"5.", b"-.25", b"2.718", b"5.25e-24", b"1.5599e+06",
-    b"0.000352609", b"12345678901234567890", b"0.1234567890123456789", b"inf", b"-INF", b"+Inf", b"1e-44", b"00.10",
-]  # fmt: skip
-BAD_NUMBERS = [
-    b"nan", b"-NaN", b"NAN", b"zero", b"0.1x", b"1e", b"1e+", b".", b"+", b"-", b"--1", b"1.2.3", b"e5", b"0x1p3",
-    b"1,5", b"infinity", b"1_0", b"in", b"0.5\r", b"0-0", b"1e5.0", b"1-", b"\xb2", b"naninf",
-]  # fmt: skip
-NEARLY_WORDS = [b"inx", b"nab", b"ink", b"nap", b".inf", b"+.nan"]
 BLANKS = [b" ", b" ", b" ", b"  ", b"\t", b" \t "]
 
 
@@ -111,36 +100,6 @@ def test_scan_of_moses_tables(table):
     assert not scan_lines(array(table), naive.first_score_count(table)).faults.any()
 
 
-@pytest.mark.parametrize("token", GOOD_NUMBERS, ids=repr)
-def test_good_number(token):
-    scan = scan_lines(array(b"a ||| b ||| " + token + b" 1\n"), 2, [0])
-    assert FAULTS[scan.faults[0]] == "ok"
-    assert scan.columns[0, 0] == pytest.approx(float(token), rel=1e-12)
-
-
-@pytest.mark.parametrize("token", BAD_NUMBERS + NEARLY_WORDS, ids=repr)
-def test_bad_number(token):
-    scan = scan_lines(array(b"a ||| b ||| 1 " + token + b" 1\n"), 3, [0])
-    assert FAULTS[scan.faults[0]] == naive.number_fault(token) != "ok"
-
-
-@given(st.from_regex(rb"\A[+-]?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})([eE][+-]?[0-9]{1,2})?\Z"))
-def test_value_of_a_number(token):
-    scan = scan_lines(array(b"a ||| b ||| " + token), 1, [0])
-    assert scan.columns[0, 0] == pytest.approx(float(token), rel=1e-12, abs=0)
-
-
-@pytest.mark.parametrize(
-    "token",
-    [b"0e400", b"0." + b"0" * 330 + b"1e331", b"1" * 330 + b"e-330", b"1e-99999999999999999999", b"1." + b"1" * 400],
-    ids=lambda token: token[:12].decode(),
-)  # fmt: skip
-def test_value_of_an_extreme_number(token):
-    scan = scan_lines(array(b"a ||| b ||| " + token), 1, [0])
-    assert FAULTS[scan.faults[0]] == "ok"
-    assert scan.columns[0, 0] == pytest.approx(float(token), rel=1e-12, abs=0)
-
-
 def check_parser(data, expected):
     source, target = Vocabulary(SOURCE_WORDS), Vocabulary(TARGET_WORDS)
     lines, groups = naive.parse_table(data, expected)
@@ -196,88 +155,9 @@ def test_count_scores(data):
     assert count_scores(array(data)) == naive.first_score_count(data)
 
 
-@given(texts())
-def test_last_group_start(data):
-    lines, groups = naive.parse_table(data)
-    start = int(last_group_start(array(data)))
-    if len(groups) < 3:
-        assert start == 0
-    else:
-        assert start == lines[groups[-2]].start
-
-
 @pytest.mark.parametrize("half", ["score half", "score half without alignment"])
 def test_half_tables_are_refused(half):
     alignment = b"0-0" if half == "score half" else b""
     text = b"das ||| the ||| " + alignment + b" ||| 0.5 0.4 ||| 3 2 |||\n"
     _, faults = TableParser()(0, 0, array(text))
     assert len(faults) == 1
-
-
-class _Pieces:
-    """An input that hands out bytes as `streams.Input` does."""
-
-    name = "table"
-
-    def __init__(self, data):
-        self._data, self._at = data, 0
-
-    def read(self, size):
-        piece = self._data[self._at : self._at + size]
-        self._at += len(piece)
-        return piece
-
-    def peek(self, size):
-        return self._data[self._at : self._at + size]
-
-    def position(self):
-        return self._at
-
-
-@settings(max_examples=150)
-@given(texts(), st.one_of(st.integers(1, 60), st.integers(1, 10000)))
-def test_raw_blocks_number_lines_and_keep_groups_whole(data, size):
-    # What looks like another kind of file is refused; see test_table_kind.
-    assume(kind_of("table", data[:HEAD_BYTES]) is None)
-    lines, groups = naive.parse_table(data)
-    blocks = list(raw_blocks(_Pieces(data), size))
-    assert b"".join(block.text.tobytes() for block in blocks) == data
-    borders = {lines[i].start for i in groups[:-1]} if lines else set()
-    at = entry = 0
-    for index, block in enumerate(blocks):
-        assert (block.index, block.first_entry) == (index, entry)
-        assert at in borders
-        at += len(block.text)
-        entry += block.lines
-    assert entry == len(lines)
-    if blocks:
-        assert blocks[-1].scores == naive.first_score_count(data)
-
-
-@pytest.mark.parametrize("size", [1, 2, 7, 64, 512, 4096, 10000])
-def test_blocks_of_moses_tables(table, size):
-    lines, groups = naive.parse_table(table)
-    borders = {lines[i].start for i in groups[:-1]} if lines else set()
-    at = 0
-    for block in raw_blocks(_Pieces(table), size):
-        assert at in borders
-        assert table[at : at + len(block.text)] == block.text.tobytes()
-        at += len(block.text)
-    assert at == len(table)
-
-
-def test_blocks_are_about_as_large_as_asked():
-    sizes = [len(block.text) for block in raw_blocks(_Pieces(TABLES["lexicalised"] * 20), 4096)]
-    assert len(sizes) > 10
-    assert max(sizes) < 3 * 4096
-
-
-def test_fault_policy():
-    block, faults = TableParser(scores=2)(0, 0, array(FAULTY))
-    good = [i + 1 not in FAULTY_LINES for i in range(9)]
-    assert FaultPolicy("t", "skip").keep_mask(block, faults).tolist() == good
-    assert FaultPolicy("t", "keep").keep_mask(block, faults).all()
-    with pytest.raises(DataError, match=r"^t:2: a score is not a number$"):
-        FaultPolicy("t").keep_mask(block, faults)
-    with pytest.raises(ValueError, match="unknown action"):
-        FaultPolicy("t", "ignore")

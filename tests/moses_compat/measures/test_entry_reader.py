@@ -1,0 +1,97 @@
+"""Reading a table block by block."""
+
+import numpy as np
+import pytest
+
+from moses_compat.files.streams import Input
+from moses_compat.measures.entry_reader import EntryReader
+from moses_compat.measures.similarities import ColumnSimilarities
+from moses_compat.tables.blocks import TableScan
+from phrasetool.errors import DataError
+from tests import naive
+from tests.commands import write
+from tests.tables import FAULTY, FAULTY_LINES, TABLES
+
+
+def read(path, scan, *options, **more):
+    with Input(str(path)) as source:
+        reader = EntryReader(source, scan, *options, **more)
+        return [reader(item) for item in reader.items()]
+
+
+@pytest.mark.parametrize("size", [1, 300, 1 << 20])
+@pytest.mark.parametrize("name", ["seven fields", "lexicalised", "groups that come back", "empty"])
+def test_blocks_make_up_the_table(tmp_path, name, size):
+    data = TABLES[name]
+    wanted = (1, 0) if name in ("seven fields", "lexicalised") else (0,)
+    found = read(write(tmp_path / "t", data), TableScan(block_bytes=size), columns=lambda scores: wanted)
+    lines, groups = naive.parse_table(data, naive.first_score_count(data))
+    assert b"".join(part.block.text.tobytes() for part in found) == data
+    heads = [first + part.block.first_entry for part in found for first in part.block.group_offsets[:-1].tolist()]
+    assert heads == (groups[:-1] if lines else [])
+    columns = np.concatenate([np.zeros((0, len(wanted))), *(part.columns for part in found)])
+    expected = [[line.values[column] for column in wanted] for line in lines]
+    np.testing.assert_allclose(columns, np.array(expected).reshape(-1, len(wanted)), rtol=1e-12)
+    assert all(part.scores is None and part.passes.all() and not part.faults for part in found)
+    assert all(not len(part.block.fingerprints) for part in found)
+
+
+def test_pairs_have_fingerprints_where_they_are_asked_for(tmp_path):
+    data = TABLES["seven fields"]
+    (part,) = read(write(tmp_path / "t", data), TableScan(), fingerprints=True)
+    assert part.block.fingerprints.tolist() == [naive.fnv(line.pair, 32) for line in naive.parse_table(data, 4)[0]]
+
+
+@pytest.mark.parametrize("size", [1, 1 << 20])
+def test_faults(tmp_path, size):
+    path = write(tmp_path / "t", FAULTY)
+    good = [i + 1 not in FAULTY_LINES for i in range(9)]
+    for on_error, passing in (("keep", [True] * 9), ("skip", good)):
+        found = read(path, TableScan(on_error, block_bytes=size), ColumnSimilarities(1, 0, "raw"))
+        assert [mark for part in found for mark in part.passes.tolist()] == passing
+        assert sum(part.faults for part in found) == len(FAULTY_LINES)
+        assert [mark for part in found for mark in part.scores.opinion.tolist()] == good
+    with pytest.raises(DataError, match="t:2: a score is not a number"):
+        read(path, TableScan(block_bytes=size))
+
+
+class Told:
+    """A source that says when it was asked what."""
+
+    signature = "told"
+
+    def __init__(self):
+        self.calls = []
+
+    def reader(self, table):
+        return self
+
+    vocabularies, fingerprints = (None, None), False
+
+    def columns(self, scores, first_entry):
+        return ()
+
+    def take(self, lines):
+        self.calls.append(lines)
+        return len(self.calls)
+
+    def finish(self, entries):
+        self.calls.append(("finish", entries))
+
+
+def test_a_source_is_asked_for_every_block_in_order(tmp_path):
+    data, told = TABLES["seven fields"], Told()
+    with Input(str(write(tmp_path / "t", data))) as source:
+        reader = EntryReader(source, TableScan(block_bytes=300), told)
+        taken = [(raw.lines, part) for raw, part in reader.items()]
+        reader.finish(data.count(b"\n"))
+    assert len(taken) > 3
+    assert taken == [(lines, number) for number, lines in enumerate(told.calls[:-1], 1)]
+    assert told.calls[-1] == ("finish", data.count(b"\n"))
+
+
+def test_without_a_source_nothing_is_taken(tmp_path):
+    with Input(str(write(tmp_path / "t", TABLES["model 1"]))) as source:
+        reader = EntryReader(source, TableScan())
+        assert [part for _, part in reader.items()] == [None]
+        reader.finish(12345)

@@ -1,0 +1,219 @@
+"""Sources of similarities: the three that there are, and one of somebody's own."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moses_compat.files.streams import Input, Output
+from moses_compat.jobs.annotate import annotate_table
+from moses_compat.jobs.prune import prune_table
+from moses_compat.jobs.sinks import KeptLines
+from moses_compat.lines.insert_scores import scale_similarities
+from moses_compat.measures.entry_reader import EntryReader
+from moses_compat.measures.saved_similarities import ScoreWriter
+from moses_compat.measures.similarities import ColumnSimilarities, FileSimilarities, ModelSimilarities
+from moses_compat.tables.blocks import TableScan
+from phrasetool.errors import DataError
+from phrasetool.pruning.decision import Rule
+from phrasetool.pruning.methods import parse_method
+from phrasetool.pruning.protection import KeepBest
+from phrasetool.pruning.thresholds import Threshold
+from phrasetool.scoring.scorer import Scores
+from tests import naive
+from tests.commands import write
+from tests.tables import FAULTY, TABLES
+
+SCANS = [TableScan("keep"), TableScan("keep", 2, 1), TableScan("keep", 2, 300)]
+
+
+class LineLengths:
+    """What a user may write: the share of even bytes, and the second score; it counts what it is told."""
+
+    signature = "lengths"
+
+    def __init__(self, column=1):
+        self.column = column
+        self.taken, self.finished, self.tables = [], [], []
+
+    def reader(self, table):
+        self.tables.append(table)
+        return _LengthReader(self)
+
+
+class _LengthReader:
+    vocabularies = (None, None)
+    fingerprints = True
+
+    def __init__(self, source):
+        self._source, self._lines = source, 0
+
+    def columns(self, scores, first_entry):
+        return (self._source.column,)
+
+    def take(self, lines):
+        self._source.taken.append(lines)
+        self._lines += lines
+        # The number of the first line.
+        return self._lines - lines
+
+    def score(self, block, columns, taken):
+        assert taken == block.first_entry
+        assert len(block.fingerprints) == len(block)
+        assert columns.shape == (len(block), 1)
+        shares = [
+            sum(byte % 2 == 0 for byte in line) / len(line) for line in naive.split_lines(block.text.tobytes())
+        ]  # fmt: skip
+        similar = np.column_stack([shares, np.clip(columns[:, 0], -1, 1)]).astype(np.float32)
+        # Nothing is said of lines of an even number of bytes.
+        opinion = np.diff(block.line_offsets) % 2 == 1
+        return Scores(np.where(block.faulty[:, None], 0, similar).astype(np.float32), opinion & ~block.faulty)
+
+    def finish(self, entries):
+        self._source.finished.append(entries)
+
+
+def expected_of(data):
+    """Similarities and opinions of all lines, by slow Python."""
+    lines, groups = naive.parse_table(data, naive.first_score_count(data))
+    similar, opinions = [], []
+    for line in lines:
+        text = data[line.start : line.end]
+        good = line.fault == "ok"
+        share = float(np.float32(sum(byte % 2 == 0 for byte in text) / len(text)))
+        similar.append((share, float(np.float32(np.clip(line.values[1], -1, 1)))) if good else (0.0, 0.0))
+        opinions.append(good and len(text) % 2 == 1)
+    return lines, groups, similar, opinions
+
+
+NAMES = ["seven fields", "lexicalised", "model 1"]
+
+
+@pytest.mark.parametrize("scan", SCANS, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("best", [KeepBest(2, "all"), KeepBest(1, "words"), KeepBest(0, "none")], ids=str)
+def test_a_source_of_one_s_own_prunes(tmp_path, name, scan, best):
+    data = TABLES[name] + b"no entry\n"
+    lines, groups, similar, opinions = expected_of(data)
+    own = LineLengths()
+    rule = Rule.of(parse_method("semantic"), best, threshold=Threshold("0.65"))
+    path = str(write(tmp_path / "t.gz", data))
+    with Input(path) as source, Output(str(tmp_path / "out")) as out:
+        prune_table(source, own, rule, [KeptLines(out)], scan)
+    removed = naive.pruned_lines(lines, groups, similar, opinions, 0.65, best.k, best.protect)
+    assert 0 < len(removed) < len(lines)
+    kept = [line for i, line in enumerate(naive.split_lines(data)) if i not in removed]
+    assert (tmp_path / "out").read_bytes() == b"".join(kept)
+    assert (own.tables, sum(own.taken), own.finished) == ([path], len(lines), [len(lines)])
+
+
+@pytest.mark.parametrize("scan", SCANS, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scale", ["exp", "probability", "raw"])
+def test_a_source_of_one_s_own_annotates_beside_a_model(tmp_path, model, name, scan, scale):
+    data = TABLES[name] + b"no entry\n"
+    lines, _, similar, opinions = expected_of(data)
+    path = str(write(tmp_path / "t", data))
+
+    def annotate(*sources):
+        with Input(path) as source, Output(str(tmp_path / "out")) as out:
+            counts = annotate_table(source, out, sources, scan, scale=scale)
+        return (tmp_path / "out").read_bytes(), counts
+
+    text, counts = annotate(LineLengths())
+    assert naive.cut_columns(text, 2) == data
+    assert counts.without_opinion == sum(not says for says in opinions) - 1
+    both = annotate(ModelSimilarities(model), LineLengths())[0]
+    assert naive.cut_columns(both, 2) == annotate(ModelSimilarities(model))[0]
+    written = scale_similarities(np.array(similar, np.float32), scale)
+    for made in (text, both):
+        for line, expected in zip(naive.parse_table(made, -1)[0][: len(lines) - 1], written, strict=False):
+            np.testing.assert_allclose(line.values[-2:], expected, rtol=1e-5, atol=1e-6)
+
+
+def scored(path, source, scan=SCANS[0], columns=lambda scores: ()):
+    """What a source says of a table, block by block."""
+    with Input(path) as table:
+        reader = EntryReader(table, scan, source, columns=columns)
+        found = [reader(item) for item in reader.items()]
+        reader.finish(sum(len(read.block) for read in found))
+    return found
+
+
+def joined(found):
+    parts = [read.scores for read in found]
+    return np.concatenate([part.similarities for part in parts]), np.concatenate([part.opinion for part in parts])
+
+
+@pytest.mark.parametrize("scan", SCANS, ids=str)
+def test_the_model_and_the_file_say_the_same(tmp_path, model, scan):
+    data = TABLES["seven fields"] + b"no entry\n"
+    path, saved = str(write(tmp_path / "t", data)), str(tmp_path / "saved")
+    source = ModelSimilarities(model)
+    similar, opinion = joined(scored(path, source, scan))
+    with Input(path) as table, ScoreWriter(saved, source.signature) as writer:
+        reader = EntryReader(table, scan, source, fingerprints=True)
+        for item in reader.items():
+            read = reader(item)
+            writer.write(read.block.fingerprints, read.scores)
+    file = FileSimilarities(saved)
+    assert file.signature == source.signature == model.signature
+    again = joined(scored(path, file, scan))
+    assert again[0].tobytes() == similar.tobytes()
+    assert again[1].tolist() == opinion.tolist()
+    assert not opinion[-1]
+    lines = naive.parse_table(data, 4)[0]
+    for i in range(0, len(lines) - 1, 11):
+        ids = [
+            naive.word_ids(field, vocabulary.words)
+            for field, vocabulary in (
+                (lines[i].source, model.source_vocabulary), (lines[i].target, model.target_vocabulary),
+            )
+        ]  # fmt: skip
+        np.testing.assert_allclose(similar[i], naive.similarities(*ids, model), atol=1e-4)
+        assert opinion[i] == all(any(side) for side in ids)
+
+
+def test_a_file_that_knows_of_more_or_of_other_entries(tmp_path, model):
+    saved = str(tmp_path / "saved")
+    data = TABLES["seven fields"]
+    with Input(str(write(tmp_path / "t", data))) as table, ScoreWriter(saved, "m") as writer:
+        reader = EntryReader(table, SCANS[0], ModelSimilarities(model), fingerprints=True)
+        for item in reader.items():
+            read = reader(item)
+            writer.write(read.block.fingerprints, read.scores)
+    shorter = write(tmp_path / "less", data[: data.rindex(b"\n", 0, -1) + 1])
+    count = data.count(b"\n")
+    with pytest.raises(DataError, match=rf"has {count} rows, but .*less has {count - 1} entries"):
+        scored(str(shorter), FileSimilarities(saved))
+    other = write(tmp_path / "other", data.replace(b"the house", b"the mouse"))
+    with pytest.raises(DataError, match="made from another table"):
+        scored(str(other), FileSimilarities(saved))
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.2, 1), st.floats(0.2, 1), st.floats(0.2, 1)), min_size=1, max_size=9),
+    st.permutations([0, 1, 2]), st.sampled_from(["exp", "probability", "raw"]),
+)  # fmt: skip
+def test_columns_are_unscaled(workspace, rows, places, scale):
+    undo = {"exp": lambda x: 1 + np.log(x), "probability": lambda x: 2 * x - 1, "raw": lambda x: x}[scale]
+    data = b"".join(b"a ||| b%d ||| %.9g %.9g %.9g\n" % (i, *row) for i, row in enumerate(rows)) + b"no entry\n"
+    path = str(write(workspace / "t", data))
+    first, second, third = places
+    source = ColumnSimilarities(first, second, scale)
+    assert source.signature == f"columns:{first + 1},{second + 1}|scale:{scale}"
+    # Columns that others want besides are theirs alone.
+    (read,) = scored(path, source, columns=lambda scores: (third, first))
+    expected = undo(np.array(rows)[:, [first, second]])
+    np.testing.assert_allclose(read.scores.similarities[:-1], expected, atol=2e-6)
+    assert read.scores.opinion.tolist() == [True] * len(rows) + [False]
+    np.testing.assert_allclose(read.columns[:-1], np.array(rows)[:, [third, first]], rtol=1e-8)
+
+
+def test_a_column_that_is_not_there(tmp_path):
+    path = str(write(tmp_path / "t", FAULTY))
+    with pytest.raises(DataError, match="t:1: column 3 was asked for, but entries have 2 scores"):
+        scored(path, ColumnSimilarities(2, 0))
+    # Of a table without entries nobody knows how many scores they would have.
+    (read,) = scored(str(write(tmp_path / "none", b"no entry\n")), ColumnSimilarities(7, 8))
+    assert not read.scores.opinion.any()
