@@ -2,11 +2,13 @@
 
 import gzip
 
+import pyarrow.parquet as pq
 import pytest
 
 from moses_compat.files.streams import Input, Output
 from moses_compat.tables.parquet import is_parquet, table_to_parquet
 from phrasetool.errors import DataError
+from tests import naive
 from tests.commands import run_inside, write
 from tests.tables import TABLES
 
@@ -37,3 +39,38 @@ def test_threads_change_nothing(tmp_path):
     for threads in (1, 2):
         convert(table, "-o", tmp_path / f"{threads}.parquet", "--threads", threads)
     assert (tmp_path / "1.parquet").read_bytes() == (tmp_path / "2.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["seven fields", "numbers in other forms", "twelve columns", "empty"])
+def test_what_it_says(tmp_path, name):
+    table = write(tmp_path / "t", TABLES[name])
+    packed = tmp_path / "t.parquet"
+    said = []
+    for arguments in ((table, "-o", packed), (packed, "-o", tmp_path / "back")):
+        done = run_inside("convert", *arguments)
+        assert (done.code, done.out) == (0, b"")
+        said.append(done.err.splitlines()[-1])
+    assert (tmp_path / "back").read_bytes() == TABLES[name]
+    assert said[0] == said[1]
+    rows = pq.read_table(packed, columns=["raw"])["raw"]
+    whole = len(rows) - rows.null_count
+    columns = naive.first_score_count(TABLES[name])
+    expected = f"converted {TABLES[name].count(bytes([10])):,} entries of {max(columns, 0)} scores"
+    assert said[0] == f"phrasetool: {expected}" + (f"; {whole:,} lines kept whole" if whole else "")
+
+
+@pytest.mark.parametrize("arguments", [(), ("t",), ("t", "u", "-o", "v"), ("t", "-o", "v", "--threads", "-1")])
+def test_bad_usage(tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    assert run_inside("convert", *arguments).code == 2
+
+
+def test_a_failure_leaves_the_old_file(tmp_path):
+    table = write(tmp_path / "t.gz", TABLES["model 1"])
+    table.write_bytes(table.read_bytes()[:-9])
+    old = write(tmp_path / "t.parquet", b"old")
+    done = convert(table, "-o", old)
+    assert done.code == 1
+    assert "the gzip data end too early" in done.message
+    assert old.read_bytes() == b"old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.gz", "t.parquet"]

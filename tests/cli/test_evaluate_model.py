@@ -2,8 +2,10 @@
 
 import json
 
+import numpy as np
 import pytest
 
+import phrasetool
 from phrasetool.models.storage import load_model
 from tests.cli.test_train import pair_lines
 from tests.commands import run_inside, write
@@ -30,3 +32,65 @@ def test_evaluate_model(pairs, trained):
     assert found["pairs"] == 330
     assert 0.3 < found["accuracy_at_1"] <= found["accuracy_at_10"] <= 1
     assert found["auc_random_words"] > 0.9
+
+
+def test_figures_are_those_of_ranking_by_hand(pairs, trained):
+    """All pairs in one lot: each target among all of them, by the mean of both similarities."""
+    options = ("-m", trained, "--candidates", "1000", "--json")
+    found = json.loads(run_inside("evaluate-model", pairs, *options).out)
+    lines = list(dict.fromkeys(tuple(line.split(" ||| ")[:2]) for line in pair_lines().decode().splitlines()))
+    assert found["pairs"] == found["candidates"] == len(lines)
+    model = phrasetool.load_model(trained)
+    sources, targets = zip(*lines, strict=True)
+    matrix = np.array([model.similarity([source] * len(targets), targets).mean(axis=1) for source in sources])
+    ranks = []
+    for i, target in enumerate(targets):
+        others = [j for j, other in enumerate(targets) if other != target]
+        ranks.append(1 + sum(matrix[i, j] >= matrix[i, i] for j in others))
+    ranks = np.array(ranks)
+    # Ties to the last digit may fall on either side.
+    near = 2.5 / len(lines)
+    assert found["accuracy_at_1"] == pytest.approx((ranks == 1).mean(), abs=near)
+    assert found["accuracy_at_10"] == pytest.approx((ranks <= 10).mean(), abs=near)
+    assert found["mean_reciprocal_rank"] == pytest.approx((1 / ranks).mean(), abs=near)
+    true, other = matrix.diagonal(), matrix[~np.eye(len(lines), dtype=bool)]
+    area = np.mean([(other < value).mean() + (other == value).mean() / 2 for value in true])
+    assert found["auc_other_targets"] == pytest.approx(area, abs=0.002)
+
+
+def test_a_share_of_the_pairs_by_a_seed(pairs, trained):
+    def figures(*options):
+        done = run_inside("evaluate-model", pairs, "-m", trained, "--json", *options)
+        assert done.code == 0, done.err
+        return json.loads(done.out)
+
+    first = figures("--limit", "50", "--seed", "3")
+    assert (first["pairs"], first["candidates"]) == (50, 50)
+    assert figures("--limit", "50", "--seed", "3") == first
+    assert figures("--limit", "50", "--seed", "4") != first
+    assert figures("--candidates", "10")["candidates"] == 10
+    assert figures("--max-length", "1")["pairs"] == 30
+    # Among fewer targets the true one is found more easily.
+    assert figures("--candidates", "2")["accuracy_at_1"] > figures()["accuracy_at_1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("PAIRS", "-m", "none"), 1, "none: no such model"), (("none.gz", "-m", "MODEL"), 1, "none.gz: No such file"),
+        (("PAIRS", "-m", "MODEL", "--candidates", "1"), 2, "1 is not in the range"), (("-m", "MODEL"), 2, "PAIRS"),
+    ],
+)  # fmt: skip
+def test_bad_requests(pairs, trained, tmp_path, monkeypatch, arguments, code, message):
+    monkeypatch.chdir(tmp_path)
+    named = {"PAIRS": pairs, "MODEL": trained}
+    done = run_inside("evaluate-model", *(named.get(argument, argument) for argument in arguments))
+    assert done.code == code
+    assert message in done.err
+    assert "Traceback" not in done.err
+
+
+def test_pairs_that_are_none(trained, tmp_path):
+    done = run_inside("evaluate-model", write(tmp_path / "p", b"a b\n"), "-m", trained)
+    assert done.code == 1
+    assert "p:1: expected `source ||| target`" in done.message

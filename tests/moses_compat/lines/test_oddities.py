@@ -1,0 +1,106 @@
+"""One look at lines against slow Python, line by line."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moses_compat.lines import oddities as odd
+from moses_compat.lines.separators import line_offsets_of
+from tests import naive
+from tests.moses_compat.tables.test_inspect import line_oddities
+from tests.tables import FAULTY, TABLES
+from tests.test_promise import tables_with_oddities
+
+NAMES = {
+    odd.BLANK: "blank line", odd.EMPTY_SOURCE: "empty source", odd.EMPTY_TARGET: "empty target",
+    odd.LABEL_AT_END: "label at the end", odd.BRACKET_INSIDE: "bracket inside",
+    odd.NON_TERMINALS: "non-terminals differ", odd.BAD_ALIGNMENT: "bad alignment", odd.NO_ALIGNMENT: "no alignment",
+    odd.ALIGNMENT_BEYOND: "alignment beyond the phrase", odd.BAD_COUNTS: "bad counts", odd.SPARSE: "sparse scores",
+    odd.BAD_SPARSE: "bad sparse scores", odd.PROPERTIES: "properties", odd.BAD_PROPERTY: "bad property",
+    odd.UNKNOWN_PROPERTY: "unknown property", odd.EXTRA_FIELDS: "more than 7 fields",
+    odd.CR_AFTER_SCORES: "carriage return after the scores",
+    odd.CR_AFTER_ALIGNMENT: "carriage return after the alignment",
+    odd.CR_AFTER_SEPARATOR: "carriage return after |||", odd.CARRIAGE_RETURN: "carriage return", odd.TAB: "tab",
+    odd.DOUBLE_SPACE: "double space", odd.GAP: "gap between tokens", odd.TIGHT: "no space beside |||",
+}  # fmt: skip
+
+
+def look(data):
+    text = np.frombuffer(data, np.uint8)
+    offsets = line_offsets_of(text)
+    return text, offsets, odd.look_at_lines(text, offsets)
+
+
+def check(data):
+    _, _, found = look(data)
+    lines = naive.split_lines(data)
+    assert len(found.flags) == len(lines)
+    sources, pairs = {}, {}
+    for line, flags, fields, source, pair in zip(
+        lines, found.flags, found.fields, found.source_hashes, found.pair_hashes, strict=True
+    ):
+        # Only what the scores are is none of this look's business.
+        expected, tokens = line_oddities(line, "ok")
+        names = {name for bit, name in NAMES.items() if flags & bit}
+        if tokens is None:
+            assert (source, pair) == (0, 0)
+            spacing = {"tab", "double space", "no space beside |||", "carriage return", "blank line"}
+            assert names == expected & spacing
+            continue
+        assert names == expected
+        content = line.removesuffix(b"\n").removesuffix(b"\r")
+        assert fields == len(content.split(b"|||"))
+        # Equal tokens have equal hashes, whatever is between them, and others have others.
+        assert sources.setdefault(tuple(tokens[0]), source) == source
+        assert pairs.setdefault((tuple(tokens[0]), tuple(tokens[1])), pair) == pair
+    assert len(set(pairs.values())) == len(pairs)
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_tables_of_all_shapes(name):
+    check(TABLES[name])
+
+
+@given(tables_with_oddities())
+def test_random_tables(table):
+    check(table)
+
+
+LINES = st.lists(st.sampled_from([b"", b"a", b"ab", b"b", b"\xff", b"a ", b"\x00", b"\xc3\xa4", b"\xc3"]), max_size=9)
+
+
+@given(LINES, st.booleans())
+def test_lines_below_the_one_before(lines, ended):
+    data = b"\n".join(lines) + b"\n" * ended
+    text, offsets, _ = look(data)
+    rows = [line.removesuffix(b"\n") for line in naive.split_lines(data)]
+    below = [i for i in range(1, len(rows)) if rows[i] < rows[i - 1]]
+    assert odd.lines_out_of_order(text, offsets) == (len(below), below[0] if below else -1)
+
+
+@given(LINES, st.booleans())
+def test_lines_that_are_no_text(lines, ended):
+    data = b"\n".join(lines) + b"\n" * ended
+    text, offsets, _ = look(data)
+    wrong = [
+        i for i, line in enumerate(naive.split_lines(data)) if line.decode(errors="replace").encode() != line
+    ]  # fmt: skip
+    assert odd.lines_not_utf8(text, offsets).tolist() == wrong
+
+
+def test_factors_are_counted_with_the_first_line_that_has_so_many():
+    _, _, found = look(b"a b|c ||| x ||| 1\nno entry a|b|c\nb|c|d|e|f|g e ||| y|z [X] ||| 1\n")
+    assert found.tokens_by_factors.tolist() == [[0, 2, 1, 0, 0, 1], [0, 1, 1, 0, 0, 0]]
+    assert found.first_lines.tolist() == [[-1, 0, 0, -1, -1, 2], [-1, 0, 2, -1, -1, -1]]
+
+
+@pytest.mark.parametrize(("line", "rule"), [(b"a [X] ||| b [X] ||| 1", True), (b"a [X] ||| b ||| 1", False)])
+def test_a_rule_has_a_label_at_both_ends(line, rule):
+    assert bool(look(line)[2].flags[0] & odd.RULE) == rule
+
+
+def test_too_few_fields_are_no_pair():
+    _, _, found = look(FAULTY)
+    assert (found.fields == [4, 4, 1, 3, 2, 1, 3, 4, 3]).all()
+    assert np.flatnonzero(found.pair_hashes == 0).tolist() == [2, 4, 5]
