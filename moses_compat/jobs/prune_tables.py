@@ -103,6 +103,9 @@ def prune(request: PruneRequest, watch: Watch = NOBODY, more: Sequence[Sink] = (
         ValueError: nothing or too much says what goes, or the method lacks something.
     """
     method = _checked_method(request)
+    cuts = request.threshold, request.target_size, request.max_bleu_loss, method.thresholds or None
+    if sum(cut is not None for cut in cuts) != 1:
+        raise ValueError("expected a threshold or a size, or a loss of BLEU, or criteria with thresholds of their own")
     if request.streams(method):
         return _prune_streaming(request, method, watch, more)
     return _prune_as_a_whole(request, method, watch, more)
@@ -130,6 +133,10 @@ def _checked_method(request: PruneRequest) -> Method:
     method = request.parsed_method()
     if lacking := request.lacking(method):
         raise ValueError(f"the method {method.name} needs {lacking}")
+    if (request.reordering_table is None) != (request.reordering_out is None):
+        raise ValueError("a reordering table to read and one to write need each other")
+    if request.target_size is not None and not 0 < request.target_size <= 1:
+        raise ValueError(f"a size is a share of the entries above 0, at most 1, not {request.target_size}")
     return method
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 StrPath = str | os.PathLike[str]
+# Fields of `PruneRequest` that `prune` calls by other names, or that are for sizes alone.
+_OTHERWISE = {"ini", "corpora", "model_folder", "sweep"}
 # Columns of a table in Parquet that are for writing it back to the byte.
 _FOR_WRITING = ("extra", "scores_text", "counts_text", "tail", "raw")
 
@@ -161,6 +163,8 @@ def prune(
     """
     import pandas as pd
 
+    if wrong := sorted(set(options) & _OTHERWISE):
+        raise TypeError(f"prune() has no option {wrong[0]!r}")
     given: dict[str, Any] = {
         "ini": _path(moses_ini), "forced_pairs": _path(forced_pairs), "corpora": _paths(corpus), "dev": _paths(dev),
         "reordering_table": _path(reordering_table), "reordering_out": _path(reordering_out),

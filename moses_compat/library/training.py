@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from moses_compat.corpora.training_pairs import read_training_pairs
 from moses_compat.files.streams import Input
+from phrasetool.errors import DataError
 from phrasetool.library.models import PhraseModel
 from phrasetool.watch import NOBODY, Watch
 
@@ -53,7 +54,7 @@ def train(
 
     Raises:
         DataError: the file is damaged, or no pair is left.
-        ValueError: a setting is out of range, or a phrase has a line feed or `|||` in it.
+        ValueError: a setting is out of range; or a pair is none, or has a line feed or `|||` in it.
         DeviceError: there is no such device.
         PhraseToolError: the folder cannot be written; or training diverged.
 
@@ -98,7 +99,13 @@ def _read(pairs: StrPath | Iterable[Pair], max_length: int, min_count: float, wa
         path = Path(scratch, "pairs")
         with path.open("w", encoding="utf-8", newline="\n") as file:
             for pair in pairs:
+                if len(pair) not in (2, 3):
+                    raise ValueError(f"a pair is a source, a target and perhaps a count, not {pair}")
                 if any("|||" in phrase or "\n" in phrase for phrase in pair[:2]):
                     raise ValueError(f"a phrase with a line feed or ||| in it: {pair[:2]}")
                 file.write(" ||| ".join(map(str, pair)) + "\n")
-        return _read(path, max_length, min_count, watch)
+        try:
+            return _read(path, max_length, min_count, watch)
+        except DataError as error:
+            # The file is no business of who gave pairs.
+            raise DataError("the pairs", str(error).removeprefix(f"{path}: ")) from error

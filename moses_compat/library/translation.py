@@ -45,12 +45,17 @@ def decode(
 
     Raises:
         DataError: the ini or a file that it names cannot be read, or asks for what this decoder does not have.
+        ValueError: a sentence has a line feed in it.
 
     Examples:
         >>> decode(["经济 发展"], demo_ini)[0].split() != []
         True
     """
-    lines = [" ".join(sentence.split()) for sentence in sentences]
+    if isinstance(sentences, str):
+        raise TypeError("expected several sentences, found one string")
+    lines = list(sentences)
+    if any("\n" in line for line in lines):
+        raise ValueError("a sentence has a line feed in it")
     model = _model(moses_ini, table, search)
     with watch.reading(model.tables) as progress:
         translator, source = model.load("".join(f"{line}\n" for line in lines).encode(), threads, progress)

@@ -1,0 +1,65 @@
+"""What cannot be meant is refused before any work starts."""
+
+import pytest
+
+import phrasetool
+from tests.commands import write
+
+LINE = b"a ||| x ||| 0.5 0.5\nb ||| y ||| 0.25 0.5\n"
+SIMILAR = {"columns": (0, 1), "scale": "raw"}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({}, ValueError, "expected a threshold"),
+        ({"threshold": 0.3, "target_size": 0.5}, ValueError, "expected a threshold"),
+        ({"method": "count:2", "target_size": 0.5}, ValueError, "expected a threshold"),
+        ({"target_size": 5}, ValueError, "a share of the entries"),
+        ({"threshold": 0.3, "reordering_out": "r"}, ValueError, "need each other"),
+        ({"threshold": 0.3, "reordering_table": "r"}, ValueError, "need each other"),
+        ({"threshold": 0.3, "method": "significance"}, ValueError, "needs corpora"),
+        ({"threshold": 0.3, "sweep": [0.1]}, TypeError, "no option 'sweep'"),
+        ({"threshold": 0.3, "corpora": ("a", "b")}, TypeError, "no option 'corpora'"),
+        ({"threshold": 0.3, "nothing": 1}, TypeError, "nothing"),
+        ({"threshold": "x"}, ValueError, "not a number"),
+    ],
+)
+def test_prune(tmp_path, options, error, message):
+    table = write(tmp_path / "table", LINE)
+    with pytest.raises(error, match=message):
+        phrasetool.prune(table, tmp_path / "out", **SIMILAR, **options)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["table"]
+
+
+def test_annotate(tmp_path):
+    table = write(tmp_path / "table", LINE)
+    with pytest.raises(ValueError, match="nothing to append"):
+        phrasetool.annotate(table, tmp_path / "out")
+    with pytest.raises(ValueError, match="need each other"):
+        phrasetool.annotate(table, tmp_path / "out", smoothing="kneser-ney", moses_ini="moses.ini")
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([("a", "b", 1, 2)], "a pair is"),
+        ([("a ||| b", "c")], "line feed or"),
+        ([("a\nb", "c")], "line feed or"),
+    ],
+)
+def test_train(tmp_path, pairs, message):
+    with pytest.raises(ValueError, match=message):
+        phrasetool.train(pairs, tmp_path / "model", dimension=4, iterations=1)
+
+
+def test_pairs_of_which_none_is_left(tmp_path):
+    with pytest.raises(phrasetool.DataError, match=r"^the pairs: no phrase pair of 1 to 7 words"):
+        phrasetool.train([("a b c d e f g h", "x")], tmp_path / "model", dimension=4, iterations=1)
+
+
+def test_decode():
+    with pytest.raises(TypeError, match="several sentences"):
+        phrasetool.decode("a b", "moses.ini")
+    with pytest.raises(ValueError, match="line feed"):
+        phrasetool.decode(["a\nb"], "moses.ini")
