@@ -72,7 +72,7 @@ def test_quiet_is_quiet_but_for_warnings(clock, capsys):
         tick(5)
     watch.say("well")
     watch.warn("beware")
-    assert capsys.readouterr().err == "phrasetool: beware\n"
+    assert capsys.readouterr().err == "phrasetool: warning: beware\n"
 
 
 def test_a_terminal_sees_bars(monkeypatch):
