@@ -14,7 +14,7 @@ from tests.commands import run_inside, write
 
 pytestmark = pytest.mark.requires_moses
 
-GOLDEN = Path(__file__).parent / "moses_compat/golden/extraction"
+GOLDEN = Path(__file__).parent / "golden/extraction"
 SENTENCES = 20
 NBEST = 20
 # Moses prints six digits, of sums in single precision.
