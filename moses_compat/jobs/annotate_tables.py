@@ -164,11 +164,8 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
 
 def _smoothed(request: AnnotateRequest, watch: Watch) -> SmoothedProbabilities:
     """Read the table for the first time."""
-    scan = request.scan
     with Input(request.table) as source, watch.file("count", source.size()) as progress:
-        counts = count_table(
-            source, on_error=scan.on_error, threads=scan.threads, block_bytes=scan.block_bytes, progress=progress
-        )
+        counts = count_table(source, replace(request.scan, progress=progress))
     if counts.statistics.pairs and not counts.statistics.by_count[1]:
         watch.say(
             f"no entry of {request.table} was seen only once: if they were pruned, annotate the whole table before"

@@ -17,7 +17,7 @@ from moses_compat.lines.append_fields import lines_with_fields
 from moses_compat.lines.insert_scores import DIRECT_COLUMN, selected_lines
 from moses_compat.lines.scores import OK
 from moses_compat.measures.pair_test import CorpusCheck, PairTest, Tested
-from moses_compat.tables.blocks import BLOCK_BYTES, FaultPolicy, Progress, RawBlock, raw_blocks
+from moses_compat.tables.blocks import FaultPolicy, RawBlock, TableScan, raw_blocks
 from moses_compat.tables.parser import LineScan, TableParser, scan_lines
 from phrasetool.errors import DataError
 from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Mask, Phrases
@@ -107,34 +107,30 @@ class FilterCounts:
 def filter_table(
     source: Input,
     output: Output,
+    scan: TableScan,
     *,
     top: int = 0,
     column: int = DIRECT_COLUMN,
     significance: Significance | None = None,
-    on_error: str = "fail",
-    threads: int = 1,
-    block_bytes: int = BLOCK_BYTES,
-    progress: Progress = lambda position, entries: None,
 ) -> FilterCounts:
     """Write the entries that are among the best of their source and significant, in their order.
 
     Args:
+        scan: how the table is read.
         top: keep so many entries of each source, those with the largest score in `column`, ties to the earlier one;
             0 keeps all.  Applied before the test.
         column: 0-based score column.
         significance: the test; none by default.  An entry with a side without words is never removed by it.
-        on_error: `fail`, `skip` or `keep`, for lines that are not entries.
-        progress: called with the bytes of the file consumed and the entries written so far.
 
     Raises:
-        DataError: the table is damaged, has a faulty line and `on_error` is `fail`, or has no such column.
+        DataError: the table is damaged, has a faulty line and `scan.on_error` is `fail`, or has no such column.
         CorpusMismatchError: more than half of the first entries do not occur in the corpora.
     """
-    work = _BlockFilter(source, output, top, column, significance, FaultPolicy(source.name, on_error))
+    work = _BlockFilter(source, output, top, column, significance, FaultPolicy(source.name, scan.on_error))
     trial = CorpusCheck(source.name, significance.test) if significance and not significance.force else None
     total = FilterCounts()
     held: list[bytes] = []
-    for raw, data, counts, tested in run(raw_blocks(source, block_bytes), work, threads):
+    for raw, data, counts, tested in run(raw_blocks(source, scan.block_bytes), work, scan.threads):
         total += counts
         held.append(data)
         if trial and tested:
@@ -144,7 +140,7 @@ def filter_table(
             for piece in held:
                 output.write(piece)
             held = []
-        progress(raw.position, total.entries)
+        scan.progress(raw.position, total.entries)
     if trial:
         trial.check()
     for piece in held:

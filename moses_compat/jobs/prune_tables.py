@@ -353,7 +353,4 @@ def _in_step(source: Input, output: Output, surviving: SurvivingPairs, scan: Tab
     pairs = PairSet(surviving.hashes)
     surviving.hashes.clear()
     with watch.file("reordering table", source.size()) as progress:
-        return remove_orphans(
-            source, output, pairs,
-            on_error=scan.on_error, threads=scan.threads, block_bytes=scan.block_bytes, progress=progress,
-        )  # fmt: skip
+        return remove_orphans(source, output, pairs, replace(scan, progress=progress))

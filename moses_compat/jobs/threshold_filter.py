@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.insert_scores import selected_lines
-from moses_compat.tables.blocks import BLOCK_BYTES, FaultPolicy, Progress, RawBlock, raw_blocks
+from moses_compat.tables.blocks import FaultPolicy, RawBlock, TableScan, raw_blocks
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
 from phrasetool.phrases import EntryBlock
@@ -61,26 +61,22 @@ def threshold_table(
     source: Input,
     output: Output,
     thresholds: Mapping[int, float],
+    scan: TableScan,
     *,
     keep_words: bool = False,
-    on_error: str = "fail",
-    threads: int = 1,
-    block_bytes: int = BLOCK_BYTES,
-    progress: Progress = lambda position, entries: None,
 ) -> ThresholdCounts:
     """Write the entries of which no listed score is below its threshold, byte for byte and in their order.
 
     Args:
         thresholds: 0-based score column -> threshold.
+        scan: how the table is read.
         keep_words: where no entry of a one-word source would be left, keep the one whose lowest score, relative to its
             threshold, is the highest; a word without an entry is unknown to the decoder.
-        on_error: `fail`, `skip` or `keep`, for lines that are not entries.
-        progress: called with the bytes of the file consumed and the entries written so far.
 
     Raises:
-        DataError: the table is damaged, has a faulty line and `on_error` is `fail`, or has no such column.
+        DataError: the table is damaged, has a faulty line and `scan.on_error` is `fail`, or has no such column.
     """
-    policy = FaultPolicy(source.name, on_error)
+    policy = FaultPolicy(source.name, scan.on_error)
     columns = sorted(thresholds)
     limits = np.array([thresholds[column] for column in columns])
 
@@ -101,12 +97,12 @@ def threshold_table(
         return raw, output.encode(text), ThresholdCounts(len(block), int(keep.sum()), protected)
 
     total = ThresholdCounts()
-    for raw, data, counts in run(raw_blocks(source, block_bytes), work, threads):
+    for raw, data, counts in run(raw_blocks(source, scan.block_bytes), work, scan.threads):
         output.write(data)
         total.entries += counts.entries
         total.kept += counts.kept
         total.protected += counts.protected
-        progress(raw.position, total.entries)
+        scan.progress(raw.position, total.entries)
     return total
 
 

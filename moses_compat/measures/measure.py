@@ -195,7 +195,7 @@ def _smoothed(path: str, request: MeasureRequest) -> SmoothedProbabilities | Non
         raise ValueError("to smooth, a table is read twice, which standard input cannot be")
     scan = request.scan
     with Input(path) as source:
-        counts = count_table(source, on_error=scan.on_error, threads=scan.threads, block_bytes=scan.block_bytes)
+        counts = count_table(source, TableScan(scan.on_error, scan.threads, scan.block_bytes))
         return SmoothedProbabilities(source.name, counts, request.smoothing)
 
 

@@ -19,7 +19,7 @@ from moses_compat.files.streams import Input
 from moses_compat.lines.counts import read_counts
 from moses_compat.lines.pair_hashes import HashArray
 from moses_compat.lines.phrase_totals import KeyedSums, side_keys
-from moses_compat.tables.blocks import BLOCK_BYTES, FaultPolicy, Progress, RawBlock, raw_blocks
+from moses_compat.tables.blocks import FaultPolicy, RawBlock, TableScan, raw_blocks
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
 from phrasetool.phrases import EntryBlock, FloatArray, Int32Array, Int64Array
@@ -63,28 +63,20 @@ class _Part:
     sides: Sequence[tuple[HashArray, Int32Array]]
 
 
-def count_table(
-    source: Input,
-    *,
-    on_error: str = "fail",
-    threads: int = 1,
-    block_bytes: int = BLOCK_BYTES,
-    progress: Progress = lambda position, entries: None,
-) -> TableCounts:
+def count_table(source: Input, scan: TableScan) -> TableCounts:
     """Read a table from its beginning to its end and count.
 
     Takes 18 bytes a distinct source and a distinct target in the end.  Neither the order of the lines, nor threads,
     nor the size of blocks change anything.
 
     Args:
-        on_error: `fail`, `skip` or `keep`; but for `fail`, lines that are not entries are passed over.
-        progress: called with the bytes of the file consumed and the entries counted so far.
+        scan: how the table is read; unless it says `fail`, lines that are not entries are passed over.
 
     Raises:
-        DataError: the table is damaged, or has a faulty line and `on_error` is `fail`; or an entry does not say
+        DataError: the table is damaged, or has a faulty line and `scan.on_error` is `fail`; or an entry does not say
             `c(t) c(s) c(s,t)`.
     """
-    policy = FaultPolicy(source.name, on_error)
+    policy = FaultPolicy(source.name, scan.on_error)
 
     def work(raw: RawBlock) -> tuple[RawBlock, _Part]:
         block, faults = TableParser(scores=raw.scores)(raw.index, raw.first_entry, raw.text)
@@ -97,11 +89,11 @@ def count_table(
 
     statistics = PairStatistics.of(np.zeros(0, np.int64))
     counted = KeyedSums(np.int32), KeyedSums(np.int32)
-    for raw, part in run(raw_blocks(source, block_bytes), work, threads):
+    for raw, part in run(raw_blocks(source, scan.block_bytes), work, scan.threads):
         statistics += part.statistics
         for counts, (keys, numbers) in zip(counted, part.sides, strict=True):
             counts.add(keys, numbers)
-        progress(raw.position, raw.first_entry + raw.lines)
+        scan.progress(raw.position, raw.first_entry + raw.lines)
     for counts in counted:
         counts.shrink()
     return TableCounts(statistics, *counted)

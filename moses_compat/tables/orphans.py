@@ -15,7 +15,7 @@ from moses_compat.files.streams import Input, Output
 from moses_compat.lines.insert_scores import selected_lines
 from moses_compat.lines.pair_hashes import HashArray, PairSet, hash_pairs, read_pair_hashes
 from moses_compat.lines.separators import line_offsets_of
-from moses_compat.tables.blocks import BLOCK_BYTES, FaultPolicy, Progress, RawBlock, raw_blocks
+from moses_compat.tables.blocks import FaultPolicy, RawBlock, TableScan, raw_blocks
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
 from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Phrases
@@ -62,29 +62,21 @@ class OrphanCounts:
         return {name: int(value) for name, value in self.__dict__.items()}
 
 
-def table_pairs(
-    source: Input,
-    *,
-    on_error: str = "fail",
-    threads: int = 1,
-    block_bytes: int = BLOCK_BYTES,
-    progress: Progress = lambda position, entries: None,
-) -> PairSet:
+def table_pairs(source: Input, scan: TableScan) -> PairSet:
     """The pairs of a phrase table, sorted or not; nothing after the target is looked at.
 
     Args:
-        on_error: `fail` to stop at a line with fewer than three fields, anything else to pass over it.
-        progress: called with the bytes of the file consumed and the lines done so far.
+        scan: how the table is read; unless it says `fail`, a line with fewer than three fields is passed over.
 
     Raises:
-        DataError: the table is damaged, or has a line without a pair and `on_error` is `fail`.
+        DataError: the table is damaged, or has a line without a pair and `scan.on_error` is `fail`.
     """
 
     def work(raw: RawBlock) -> tuple[RawBlock, HashArray]:
         offsets = line_offsets_of(raw.text)
         hashes = hash_pairs(raw.text, offsets, np.ones(raw.lines, np.bool_))
         missing = np.flatnonzero(hashes == 0)
-        if len(missing) and on_error == "fail":
+        if len(missing) and scan.on_error == "fail":
             line = int(missing[0])
             fields = raw.text[offsets[line] : offsets[line + 1]].tobytes().count(b"|||") + 1
             message = f"expected at least 3 fields separated by |||, found {fields}"
@@ -92,22 +84,13 @@ def table_pairs(
         return raw, hashes
 
     parts = []
-    for raw, hashes in run(raw_blocks(source, block_bytes), work, threads):
+    for raw, hashes in run(raw_blocks(source, scan.block_bytes), work, scan.threads):
         parts.append(hashes)
-        progress(raw.position, raw.first_entry + raw.lines)
+        scan.progress(raw.position, raw.first_entry + raw.lines)
     return PairSet(parts)
 
 
-def remove_orphans(
-    source: Input,
-    output: Output,
-    pairs: PairSet,
-    *,
-    on_error: str = "fail",
-    threads: int = 1,
-    block_bytes: int = BLOCK_BYTES,
-    progress: Progress = lambda position, entries: None,
-) -> OrphanCounts:
+def remove_orphans(source: Input, output: Output, pairs: PairSet, scan: TableScan) -> OrphanCounts:
     """Write the lines of a reordering table whose pair is among `pairs`, byte for byte and in their order.
 
     The two tables may be in different orders, lack pairs, and have pairs several times.  A last line without a line
@@ -117,14 +100,12 @@ def remove_orphans(
     Args:
         source: `source ||| target ||| probabilities`, every line with as many as the first.
         pairs: of the phrase table; nothing may have been looked up in it before.
-        on_error: `fail`, `skip` or `keep`, for lines that cannot be read; kept ones need no pair.
-        threads, block_bytes: change speed and memory, never the output.
-        progress: called with the bytes of the file consumed and the lines done so far.
+        scan: how the reordering table is read; faulty lines that are kept need no pair.
 
     Raises:
-        DataError: the table is damaged, or has a faulty line and `on_error` is `fail`.
+        DataError: the table is damaged, or has a faulty line and `scan.on_error` is `fail`.
     """
-    policy = FaultPolicy(source.name, on_error)
+    policy = FaultPolicy(source.name, scan.on_error)
 
     def work(raw: RawBlock) -> tuple[RawBlock, bytes, OrphanCounts]:
         block, passes, hashes = _read(raw, policy)
@@ -144,10 +125,10 @@ def remove_orphans(
         return raw, output.encode(text), counts
 
     total = OrphanCounts()
-    for raw, data, counts in run(raw_blocks(source, block_bytes), work, threads):
+    for raw, data, counts in run(raw_blocks(source, scan.block_bytes), work, scan.threads):
         output.write(data)
         total += counts
-        progress(raw.position, total.lines)
+        scan.progress(raw.position, total.lines)
     total.pairs = len(pairs)
     total.pairs_without_line = pairs.never_found()
     return total

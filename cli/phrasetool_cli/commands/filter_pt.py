@@ -80,6 +80,7 @@ def command(
     from moses_compat.files.streams import Input, Output
     from moses_compat.jobs.filter_pt import Significance, filter_table
     from moses_compat.measures.pair_test import CorpusMismatchError
+    from moses_compat.tables.blocks import TableScan
     from phrasetool.errors import PhraseToolError
 
     threads = moses_threads or threads
@@ -99,10 +100,8 @@ def command(
         significance = Significance(*indexes, least, hierarchical, counts, values, force)
     try:
         with Input(table) as text, Output(output) as out, TableProgress("filter", text.size(), quiet) as progress:
-            done = filter_table(
-                text, out, top=top, column=column, significance=significance, on_error=on_error,
-                threads=threads, block_bytes=block_bytes, progress=progress,
-            )  # fmt: skip
+            scan = TableScan(on_error, threads, block_bytes, progress)
+            done = filter_table(text, out, scan, top=top, column=column, significance=significance)
     except CorpusMismatchError as error:
         raise PhraseToolError(f"{error}  (--force filters all the same)") from error
     _report(done, significance, quiet)

@@ -37,6 +37,7 @@ def command(
     take out of a reordering table on the way (prune --reordering-table).
     """
     from moses_compat.files.streams import Input, Output
+    from moses_compat.tables.blocks import TableScan
     from moses_compat.tables.orphans import remove_orphans, table_pairs
 
     if table == reordering_table == "-":
@@ -44,11 +45,8 @@ def command(
     check_outputs([table, reordering_table], [output])
     with Input(table) as entries, Input(reordering_table) as source, Output(output) as destination:
         with TableProgress("phrase table", entries.size(), quiet) as progress:
-            pairs = table_pairs(entries, on_error=on_error, threads=threads, block_bytes=block_bytes, progress=progress)
+            pairs = table_pairs(entries, TableScan(on_error, threads, block_bytes, progress))
         with TableProgress("reordering table", source.size(), quiet) as progress:
-            counts = remove_orphans(
-                source, destination, pairs,
-                on_error=on_error, threads=threads, block_bytes=block_bytes, progress=progress,
-            )  # fmt: skip
+            counts = remove_orphans(source, destination, pairs, TableScan(on_error, threads, block_bytes, progress))
     if not quiet:
         tell_orphans(counts)

@@ -50,13 +50,12 @@ def command(
     """
     from moses_compat.files.streams import Input, Output
     from moses_compat.jobs.threshold_filter import threshold_table
+    from moses_compat.tables.blocks import TableScan
 
     check_outputs([table], [output])
     with Input(table) as text, Output(output) as out, TableProgress("filter", text.size(), quiet) as progress:
-        done = threshold_table(
-            text, out, thresholds, keep_words=keep_words, on_error=on_error, threads=threads,
-            block_bytes=block_bytes, progress=progress,
-        )  # fmt: skip
+        scan = TableScan(on_error, threads, block_bytes, progress)
+        done = threshold_table(text, out, thresholds, scan, keep_words=keep_words)
     if not quiet:
         say(f"kept {done.kept:,} of {done.entries:,} entries ({done.kept / max(done.entries, 1):.1%})")
         if done.protected:

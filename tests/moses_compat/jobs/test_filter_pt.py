@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from moses_compat.corpora.phrase_index import read_index
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.filter_pt import Significance, filter_table
+from moses_compat.lines.insert_scores import DIRECT_COLUMN
 from moses_compat.measures.pair_test import CorpusMismatchError
+from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError
 from phrasetool.pruning.thresholds import Threshold
 from tests import naive_filter
@@ -48,10 +50,10 @@ def corpora(tmp_path_factory):
     return [read_index(str(write(folder / name, text))) for name, text in (("f", SOURCE), ("e.gz", TARGET))]
 
 
-def run_filter(folder, data, **options):
+def run_filter(folder, data, *, top=0, column=DIRECT_COLUMN, significance=None, **scan):
     path, out = write(folder / "table", data), folder / "out"
     with Input(str(path)) as source, Output(str(out)) as output:
-        counts = filter_table(source, output, **options)
+        counts = filter_table(source, output, TableScan(**scan), top=top, column=column, significance=significance)
     return read(out), counts
 
 
@@ -173,7 +175,7 @@ def test_a_mismatch_leaves_nothing_half_written(tmp_path, corpora, size):
         Input(str(path)) as source,
         Collected(str(tmp_path / "out")) as output,
     ):
-        filter_table(source, output, significance=Significance(*corpora), block_bytes=size, threads=2)
+        filter_table(source, output, TableScan(block_bytes=size, threads=2), significance=Significance(*corpora))
     assert not stream.getvalue()
     assert not (tmp_path / "out").exists()
 

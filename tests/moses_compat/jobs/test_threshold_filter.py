@@ -4,6 +4,7 @@ import pytest
 
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.threshold_filter import parse_thresholds, threshold_table
+from moses_compat.tables.blocks import TableScan
 from tests import naive, naive_filter
 from tests.commands import read, write
 
@@ -30,7 +31,7 @@ def test_threshold_equals_the_naive_filter(tmp_path, table, limits, keep_words, 
     thresholds = dict(enumerate(limits[: max(naive.first_score_count(table), 1)]))
     path, out = write(tmp_path / "table", table), tmp_path / "out.gz"
     with Input(str(path)) as source, Output(str(out)) as output:
-        counts = threshold_table(source, output, thresholds, keep_words=keep_words, **scan)
+        counts = threshold_table(source, output, thresholds, TableScan(**scan), keep_words=keep_words)
     expected = naive_filter.threshold_lines(table, thresholds, keep_words)
     assert read(out) == expected
     assert counts.kept == len(naive.split_lines(expected))
@@ -42,5 +43,5 @@ def test_a_score_equal_to_its_threshold_stays(tmp_path):
         data = f"a ||| b ||| {number}\n".encode()
         path, out = write(tmp_path / "table", data), tmp_path / "out"
         with Input(str(path)) as source, Output(str(out)) as output:
-            threshold_table(source, output, {0: float(number)})
+            threshold_table(source, output, {0: float(number)}, TableScan())
         assert read(out) == data

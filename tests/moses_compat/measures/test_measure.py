@@ -349,7 +349,7 @@ def test_smoothed_probabilities(tmp_path, scan, method):
     measures = measure(tmp_path, data, scan=scan, smoothing=method)
     check(measures, data)
     with Input(str(tmp_path / "table")) as source:
-        smoothed = SmoothedProbabilities("t", count_table(source, on_error="keep"), method)
+        smoothed = SmoothedProbabilities("t", count_table(source, TableScan("keep")), method)
     block, _ = TableParser(scores=4)(0, 0, np.frombuffer(data, np.uint8))
     expected = smoothed(block).astype(np.float32)
     expected[-1] = 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from moses_compat.files.streams import Input
 from moses_compat.measures.smoothed import SMOOTHINGS, SmoothedProbabilities, count_table
-from moses_compat.tables.blocks import raw_blocks
+from moses_compat.tables.blocks import TableScan, raw_blocks
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
 from tests import naive_extraction
@@ -24,7 +24,7 @@ PLAIN = b"a ||| x ||| 1 ||| 0-0 ||| 3 2 1\na ||| y ||| 1 |||  ||| 1 2 1 ||| |||\
 def probabilities(folder, data, method="kneser-ney", on_error="fail", **scan):
     path = str(write(folder / "table", data))
     with Input(path) as source:
-        counts = count_table(source, on_error=on_error, **scan)
+        counts = count_table(source, TableScan(on_error, **scan))
     smoothed = SmoothedProbabilities(path, counts, method)
     parts = [np.zeros((0, 2))]
     with Input(path) as source:
@@ -179,7 +179,7 @@ def test_counts_of_six_digits(tmp_path):
 
 def test_a_table_that_changes(tmp_path):
     with Input(str(write(tmp_path / "table", PLAIN))) as source:
-        smoothed = SmoothedProbabilities("t", count_table(source), "kneser-ney")
+        smoothed = SmoothedProbabilities("t", count_table(source, TableScan()), "kneser-ney")
     other = np.frombuffer(PLAIN.replace(b"b |||", b"c |||"), np.uint8)
     block, _ = TableParser(scores=1)(0, 10, other)
     with pytest.raises(DataError, match="t:13: the table changed"):
@@ -194,7 +194,7 @@ def test_a_table_without_entries(tmp_path):
 def test_progress_and_refusal(tmp_path):
     seen = []
     with Input(str(write(tmp_path / "table", PLAIN))) as source:
-        counts = count_table(source, block_bytes=1, progress=lambda position, entries: seen.append(entries))
+        counts = count_table(source, TableScan(block_bytes=1, progress=lambda position, entries: seen.append(entries)))
     assert seen == [2, 3]
     assert (len(counts.sources), len(counts.targets), counts.statistics.pairs) == (2, 2, 3)
     with pytest.raises(ValueError, match="unknown smoothing 'loud'"):

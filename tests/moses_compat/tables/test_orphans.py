@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moses_compat.files.streams import Input, Output
+from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.orphans import remove_orphans, table_pairs
 from phrasetool.errors import DataError
 from tests import naive, naive_reordering
@@ -18,8 +19,8 @@ def in_step(folder, table, reordering, name="out", **options):
     paths = write(folder / "table", table), write(folder / "reordering", reordering), folder / name
     with Input(str(paths[0])) as entries, Input(str(paths[1])) as source, Output(str(paths[2])) as output:
         shared = {name: value for name, value in options.items() if name != "on_error"}
-        pairs = table_pairs(entries, on_error="keep", **shared)
-        counts = remove_orphans(source, output, pairs, **options)
+        pairs = table_pairs(entries, TableScan("keep", **shared))
+        counts = remove_orphans(source, output, pairs, TableScan(**options))
     return read(paths[2]), counts
 
 
@@ -139,19 +140,20 @@ def test_a_table_of_sources_alone(tmp_path):
 def test_a_phrase_table_with_a_line_without_a_pair(tmp_path, line, found, block_bytes):
     path = write(tmp_path / "table", b"das ||| the ||| 1\n" + line + b"\nist ||| is ||| x y\n")
     with Input(str(path)) as source, pytest.raises(DataError, match=rf"table:2: expected .*, found {found}$"):
-        table_pairs(source, block_bytes=block_bytes)
+        table_pairs(source, TableScan(block_bytes=block_bytes))
     for on_error in ("skip", "keep"):
         with Input(str(path)) as source:
-            assert len(table_pairs(source, on_error=on_error)) == 2
+            assert len(table_pairs(source, TableScan(on_error))) == 2
 
 
 def test_progress_and_gzip(tmp_path):
     seen = []
+    scan = TableScan(block_bytes=500, progress=lambda position, lines: seen.append(lines))
     path = write(tmp_path / "t.gz", TABLES["reordering"])
     with Input(str(path)) as source:
-        pairs = table_pairs(source, block_bytes=500, progress=lambda position, lines: seen.append(lines))
+        pairs = table_pairs(source, scan)
     with Input(str(path)) as source, Output(str(tmp_path / "o.gz")) as output:
-        remove_orphans(source, output, pairs, block_bytes=500, progress=lambda position, lines: seen.append(lines))
+        remove_orphans(source, output, pairs, scan)
     lines = TABLES["reordering"].count(b"\n")
     assert len(seen) > 4
     assert seen.count(lines) == 2
