@@ -23,8 +23,10 @@ from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray
 from phrasetool.pipeline import run
-from phrasetool.pruning.decision import Decision, Rule, decide
+from phrasetool.pruning.decision import Decision, Rule, decide, rank
 from phrasetool.pruning.measures import OPINION, SIMILARITIES, Measure, Measures
+from phrasetool.pruning.methods import Method
+from phrasetool.pruning.protection import KeepBest
 from phrasetool.pruning.reasons import Reasons, explain
 from phrasetool.pruning.sizes import SizeCurve
 
@@ -81,9 +83,9 @@ def prune_table(
     """
 
     def judge(read: ReadBlock) -> DecidedBlock:
-        measures = measures_of(read)
-        decision = decide(rule.ranking(measures), rule.cut, rule.best)
-        return DecidedBlock(read, decision, explain(rule.method, measures, decision))
+        ranking = rule.ranking(measures_of(read))
+        decision = decide(ranking, rule.cut, rule.best)
+        return DecidedBlock(read, decision, explain(ranking, decision))
 
     _send(EntryReader(source, scan, similarities, fingerprints), judge, sinks, scan)
 
@@ -119,7 +121,8 @@ def prune_decided(
 def measure_sizes(
     source: Input,
     similarities: SimilaritySource,
-    rule: Rule,
+    method: Method,
+    best: KeepBest,
     scan: TableScan,
     thresholds: Sequence[float] = (),
     save: ScoreWriter | None = None,
@@ -127,7 +130,8 @@ def measure_sizes(
     """Count how many entries each threshold leaves, in one pass, writing no table.
 
     Args:
-        rule: whose method is meaning alone; its cut is not looked at.
+        method: meaning alone.
+        best: what stays in any case.
         thresholds: where exact counts are wanted.
         save: receives the similarities.
 
@@ -138,7 +142,7 @@ def measure_sizes(
 
     def work(item: Item) -> tuple[ReadBlock, DoubleArray]:
         read = reader(item)
-        strengths = rule.ranking(measures_of(read)).strengths(rule.best)
+        strengths = rank(method, measures_of(read)).strengths(best)
         return read, strengths[read.passes]
 
     curve = SizeCurve(thresholds)

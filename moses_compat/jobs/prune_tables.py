@@ -208,9 +208,8 @@ def _measure_sizes(
         source = stack.enter_context(Input(request.table))
         progress = stack.enter_context(watch.file("measure", source.size()))
         save = stack.enter_context(_score_writer(keep, similarities)) if keep else None
-        rule = Rule(method, OfSize(1.0), request.best)
         scan = replace(request.scan(), progress=progress)
-        return measure_sizes(source, similarities, rule, scan, thresholds, save)
+        return measure_sizes(source, similarities, method, request.best, scan, thresholds, save)
 
 
 def _score_writer(path: str, similarities: SimilaritySource) -> ScoreWriter:
@@ -236,7 +235,7 @@ def _prune_as_a_whole(request: PruneRequest, method: Method, watch: Watch, more:
     decision = chosen.decision
     # Each criterion sorts the entries for that.
     told = request.stats or request.reasons or (len(method.parts) > 1 and request.by_criterion)
-    reasons = explain(method, measures, decision) if told else None
+    reasons = explain(ranking, decision) if told else None
     signature = "|".join(
         [
             *([similarities.signature] if similarities else []),

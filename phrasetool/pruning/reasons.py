@@ -9,9 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.phrases import FloatArray, Mask
-from phrasetool.pruning.decision import Decision, fails_by_size
-from phrasetool.pruning.measures import Measures
-from phrasetool.pruning.methods import Method
+from phrasetool.pruning.decision import Decision, Ranking, fails_by_size
 
 # The label of what no criterion alone would have removed.
 TOGETHER = "together"
@@ -54,21 +52,22 @@ class Reasons:
         return {label: int(count) for label, count in zip(self.labels, counted, strict=True) if count}
 
 
-def explain(method: Method, measures: Measures, decision: Decision) -> Reasons:
+def explain(ranking: Ranking, decision: Decision) -> Reasons:
     """Why the entries of a table that were not kept were not.
 
     Where criteria have thresholds of their own, these say what each removes.  Else a criterion alone would have removed
     an entry if it is not among as many of the unprotected entries as stay, the best by this criterion.
 
     Args:
-        method: what decided.
-        measures: of the table.
+        ranking: what was decided by.
         decision: what it came to.
     """
-    worths = method.worths(measures)
+    method, measures = ranking.method, ranking.measures
     if len(method.parts) == 1:
-        fails = decision.fails[:, None]
-    elif method.thresholds:
+        # It has been asked already.
+        return Reasons(method.names, ranking.worth.astype(np.float32)[:, None], decision.fails[:, None])
+    worths = method.worths(measures)
+    if method.thresholds:
         fails = method.below(worths, measures.alpha)
     else:
         count = int((decision.keep & ~decision.protected).sum())

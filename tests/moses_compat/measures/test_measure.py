@@ -24,7 +24,6 @@ from moses_compat.measures.smoothed import SmoothedProbabilities, count_table
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
-from phrasetool.pruning.decision import Rule
 from phrasetool.pruning.measures import (
     COUNTS,
     FORCED,
@@ -53,7 +52,7 @@ RULES = ["brackets", "hierarchical", "non-terminals differ", "glue", "glue one c
 SOURCE = b"das haus ist gr\xfcn !\ndas haus ist nicht gr\xfcn\nist das haus gr\xfcn\n\nnie gesehen : das\nhaus\n"
 TARGET = b"the house is green !\nthe house is not green\nis the house green\na house\nnever seen : the\nhouse\n"
 
-RULE = Rule.of(parse_method("semantic"), KeepBest(), size=1.0)
+SEMANTIC = parse_method("semantic")
 
 
 def measure(folder, data, on_error="keep", scan=None, **request):
@@ -253,7 +252,7 @@ def test_similarities_of_a_model_and_of_a_file(tmp_path, model, scan, weighted):
     data = TABLES["seven fields"] + b"no entry\n"
     table, saved = str(write(tmp_path / "table", data)), str(tmp_path / "saved")
     with Input(table) as source, ScoreWriter(saved, "a model") as save:
-        measure_sizes(source, ModelSimilarities(model), RULE, TableScan("keep"), (), save)
+        measure_sizes(source, ModelSimilarities(model), SEMANTIC, KeepBest(), TableScan("keep"), (), save)
     weights = weights_for(data) if weighted else None
     request = {"scan": scan, "weights": weights, "losses": weighted}
     computed = measure(tmp_path, data, similarities=ModelSimilarities(model), **request)
@@ -277,7 +276,7 @@ def test_similarities_of_a_model_and_of_a_file(tmp_path, model, scan, weighted):
 
 def test_saved_similarities_of_another_table(tmp_path, model):
     with Input(str(write(tmp_path / "t", FAULTY))) as source, ScoreWriter(str(tmp_path / "saved"), "a model") as save:
-        measure_sizes(source, ModelSimilarities(model), RULE, TableScan("keep"), (), save)
+        measure_sizes(source, ModelSimilarities(model), SEMANTIC, KeepBest(), TableScan("keep"), (), save)
     with pytest.raises(DataError, match="made from another table"):
         measure(tmp_path, TABLES["lexicalised"], similarities=FileSimilarities(str(tmp_path / "saved")))
     with pytest.raises(DataError, match=r"has 9 rows, but .* has 1 entries"):

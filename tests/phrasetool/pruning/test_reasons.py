@@ -35,10 +35,11 @@ def naive_best(values, rest, count):
 def test_alone_a_criterion_would_keep_as_many(measures, k, size, combine):
     method = parse_method("count+probability", combine)
     try:
-        decision = Rule.of(method, KeepBest(k), size=size).decide(measures)
+        rule = Rule.of(method, KeepBest(k), size=size)
+        decision = rule.decide(measures)
     except TooSmallError:
         return
-    reasons = explain(method, measures, decision)
+    reasons = explain(rule.ranking(measures), decision)
     rest = np.flatnonzero(~decision.protected).tolist()
     stay = int(decision.keep[rest].sum())
     for column, plain in enumerate((measures[COUNTS], measures[PROBABILITIES])):
@@ -53,8 +54,9 @@ def test_alone_a_criterion_would_keep_as_many(measures, k, size, combine):
 @given(tables(), st.sampled_from(["intersection", "union"]))
 def test_thresholds_of_their_own_say_it_themselves(measures, combine):
     method = parse_method("count:0.5+probability:0.3", combine)
-    decision = Rule.of(method, KeepBest(0)).decide(measures)
-    reasons = explain(method, measures, decision)
+    rule = Rule.of(method, KeepBest(0))
+    decision = rule.decide(measures)
+    reasons = explain(rule.ranking(measures), decision)
     good = ~measures.faulty
     assert reasons.fails[:, 0].tolist() == (good & (measures[COUNTS] < 0.5)).tolist()
     assert reasons.fails[:, 1].tolist() == (good & (measures[PROBABILITIES] < np.float32(0.3))).tolist()
