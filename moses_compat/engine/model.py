@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -102,6 +103,11 @@ class MosesModel:
     def tables(self) -> dict[str, str]:
         """What is read of it, as progress calls it, and where it is."""
         return {"phrase table": self.table, "reordering table": self.reordering or ""}
+
+    def searching(self, **options: Any) -> MosesModel:
+        """The model with other limits of the search than its ini's; fields of `SearchOptions`, None for the ini's."""
+        given = {name: value for name, value in options.items() if value is not None}
+        return replace(self, search=replace(self.search, **given))
 
     def load(
         self, text: bytes | ByteArray, threads: int = 1, progress: ReadingProgress | None = None

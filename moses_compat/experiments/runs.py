@@ -21,7 +21,7 @@ from moses_compat.files.streams import Input
 from moses_compat.tables.blocks import raw_blocks
 from phrasetool.experiments.systems import AFFORDABLE, FULL, PruningSystem
 from phrasetool.phrases import ByteArray, Int64Array, Mask
-from phrasetool.pruning.decision import Ranking, decide
+from phrasetool.pruning.decision import Ranking
 from phrasetool.pruning.measures import Measures
 from phrasetool.pruning.methods import Method
 from phrasetool.pruning.protection import AffordableBest
@@ -77,7 +77,7 @@ class TableDecisions:
         rule = system.pruning_rule()
         if self._last is None or self._last[0] != rule.method:
             self._last = rule.method, rule.ranking(self._measures)
-        return decide(self._last[1], rule.cut, rule.best).keep
+        return rule.decide(self._last[1]).keep
 
 
 @dataclass(frozen=True)

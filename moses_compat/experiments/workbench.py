@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel
@@ -12,9 +12,8 @@ from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.run_store import RunStore
 from moses_compat.experiments.runs import decoder_identity
 from moses_compat.experiments.session import Session
-from moses_compat.files.streams import Input
 from moses_compat.ini.tables import choose_table
-from moses_compat.measures.measure import MeasureRequest, measure_table
+from moses_compat.measures.measure import MeasureRequest, measure_file
 from moses_compat.measures.model_weights import weights_of
 from moses_compat.measures.similarities import FileSimilarities
 from moses_compat.tables.blocks import TableScan
@@ -55,14 +54,10 @@ def open_workbench(session: Session, plan: BuildPlan) -> Workbench:
         PhraseToolError: a file cannot be read, is damaged, or does not fit the others.
     """
     model = MosesModel.read(plan.ini, plan.table, plan.reordering_table)
-    asked, search = session.config.search, model.search
-    search = replace(
-        search, algorithm=asked.algorithm,
-        stack_size=search.stack_size if asked.stack is None else asked.stack,
-        pop_limit=search.pop_limit if asked.pop_limit is None else asked.pop_limit,
-        table_limit=search.table_limit if asked.table_limit is None else asked.table_limit,
-    )  # fmt: skip
-    model = replace(model, search=search)
+    asked = session.config.search
+    model = model.searching(
+        algorithm=asked.algorithm, stack_size=asked.stack, pop_limit=asked.pop_limit, table_limit=asked.table_limit
+    )
     measures = _measured(session, model, plan)
     session.part("measure")
 
@@ -77,13 +72,13 @@ def open_workbench(session: Session, plan: BuildPlan) -> Workbench:
 
 def _measured(session: Session, model: MosesModel, plan: BuildPlan) -> Measures:
     bitext, scores = session.config.bitext, plan.scores.get(plan.dimension)
-    with Input(model.table) as source, session.watch.file("measure", source.size()) as progress:
-        request = MeasureRequest.of(
-            session.config.needs,
-            TableScan(threads=session.threads, progress=progress),
+
+    def wanted(scan: TableScan) -> MeasureRequest:
+        return MeasureRequest.of(
+            session.config.needs, scan,
             weights=lambda: weights_of(model.ini, choose_table(model.ini, model.table)),
             similarities=FileSimilarities(scores) if scores else None,
-            corpora=(bitext.source, bitext.target) if bitext else None,
-            forced_pairs=plan.forced_pairs,
-        )
-        return measure_table(source, request)
+            corpora=(bitext.source, bitext.target) if bitext else None, forced_pairs=plan.forced_pairs,
+        )  # fmt: skip
+
+    return measure_file(model.table, TableScan(threads=session.threads), session.watch, wanted)

@@ -30,6 +30,17 @@ from phrasetool.models.storage import load_bilingual_model
 from phrasetool.watch import NOBODY, Watch
 
 
+def ini_beside(table: str, ini: str) -> MosesIni:
+    """Read the moses.ini of a table.
+
+    Raises:
+        DataError: the table or the ini cannot be read.
+    """
+    # A table that is not there has no place in an ini either.
+    Input(table).close()
+    return read_moses_ini(ini)
+
+
 @dataclass(frozen=True)
 class IniEdit:
     """What happens to a moses.ini.
@@ -49,25 +60,22 @@ class IniEdit:
     weight: float = 0.0
 
     @classmethod
-    def of(cls, ini: str, table: str, annotated: str, output: str, weight: float = 0.0) -> IniEdit:
+    def of(cls, ini: MosesIni, table: str, annotated: str, output: str, weight: float = 0.0) -> IniEdit:
         """Check all that can be wrong with an ini, before any work starts.
 
         Args:
-            ini: the moses.ini of `table`, or of the table that it was pruned from.
+            ini: of `table`, or of the table that it was pruned from; see `ini_beside`.
             table: what is annotated.
             annotated: what comes of it.
             output: the ini to write.
             weight: of each new column.
 
         Raises:
-            DataError: the ini or the table cannot be read, or the ini cannot have more columns for this table.
+            DataError: the table cannot be read, or the ini cannot have more columns for it.
         """
-        # A table that is not there has no place in an ini either.
-        Input(table).close()
-        there = read_moses_ini(ini)
-        feature = find_table(there, table)
-        check_table(there, feature)
-        edit = cls(there, feature, annotated, output, weight)
+        feature = find_table(ini, table)
+        check_table(ini, feature)
+        edit = cls(ini, feature, annotated, output, weight)
         with Input(table) as source:
             edit.check(next((block.scores for block in raw_blocks(source, 1 << 16)), -1))
         return edit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -51,8 +51,7 @@ class DevelopmentSet:
         """
         if request.ini is None or request.dev is None:
             raise ValueError("to search for a loss of BLEU takes an ini and a development set")
-        model = MosesModel.read(request.ini, request.table)
-        model = replace(model, search=replace(model.search, **request.search))
+        model = MosesModel.read(request.ini, request.table).searching(**request.search)
         texts = []
         for path in request.dev:
             with Input(path) as stream:

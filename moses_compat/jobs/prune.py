@@ -23,7 +23,7 @@ from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray
 from phrasetool.pipeline import run
-from phrasetool.pruning.decision import Decision, Rule, decide, rank
+from phrasetool.pruning.decision import Decision, Rule, rank
 from phrasetool.pruning.measures import OPINION, SIMILARITIES, Measure, Measures
 from phrasetool.pruning.methods import Method
 from phrasetool.pruning.protection import KeepBest
@@ -84,7 +84,7 @@ def prune_table(
 
     def judge(read: ReadBlock) -> DecidedBlock:
         ranking = rule.ranking(measures_of(read))
-        decision = decide(ranking, rule.cut, rule.best)
+        decision = rule.decide(ranking)
         return DecidedBlock(read, decision, explain(ranking, decision))
 
     _send(EntryReader(source, scan, similarities, fingerprints), judge, sinks, scan)

@@ -20,7 +20,7 @@ from moses_compat.jobs.prune import measure_sizes, prune_decided, prune_table, s
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.sinks import Counts, KeptLines, KeptScores, ReasonRows, RejectedLines, Sink, SurvivingPairs
 from moses_compat.lines.pair_hashes import PairSet
-from moses_compat.measures.measure import MeasureRequest, measure_table
+from moses_compat.measures.measure import MeasureRequest, measure_file
 from moses_compat.measures.model_weights import TableWeights, weights_of
 from moses_compat.measures.similarities import (
     ColumnSimilarities,
@@ -125,7 +125,7 @@ def sweep(request: PruneRequest, watch: Watch = NOBODY) -> list[tuple[float, int
         return [(threshold, kept, curve.entries) for threshold, kept in zip(thresholds, counts, strict=True)]
     ranking = Ranking.of(method, _measure(request, method, watch)[0])
     rules = [Rule.of(method, request.best, threshold=Threshold.of(threshold)) for threshold in thresholds]
-    kept = [int(decide(ranking, rule.cut, rule.best).keep.sum()) for rule in rules]
+    kept = [int(rule.decide(ranking).keep.sum()) for rule in rules]
     return [(threshold, count, len(ranking.worth)) for threshold, count in zip(thresholds, kept, strict=True)]
 
 
@@ -260,7 +260,7 @@ def _choose(request: PruneRequest, ranking: Ranking, watch: Watch) -> Chosen:
     if size is None:
         rule = Rule.of(method, request.best, threshold=request.threshold)
         text = f"t{request.threshold.text}+" if request.threshold else ""
-        return Chosen(decide(ranking, rule.cut, rule.best), rule.best, text)
+        return Chosen(rule.decide(ranking), rule.best, text)
     best = rule_for_size(request, ranking.measures)(allowed_entries(size, len(ranking.worth)))
     cut: Cut = OfSize(size)
     try:
@@ -275,16 +275,14 @@ def _choose(request: PruneRequest, ranking: Ranking, watch: Watch) -> Chosen:
 def _measure(request: PruneRequest, method: Method, watch: Watch) -> tuple[Measures, SimilaritySource | None]:
     """What the method needs to know of the table, and where similarities came from if it asked for any."""
     similarities = similarity_source(request) if SIMILARITIES in method.needs else None
-    with Input(request.table) as source, watch.file("measure", source.size()) as progress:
-        wanted = MeasureRequest.of(
-            method.needs,
-            replace(request.scan(), progress=progress),
-            weights=lambda: _weights(request),
-            similarities=similarities,
-            corpora=request.corpora,
-            forced_pairs=request.forced_pairs,
-        )
-        return measure_table(source, wanted), similarities
+
+    def wanted(scan: TableScan) -> MeasureRequest:
+        return MeasureRequest.of(
+            method.needs, scan, weights=lambda: _weights(request), similarities=similarities,
+            corpora=request.corpora, forced_pairs=request.forced_pairs,
+        )  # fmt: skip
+
+    return measure_file(request.table, request.scan(), watch, wanted), similarities
 
 
 def _weights(request: PruneRequest) -> TableWeights:

@@ -176,6 +176,12 @@ class Decisions:
         """Collect."""
         self.blocks.append(prepared)
 
+    def joined(self) -> dict[str, npt.NDArray[Any]]:
+        """Name -> array of all entries; of a table without any, `keep` alone."""
+        if not self.blocks:
+            return {"keep": np.zeros(0, np.bool_)}
+        return {name: np.concatenate([block[name] for block in self.blocks]) for name in self.blocks[0]}
+
 
 class Counts:
     """Counts what becomes of the entries.

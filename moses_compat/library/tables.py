@@ -7,15 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from moses_compat.files.streams import Input
 from moses_compat.jobs.annotate import AnnotateCounts
-from moses_compat.jobs.annotate_tables import AnnotateRequest, IniEdit
+from moses_compat.jobs.annotate_tables import AnnotateRequest, IniEdit, ini_beside
 from moses_compat.jobs.annotate_tables import annotate as annotate_files
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.prune_tables import prune as prune_files
 from moses_compat.jobs.sinks import Decisions
+from moses_compat.library.paths import StrPath, text_path, text_paths
 from moses_compat.tables.blocks import BLOCK_BYTES, TableScan
 from moses_compat.tables.orphans import OrphanCounts
 from phrasetool.pruning.statistics import PruneStatistics
@@ -25,7 +24,6 @@ from phrasetool.watch import NOBODY, Watch
 if TYPE_CHECKING:
     import pandas as pd
 
-StrPath = str | os.PathLike[str]
 # Fields of `PruneRequest` that `prune` calls by other names, or that are for sizes alone.
 _OTHERWISE = {"ini", "corpora", "model_folder", "sweep"}
 # Columns of a table in Parquet that are for writing it back to the byte.
@@ -87,14 +85,6 @@ def table_blocks(path: StrPath, *, block_bytes: int = BLOCK_BYTES, threads: int 
             yield frame
         if empty:
             yield batches.schema.empty_table().select(columns).to_pandas()
-
-
-def _path(path: StrPath | None) -> str | None:
-    return None if path is None else os.fspath(path)
-
-
-def _paths(pair: tuple[StrPath, StrPath] | None) -> tuple[str, str] | None:
-    return None if pair is None else (os.fspath(pair[0]), os.fspath(pair[1]))
 
 
 @dataclass(frozen=True)
@@ -166,11 +156,12 @@ def prune(
     if wrong := sorted(set(options) & _OTHERWISE):
         raise TypeError(f"prune() has no option {wrong[0]!r}")
     given: dict[str, Any] = {
-        "ini": _path(moses_ini), "forced_pairs": _path(forced_pairs), "corpora": _paths(corpus), "dev": _paths(dev),
-        "reordering_table": _path(reordering_table), "reordering_out": _path(reordering_out),
+        "ini": text_path(moses_ini), "forced_pairs": text_path(forced_pairs),
+        "corpora": text_paths(corpus), "dev": text_paths(dev),
+        "reordering_table": text_path(reordering_table), "reordering_out": text_path(reordering_out),
     }  # fmt: skip
     if model is not None:
-        given["model_folder"] = _path(model)
+        given["model_folder"] = text_path(model)
     if threshold is not None:
         given["threshold"] = Threshold(str(threshold))
     request = PruneRequest(
@@ -179,9 +170,7 @@ def prune(
     )  # fmt: skip
     decisions = Decisions()
     result = prune_files(request, watch, [decisions])
-    columns = decisions.blocks[0] if decisions.blocks else {"keep": np.zeros(0, np.bool_)}
-    entries = {name: np.concatenate([block[name] for block in decisions.blocks] or [columns[name]]) for name in columns}
-    return Pruned(result.statistics, result.signature, pd.DataFrame(entries), result.orphans)
+    return Pruned(result.statistics, result.signature, pd.DataFrame(decisions.joined()), result.orphans)
 
 
 def annotate(
@@ -231,9 +220,10 @@ def annotate(
         raise ValueError("an ini to read and one to write need each other")
     edit = None
     if moses_ini is not None and moses_ini_out is not None:
-        edit = IniEdit.of(os.fspath(moses_ini), os.fspath(table), os.fspath(output), os.fspath(moses_ini_out), weight)
+        there = ini_beside(os.fspath(table), os.fspath(moses_ini))
+        edit = IniEdit.of(there, os.fspath(table), os.fspath(output), os.fspath(moses_ini_out), weight)
     request = AnnotateRequest(
         os.fspath(table), os.fspath(output), [os.fspath(model) for model in models],
-        _path(forced_pairs), smoothing, scale, edit, TableScan(on_error, threads),
+        text_path(forced_pairs), smoothing, scale, edit, TableScan(on_error, threads),
     )  # fmt: skip
     return annotate_files(request, watch)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from moses_compat.corpora.training_pairs import read_training_pairs
 from moses_compat.files.streams import Input
+from moses_compat.library.paths import StrPath
 from phrasetool.errors import DataError
 from phrasetool.library.models import PhraseModel
 from phrasetool.watch import NOBODY, Watch
@@ -17,7 +18,6 @@ from phrasetool.watch import NOBODY, Watch
 if TYPE_CHECKING:
     from phrasetool.training.pairs import PhrasePairs
 
-StrPath = str | os.PathLike[str]
 # A source phrase and a target phrase, and perhaps how often they were used.
 Pair = tuple[str, str] | tuple[str, str, float]
 

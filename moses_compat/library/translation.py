@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from moses_compat.engine.model import MosesModel
 from moses_compat.files.streams import Output
 from moses_compat.ini.moses_ini import ENCODING
 from moses_compat.jobs.tune import TuningOptions, read_development_set, tune_model, tuned_ini
+from moses_compat.library.paths import StrPath, text_path
 from phrasetool.watch import NOBODY, Watch
-
-StrPath = str | os.PathLike[str]
 
 
 def _model(moses_ini: StrPath, table: StrPath | None, search: Mapping[str, Any] | None) -> MosesModel:
-    model = MosesModel.read(os.fspath(moses_ini), None if table is None else os.fspath(table))
-    return replace(model, search=replace(model.search, **(search or {})))
+    model = MosesModel.read(os.fspath(moses_ini), text_path(table))
+    return model.searching(**(search or {}))
 
 
 def decode(

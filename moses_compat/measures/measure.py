@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,7 @@ from phrasetool.pruning.measures import (
     Measures,
 )
 from phrasetool.scoring.forced_probabilities import forced_probabilities
+from phrasetool.watch import Watch
 
 _LARGEST = np.finfo(np.float32).max
 # The arrays of some measures.
@@ -179,6 +180,22 @@ def measure_table(source: Input, request: MeasureRequest) -> Measures:
         ) / np.float32(request.weights.size)
         measures = measures.with_columns({LOSSES: losses})
     return measures
+
+
+def measure_file(path: str, scan: TableScan, watch: Watch, request: Callable[[TableScan], MeasureRequest]) -> Measures:
+    """Measure a table from its file, and let somebody follow.
+
+    Args:
+        path: of the table.
+        scan: how it is read; its progress goes to `watch`.
+        watch: follows the work.
+        request: what to find out, made when the table is open.
+
+    Raises:
+        DataError: as `measure_table`.
+    """
+    with Input(path) as source, watch.file("measure", source.size()) as progress:
+        return measure_table(source, request(replace(scan, progress=progress)))
 
 
 def _pair_test(request: MeasureRequest) -> PairTest | None:

@@ -227,9 +227,9 @@ class Rule:
         """How the entries of a table, or of a block of one, are ranked."""
         return rank(self.method, measures)
 
-    def decide(self, measures: Measures) -> Decision:
-        """Decide about the entries of a table, or of a block of one; see `decide`."""
-        return decide(self.ranking(measures), self.cut, self.best)
+    def decide(self, ranking: Ranking) -> Decision:
+        """Decide about the entries of a ranking that this rule, or one of the same method, made; see `decide`."""
+        return decide(ranking, self.cut, self.best)
 
 
 def is_paper_s(method: Method) -> bool:

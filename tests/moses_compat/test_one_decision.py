@@ -18,7 +18,7 @@ from moses_compat.measures.measure import MeasureRequest, measure_table
 from moses_compat.measures.similarities import ColumnSimilarities
 from moses_compat.tables.blocks import TableScan
 from phrasetool.experiments.systems import PruningSystem
-from phrasetool.pruning.decision import Rule, decide, rank
+from phrasetool.pruning.decision import Rule, rank
 from phrasetool.pruning.methods import parse_method
 from phrasetool.pruning.protection import KeepBest
 from phrasetool.pruning.reasons import explain
@@ -62,7 +62,7 @@ def streamed(folder, table, rule, scan):
 
 def as_a_whole(folder, table, rule, measures, scan):
     counts, ranking = Counts(), rule.ranking(measures)
-    decision = decide(ranking, rule.cut, rule.best)
+    decision = rule.decide(ranking)
     reasons = explain(ranking, decision)
     with Input(str(table)) as source, Output(str(folder / "whole")) as out:
         prune_decided(source, decision, reasons, [KeptLines(out), counts], scan)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from typing import Any
 
 import click
 
 from phrasetool_cli.shared.decoder_loading import load_translator
 from phrasetool_cli.shared.flags import (
-    chosen_search,
     decoder_model_options,
     engine_options,
     output_option,
+    renamed_search,
     search_options,
 )
 from phrasetool_cli.shared.output_checks import check_outputs
@@ -60,10 +59,10 @@ def command(
 
     model = MosesModel.read(ini, table, reordering_table)
     check_outputs([text, ini, *model.paths], [output, n_best[0] if n_best else None])
-    options = chosen_search(model, **search)
+    model = model.searching(**renamed_search(search))
     with Input(text) as source:
         data = source.read_all()
-    translator, sentences = load_translator(replace(model, search=options), data, threads, quiet)
+    translator, sentences = load_translator(model, data, threads, quiet)
     wanted = n_best[1] if n_best else 1
     total = 0.0
     with (
@@ -71,7 +70,9 @@ def command(
         Output(n_best[0]) if n_best else contextlib.nullcontext() as listing,
         ItemProgress("translating", len(sentences.sentences), "sentence", quiet) as progress,
     ):
-        found = translator.translate_all(sentences.sentences, options, wanted, not all_derivations, threads=threads)
+        found = translator.translate_all(
+            sentences.sentences, model.search, wanted, not all_derivations, threads=threads
+        )
         for number, translation in enumerate(found):
             line = translator.text(translation) + b"\n"
             out.write_text(line)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from phrasetool_cli.shared.decoder_loading import load_translator
-from phrasetool_cli.shared.flags import chosen_search, decoder_model_options, engine_options, search_options
+from phrasetool_cli.shared.flags import decoder_model_options, engine_options, renamed_search, search_options
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
@@ -76,7 +75,7 @@ def command(
     model = MosesModel.read(ini, table, reordering_table)
     if not model.weights[model.tuneable].any():
         raise DataError(ini, "no weight to tune: all are 0, or have tuneable=false")
-    model = replace(model, search=chosen_search(model, **search))
+    model = model.searching(**renamed_search(search))
     options = TuningOptions(algorithm, iterations, restarts, patience, seed, n_best)
     watch = TerminalWatch(quiet)
     with Output(log) if log else contextlib.nullcontext() as journal, Output(output) as out:

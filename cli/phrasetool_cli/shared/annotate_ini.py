@@ -36,10 +36,8 @@ def ini_edit(
         if path == "-":
             raise click.UsageError(f"with --moses-ini, {option} must be a file")
 
-    from moses_compat.files.streams import Input
-    from moses_compat.ini.reading import read_moses_ini
-    from moses_compat.jobs.annotate_tables import IniEdit
+    from moses_compat.jobs.annotate_tables import IniEdit, ini_beside
 
-    Input(table).close()
-    check_outputs([table, ini, *read_moses_ini(ini).paths], [output, ini_output])
-    return IniEdit.of(ini, table, output, ini_output, weight)
+    there = ini_beside(table, ini)
+    check_outputs([table, ini, *there.paths], [output, ini_output])
+    return IniEdit.of(there, table, output, ini_output, weight)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import click
 
 from phrasetool_cli.shared.parameter_types import FiniteNumber
 from phrasetool_cli.shared.sections import sections
-
-if TYPE_CHECKING:
-    from moses_compat.engine.model import MosesModel
-    from phrasetool.smt.decoder.translator import SearchOptions
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Option = Callable[[_Function], _Function]
@@ -108,7 +103,6 @@ weight_option = click.option(
 engine_options = sections(None, threads_option(), quiet_option)
 
 
-def chosen_search(model: MosesModel, **given: Any) -> SearchOptions:
-    """The search options of a model with those of `search_options` that were given."""
-    given["algorithm"] = given.pop("search")
-    return replace(model.search, **{name: value for name, value in given.items() if value is not None})
+def renamed_search(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What `search_options` gave, by the names of `SearchOptions`; None where nothing was given."""
+    return {"algorithm" if name == "search" else name: value for name, value in given.items()}

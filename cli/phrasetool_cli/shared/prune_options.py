@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.flags import default_model, model_option, output_option, search_options, table_options
+from phrasetool_cli.shared.flags import (
+    default_model,
+    model_option,
+    output_option,
+    renamed_search,
+    search_options,
+    table_options,
+)
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.sections import sections
 
@@ -75,8 +82,7 @@ def request_of(given: dict[str, Any]) -> PruneRequest:
     from moses_compat.jobs.prune_request import PruneRequest
 
     search = {name: given.pop(name) for name in _SEARCH}
-    search["algorithm"] = search.pop("search")
-    chosen = {name: value for name, value in search.items() if value is not None}
+    chosen = {name: value for name, value in renamed_search(search).items() if value is not None}
     quiet, folder = given.pop("quiet"), given.pop("model_folder") or default_model()
     return PruneRequest(**given, model_folder=folder, search=chosen, by_criterion=not quiet)
 

@@ -6,7 +6,7 @@ import pytest
 
 from moses_compat.files.streams import Output
 from moses_compat.ini.reading import read_moses_ini
-from moses_compat.jobs.annotate_tables import AnnotateRequest, IniEdit, annotate
+from moses_compat.jobs.annotate_tables import AnnotateRequest, IniEdit, annotate, ini_beside
 from moses_compat.measures.similarities import ColumnSimilarities
 from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError
@@ -28,8 +28,8 @@ def folder(tmp_path):
 
 
 def edit_of(folder, weight=0.25):
-    paths = (str(folder / name) for name in ("moses.ini", "t", "more.gz", "more.ini"))
-    return IniEdit.of(*paths, weight)
+    ini, table, *outputs = (str(folder / name) for name in ("moses.ini", "t", "more.gz", "more.ini"))
+    return IniEdit.of(ini_beside(table, ini), table, *outputs, weight)
 
 
 def request_of(folder, models=(), **options):

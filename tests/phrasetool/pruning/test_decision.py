@@ -47,7 +47,8 @@ def test_rule_agrees_with_naive(groups, k, protect, threshold):
     sizes, lengths, similarities, faulty, opinion = groups
     offsets = np.append(0, np.cumsum(sizes))
     rule = Rule.of(SEMANTIC, KeepBest(k, protect), threshold=Threshold.of(threshold))
-    removed = ~rule.decide(by_similarity(similarities, opinion, sizes, lengths, faulty).measures).keep
+    measures = by_similarity(similarities, opinion, sizes, lengths, faulty).measures
+    removed = ~rule.decide(rule.ranking(measures)).keep
     expected = set()
     for group, (first, last) in enumerate(pairwise(offsets)):
         good = [i for i in range(first, last) if not faulty[i]]

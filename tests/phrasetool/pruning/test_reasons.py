@@ -36,10 +36,11 @@ def test_alone_a_criterion_would_keep_as_many(measures, k, size, combine):
     method = parse_method("count+probability", combine)
     try:
         rule = Rule.of(method, KeepBest(k), size=size)
-        decision = rule.decide(measures)
+        ranking = rule.ranking(measures)
+        decision = rule.decide(ranking)
     except TooSmallError:
         return
-    reasons = explain(rule.ranking(measures), decision)
+    reasons = explain(ranking, decision)
     rest = np.flatnonzero(~decision.protected).tolist()
     stay = int(decision.keep[rest].sum())
     for column, plain in enumerate((measures[COUNTS], measures[PROBABILITIES])):
@@ -55,8 +56,9 @@ def test_alone_a_criterion_would_keep_as_many(measures, k, size, combine):
 def test_thresholds_of_their_own_say_it_themselves(measures, combine):
     method = parse_method("count:0.5+probability:0.3", combine)
     rule = Rule.of(method, KeepBest(0))
-    decision = rule.decide(measures)
-    reasons = explain(rule.ranking(measures), decision)
+    ranking = rule.ranking(measures)
+    decision = rule.decide(ranking)
+    reasons = explain(ranking, decision)
     good = ~measures.faulty
     assert reasons.fails[:, 0].tolist() == (good & (measures[COUNTS] < 0.5)).tolist()
     assert reasons.fails[:, 1].tolist() == (good & (measures[PROBABILITIES] < np.float32(0.3))).tolist()
