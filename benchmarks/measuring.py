@@ -9,7 +9,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,18 +50,34 @@ def machine() -> str:
     return f"{model}, {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}"
 
 
-def run(command: list[str] | str) -> tuple[float, int]:
-    """Run a process (a string through the shell); wall seconds and its peak resident memory in bytes."""
-    shell = isinstance(command, str)
+@dataclass(frozen=True)
+class Usage:
+    """Of a process that has ended: wall and CPU seconds, and its peak resident memory in bytes."""
+
+    wall: float
+    cpu: float
+    peak: int
+
+
+def usage(command: Sequence[str | Path] | str) -> Usage:
+    """Run a process, a string through the shell; one that fails ends the benchmark."""
     start = time.perf_counter()
-    process = subprocess.Popen(command, shell=shell, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command, shell=isinstance(command, str), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
     errors = process.stderr.read() if process.stderr else b""
-    _, status, usage = os.wait4(process.pid, 0)
+    _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.perf_counter() - start
     if process.returncode:
         sys.exit(f"{command} failed: {errors.decode()}")
-    return seconds, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return Usage(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
+
+
+def run(command: Sequence[str] | str) -> tuple[float, int]:
+    """Run a process; wall seconds and its peak resident memory in bytes."""
+    used = usage(command)
+    return used.wall, used.peak
 
 
 def alternate(commands: dict[str, list[str] | str], rounds: int) -> dict[str, list[float]]:

@@ -12,14 +12,11 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import os
 import statistics
-import subprocess
 import sys
-import time
 from pathlib import Path
 
-from measuring import WORK, model, reference, report, summary
+from measuring import WORK, model, reference, report, summary, usage
 
 BAR = 1.03
 
@@ -67,16 +64,9 @@ def first_lines(path: str, place: Path, count: int) -> str:
     return str(place)
 
 
-def cpu_seconds(checkout: Path, arguments: list[str]) -> tuple[float, float]:
-    """CPU and wall seconds of a command of a checkout."""
-    began = time.perf_counter()
-    with open(os.devnull, "wb") as nowhere:
-        process = subprocess.Popen([checkout / ".venv/bin/phrasetool", *arguments], stdout=nowhere, stderr=nowhere)
-        _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"{checkout}: phrasetool {' '.join(arguments)} ended with {process.returncode}")
-    return usage.ru_utime + usage.ru_stime, time.perf_counter() - began
+def cpu_seconds(checkout: Path, arguments: list[str]) -> float:
+    """CPU seconds of a command of a checkout."""
+    return usage([checkout / ".venv/bin/phrasetool", *arguments]).cpu
 
 
 def main() -> None:
@@ -106,10 +96,10 @@ def main() -> None:
             order = (options.before, options.after) if number % 2 else (options.after, options.before)
             found = {checkout: cpu_seconds(checkout, arguments) for checkout in order}
             pairs.append((found[options.before], found[options.after]))
-        ratios = [after[0] / before[0] for before, after in pairs]
-        least = min(after[0] for _, after in pairs) / min(before[0] for before, _ in pairs)
+        ratios = [after / before for before, after in pairs]
+        least = min(after for _, after in pairs) / min(before for before, _ in pairs)
         figures[name] = {
-            "before": summary([before[0] for before, _ in pairs]), "after": summary([after[0] for _, after in pairs]),
+            "before": summary([before for before, _ in pairs]), "after": summary([after for _, after in pairs]),
             "ratio": summary(ratios), "ratio of the fastest": round(least, 3),
         }  # fmt: skip
         median = statistics.median(ratios)
