@@ -13,15 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from moses_compat.files.streams import Input, Output
-from moses_compat.ini.reading import read_moses_ini
-from moses_compat.ini.tables import choose_table
 from moses_compat.jobs.choice import Chosen, protection, rule_for_size
 from moses_compat.jobs.prune import measure_sizes, prune_decided, prune_table, scratch_scores
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.sinks import Counts, KeptLines, KeptScores, ReasonRows, RejectedLines, Sink, SurvivingPairs
 from moses_compat.lines.pair_hashes import PairSet
-from moses_compat.measures.measure import MeasureRequest, measure_file
-from moses_compat.measures.model_weights import TableWeights, weights_of
 from moses_compat.measures.similarities import (
     ColumnSimilarities,
     FileSimilarities,
@@ -44,6 +40,7 @@ from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
     from moses_compat.jobs.reasons_file import ReasonsWriter
+    from moses_compat.measures.model_weights import TableWeights
     from moses_compat.measures.saved_similarities import ScoreWriter
     from phrasetool.pruning.sizes import SizeCurve
 
@@ -274,6 +271,9 @@ def _choose(request: PruneRequest, ranking: Ranking, watch: Watch) -> Chosen:
 
 def _measure(request: PruneRequest, method: Method, watch: Watch) -> tuple[Measures, SimilaritySource | None]:
     """What the method needs to know of the table, and where similarities came from if it asked for any."""
+    # Here: a table that streams needs none of it, and its start is most of a short run.
+    from moses_compat.measures.measure import MeasureRequest, measure_file
+
     similarities = similarity_source(request) if SIMILARITIES in method.needs else None
 
     def wanted(scan: TableScan) -> MeasureRequest:
@@ -286,6 +286,10 @@ def _measure(request: PruneRequest, method: Method, watch: Watch) -> tuple[Measu
 
 
 def _weights(request: PruneRequest) -> TableWeights:
+    from moses_compat.ini.reading import read_moses_ini
+    from moses_compat.ini.tables import choose_table
+    from moses_compat.measures.model_weights import weights_of
+
     assert request.ini is not None
     there = read_moses_ini(request.ini)
     return weights_of(there, choose_table(there, request.table))
