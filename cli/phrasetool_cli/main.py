@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from phrasetool import kernels
 from phrasetool.errors import PhraseToolError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ COMMANDS = {
     "experiment": "Compare ways to prune and annotate a table, from text to report.",
     "neighbours": "Show the phrases nearest to a phrase, or sentences to a sentence.",
     "reconstruct": "Measure what an autoencoder gives back of a text.",
+    "compile": "Compile all kernels now, so that no command has to.",
 }
 
 
@@ -116,6 +118,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 bad data or I/O, 2 bad usage, 130 interrupted."""
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments[:1]
+    if not {"-q", "--quiet", "compile"}.intersection(arguments) and "PHRASETOOL_KERNELS" not in os.environ:
+        kernels.announcements.append(_announce_compilation)
     if threading.current_thread() is threading.main_thread():
         # A polite kill leaves no half-written file either.
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
@@ -130,6 +134,13 @@ def main(arguments: list[str] | None = None) -> None:
         from phrasetool_cli.remedies import with_remedy
 
         _fail(with_remedy(str(error), error.remedy), 1, debug)
+    except ModuleNotFoundError as error:
+        from phrasetool_cli.remedies import missing_package
+
+        message = missing_package(error.name)
+        if message is None:
+            raise
+        _fail(message, 1, debug)
     except BrokenPipeError:
         # The reader of our output has gone; nothing is left to say to anyone.
         _abandon_output()
@@ -137,6 +148,13 @@ def main(arguments: list[str] | None = None) -> None:
     except (OSError, MemoryError) as error:
         _fail(_describe(error), 1, debug)
     _exit(0)
+
+
+def _announce_compilation() -> None:
+    print(
+        "phrasetool: compiling kernels, once on this machine (`phrasetool compile` does it for all commands)",
+        file=sys.stderr,
+    )
 
 
 def run() -> None:

@@ -16,6 +16,28 @@ REMEDIES = {
     "name the model": "; give the model with -m",
 }
 
+# Package that can be missing -> the extra that brings it.
+EXTRAS = {
+    "pyarrow": "parquet",
+    "sacrebleu": "tune",
+    "sklearn": "tune",
+    "threadpoolctl": "tune",
+    "torch": "train",
+    "gensim": "train",
+    "eflomal": "align",
+    "matplotlib": "report",
+    "jinja2": "report",
+    "pandas": "report",
+}
+
+
+def missing_package(module: str | None) -> str | None:
+    """What to install when a module is not found; None if it is none of the extras'."""
+    package = (module or "").partition(".")[0]
+    if package not in EXTRAS:
+        return None
+    return f"this needs {package}, which is not installed: pip install 'phrasetool[{EXTRAS[package]}]'"
+
 
 def with_remedy(message: str, remedy: str | None) -> str:
     """A message of the core, and the way out if there is one."""

@@ -5,45 +5,27 @@
 * `error_model="numpy"`: no test for division by zero, which would keep LLVM from using vector instructions.
 * fastmath without `reassoc`: multiply-adds may be fused, but the order of a sum never changes, so the result of a
   phrase does not depend on its neighbours, the block size or the number of threads.
+
+Where kernels were compiled ahead of time (see `ahead`), numba is not even imported before something else is needed.
 """
 
-import importlib
-import sys
 from collections.abc import Callable
 from typing import Any
 
-
-def _import_numba() -> None:
-    """Import numba, and the part of it that looks for SciPy's BLAS, while SciPy seems to be missing.
-
-    No kernel here multiplies matrices by BLAS.  Without this every command that runs a kernel would import
-    `scipy.linalg` in search of it: 0.19 s, a third of the time that a command takes on a small table.  SciPy can be
-    imported as ever afterwards; in the same process numba's `np.correlate` and `np.convolve` stay without BLAS.
-    """
-    if "scipy" in sys.modules:
-        return
-    sys.modules["scipy"] = None  # type: ignore[assignment]
-    try:
-        importlib.import_module("numba.np.arraymath")
-    finally:
-        del sys.modules["scipy"]
-
-
-_import_numba()
-
-from numba import njit  # noqa: E402
+from phrasetool.kernels import ahead
 
 _FLAGS = frozenset({"contract", "nnan", "ninf", "nsz"})
+_EXACT = {"nogil": True, "cache": True, "error_model": "numpy"}
 
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a floating-point kernel; see the module for the rules it follows."""
-    return njit(nogil=True, cache=True, error_model="numpy", fastmath=set(_FLAGS))(function)
+    return _compiled(function, {**_EXACT, "fastmath": set(_FLAGS)})
 
 
 def exact_kernel(function: Callable[..., Any]) -> Any:
     """Compile a kernel that must treat NaN and infinity as IEEE 754 does (parsing, selection, formatting)."""
-    return njit(nogil=True, cache=True, error_model="numpy")(function)
+    return _compiled(function, _EXACT)
 
 
 def inner_kernel(function: Callable[..., Any]) -> Any:
@@ -52,4 +34,19 @@ def inner_kernel(function: Callable[..., Any]) -> Any:
     LLVM leaves a call that passes several arrays as it is, and each then has its references counted, an atomic
     instruction twice; for what takes a few instructions itself that is most of the time.
     """
-    return njit(nogil=True, cache=True, error_model="numpy", inline="always")(function)
+    return _compiled(function, {**_EXACT, "inline": "always"})
+
+
+def borrowing_kernel(function: Callable[..., Any]) -> Any:
+    """Compile an exact kernel without reference counts: the arrays belong to the caller for the whole call.
+
+    To count references to them, an atomic instruction each time, would take ten times as long as a look-up.
+    """
+    return _compiled(function, {**_EXACT, "_nrt": False})
+
+
+def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    library = ahead.library_of(function.__module__)
+    if library is None:
+        return ahead.compile_by_numba(function, options)
+    return ahead.Kernel(function, options, library)

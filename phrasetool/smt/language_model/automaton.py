@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from phrasetool.kernels.hashing import GOLDEN, home
 from phrasetool.kernels.interning import NO_KEY, find_key
-from phrasetool.kernels.jit import exact_kernel, inner_kernel
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array
 from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, BackoffModel, NgramTable
 
@@ -65,18 +64,13 @@ class Automaton(NamedTuple):
     slots: np.uint64
 
 
-# Compiled without reference counts: the arrays belong to the caller for the whole call, and counting references to them
-# (an atomic instruction each time) would take ten times as long as the look-up.
-_inner_kernel = njit(nogil=True, cache=True, error_model="numpy", _nrt=False)
-
-
-@_inner_kernel
+@borrowing_kernel
 def _bit(word: int) -> int:
     """The place of a word's bit in a signature."""
     return (np.uint64(word) * GOLDEN) >> np.uint64(58)
 
 
-@_inner_kernel
+@borrowing_kernel
 def score_word(automaton: Automaton, state: int, word: int) -> tuple[float, int]:
     """Read one word; for use inside other kernels.
 

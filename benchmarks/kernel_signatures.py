@@ -1,0 +1,40 @@
+"""Record what kernels are called with, into the lists that are compiled ahead of time.
+
+    python benchmarks/kernel_signatures.py
+
+Runs the tests of all commands and of the library, and the demo, some ten minutes, and writes `kernel_signatures.txt` of
+both packages.  To be run when a kernel has got other arguments; a kernel that is called with what no list has is still
+compiled by numba when it is called.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from measuring import ROOT
+
+from phrasetool.kernels.ahead import RECORD
+from phrasetool.kernels.building import SIGNATURES
+
+RUNS = (["-m", "pytest", "-q", "tests/cli", "tests/library"], ["examples/demo/demo.py"])
+PACKAGES = ("phrasetool", "moses_compat")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder) / "record"
+        for run in RUNS:
+            subprocess.run([sys.executable, *run], cwd=ROOT, env={**os.environ, RECORD: str(record)}, check=False)
+        lines = sorted({line for line in record.read_text().splitlines() if "?" not in line})
+    for package in PACKAGES:
+        ours = [line for line in lines if line.startswith(package)]
+        (ROOT / package / SIGNATURES).write_text("\n".join(ours) + "\n")
+        print(f"{len(ours)} signatures of {package}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""`phrasetool compile`."""
+
+from __future__ import annotations
+
+import click
+
+from phrasetool_cli.shared.flags import quiet_option
+from phrasetool_cli.shared.progress import TerminalWatch
+from phrasetool_cli.shared.sections import SectionedCommand, sections
+
+_EXAMPLE = """\b
+Example:
+  phrasetool compile
+"""
+
+
+@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@sections(None, quiet_option)
+def command(quiet: bool) -> None:
+    """Compile all kernels now, so that no command has to.
+
+    Needed once after an installation from source.  Wheels for Linux on x86-64 bring their kernels compiled.  With a C
+    compiler a library is made that every command loads in milliseconds, beside the installed package or, where that
+    cannot be written, in the user's cache folder.  Without one numba keeps what it compiles.
+    """
+    from phrasetool.kernels.building import build_all
+
+    watch = TerminalWatch(quiet)
+    watch.say("compiling takes a minute or two")
+    for package, made in build_all(["phrasetool", "moses_compat"]).items():
+        watch.say(f"{made.kernels} kernels of {package}: {made.place}")
