@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test lint types unit documents site clean
 
 demo: $(VENV)/installed
-	$(BIN)/python examples/demo/demo.py
+	$(BIN)/phrasetool demo
 
 test: $(VENV)/installed-dev lint types unit
 

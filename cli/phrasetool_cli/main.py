@@ -45,6 +45,7 @@ COMMANDS = {
     "experiment": "Compare ways to prune and annotate a table, from text to report.",
     "neighbours": "Show the phrases nearest to a phrase, or sentences to a sentence.",
     "reconstruct": "Measure what an autoencoder gives back of a text.",
+    "demo": "Show the whole way on a small corpus, from text to BLEU.",
     "compile": "Compile all kernels now, so that no command has to.",
 }
 
