@@ -1,0 +1,136 @@
+"""Write docs/wrong-uses.md: what is said when the tool is used in a wrong way, run and printed as it is.
+
+The uses are in `tests/wrong_uses/*.txt`: a title after `#`, shell lines that prepare files after `$`, the one command
+after `>`.  Each runs in a folder of its own that holds a table, a model and texts of the demo.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+PAGE = Path(__file__).parent / "wrong-uses.md"
+USES = Path(__file__).parents[1] / "tests" / "wrong_uses"
+# What the files of the page are about, in its order.
+TOPICS = {
+    "tables": "Tables",
+    "bytes": "Bytes",
+    "model_fit": "Models that do not fit the table",
+    "dev_set": "Development sets and texts",
+    "training": "Training",
+    "usage": "Arguments",
+}
+
+
+@dataclass(frozen=True)
+class Use:
+    """A wrong use: how it is prepared and what is typed."""
+
+    topic: str
+    title: str
+    preparation: tuple[str, ...]
+    command: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the command said on standard error, in lines, its exit code, and the files it made."""
+
+    lines: list[str]
+    code: int
+    made: list[str]
+
+
+def uses() -> list[Use]:
+    """All of them, in the order of the page."""
+    found = []
+    for topic in TOPICS:
+        for block in re.split(r"\n\s*\n", (USES / f"{topic}.txt").read_text(encoding="utf-8").strip()):
+            lines = block.splitlines()
+            marked = [(line[:2], line[2:]) for line in lines]
+            (title,) = (text for mark, text in marked if mark == "# ")
+            (command,) = (text for mark, text in marked if mark == "> ")
+            preparation = tuple(text for mark, text in marked if mark == "$ ")
+            if len(preparation) + 2 != len(lines):
+                raise SystemExit(f"{topic}.txt: a line that begins with none of #, $ and > in: {title}")
+            found.append(Use(topic, title, preparation, command))
+    return found
+
+
+def prepare(folder: Path) -> None:
+    """The files that uses work on."""
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    subprocess.run(
+        ["phrasetool", "demo", "--files", "demo"], cwd=folder, env=environment, check=True, capture_output=True
+    )
+    engine = folder / "demo" / "engine"
+    for path in engine.iterdir():
+        path.rename(folder / path.name)
+    (folder / "phrase-table.gz").rename(folder / "table.gz")
+    (folder / "demo" / "model").rename(folder / "model")
+    ini = (folder / "moses.ini").read_text(encoding="utf-8")
+    ini = re.sub(r"path=\S*/", "path=", ini).replace("phrase-table.gz", "table.gz")
+    (folder / "moses.ini").write_text(ini, encoding="utf-8")
+    shutil.rmtree(folder / "demo")
+    with open(folder / "pairs.txt", "wb") as pairs:
+        extracted = subprocess.run(["zcat", "table.gz"], cwd=folder, check=True, capture_output=True).stdout
+        for line in extracted.splitlines(keepends=True)[:20_000:7]:
+            pairs.write(b" ||| ".join(line.split(b" ||| ")[:2]) + b"\n")
+
+
+def answer(use: Use, files: Path, folder: Path) -> Answer:
+    """Run a use in a new folder with copies of the files."""
+    shutil.copytree(files, folder)
+    binaries = Path(sys.executable).parent
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PHRASETOOL", "XDG"))}
+    environment |= {"PATH": f"{binaries}:{os.environ['PATH']}", "COLUMNS": "100", "PHRASETOOL_KERNELS": "numba"}
+    script = "\n".join(["set -e", *use.preparation])
+    subprocess.run(["bash", "-c", script], cwd=folder, env=environment, check=True, capture_output=True)
+    before = {path.relative_to(folder) for path in folder.rglob("*")}
+    done = subprocess.run(
+        ["bash", "-c", use.command], cwd=folder, env=environment, capture_output=True, text=True, timeout=120,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    made = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.relative_to(folder) not in before)
+    return Answer(done.stderr.splitlines(), done.returncode, made)
+
+
+def page(answers: dict[Use, Answer]) -> str:
+    """The whole page."""
+    parts = [
+        "# Wrong uses",
+        "<!-- Written by `make documents`. -->",
+        "What the tool says when something is wrong: one line on standard error, and an exit code: 1 for bad data, 2 "
+        "for bad usage. Nothing is written then, and files that were there stay as they were. They were run in "
+        "a folder with a table, a model and texts of the demo; lines that prepare a file stand before the command.",
+    ]
+    for topic, title in TOPICS.items():
+        parts.append(f"## {title}")
+        for use, given in answers.items():
+            if use.topic == topic:
+                code = "\n".join([*use.preparation, use.command, *(f"# {line}" for line in given.lines)])
+                parts.append(f"**{use.title[0].upper()}{use.title[1:]}** (exit {given.code})\n\n```sh\n{code}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def answers() -> dict[Use, Answer]:
+    """What every use is answered."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = Path(folder) / "files"
+        files.mkdir()
+        prepare(files)
+        found = uses()
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            places = (Path(folder) / str(number) for number in range(len(found)))
+            return dict(zip(found, pool.map(answer, found, [files] * len(found), places), strict=True))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(answers()), encoding="utf-8")
