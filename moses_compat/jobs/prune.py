@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from moses_compat.files.streams import STANDARD, Input
-from moses_compat.jobs.sinks import DecidedBlock, Sink, prepare_all, write_all
+from moses_compat.jobs.sinks import DecidedBlock, Sink
 from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
@@ -48,13 +48,14 @@ def _send(
 ) -> int:
     """Read, judge and write; the number of lines."""
 
-    def work(item: Item) -> tuple[DecidedBlock, list[object]]:
+    def work(item: Item) -> tuple[DecidedBlock, list[Any]]:
         decided = judge(reader(item))
-        return decided, prepare_all(sinks, decided)
+        return decided, [sink.prepare(decided) for sink in sinks]
 
     done = 0
     for decided, prepared in run(reader.items(), work, scan.threads):
-        write_all(sinks, prepared)
+        for sink, part in zip(sinks, prepared, strict=True):
+            sink.write(part)
         done += len(decided.block)
         scan.progress(decided.read.raw.position, done)
     reader.finish(done)

@@ -16,7 +16,7 @@ from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.choice import Chosen, protection, rule_for_size
 from moses_compat.jobs.prune import measure_sizes, prune_decided, prune_table, scratch_scores
 from moses_compat.jobs.prune_request import PruneRequest
-from moses_compat.jobs.sinks import Counts, KeptLines, KeptScores, ReasonRows, RejectedLines, Sink, SurvivingPairs
+from moses_compat.jobs.sinks import Counts, KeptScores, ReasonRows, SelectedLines, Sink, SurvivingPairs
 from moses_compat.lines.pair_hashes import PairSet
 from moses_compat.measures.similarities import (
     ColumnSimilarities,
@@ -319,14 +319,14 @@ def _write(
         source = stack.enter_context(Input(request.table))
         reordering = stack.enter_context(Input(request.reordering_table)) if request.reordering_table else None
         # The last one opened is the first one renamed: the table itself must be the last to appear.
-        kept = KeptLines(stack.enter_context(Output(request.output)))
+        kept = SelectedLines(stack.enter_context(Output(request.output)))
         in_step, rejected, report, why = map(
             opened, (request.reordering_out, request.rejected, request.stats, request.reasons)
         )
         counts, surviving = Counts(), SurvivingPairs()
         sinks: list[Sink] = [kept, counts, *more]
         if rejected:
-            sinks.append(RejectedLines(rejected))
+            sinks.append(SelectedLines(rejected, rejected=True))
         if reordering:
             sinks.append(surviving)
         if why:

@@ -5,7 +5,6 @@ Each sink takes decided blocks: `prepare` does what threads can do at the same t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -68,29 +67,16 @@ class Sink(Protocol):
 
 
 @dataclass(frozen=True)
-class KeptLines:
-    """Writes the lines that stay, byte-identical and in their order."""
+class SelectedLines:
+    """Writes the lines that stay, or those that go, byte-identical and in their order."""
 
     output: Output
+    rejected: bool = False
 
     def prepare(self, decided: DecidedBlock) -> bytes:
         """Select and compress."""
-        return self.output.encode(selected_lines(decided.block, decided.keep))
-
-    def write(self, prepared: bytes) -> None:
-        """Write."""
-        self.output.write(prepared)
-
-
-@dataclass(frozen=True)
-class RejectedLines:
-    """Writes the lines that go."""
-
-    output: Output
-
-    def prepare(self, decided: DecidedBlock) -> bytes:
-        """Select and compress."""
-        return self.output.encode(selected_lines(decided.block, decided.pruned))
+        block, wanted = decided.block, decided.pruned if self.rejected else decided.keep
+        return self.output.encode(selected_lines(block.text, block.line_offsets, wanted))
 
     def write(self, prepared: bytes) -> None:
         """Write."""
@@ -217,14 +203,3 @@ class Counts:
     def write(self, prepared: PruneStatistics) -> None:
         """Add."""
         self.total += prepared
-
-
-def prepare_all(sinks: Sequence[Sink], decided: DecidedBlock) -> list[Any]:
-    """What each sink makes of a block; may be called by several threads."""
-    return [sink.prepare(decided) for sink in sinks]
-
-
-def write_all(sinks: Sequence[Sink], prepared: Sequence[Any]) -> None:
-    """Give each sink what it made; blocks must come in order."""
-    for sink, part in zip(sinks, prepared, strict=True):
-        sink.write(part)

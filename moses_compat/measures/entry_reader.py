@@ -8,7 +8,7 @@ from typing import Any
 
 from moses_compat.files.streams import Input
 from moses_compat.measures.similarities import SimilaritySource
-from moses_compat.tables.blocks import FaultPolicy, RawBlock, TableScan, raw_blocks
+from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.parser import TableParser
 from phrasetool.phrases import DoubleArray, EntryBlock, Mask
 from phrasetool.scoring.scorer import Scores
@@ -63,7 +63,6 @@ class EntryReader:
         columns: Callable[[int], Sequence[int]] = no_columns,
     ) -> None:
         self._source, self._scan = source, scan
-        self._policy = FaultPolicy(source.name, scan.on_error)
         self._similar = similarities.reader(source.name) if similarities else None
         self._fingerprints = fingerprints or bool(self._similar and self._similar.fingerprints)
         self._columns = columns
@@ -93,7 +92,7 @@ class EntryReader:
         vocabularies = similar.vocabularies if similar else (None, None)
         parser = TableParser(*vocabularies, raw.scores, (*seen, *self._columns(raw.scores)), self._fingerprints)
         block, faults = parser(raw.index, raw.first_entry, raw.text)
-        passes = self._policy.keep_mask(block, faults)
+        passes = self._scan.passes(self._source.name, block.faulty, faults)
         scores = similar.score(block, block.columns[:, : len(seen)], taken) if similar else None
         return ReadBlock(raw, block, block.columns[:, len(seen) :], scores, passes, len(faults))
 

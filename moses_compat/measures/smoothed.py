@@ -19,7 +19,7 @@ from moses_compat.files.streams import Input
 from moses_compat.lines.counts import read_counts
 from moses_compat.lines.pair_hashes import HashArray
 from moses_compat.lines.phrase_totals import KeyedSums, side_keys
-from moses_compat.tables.blocks import FaultPolicy, RawBlock, TableScan, raw_blocks
+from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
 from phrasetool.phrases import EntryBlock, FloatArray, Int32Array, Int64Array
@@ -76,11 +76,10 @@ def count_table(source: Input, scan: TableScan) -> TableCounts:
         DataError: the table is damaged, or has a faulty line and `scan.on_error` is `fail`; or an entry does not say
             `c(t) c(s) c(s,t)`.
     """
-    policy = FaultPolicy(source.name, scan.on_error)
 
     def work(raw: RawBlock) -> tuple[RawBlock, _Part]:
         block, faults = TableParser(scores=raw.scores)(raw.index, raw.first_entry, raw.text)
-        policy.keep_mask(block, faults)
+        scan.passes(source.name, block.faulty, faults)
         rows = np.flatnonzero(~block.faulty)
         # Of whole numbers, and enough of larger ones to see that they are larger.
         joint = np.minimum(np.ceil(_counts(source.name, block, rows)[:, 2]), COUNT_LIMIT + 1).astype(np.int64)

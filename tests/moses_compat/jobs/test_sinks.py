@@ -12,13 +12,10 @@ from moses_compat.jobs.sinks import (
     Counts,
     DecidedBlock,
     Decisions,
-    KeptLines,
     KeptScores,
     ReasonRows,
-    RejectedLines,
+    SelectedLines,
     SurvivingPairs,
-    prepare_all,
-    write_all,
 )
 from moses_compat.lines.pair_hashes import hash_pairs
 from moses_compat.lines.separators import line_offsets_of
@@ -65,9 +62,10 @@ def decided_blocks(path, scan, reasons=None, similar=True):
 def send(path, sinks, on_error="keep", size=300, **more):
     """Prepare the blocks last to first, as threads may, and write them in order."""
     blocks = list(decided_blocks(path, TableScan(on_error, 1, size), **more))
-    prepared = [prepare_all(sinks, block) for block in reversed(blocks)]
+    prepared = [[sink.prepare(block) for sink in sinks] for block in reversed(blocks)]
     for part in reversed(prepared):
-        write_all(sinks, part)
+        for sink, found in zip(sinks, part, strict=True):
+            sink.write(found)
     return len(blocks)
 
 
@@ -82,7 +80,7 @@ def expected_keep(on_error):
 def test_lines_that_stay_and_lines_that_go(path, tmp_path, on_error, size, ending):
     kept, gone = tmp_path / f"kept{ending}", tmp_path / f"gone{ending}"
     with Output(str(kept)) as out, Output(str(gone)) as rejected:
-        count = send(path, [KeptLines(out), RejectedLines(rejected)], on_error, size)
+        count = send(path, [SelectedLines(out), SelectedLines(rejected, rejected=True)], on_error, size)
     assert count == 1 or size < 1 << 20
     keep = expected_keep(on_error)
     fails, protected, _ = masks()
