@@ -96,7 +96,6 @@ class EntryBlock:
     place, has no similarity and is never selected for removal by a rule.
 
     Attributes:
-        index: position of the block in its table, from 0.
         first_entry: 0-based number of the block's first entry in its table.
         text: the bytes of the block, uint8, exactly as read.
         line_offsets: int64, shape (N + 1,), where each entry's line begins; a line includes its line feed.
@@ -110,7 +109,6 @@ class EntryBlock:
         fingerprints: uint32, shape (N,), a fingerprint of source and target text; empty unless asked for.
     """
 
-    index: int
     first_entry: int
     text: ByteArray
     line_offsets: Int64Array

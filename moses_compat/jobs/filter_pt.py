@@ -7,11 +7,9 @@ cut at the border of a block, and no line is lost.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import cached_property
 
 import numpy as np
 
-from moses_compat.corpora.phrase_index import CorpusIndex
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.insert_scores import DIRECT_COLUMN, lines_with_fields, selected_lines
 from moses_compat.lines.scores import OK
@@ -32,21 +30,18 @@ class Significance:
     """The test of significance, and what of it to write.
 
     Attributes:
-        source, target: the corpora.
+        test: the test itself.
         threshold: entries with a smaller -ln p go.
-        hierarchical: look up the runs of words between labels such as `[X]`, not the labels.
         append_counts: add a field ` ||| cfe cf ce`.
         append_values: add a field ` ||| -ln p`.
         force: go on when the corpora do not match the table.
 
     Raises:
-        ValueError: the corpora have different numbers of sentences, or the threshold is negative or no number.
+        ValueError: the threshold is negative or no number.
     """
 
-    source: CorpusIndex
-    target: CorpusIndex
+    test: PairTest
     threshold: float = 0.0
-    hierarchical: bool = False
     append_counts: bool = False
     append_values: bool = False
     force: bool = False
@@ -54,12 +49,6 @@ class Significance:
     def __post_init__(self) -> None:
         if not self.threshold >= 0:
             raise ValueError("the threshold of significance must be 0 or more")
-        _ = self.test
-
-    @cached_property
-    def test(self) -> PairTest:
-        """The test itself."""
-        return PairTest(self.source, self.target, self.hierarchical)
 
     @property
     def appends(self) -> bool:

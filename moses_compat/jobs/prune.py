@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -32,6 +33,23 @@ from phrasetool.pruning.sizes import SizeCurve
 
 if TYPE_CHECKING:
     from moses_compat.measures.saved_similarities import ScoreWriter
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was decided about a whole table.
+
+    Attributes:
+        decision: about its entries.
+        best: the rule that protected some.
+        rule: for the signature line.
+        figures: for the statistics.
+    """
+
+    decision: Decision
+    best: KeepBest
+    rule: str
+    figures: Mapping[str, Any] = field(default_factory=dict)
 
 
 def measures_of(read: ReadBlock) -> Measures:

@@ -20,12 +20,12 @@ import pyarrow.parquet as pq
 
 from moses_compat.files.parquet_file import parquet_file
 from moses_compat.files.streams import Output
+from moses_compat.jobs.sinks import DecidedBlock
 from moses_compat.lines.columns import gather
 from moses_compat.lines.separators import find_separator
 from phrasetool.kernels.bytes import is_blank
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import ByteArray, EntryBlock, Int64Array
-from phrasetool.pruning.reasons import Reasons
+from phrasetool.phrases import ByteArray, Int64Array
 
 RecordBatch = Any
 SCHEMA_VERSION = "1"
@@ -86,7 +86,7 @@ def _schema(names: tuple[str, ...]) -> pa.Schema:
 
 
 class ReasonsWriter:
-    """Writes rows in order, in row groups of one size, whatever the size of blocks.
+    """A sink: writes rows in order, in row groups of one size, whatever the size of blocks.
 
     Args:
         output: the file.
@@ -101,19 +101,12 @@ class ReasonsWriter:
         self._pending: list[RecordBatch] = []
         self._rows = 0
 
-    @staticmethod
-    def rows(
-        block: EntryBlock, fails: npt.NDArray[np.bool_], keep: npt.NDArray[np.bool_], reasons: Reasons
-    ) -> RecordBatch:
-        """The rows of a block of N entries; may be called by several threads.
-
-        Args:
-            block: the entries.
-            fails: bool, shape (N,), those that get a row, unless they are faulty.
-            keep: bool, shape (N,), those that stay.
-            reasons: of the N entries.
-        """
-        lines = np.flatnonzero(fails & ~block.faulty)
+    def prepare(self, decided: DecidedBlock) -> RecordBatch | None:
+        """The rows of the entries of a block that failed, unless they are faulty; None if it is not known why."""
+        block, reasons = decided.block, decided.reasons
+        if reasons is None:
+            return None
+        lines = np.flatnonzero(decided.decision.fails & ~block.faulty)
         bounds = np.empty((len(lines), 4), np.int64)
         _find_sides(block.text, block.line_offsets, lines, bounds)
         here = reasons.part(lines)
@@ -124,14 +117,16 @@ class ReasonsWriter:
             _texts(block.text, bounds[:, 2], bounds[:, 3]),
             *(_numbers(worths, pa.float32()) for worths in here.worths.T),
             pa.DictionaryArray.from_arrays(_numbers(here.codes, pa.int32()), labels),
-            _bits(keep[lines]),
+            _bits(decided.keep[lines]),
         ]
         return pa.record_batch(columns, schema=_schema(reasons.names))
 
-    def write(self, rows: RecordBatch) -> None:
-        """Append what `rows` made; blocks must come in order."""
-        self._pending.append(rows)
-        self._rows += rows.num_rows
+    def write(self, prepared: RecordBatch | None) -> None:
+        """Append what `prepare` made; blocks must come in order."""
+        if prepared is None:
+            return
+        self._pending.append(prepared)
+        self._rows += prepared.num_rows
         while self._rows >= _GROUP:
             self._flush(_GROUP)
 

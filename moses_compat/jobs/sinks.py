@@ -22,7 +22,6 @@ from phrasetool.pruning.reasons import Reasons
 from phrasetool.pruning.statistics import PruneStatistics
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.reasons_file import ReasonsWriter
     from moses_compat.measures.saved_similarities import ScoreWriter
 
 
@@ -98,24 +97,6 @@ class SurvivingPairs:
     def write(self, prepared: HashArray) -> None:
         """Collect."""
         self.hashes.append(prepared)
-
-
-@dataclass(frozen=True)
-class ReasonRows:
-    """Writes what was decided about the entries that failed, where it is known why."""
-
-    writer: ReasonsWriter
-
-    def prepare(self, decided: DecidedBlock) -> Any:
-        """Make rows."""
-        if decided.reasons is None:
-            return None
-        return self.writer.rows(decided.block, decided.decision.fails, decided.keep, decided.reasons)
-
-    def write(self, prepared: Any) -> None:
-        """Write."""
-        if prepared is not None:
-            self.writer.write(prepared)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ another way, or blanks follow the last field, only that is.
 
 from __future__ import annotations
 
-import codecs
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +18,7 @@ import numpy.typing as npt
 
 from moses_compat.lines.numbers import MAX_WIDTH, write_number
 from moses_compat.lines.scores import OK, check_number, read_number
-from moses_compat.lines.separators import find_separator, line_offsets_of, write_bars
+from moses_compat.lines.separators import find_separator, line_offsets_of, valid_utf8, write_bars
 from phrasetool.kernels.bytes import CR, LF, SPACE, copy_bytes, is_blank, same_bytes, skip_blanks, token_end
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, DoubleArray, FloatArray, Int64Array
@@ -222,14 +221,6 @@ class Rows:
         return len(self.starts)
 
 
-def _one_for_one(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeDecodeError)
-    return "?" * (error.end - error.start), error.end
-
-
-codecs.register_error("phrasetool-one-for-one", _one_for_one)
-
-
 def read_rows(text: ByteArray, scores: int) -> Rows:
     """The columns of whole lines of a table (the last may lack its line feed).
 
@@ -259,11 +250,8 @@ def read_rows(text: ByteArray, scores: int) -> Rows:
         in_text.append(~plain | (found == 0))
     for field, written in zip((SCORES, COUNTS), in_text, strict=True):
         starts[~written, field] = ends[~written, field] = -1
-    data = text.tobytes()
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        shown = np.frombuffer(data.decode("utf-8", "phrasetool-one-for-one").encode(), np.uint8)
+    shown = valid_utf8(text)
+    if shown is not text:
         changed = np.flatnonzero(shown != text)
         canonical[np.searchsorted(offsets, changed, "right") - 1] = False
         # The lines as they stand follow the text that is shown.

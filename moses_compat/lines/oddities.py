@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from moses_compat.lines.positions import read_position
 from moses_compat.lines.scores import OK, check_number
-from moses_compat.lines.separators import find_separator
+from moses_compat.lines.separators import find_separator, valid_utf8
 from phrasetool.kernels.bytes import CR, LF, MINUS, PIPE, SPACE, is_blank, same_bytes, skip_blanks, token_end
 from phrasetool.kernels.bytes import TAB as TAB_BYTE
 from phrasetool.kernels.hashing import FNV_BASIS, fnv
@@ -313,25 +312,6 @@ def _look(
         flags[line] = found
 
 
-@exact_kernel
-def _compare_lines(text: ByteArray, line_offsets: Int64Array) -> tuple[int, int]:
-    """How many lines are bytewise below the one before them, and the first such line (-1 if there is none)."""
-    count, first = 0, -1
-    for line in range(1, len(line_offsets) - 1):
-        a, a_end = line_offsets[line - 1], line_offsets[line]
-        b, b_end = a_end, line_offsets[line + 1]
-        while a < a_end and b < b_end and text[a] == text[b] and text[a] != LF:
-            a += 1
-            b += 1
-        left = text[a] if a < a_end and text[a] != LF else -1
-        right = text[b] if b < b_end and text[b] != LF else -1
-        if left > right:
-            count += 1
-            if first < 0:
-                first = line
-    return count, first
-
-
 @dataclass(frozen=True)
 class LineLook:
     """What was seen of N lines.
@@ -368,6 +348,7 @@ def look_at_lines(text: ByteArray, line_offsets: Int64Array) -> LineLook:
     return LineLook(flags, fields, sources, pairs, factors, first_lines)
 
 
+@exact_kernel
 def lines_out_of_order(text: ByteArray, line_offsets: Int64Array) -> tuple[int, int]:
     """How many lines are below the one before them in byte order, and the first such line, from 0 (-1: none).
 
@@ -375,24 +356,25 @@ def lines_out_of_order(text: ByteArray, line_offsets: Int64Array) -> tuple[int, 
         text: uint8.
         line_offsets: int64, shape (N + 1,).
     """
-    count, first = _compare_lines(text, line_offsets)
-    return int(count), int(first)
+    count, first = 0, -1
+    for line in range(1, len(line_offsets) - 1):
+        a, a_end = line_offsets[line - 1], line_offsets[line]
+        b, b_end = a_end, line_offsets[line + 1]
+        while a < a_end and b < b_end and text[a] == text[b] and text[a] != LF:
+            a += 1
+            b += 1
+        left = text[a] if a < a_end and text[a] != LF else -1
+        right = text[b] if b < b_end and text[b] != LF else -1
+        if left > right:
+            count += 1
+            if first < 0:
+                first = line
+    return count, first
 
 
-def lines_not_utf8(text: ByteArray, line_offsets: Int64Array) -> npt.NDArray[np.int64]:
+def lines_not_utf8(text: ByteArray, line_offsets: Int64Array) -> Int64Array:
     """The lines that are not UTF-8, from 0."""
-    data = text.tobytes()
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        starts = line_offsets.tolist()
-        return np.array([k for k in range(len(starts) - 1) if not _is_utf8(data[starts[k] : starts[k + 1]])], np.int64)
-    return np.zeros(0, np.int64)
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    shown = valid_utf8(text)
+    if shown is text:
+        return np.zeros(0, np.int64)
+    return np.unique(np.searchsorted(line_offsets, np.flatnonzero(shown != text), "right") - 1)

@@ -38,11 +38,6 @@ class ReadBlock:
     faults: int
 
 
-def no_columns(scores: int) -> Sequence[int]:
-    """Ask for no score columns."""
-    return ()
-
-
 class EntryReader:
     """Reads a table once, from its beginning.
 
@@ -60,7 +55,7 @@ class EntryReader:
         scan: TableScan,
         similarities: SimilaritySource | None = None,
         fingerprints: bool = False,
-        columns: Callable[[int], Sequence[int]] = no_columns,
+        columns: Callable[[int], Sequence[int]] = lambda scores: (),
     ) -> None:
         self._source, self._scan = source, scan
         self._similar = similarities.reader(source.name) if similarities else None
@@ -91,7 +86,7 @@ class EntryReader:
         seen = tuple(similar.columns(raw.scores, raw.first_entry)) if similar else ()
         vocabularies = similar.vocabularies if similar else (None, None)
         parser = TableParser(*vocabularies, raw.scores, (*seen, *self._columns(raw.scores)), self._fingerprints)
-        block, faults = parser(raw.index, raw.first_entry, raw.text)
+        block, faults = parser(raw.first_entry, raw.text)
         passes = self._scan.passes(self._source.name, block.faulty, faults)
         scores = similar.score(block, block.columns[:, : len(seen)], taken) if similar else None
         return ReadBlock(raw, block, block.columns[:, len(seen) :], scores, passes, len(faults))

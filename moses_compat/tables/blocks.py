@@ -75,7 +75,6 @@ class RawBlock:
     """The text of a run of whole source groups.
 
     Attributes:
-        index: from 0.
         first_entry: 0-based number of its first line.
         lines: how many lines it has.
         text: the bytes, uint8.
@@ -83,7 +82,6 @@ class RawBlock:
         position: bytes of the file consumed so far (compressed, if it is gzip).
     """
 
-    index: int
     first_entry: int
     lines: int
     text: ByteArray
@@ -95,11 +93,11 @@ def raw_blocks(source: Input, size: int = BLOCK_BYTES) -> Iterator[RawBlock]:
     """Read a table block by block; see `blocks`."""
     first_entry = 0
     scores = -1
-    for index, text in enumerate(blocks(source, size)):
+    for text in blocks(source, size):
         if scores < 0:
             scores = _first_score_count(text)
         lines = int(np.count_nonzero(text == LF)) + (text[-1] != LF)
-        yield RawBlock(index, first_entry, lines, text, scores, source.position())
+        yield RawBlock(first_entry, lines, text, scores, source.position())
         first_entry += lines
 
 

@@ -136,7 +136,7 @@ def _read(raw: RawBlock, name: str, scan: TableScan) -> tuple[Int64Array, Mask, 
     read = read_pair_hashes(raw.text, raw.lines, raw.scores)
     if read:
         return read[0], np.zeros(raw.lines, np.bool_), np.ones(raw.lines, np.bool_), read[1]
-    block, faults = TableParser(scores=raw.scores)(raw.index, raw.first_entry, raw.text)
+    block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text)
     if scan.on_error == "fail" and faults[0].entry == 0:
         first = block.text[: block.line_offsets[1]].tobytes()
         if first.count(b"|||") == 1:

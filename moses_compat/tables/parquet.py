@@ -238,7 +238,6 @@ class _Reader:
         if unknown:
             raise DataError(path, f"a phrase table has no column {unknown[0]}; remove it, or name it score_N")
         self._schema = pa.schema([field for field in _schema(self.scores) if field.name in fields])
-        self.rows: int = self._file.metadata.num_rows
 
     def _fault(self, error: Exception) -> DataError:
         lines = str(error).splitlines()

@@ -193,22 +193,14 @@ def scan_lines(text: ByteArray, scores: int = -1, columns: Sequence[int] = ()) -
     """
     offsets = line_offsets_of(text)
     lines = len(offsets) - 1
-    positions = [np.empty(lines, np.int64) for _ in range(4)]
-    scan = LineScan(
-        offsets,
-        positions[0],
-        positions[1],
-        positions[2],
-        np.zeros(lines, np.uint8),
-        positions[3],
-        np.zeros((lines, len(columns)), np.float64),
-        np.zeros(lines + 1, np.int64),
-    )
-    groups = _scan(
-        text, scores, np.asarray(columns, np.int64), scan.line_offsets, scan.source_ends, scan.target_ends,
-        scan.score_ends, scan.faults, scan.found, scan.columns, scan.group_offsets,
+    source_ends, target_ends, score_ends, found = (np.empty(lines, np.int64) for _ in range(4))
+    faults, values = np.zeros(lines, np.uint8), np.zeros((lines, len(columns)), np.float64)
+    groups = np.zeros(lines + 1, np.int64)
+    count = _scan(
+        text, scores, np.asarray(columns, np.int64), offsets, source_ends, target_ends, score_ends, faults, found,
+        values, groups,
     )  # fmt: skip
-    return LineScan(**{**scan.__dict__, "group_offsets": scan.group_offsets[: groups + 1]})
+    return LineScan(offsets, source_ends, target_ends, score_ends, faults, found, values, groups[: count + 1])
 
 
 def count_scores(text: ByteArray) -> int:
@@ -235,8 +227,8 @@ class TableParser:
     columns: Sequence[int] = field(default_factory=tuple)
     fingerprints: bool = False
 
-    def __call__(self, index: int, first_entry: int, text: ByteArray) -> tuple[EntryBlock, list[Fault]]:
-        """Parse the block `text`, number `index`, whose first line is number `first_entry` of its table."""
+    def __call__(self, first_entry: int, text: ByteArray) -> tuple[EntryBlock, list[Fault]]:
+        """Parse the block `text`, whose first line is number `first_entry` of its table."""
         scan = scan_lines(text, self.scores, self.columns)
         starts = scan.line_offsets[:-1]
         source_ends = np.maximum(scan.source_ends, starts)
@@ -246,7 +238,6 @@ class TableParser:
         source_lengths = np.empty(len(heads), np.int64)
         _count_words(text, starts[heads], source_ends[heads], source_lengths)
         block = EntryBlock(
-            index,
             first_entry,
             text,
             scan.line_offsets,

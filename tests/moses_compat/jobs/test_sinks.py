@@ -13,7 +13,6 @@ from moses_compat.jobs.sinks import (
     DecidedBlock,
     Decisions,
     KeptScores,
-    ReasonRows,
     SelectedLines,
     SurvivingPairs,
 )
@@ -132,7 +131,7 @@ def reasons_of(seed=5):
 def test_reasons(path, tmp_path, size):
     reasons, counts = reasons_of(), Counts()
     with Output(str(tmp_path / "why")) as out, ReasonsWriter(out, reasons.names) as writer:
-        send(path, [ReasonRows(writer), counts], size=size, reasons=reasons)
+        send(path, [writer, counts], size=size, reasons=reasons)
     fails, protected, _ = masks()
     rows = pq.read_table(tmp_path / "why").to_pylist()
     # What failed has a row, also if it stays.
@@ -148,7 +147,7 @@ def test_reasons(path, tmp_path, size):
 
 def test_without_reasons_there_are_no_rows(path, tmp_path):
     with Output(str(tmp_path / "why")) as out, ReasonsWriter(out, ("semantic",)) as writer:
-        send(path, [ReasonRows(writer)])
+        send(path, [writer])
     assert pq.read_table(tmp_path / "why").num_rows == 0
 
 

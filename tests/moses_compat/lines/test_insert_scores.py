@@ -20,7 +20,7 @@ SIMILARITIES = arrays(np.float32, st.tuples(st.integers(1, 30), st.just(2)), ele
 
 
 def parse(data, scores=-1):
-    return TableParser(scores=scores)(0, 0, np.frombuffer(data, np.uint8))[0]
+    return TableParser(scores=scores)(0, np.frombuffer(data, np.uint8))[0]
 
 
 @given(SIMILARITIES)
@@ -126,7 +126,7 @@ def test_selected_lines(name, data):
 
 def test_a_tiny_negative_similarity_is_zero_without_a_sign():
     text = np.frombuffer(b"a ||| b ||| 1\n", np.uint8)
-    block, _ = TableParser()(0, 0, text)
+    block, _ = TableParser()(0, text)
     out = annotated_lines(block, np.array([[-1e-9, -0.25]]), np.ones(1, np.bool_))
     assert out.tobytes() == b"a ||| b ||| 1 0 -0.25\n"
 

@@ -21,7 +21,7 @@ def numbering_of(blocks, skipped=()):
     numbering, pairs, number = EntryNumbering(), [], 0
     for entries in blocks:
         text = np.frombuffer(b"".join(b"%s ||| %s ||| 1\n" % entry for entry in entries), np.uint8)
-        block, _ = TableParser(scores=1)(0, 0, text)
+        block, _ = TableParser(scores=1)(0, text)
         scan = scan_lines(text, 1, ())
         rows = [i for i in range(len(entries)) if number + i not in skipped]
         number += len(entries)
@@ -57,7 +57,7 @@ def test_the_same_phrases_have_the_same_number(blocks, skipped):
 
 def test_places_are_those_of_the_rows_that_are_asked_for():
     text = np.frombuffer(b"a ||| x ||| 1\na ||| y ||| 1\nb c ||| x ||| 1\n[X] d ||| z ||| 1\n", np.uint8)
-    block, _ = TableParser(scores=1)(0, 0, text)
+    block, _ = TableParser(scores=1)(0, text)
     scan = scan_lines(text, 1, ())
     places = FieldPlaces.of(block, np.array([1, 2, 3]), scan.source_ends, scan.target_ends)
     data = text.tobytes()

@@ -92,7 +92,7 @@ def test_blocks_are_about_as_large_as_asked():
 
 
 def test_what_becomes_of_faulty_lines():
-    block, faults = TableParser(scores=2)(0, 0, array(FAULTY))
+    block, faults = TableParser(scores=2)(0, array(FAULTY))
     good = [i + 1 not in FAULTY_LINES for i in range(9)]
     assert TableScan("skip").passes("t", block.faulty, faults).tolist() == good
     assert TableScan("keep").passes("t", block.faulty, faults).all()
