@@ -11,7 +11,7 @@ another way, or blanks follow the last field, only that is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -144,18 +144,32 @@ def _write_numbers(values: npt.NDArray[np.floating], there: BoolArray, row: int,
     return place
 
 
+class Rows(NamedTuple):
+    """N lines of a table as columns.
+
+    Attributes:
+        text: uint8, the bytes the texts are in.
+        starts, ends: int64, shape (N, TEXTS), where each text is; -1 where there is none.  A counts field that is
+            given by its numbers has no text, nor has a score field.
+        scores: float32, shape (N, S).
+        score_there: bool, shape (N, S), False where a score cannot be told.
+        counts: float64, shape (N, COUNT_COLUMNS): of the target, of the source, of both.
+        count_there: bool, shape (N, COUNT_COLUMNS).
+    """
+
+    text: ByteArray
+    starts: Int64Array
+    ends: Int64Array
+    scores: FloatArray
+    score_there: BoolArray
+    counts: DoubleArray
+    count_there: BoolArray
+
+
 @exact_kernel
-def _write_lines(
-    text: ByteArray,
-    starts: Int64Array,
-    ends: Int64Array,
-    scores: FloatArray,
-    score_there: BoolArray,
-    counts: DoubleArray,
-    count_there: BoolArray,
-    out: ByteArray,
-) -> tuple[int, int]:
+def _write_lines(rows: Rows, out: ByteArray) -> tuple[int, int]:
     """Write the rows as lines; returns the bytes written and the first row that lacks something, or -1."""
+    text, starts, ends, scores, score_there, counts, count_there = rows
     place = 0
     for row in range(len(starts)):
         if starts[row, RAW] >= 0:
@@ -193,32 +207,6 @@ def _write_lines(
         out[place] = LF
         place += 1
     return place, -1
-
-
-@dataclass(frozen=True)
-class Rows:
-    """N lines of a table as columns.
-
-    Attributes:
-        text: uint8, the bytes the texts are in.
-        starts, ends: int64, shape (N, TEXTS), where each text is; -1 where there is none.  A counts field that is
-            given by its numbers has no text, nor has a score field.
-        scores: float32, shape (N, S).
-        score_there: bool, shape (N, S), False where a score cannot be told.
-        counts: float64, shape (N, COUNT_COLUMNS): of the target, of the source, of both.
-        count_there: bool, shape (N, COUNT_COLUMNS).
-    """
-
-    text: ByteArray
-    starts: Int64Array
-    ends: Int64Array
-    scores: FloatArray
-    score_there: BoolArray
-    counts: DoubleArray
-    count_there: BoolArray
-
-    def __len__(self) -> int:
-        return len(self.starts)
 
 
 def read_rows(text: ByteArray, scores: int) -> Rows:
@@ -286,9 +274,7 @@ def write_rows(rows: Rows) -> tuple[ByteArray, int]:
         uint8; and the first row that lacks a source, a target or a score, or -1.  The lines end before that row.
     """
     numbers = rows.scores.shape[1] + COUNT_COLUMNS
-    size = int((rows.ends - rows.starts).sum()) + len(rows) * (5 * FIELDS + 1 + numbers * (MAX_WIDTH + 1))
+    size = int((rows.ends - rows.starts).sum()) + len(rows.starts) * (5 * FIELDS + 1 + numbers * (MAX_WIDTH + 1))
     out = np.empty(size, np.uint8)
-    written, fault = _write_lines(
-        rows.text, rows.starts, rows.ends, rows.scores, rows.score_there, rows.counts, rows.count_there, out
-    )
-    return out[:written], int(fault)
+    written, fault = _write_lines(rows, out)
+    return out[:written], fault

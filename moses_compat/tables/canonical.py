@@ -69,27 +69,20 @@ def _is_canonical(text: ByteArray, start: int, end: int, target_end: int) -> boo
 
 
 @exact_kernel
-def _look(
-    text: ByteArray,
-    line_offsets: Int64Array,
-    source_ends: Int64Array,
-    target_ends: Int64Array,
-    score_ends: Int64Array,
-    found: Int64Array,
-) -> None:
+def _look(text: ByteArray, scan: LineScan, found: Int64Array) -> None:
     """found[k] = the first line of kind k, if it was -1; kinds as in the constants above."""
     before, before_end, before_key = np.int64(0), np.int64(-1), np.int64(-1)
-    for line in range(len(line_offsets) - 1):
-        start, end = line_offsets[line], line_offsets[line + 1]
+    for line in range(len(scan.faults)):
+        start, end = scan.line_offsets[line], scan.line_offsets[line + 1]
         if end > start and text[end - 1] == LF:
             end -= 1
-        key = target_ends[line] + 3
-        if found[_ODD] < 0 and not _is_canonical(text, start, end, target_ends[line]):
+        key = scan.target_ends[line] + 3
+        if found[_ODD] < 0 and not _is_canonical(text, start, end, scan.target_ends[line]):
             found[_ODD] = line
-        if skip_blanks(text, start, source_ends[line]) == source_ends[line] and found[_NO_SOURCE] < 0:
+        if skip_blanks(text, start, scan.source_ends[line]) == scan.source_ends[line] and found[_NO_SOURCE] < 0:
             found[_NO_SOURCE] = line
         if found[_UNALIGNED] < 0:
-            bar = find_separator(text, score_ends[line], end)
+            bar = find_separator(text, scan.score_ends[line], end)
             i = bar + 3 if bar >= 0 else end
             while i < end and (is_blank(text[i]) or text[i] == CR):
                 i += 1
@@ -170,7 +163,7 @@ def examine(path: str, progress: Progress = lambda position, entries: None) -> T
             shift = raw.first_entry - (1 if len(previous) else 0)
             scan = _scan(form, text, shift)
             here = found.copy()
-            _look(text, scan.line_offsets, scan.source_ends, scan.target_ends, scan.score_ends, here)
+            _look(text, scan, here)
             found = np.where(found >= 0, found, np.where(here >= 0, here + shift, -1))
             if found[_NO_SOURCE] >= 0:
                 raise DataError(path, "the source is empty, which Moses cannot look up", int(found[_NO_SOURCE]) + 1)

@@ -107,7 +107,7 @@ def _text_array(rows: Rows, column: int, kind: pa.DataType) -> pa.Array:
     starts, ends = rows.starts[:, column], rows.ends[:, column]
     data, offsets = gather(rows.text, starts, ends)
     buffers = [_validity(starts >= 0), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
-    return pa.Array.from_buffers(kind, len(rows), buffers)
+    return pa.Array.from_buffers(kind, len(starts), buffers)
 
 
 def _batch(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
@@ -308,7 +308,7 @@ def parquet_to_table(
         fault = "" if wrong < 0 else "lacks a source, a target or a score"
         if wrong < 0 and (wrong := _broken_row(rows)) >= 0:
             fault = "has a text with a line feed"
-        done = ConvertCounts(wrong if fault else len(rows), int((rows.starts[:, RAW] >= 0).sum()))
+        done = ConvertCounts(wrong if fault else len(rows.starts), int((rows.starts[:, RAW] >= 0).sum()))
         return output.encode(text), done, fault
 
     for data, done, fault in run(reader.batches(), work, threads):

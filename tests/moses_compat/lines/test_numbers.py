@@ -48,7 +48,7 @@ def test_edges(value):
 
 
 def test_width():
-    assert len(written(write_number, -1.23456789e-308)) == MAX_WIDTH
+    assert len(written(write_number, -1.23456789e-308)) <= MAX_WIDTH
 
 
 @given(st.integers(0, 12) | st.integers(0, 2**63 - 1))

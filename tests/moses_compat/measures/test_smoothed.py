@@ -181,7 +181,7 @@ def test_a_table_that_changes(tmp_path):
     with Input(str(write(tmp_path / "table", PLAIN))) as source:
         smoothed = SmoothedProbabilities("t", count_table(source, TableScan()), "kneser-ney")
     other = np.frombuffer(PLAIN.replace(b"b |||", b"c |||"), np.uint8)
-    block, _ = TableParser(scores=1)(0, 10, other)
+    block, _ = TableParser(scores=1)(10, other)
     with pytest.raises(DataError, match="t:13: the table changed"):
         smoothed(block)
 
