@@ -114,7 +114,7 @@ def filter_table(
         DataError: the table is damaged, has a faulty line and `scan.on_error` is `fail`, or has no such column.
         CorpusMismatchError: more than half of the first entries do not occur in the corpora.
     """
-    work = _BlockFilter(source, output, top, column, significance, scan)
+    work = _BlockFilter(source, output, scan, top, column, significance)
     trial = CorpusCheck(source.name, significance.test) if significance and not significance.force else None
     total = FilterCounts()
     held: list[bytes] = []
@@ -136,35 +136,36 @@ def filter_table(
     return total
 
 
+@dataclass(frozen=True)
 class _BlockFilter:
     """Filters one block; may be called by several threads."""
 
-    def __init__(
-        self, source: Input, output: Output, top: int, column: int, significance: Significance | None, scan: TableScan
-    ) -> None:
-        self._name, self._output = source.name, output
-        self._top, self._column = top, column
-        self._significance = significance
-        self._scan = scan
+    source: Input
+    output: Output
+    scan: TableScan
+    top: int
+    column: int
+    significance: Significance | None
 
     def __call__(self, raw: RawBlock) -> tuple[RawBlock, bytes, FilterCounts, Tested | None]:
-        if self._top and 0 <= raw.scores <= self._column:
-            message = f"column {self._column} (from 0) was asked for, but entries have {raw.scores} scores"
-            raise DataError(self._name, message, raw.first_entry + 1)
-        scan = scan_lines(raw.text, raw.scores, (self._column,) if self._top else ())
+        if self.top and 0 <= raw.scores <= self.column:
+            message = f"column {self.column} (from 0) was asked for, but entries have {raw.scores} scores"
+            raise DataError(self.source.name, message, raw.first_entry + 1)
+        scan = scan_lines(raw.text, raw.scores, (self.column,) if self.top else ())
         faulty = scan.faults != OK
-        passed = self._scan.passes(self._name, faulty, TableParser(scores=raw.scores).faults(scan, raw.first_entry))
+        faults = TableParser(scores=raw.scores).faults(scan, raw.first_entry)
+        passed = self.scan.passes(self.source.name, faulty, faults)
         best = ~faulty
-        if self._top:
-            best = best_of_groups(scan.group_offsets, scan.columns[:, 0], self._top, best)
+        if self.top:
+            best = best_of_groups(scan.group_offsets, scan.columns[:, 0], self.top, best)
         rows = np.flatnonzero(best)
         tested = None
-        if self._significance:
+        if self.significance:
             starts, middles = scan.line_offsets[:-1][rows], scan.source_ends[rows]
-            tested = self._significance.test(raw.text, starts, middles, scan.target_ends[rows])
+            tested = self.significance.test(raw.text, starts, middles, scan.target_ends[rows])
         fails = np.zeros(raw.lines, np.bool_)
-        if tested and self._significance:
-            fails[rows] = (tested.values < self._significance.threshold) & ~tested.wordless
+        if tested and self.significance:
+            fails[rows] = (tested.values < self.significance.threshold) & ~tested.wordless
         keep = (best & ~fails) | (faulty & passed)
         counts = FilterCounts(
             entries=raw.lines,
@@ -183,7 +184,7 @@ class _BlockFilter:
         return raw, self._encode(raw.text, scan, keep, rows, tested), counts, tested
 
     def _encode(self, text: ByteArray, scan: LineScan, keep: Mask, rows: Int64Array, tested: Tested | None) -> bytes:
-        significance = self._significance
+        significance = self.significance
         if tested and significance and significance.appends:
             counts = np.zeros((len(keep), 3 * significance.append_counts), np.int64)
             values = np.zeros((len(keep), int(significance.append_values)), np.float64)
@@ -194,7 +195,7 @@ class _BlockFilter:
             written = lines_with_fields(text, scan.line_offsets, scan.faults != OK, keep, counts, values)
         else:
             written = selected_lines(text, scan.line_offsets, keep)
-        return self._output.encode(written)
+        return self.output.encode(written)
 
 
 def _count_fields(text: ByteArray, scan: LineScan) -> int:

@@ -257,7 +257,7 @@ def write_copy(form: TableForm, path: str, threads: int = 1) -> None:
         PhraseToolError: the disk is full, or sorting failed.
     """
     with Input(form.path) as source, open(path, "wb") as file:
-        pieces: Iterator[bytes] = _ended(source.whole_lines())
+        pieces: Iterator[bytes] = (piece if piece.endswith(b"\n") else piece + b"\n" for piece in source.whole_lines())
         if form.odd_line:
             pieces = map(_canonical_lines, pieces)
         if form.unsorted_line or form.odd_line:
@@ -267,11 +267,6 @@ def write_copy(form: TableForm, path: str, threads: int = 1) -> None:
                 file.write(compress(piece))
         except OSError as error:
             raise PhraseToolError(f"{path}: cannot write: {error.strerror}") from error
-
-
-def _ended(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    for piece in pieces:
-        yield piece if piece.endswith(b"\n") else piece + b"\n"
 
 
 def _canonical_lines(piece: bytes) -> bytes:
