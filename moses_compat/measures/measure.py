@@ -14,7 +14,6 @@ from moses_compat.files.streams import STANDARD, Input
 from moses_compat.lines.counts import read_counts
 from moses_compat.lines.insert_scores import DIRECT_COLUMN, INVERSE_COLUMN, check_trained_scores
 from moses_compat.lines.log_scores import log_scores
-from moses_compat.lines.separators import find_separator
 from moses_compat.measures.entry_numbers import EntryNumbering, FieldPlaces
 from moses_compat.measures.entry_reader import EntryReader, Item
 from moses_compat.measures.model_weights import TableWeights
@@ -24,8 +23,7 @@ from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.measures.smoothed import SmoothedProbabilities, count_table
 from moses_compat.tables.blocks import RawBlock, TableScan
 from phrasetool.errors import DataError
-from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, Int64Array
+from phrasetool.phrases import DoubleArray, EntryBlock, Int64Array
 from phrasetool.pipeline import run
 from phrasetool.pruning.composition import composition_losses
 from phrasetool.pruning.measures import (
@@ -206,17 +204,6 @@ def _smoothed(path: str, request: MeasureRequest) -> SmoothedProbabilities | Non
     return SmoothedProbabilities(source.name, counts, request.smoothing)
 
 
-@exact_kernel
-def _find_fields(text: ByteArray, line_offsets: Int64Array, source_ends: Int64Array, target_ends: Int64Array) -> None:
-    """The first two `|||` of every line; -1 where missing."""
-    for line in range(len(source_ends)):
-        end = line_offsets[line + 1]
-        source_ends[line] = find_separator(text, line_offsets[line], end)
-        target_ends[line] = -1
-        if source_ends[line] >= 0:
-            target_ends[line] = find_separator(text, source_ends[line] + 3, end)
-
-
 class _BlockMeasurer:
     """Measures one block; may be called by several threads."""
 
@@ -248,7 +235,7 @@ class _BlockMeasurer:
         read = self.reader(item)
         block = read.block
         rows = np.flatnonzero(~block.faulty)
-        places = FieldPlaces.of(block, rows, *self._fields(block)) if self._test or self._request.losses else None
+        places = FieldPlaces.of(block, rows) if self._test or self._request.losses else None
         columns = self._by_scores(block, rows, read.columns[rows])
         if read.scores:
             columns |= {SIMILARITIES: read.scores.similarities, OPINION: read.scores.opinion}
@@ -273,12 +260,6 @@ class _BlockMeasurer:
             )
         if self._request.forced_probabilities:
             check_trained_scores(self._name, raw.scores, raw.first_entry)
-
-    @staticmethod
-    def _fields(block: EntryBlock) -> tuple[Int64Array, Int64Array]:
-        source_ends, target_ends = np.empty((2, len(block)), np.int64)
-        _find_fields(block.text, block.line_offsets, source_ends, target_ends)
-        return source_ends, target_ends
 
     def _by_scores(self, block: EntryBlock, rows: Int64Array, values: DoubleArray) -> Columns:
         """What the score and count fields say, and the pairs of forced decoding.

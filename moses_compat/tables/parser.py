@@ -228,6 +228,8 @@ class TableParser:
             first_entry,
             text,
             scan.line_offsets,
+            scan.source_ends,
+            scan.target_ends,
             scan.score_ends,
             scan.group_offsets,
             source_lengths,
