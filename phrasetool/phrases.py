@@ -96,10 +96,10 @@ class EntryBlock:
     place, has no similarity and is never selected for removal by a rule.
 
     Attributes:
-        index: position of the block in its table, from 0.
         first_entry: 0-based number of the block's first entry in its table.
         text: the bytes of the block, uint8, exactly as read.
         line_offsets: int64, shape (N + 1,), where each entry's line begins; a line includes its line feed.
+        source_ends, target_ends: int64, shape (N,), where the first two `|||` of an entry are, -1 where missing.
         score_ends: int64, shape (N,), the byte after an entry's last score.
         group_offsets: int64, shape (G + 1,), the first entry of each source group.
         source_lengths: int64, shape (G,), words of each source, known or not.
@@ -110,10 +110,11 @@ class EntryBlock:
         fingerprints: uint32, shape (N,), a fingerprint of source and target text; empty unless asked for.
     """
 
-    index: int
     first_entry: int
     text: ByteArray
     line_offsets: Int64Array
+    source_ends: Int64Array
+    target_ends: Int64Array
     score_ends: Int64Array
     group_offsets: Int64Array
     source_lengths: Int64Array

@@ -72,6 +72,10 @@ class Input:
     Args:
         path: a file, or `-` for standard input.
 
+    Attributes:
+        name: what messages call it.
+        gzip: whether its content is.
+
     Raises:
         DataError: the file cannot be opened, or is a 0-byte `.gz` (a placeholder, not an empty table).
     """
@@ -92,7 +96,8 @@ class Input:
             self.close()
             raise DataError(self.name, table_kind.why_no_bytes(path))
         whole = io.BufferedReader(_Headed(head, self._raw), 1 << 17)
-        self._stream: Any = igzip.GzipFile(fileobj=whole) if head == GZIP_MAGIC else whole
+        self.gzip = head == GZIP_MAGIC
+        self._stream: Any = igzip.GzipFile(fileobj=whole) if self.gzip else whole
         self._peeked = b""
 
     def peek(self, size: int) -> bytes:
@@ -129,10 +134,7 @@ class Input:
 
     def read_all(self) -> bytes:
         """Read everything that is left."""
-        pieces = []
-        while piece := self.read(1 << 24):
-            pieces.append(piece)
-        return b"".join(pieces)
+        return b"".join(iter(lambda: self.read(LINES_AT_ONCE), b""))
 
     def whole_lines(self) -> Iterator[bytes]:
         """What is left, in blocks of some `LINES_AT_ONCE` bytes that end at line ends, but for the last perhaps."""

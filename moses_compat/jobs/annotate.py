@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +16,12 @@ from moses_compat.lines.insert_scores import (
     check_trained_scores,
     scale_similarities,
 )
-from moses_compat.measures.entry_reader import EntryReader
+from moses_compat.measures.entry_reader import EntryReader, ReadBlock
 from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.measures.smoothed import SmoothedProbabilities
 from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
-from phrasetool.phrases import ByteArray, DoubleArray
+from phrasetool.phrases import ByteArray
 from phrasetool.pipeline import run
 from phrasetool.scoring.forced_probabilities import forced_probabilities
 
@@ -81,83 +81,53 @@ def annotate_table(
             fewer than the four scores of Moses' training; or, with `smoothed`, it is not the table that was counted.
         ValueError: there is nothing to append.
     """
-    annotator = _Annotator(source, scan, similarities, forced, smoothed, scale)
+    if not similarities and forced is None and smoothed is None:
+        raise ValueError("no similarities, no pairs of forced decoding, no smoothing: there is nothing to append")
+    columns = (DIRECT_COLUMN, INVERSE_COLUMN) if forced else ()
+    # A block is parsed once for each source of similarities, in its words.
+    readers = [
+        EntryReader(source, scan, similar, columns=lambda scores: columns) for similar in similarities or (None,)
+    ]
 
-    def work(item: _Item) -> tuple[RawBlock, bytes, AnnotateCounts]:
-        text, counts = annotator(item)
-        return item[0], output.encode(text), counts
+    def work(item: tuple[RawBlock, list[Any]]) -> tuple[RawBlock, bytes, AnnotateCounts]:
+        raw, taken = item
+        if forced:
+            check_trained_scores(source.name, raw.scores, raw.first_entry)
+        reads = [reader((raw, part)) for reader, part in zip(readers, taken, strict=True)]
+        text, counts = _annotated(reads, forced, smoothed, scale)
+        return raw, output.encode(text), counts
 
     total = AnnotateCounts()
-    for raw, data, counts in run(annotator.items(), work, scan.threads):
+    items = ((raw, [reader.take(raw) for reader in readers]) for raw in raw_blocks(source, scan.block_bytes))
+    for raw, data, counts in run(items, work, scan.threads):
         output.write(data)
         total.add(counts)
         scan.progress(raw.position, total.entries)
-    annotator.finish(total.entries)
+    for reader in readers:
+        reader.finish(total.entries)
     return total
 
 
-# A raw block, and what belongs to it of each source of similarities.
-_Item = tuple[RawBlock, list[Any]]
+def _annotated(
+    reads: Sequence[ReadBlock], forced: PairUses | None, smoothed: SmoothedProbabilities | None, scale: str
+) -> tuple[ByteArray, AnnotateCounts]:
+    """The text of a block with more columns, and what was done.
 
-
-class _Annotator:
-    """Annotates one block after another; threads may call it at the same time."""
-
-    def __init__(
-        self,
-        source: Input,
-        scan: TableScan,
-        similarities: Sequence[SimilaritySource],
-        forced: PairUses | None,
-        smoothed: SmoothedProbabilities | None,
-        scale: str,
-    ) -> None:
-        if not similarities and forced is None and smoothed is None:
-            raise ValueError("no similarities, no pairs of forced decoding, no smoothing: there is nothing to append")
-        self._source, self._scan = source, scan
-        # A block is parsed once for each source of similarities, in its words.
-        self._readers = [
-            EntryReader(source, scan, similar, columns=self._columns) for similar in similarities or (None,)
-        ]
-        self._similar = MODEL_COLUMNS * len(similarities)
-        self._forced = forced
-        self._smoothed = smoothed
-        self._scale = scale
-
-    def _columns(self, scores: int) -> Sequence[int]:
-        """p(e|f) and p(f|e), where they are needed."""
-        return (DIRECT_COLUMN, INVERSE_COLUMN) if self._forced else ()
-
-    def items(self) -> Iterator[_Item]:
-        """The blocks, in order."""
-        for raw in raw_blocks(self._source, self._scan.block_bytes):
-            yield raw, [reader.take(raw) for reader in self._readers]
-
-    def finish(self, entries: int) -> None:
-        """Make sure that no source of similarities has anything left over."""
-        for reader in self._readers:
-            reader.finish(entries)
-
-    def __call__(self, item: _Item) -> tuple[ByteArray, AnnotateCounts]:
-        """The text of a block with more columns, and what was done."""
-        raw, taken = item
-        if self._forced:
-            check_trained_scores(self._source.name, raw.scores, raw.first_entry)
-        reads = [reader((raw, part)) for reader, part in zip(self._readers, taken, strict=True)]
-        first = reads[0]
-        block = first.block
-        counts = AnnotateCounts(raw.lines, faulty=first.faults, scores=raw.scores)
-        columns: list[DoubleArray] = []
-        for read in reads:
-            if read.scores:
-                columns.append(scale_similarities(read.scores.similarities, self._scale))
-        if first.scores:
-            counts.without_opinion = int((~first.scores.opinion & ~block.faulty).sum())
-        if self._forced:
-            used = self._forced.look_up(block.text, block.line_offsets, ~block.faulty)
-            counts.used = int((used[:, 0] > 0).sum())
-            columns.append(forced_probabilities(used, *first.columns.T))
-        if self._smoothed:
-            columns.append(self._smoothed(block))
-        appended = np.hstack(columns)
-        return annotated_lines(block, appended, first.passes, appended.shape[1] - self._similar), counts
+    Args:
+        reads: the block, as each source of similarities reads it.
+    """
+    first = reads[0]
+    block = first.block
+    counts = AnnotateCounts(len(block), faulty=first.faults, scores=first.raw.scores)
+    columns = [scale_similarities(read.scores.similarities, scale) for read in reads if read.scores]
+    similar = MODEL_COLUMNS * len(columns)
+    if first.scores:
+        counts.without_opinion = int((~first.scores.opinion & ~block.faulty).sum())
+    if forced:
+        used = forced.look_up(block.text, block.line_offsets, ~block.faulty)
+        counts.used = int((used[:, 0] > 0).sum())
+        columns.append(forced_probabilities(used, *first.columns.T))
+    if smoothed:
+        columns.append(smoothed(block))
+    appended = np.hstack(columns)
+    return annotated_lines(block, appended, first.passes, appended.shape[1] - similar), counts

@@ -113,7 +113,7 @@ class AnnotateRequest:
         smoothing: a method of `smoothed`, whose probabilities are appended.
         scale: how a similarity is written; see `insert_scores`.
         edit: what happens to a moses.ini, if anything.
-        threads, block_bytes, on_error: see `TableScan`.
+        scan: how the table is read.
     """
 
     table: str

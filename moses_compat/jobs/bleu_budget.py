@@ -11,7 +11,7 @@ from moses_compat.corpora.shared_pairs import shared_pairs
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel, check_sides
 from moses_compat.files.streams import Input
-from moses_compat.jobs.choice import Chosen, protection, rule_for_size
+from moses_compat.jobs.prune import Chosen
 from moses_compat.jobs.prune_request import PruneRequest
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Mask
@@ -90,8 +90,11 @@ class _Steps:
     def __init__(self, request: PruneRequest, development: DevelopmentSet, ranking: Ranking, watch: Watch) -> None:
         self._request, self._development = request, development
         self._ranking, self._watch = ranking, watch
-        self._rule = rule_for_size(request, ranking.measures)
-        self._laboratory = self._load()
+        # What is protected in a table of so many entries.
+        self.best = request.rule_for_size(ranking.measures)
+        model = development.model
+        with watch.reading(model.tables) as progress:
+            self._laboratory = Laboratory.load(model, {_TEXT: development.source}, request.threads, progress)
         self._symbols = Symbols()
         self._references = [self._symbols.read_lines(development.reference)]
         self._count = 0
@@ -99,19 +102,10 @@ class _Steps:
         self._baseline = self._translate("full table", None)
         self.full = compare(self._baseline, self._baseline)
 
-    def _load(self) -> Laboratory:
-        model = self._development.model
-        with self._watch.reading(model.tables) as progress:
-            return Laboratory.load(model, {_TEXT: self._development.source}, self._request.threads, progress)
-
     @property
     def entries(self) -> int:
         """Of the full table."""
         return len(self._ranking.worth)
-
-    def best(self, entries: int) -> KeepBest:
-        """What is protected in a table of this size."""
-        return self._rule(entries)
 
     def select(self, entries: int) -> Decision:
         """The table of this size.
@@ -157,7 +151,7 @@ class _Steps:
 
 
 def _size(entries: int, of: int, best: KeepBest) -> str:
-    kept = "" if best.protect == "none" else f", {protection(best)} among them"
+    kept = "" if best.protect == "none" else f", {best.words} among them"
     return f"{entries / of:.2%} ({entries:,} entries{kept})"
 
 

@@ -7,20 +7,17 @@ cut at the border of a block, and no line is lost.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import cached_property
 
 import numpy as np
 
-from moses_compat.corpora.phrase_index import CorpusIndex
 from moses_compat.files.streams import Input, Output
-from moses_compat.lines.append_fields import lines_with_fields
-from moses_compat.lines.insert_scores import DIRECT_COLUMN, selected_lines
+from moses_compat.lines.insert_scores import DIRECT_COLUMN, lines_with_fields, selected_lines
 from moses_compat.lines.scores import OK
 from moses_compat.measures.pair_test import CorpusCheck, PairTest, Tested
-from moses_compat.tables.blocks import FaultPolicy, RawBlock, TableScan, raw_blocks
+from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.parser import LineScan, TableParser, scan_lines
 from phrasetool.errors import DataError
-from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Mask, Phrases
+from phrasetool.phrases import ByteArray, Int64Array, Mask
 from phrasetool.pipeline import run
 from phrasetool.pruning.best_entries import best_of_groups
 
@@ -33,21 +30,18 @@ class Significance:
     """The test of significance, and what of it to write.
 
     Attributes:
-        source, target: the corpora.
+        test: the test itself.
         threshold: entries with a smaller -ln p go.
-        hierarchical: look up the runs of words between labels such as `[X]`, not the labels.
         append_counts: add a field ` ||| cfe cf ce`.
         append_values: add a field ` ||| -ln p`.
         force: go on when the corpora do not match the table.
 
     Raises:
-        ValueError: the corpora have different numbers of sentences, or the threshold is negative or no number.
+        ValueError: the threshold is negative or no number.
     """
 
-    source: CorpusIndex
-    target: CorpusIndex
+    test: PairTest
     threshold: float = 0.0
-    hierarchical: bool = False
     append_counts: bool = False
     append_values: bool = False
     force: bool = False
@@ -55,12 +49,6 @@ class Significance:
     def __post_init__(self) -> None:
         if not self.threshold >= 0:
             raise ValueError("the threshold of significance must be 0 or more")
-        _ = self.test
-
-    @cached_property
-    def test(self) -> PairTest:
-        """The test itself."""
-        return PairTest(self.source, self.target, self.hierarchical)
 
     @property
     def appends(self) -> bool:
@@ -126,7 +114,7 @@ def filter_table(
         DataError: the table is damaged, has a faulty line and `scan.on_error` is `fail`, or has no such column.
         CorpusMismatchError: more than half of the first entries do not occur in the corpora.
     """
-    work = _BlockFilter(source, output, top, column, significance, FaultPolicy(source.name, scan.on_error))
+    work = _BlockFilter(source, output, scan, top, column, significance)
     trial = CorpusCheck(source.name, significance.test) if significance and not significance.force else None
     total = FilterCounts()
     held: list[bytes] = []
@@ -148,44 +136,44 @@ def filter_table(
     return total
 
 
+@dataclass(frozen=True)
 class _BlockFilter:
     """Filters one block; may be called by several threads."""
 
-    def __init__(
-        self, source: Input, output: Output, top: int, column: int, significance: Significance | None,
-        policy: FaultPolicy,
-    ) -> None:  # fmt: skip
-        self._name, self._output = source.name, output
-        self._top, self._column = top, column
-        self._significance = significance
-        self._policy = policy
+    source: Input
+    output: Output
+    scan: TableScan
+    top: int
+    column: int
+    significance: Significance | None
 
     def __call__(self, raw: RawBlock) -> tuple[RawBlock, bytes, FilterCounts, Tested | None]:
-        if self._top and 0 <= raw.scores <= self._column:
-            message = f"column {self._column} (from 0) was asked for, but entries have {raw.scores} scores"
-            raise DataError(self._name, message, raw.first_entry + 1)
-        scan = scan_lines(raw.text, raw.scores, (self._column,) if self._top else ())
-        block = _entry_block(raw, scan)
-        passed = self._policy.keep_mask(block, TableParser(scores=raw.scores).faults(scan, raw.first_entry))
-        best = ~block.faulty
-        if self._top:
-            best = best_of_groups(block.group_offsets, block.columns[:, 0], self._top, best)
+        if self.top and 0 <= raw.scores <= self.column:
+            message = f"column {self.column} (from 0) was asked for, but entries have {raw.scores} scores"
+            raise DataError(self.source.name, message, raw.first_entry + 1)
+        scan = scan_lines(raw.text, raw.scores, (self.column,) if self.top else ())
+        faulty = scan.faults != OK
+        faults = TableParser(scores=raw.scores).faults(scan, raw.first_entry)
+        passed = self.scan.passes(self.source.name, faulty, faults)
+        best = ~faulty
+        if self.top:
+            best = best_of_groups(scan.group_offsets, scan.columns[:, 0], self.top, best)
         rows = np.flatnonzero(best)
         tested = None
-        if self._significance:
+        if self.significance:
             starts, middles = scan.line_offsets[:-1][rows], scan.source_ends[rows]
-            tested = self._significance.test(raw.text, starts, middles, scan.target_ends[rows])
-        fails = np.zeros(len(block), np.bool_)
-        if tested and self._significance:
-            fails[rows] = (tested.values < self._significance.threshold) & ~tested.wordless
-        keep = (best & ~fails) | (block.faulty & passed)
+            tested = self.significance.test(raw.text, starts, middles, scan.target_ends[rows])
+        fails = np.zeros(raw.lines, np.bool_)
+        if tested and self.significance:
+            fails[rows] = (tested.values < self.significance.threshold) & ~tested.wordless
+        keep = (best & ~fails) | (faulty & passed)
         counts = FilterCounts(
-            entries=len(block),
+            entries=raw.lines,
             kept=int(keep.sum()),
-            not_best=int((~best & ~block.faulty).sum()),
+            not_best=int((~best & ~faulty).sum()),
             insignificant=int(fails.sum()),
-            faulty_kept=int((block.faulty & passed).sum()),
-            faulty_skipped=int((block.faulty & ~passed).sum()),
+            faulty_kept=int((faulty & passed).sum()),
+            faulty_skipped=int((faulty & ~passed).sum()),
             fields=_count_fields(raw.text, scan),
         )
         if tested:
@@ -193,30 +181,21 @@ class _BlockFilter:
             counts.absent_sources = int(tested.absent_sources.sum())
             counts.absent_targets = int(tested.absent_targets.sum())
             counts.wordless = int(tested.wordless.sum())
-        return raw, self._encode(block, keep, rows, tested), counts, tested
+        return raw, self._encode(raw.text, scan, keep, rows, tested), counts, tested
 
-    def _encode(self, block: EntryBlock, keep: Mask, rows: Int64Array, tested: Tested | None) -> bytes:
-        significance = self._significance
+    def _encode(self, text: ByteArray, scan: LineScan, keep: Mask, rows: Int64Array, tested: Tested | None) -> bytes:
+        significance = self.significance
         if tested and significance and significance.appends:
-            counts = np.zeros((len(block), 3 * significance.append_counts), np.int64)
-            values = np.zeros((len(block), int(significance.append_values)), np.float64)
+            counts = np.zeros((len(keep), 3 * significance.append_counts), np.int64)
+            values = np.zeros((len(keep), int(significance.append_values)), np.float64)
             if significance.append_counts:
                 counts[rows] = tested.counts
             if significance.append_values:
                 values[rows, 0] = tested.values
-            text = lines_with_fields(block, keep, counts, values)
+            written = lines_with_fields(text, scan.line_offsets, scan.faults != OK, keep, counts, values)
         else:
-            text = selected_lines(block, keep)
-        return self._output.encode(text)
-
-
-def _entry_block(raw: RawBlock, scan: LineScan) -> EntryBlock:
-    """The lines of a block; phrases and their lengths are left out."""
-    nothing = Phrases(np.zeros(1, np.int64), np.zeros(0, np.int32))
-    return EntryBlock(
-        raw.index, raw.first_entry, raw.text, scan.line_offsets, scan.score_ends, scan.group_offsets,
-        np.zeros(0, np.int64), nothing, nothing, scan.faults != OK, scan.columns,
-    )  # fmt: skip
+            written = selected_lines(text, scan.line_offsets, keep)
+        return self.output.encode(written)
 
 
 def _count_fields(text: ByteArray, scan: LineScan) -> int:

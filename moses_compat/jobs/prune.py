@@ -10,13 +10,14 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from moses_compat.files.streams import STANDARD, Input
-from moses_compat.jobs.sinks import DecidedBlock, Sink, prepare_all, write_all
+from moses_compat.jobs.sinks import DecidedBlock, Sink
 from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
@@ -34,6 +35,23 @@ if TYPE_CHECKING:
     from moses_compat.measures.saved_similarities import ScoreWriter
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """What was decided about a whole table.
+
+    Attributes:
+        decision: about its entries.
+        best: the rule that protected some.
+        rule: for the signature line.
+        figures: for the statistics.
+    """
+
+    decision: Decision
+    best: KeepBest
+    rule: str
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+
 def measures_of(read: ReadBlock) -> Measures:
     """What is known of a block by itself: its groups, and similarities if it was scored."""
     block = read.block
@@ -48,13 +66,14 @@ def _send(
 ) -> int:
     """Read, judge and write; the number of lines."""
 
-    def work(item: Item) -> tuple[DecidedBlock, list[object]]:
+    def work(item: Item) -> tuple[DecidedBlock, list[Any]]:
         decided = judge(reader(item))
-        return decided, prepare_all(sinks, decided)
+        return decided, [sink.prepare(decided) for sink in sinks]
 
     done = 0
     for decided, prepared in run(reader.items(), work, scan.threads):
-        write_all(sinks, prepared)
+        for sink, part in zip(sinks, prepared, strict=True):
+            sink.write(part)
         done += len(decided.block)
         scan.progress(decided.read.raw.position, done)
     reader.finish(done)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from moses_compat.tables.blocks import BLOCK_BYTES, TableScan
 from phrasetool.pruning.decision import is_paper_s
-from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, SIGNIFICANCE, USES
+from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, SIGNIFICANCE, USES, Measures
 from phrasetool.pruning.methods import Method, parse_method
-from phrasetool.pruning.protection import KeepBest
+from phrasetool.pruning.protection import AffordableBest, KeepBest
 from phrasetool.pruning.thresholds import Threshold
 
 # What is best by measurement, where the weights of a model are given.
@@ -111,6 +111,14 @@ class PruneRequest:
     def best(self) -> KeepBest:
         """What stays in any case: the paper's rule, but for what was asked for."""
         return KeepBest(10 if self.keep_top is None else self.keep_top, self.protect or "all")
+
+    def rule_for_size(self, measures: Measures) -> Callable[[int], KeepBest]:
+        """What stays in any case where so many entries stay: as asked for, or what there is room for."""
+        protect = self.protect or "words"
+        if self.keep_top is not None:
+            wanted = KeepBest(self.keep_top, protect)
+            return lambda entries: wanted
+        return AffordableBest(measures, protect).best
 
     @property
     def outputs(self) -> list[str | None]:

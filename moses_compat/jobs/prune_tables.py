@@ -13,10 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from moses_compat.files.streams import Input, Output
-from moses_compat.jobs.choice import Chosen, protection, rule_for_size
-from moses_compat.jobs.prune import measure_sizes, prune_decided, prune_table, scratch_scores
+from moses_compat.jobs.prune import Chosen, measure_sizes, prune_decided, prune_table, scratch_scores
 from moses_compat.jobs.prune_request import PruneRequest
-from moses_compat.jobs.sinks import Counts, KeptLines, KeptScores, ReasonRows, RejectedLines, Sink, SurvivingPairs
+from moses_compat.jobs.sinks import Counts, KeptScores, SelectedLines, Sink, SurvivingPairs
 from moses_compat.lines.pair_hashes import PairSet
 from moses_compat.measures.similarities import (
     ColumnSimilarities,
@@ -39,7 +38,6 @@ from phrasetool.pruning.thresholds import Threshold
 from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.reasons_file import ReasonsWriter
     from moses_compat.measures.model_weights import TableWeights
     from moses_compat.measures.saved_similarities import ScoreWriter
     from phrasetool.pruning.sizes import SizeCurve
@@ -258,14 +256,14 @@ def _choose(request: PruneRequest, ranking: Ranking, watch: Watch) -> Chosen:
         rule = Rule.of(method, request.best, threshold=request.threshold)
         text = f"t{request.threshold.text}+" if request.threshold else ""
         return Chosen(rule.decide(ranking), rule.best, text)
-    best = rule_for_size(request, ranking.measures)(allowed_entries(size, len(ranking.worth)))
+    best = request.rule_for_size(ranking.measures)(allowed_entries(size, len(ranking.worth)))
     cut: Cut = OfSize(size)
     try:
         decision = decide(ranking, cut, best)
     except TooSmallError as error:
         raise TableTooSmallError(request.table, error, best) from error
     if request.keep_top is None and best.protect != "none":
-        watch.say(f"always kept: {protection(best)}")
+        watch.say(f"always kept: {best.words}")
     return Chosen(decision, best, f"size{size:g}+")
 
 
@@ -319,18 +317,21 @@ def _write(
         source = stack.enter_context(Input(request.table))
         reordering = stack.enter_context(Input(request.reordering_table)) if request.reordering_table else None
         # The last one opened is the first one renamed: the table itself must be the last to appear.
-        kept = KeptLines(stack.enter_context(Output(request.output)))
+        kept = SelectedLines(stack.enter_context(Output(request.output)))
         in_step, rejected, report, why = map(
             opened, (request.reordering_out, request.rejected, request.stats, request.reasons)
         )
         counts, surviving = Counts(), SurvivingPairs()
         sinks: list[Sink] = [kept, counts, *more]
         if rejected:
-            sinks.append(RejectedLines(rejected))
+            sinks.append(SelectedLines(rejected, rejected=True))
         if reordering:
             sinks.append(surviving)
         if why:
-            sinks.append(ReasonRows(stack.enter_context(_reasons(why, result.criteria))))
+            # Parquet is slow to import.
+            from moses_compat.jobs.reasons_file import ReasonsWriter
+
+            sinks.append(stack.enter_context(ReasonsWriter(why, result.criteria)))
         if save:
             sinks.append(KeptScores(stack.enter_context(save())))
         with watch.file("prune", source.size()) as progress:
@@ -341,12 +342,6 @@ def _write(
         if report:
             report.write((json.dumps(result.as_dict(), indent=2) + "\n").encode())
     return result
-
-
-def _reasons(output: Output, criteria: tuple[str, ...]) -> ReasonsWriter:
-    from moses_compat.jobs.reasons_file import ReasonsWriter
-
-    return ReasonsWriter(output, criteria)
 
 
 def _in_step(source: Input, output: Output, surviving: SurvivingPairs, scan: TableScan, watch: Watch) -> OrphanCounts:

@@ -14,45 +14,37 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from moses_compat.files.parquet_file import parquet_file
+from moses_compat.files.arrow import bits, number_array, parquet_file, text_array
 from moses_compat.files.streams import Output
+from moses_compat.jobs.sinks import DecidedBlock
 from moses_compat.lines.columns import gather
-from moses_compat.lines.separators import find_separator
 from phrasetool.kernels.bytes import is_blank
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import ByteArray, EntryBlock, Int64Array
-from phrasetool.pruning.reasons import Reasons
+from phrasetool.phrases import ByteArray, Int64Array
 
 RecordBatch = Any
 SCHEMA_VERSION = "1"
 # Rows of a row group, whatever the size of blocks.
 _GROUP = 1 << 17
 
-# pyarrow's own conversions import pandas where it is installed, a quarter of a second; plain buffers need no such help.
-
 
 @exact_kernel
-def _find_sides(text: ByteArray, line_offsets: Int64Array, lines: Int64Array, bounds: Int64Array) -> None:
-    """bounds[i] = where the source and the target of a line begin and end, without the blanks around them."""
-    for i in range(len(lines)):
-        end = line_offsets[lines[i] + 1]
-        start = line_offsets[lines[i]]
-        for side in range(2):
-            first = start
-            last = find_separator(text, start, end)
-            start = last + 3
-            while first < last and is_blank(text[first]):
-                first += 1
-            while last > first and is_blank(text[last - 1]):
-                last -= 1
-            bounds[i, 2 * side], bounds[i, 2 * side + 1] = first, last
+def _strip(text: ByteArray, starts: Int64Array, ends: Int64Array) -> None:
+    """Leave the blanks out that are around fields."""
+    for i in range(len(starts)):
+        first, last = starts[i], ends[i]
+        while first < last and is_blank(text[first]):
+            first += 1
+        while last > first and is_blank(text[last - 1]):
+            last -= 1
+        starts[i], ends[i] = first, last
 
 
 def _texts(text: ByteArray, starts: Int64Array, ends: Int64Array) -> pa.Array:
+    _strip(text, starts, ends)
     data, offsets = gather(text, starts, ends)
     packed = data.tobytes()
     try:
@@ -61,17 +53,7 @@ def _texts(text: ByteArray, starts: Int64Array, ends: Int64Array) -> pa.Array:
         pieces = [packed[a:b].decode(errors="replace").encode() for a, b in pairwise(offsets)]
         offsets[1:] = np.cumsum([len(piece) for piece in pieces])
         packed = b"".join(pieces)
-    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(packed)]
-    return pa.Array.from_buffers(pa.string(), len(starts), buffers)
-
-
-def _numbers(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
-
-
-def _bits(values: npt.NDArray[np.bool_]) -> pa.Array:
-    packed = np.packbits(values, bitorder="little")
-    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(packed)])
+    return text_array(packed, offsets, pa.string())
 
 
 def _schema(names: tuple[str, ...]) -> pa.Schema:
@@ -86,7 +68,7 @@ def _schema(names: tuple[str, ...]) -> pa.Schema:
 
 
 class ReasonsWriter:
-    """Writes rows in order, in row groups of one size, whatever the size of blocks.
+    """A sink: writes rows in order, in row groups of one size, whatever the size of blocks.
 
     Args:
         output: the file.
@@ -101,37 +83,31 @@ class ReasonsWriter:
         self._pending: list[RecordBatch] = []
         self._rows = 0
 
-    @staticmethod
-    def rows(
-        block: EntryBlock, fails: npt.NDArray[np.bool_], keep: npt.NDArray[np.bool_], reasons: Reasons
-    ) -> RecordBatch:
-        """The rows of a block of N entries; may be called by several threads.
-
-        Args:
-            block: the entries.
-            fails: bool, shape (N,), those that get a row, unless they are faulty.
-            keep: bool, shape (N,), those that stay.
-            reasons: of the N entries.
-        """
-        lines = np.flatnonzero(fails & ~block.faulty)
-        bounds = np.empty((len(lines), 4), np.int64)
-        _find_sides(block.text, block.line_offsets, lines, bounds)
+    def prepare(self, decided: DecidedBlock) -> RecordBatch | None:
+        """The rows of the entries of a block that failed, unless they are faulty; None if it is not known why."""
+        block, reasons = decided.block, decided.reasons
+        if reasons is None:
+            return None
+        lines = np.flatnonzero(decided.decision.fails & ~block.faulty)
+        source_ends = block.source_ends[lines]
         here = reasons.part(lines)
         labels = pa.array(reasons.labels, pa.string())
         columns = [
-            _numbers(block.first_entry + lines + 1, pa.int64()),
-            _texts(block.text, bounds[:, 0], bounds[:, 1]),
-            _texts(block.text, bounds[:, 2], bounds[:, 3]),
-            *(_numbers(worths, pa.float32()) for worths in here.worths.T),
-            pa.DictionaryArray.from_arrays(_numbers(here.codes, pa.int32()), labels),
-            _bits(keep[lines]),
+            number_array(block.first_entry + lines + 1, pa.int64()),
+            _texts(block.text, block.line_offsets[lines], source_ends.copy()),
+            _texts(block.text, source_ends + 3, block.target_ends[lines]),
+            *(number_array(worths, pa.float32()) for worths in here.worths.T),
+            pa.DictionaryArray.from_arrays(number_array(here.codes, pa.int32()), labels),
+            pa.Array.from_buffers(pa.bool_(), len(lines), [None, bits(decided.keep[lines])]),
         ]
         return pa.record_batch(columns, schema=_schema(reasons.names))
 
-    def write(self, rows: RecordBatch) -> None:
-        """Append what `rows` made; blocks must come in order."""
-        self._pending.append(rows)
-        self._rows += rows.num_rows
+    def write(self, prepared: RecordBatch | None) -> None:
+        """Append what `prepare` made; blocks must come in order."""
+        if prepared is None:
+            return
+        self._pending.append(prepared)
+        self._rows += prepared.num_rows
         while self._rows >= _GROUP:
             self._flush(_GROUP)
 

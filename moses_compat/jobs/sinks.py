@@ -5,7 +5,6 @@ Each sink takes decided blocks: `prepare` does what threads can do at the same t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -23,7 +22,6 @@ from phrasetool.pruning.reasons import Reasons
 from phrasetool.pruning.statistics import PruneStatistics
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.reasons_file import ReasonsWriter
     from moses_compat.measures.saved_similarities import ScoreWriter
 
 
@@ -68,29 +66,16 @@ class Sink(Protocol):
 
 
 @dataclass(frozen=True)
-class KeptLines:
-    """Writes the lines that stay, byte-identical and in their order."""
+class SelectedLines:
+    """Writes the lines that stay, or those that go, byte-identical and in their order."""
 
     output: Output
+    rejected: bool = False
 
     def prepare(self, decided: DecidedBlock) -> bytes:
         """Select and compress."""
-        return self.output.encode(selected_lines(decided.block, decided.keep))
-
-    def write(self, prepared: bytes) -> None:
-        """Write."""
-        self.output.write(prepared)
-
-
-@dataclass(frozen=True)
-class RejectedLines:
-    """Writes the lines that go."""
-
-    output: Output
-
-    def prepare(self, decided: DecidedBlock) -> bytes:
-        """Select and compress."""
-        return self.output.encode(selected_lines(decided.block, decided.pruned))
+        block, wanted = decided.block, decided.pruned if self.rejected else decided.keep
+        return self.output.encode(selected_lines(block.text, block.line_offsets, wanted))
 
     def write(self, prepared: bytes) -> None:
         """Write."""
@@ -112,24 +97,6 @@ class SurvivingPairs:
     def write(self, prepared: HashArray) -> None:
         """Collect."""
         self.hashes.append(prepared)
-
-
-@dataclass(frozen=True)
-class ReasonRows:
-    """Writes what was decided about the entries that failed, where it is known why."""
-
-    writer: ReasonsWriter
-
-    def prepare(self, decided: DecidedBlock) -> Any:
-        """Make rows."""
-        if decided.reasons is None:
-            return None
-        return self.writer.rows(decided.block, decided.decision.fails, decided.keep, decided.reasons)
-
-    def write(self, prepared: Any) -> None:
-        """Write."""
-        if prepared is not None:
-            self.writer.write(prepared)
 
 
 @dataclass(frozen=True)
@@ -217,14 +184,3 @@ class Counts:
     def write(self, prepared: PruneStatistics) -> None:
         """Add."""
         self.total += prepared
-
-
-def prepare_all(sinks: Sequence[Sink], decided: DecidedBlock) -> list[Any]:
-    """What each sink makes of a block; may be called by several threads."""
-    return [sink.prepare(decided) for sink in sinks]
-
-
-def write_all(sinks: Sequence[Sink], prepared: Sequence[Any]) -> None:
-    """Give each sink what it made; blocks must come in order."""
-    for sink, part in zip(sinks, prepared, strict=True):
-        sink.write(part)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.insert_scores import selected_lines
-from moses_compat.tables.blocks import FaultPolicy, RawBlock, TableScan, raw_blocks
+from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
 from phrasetool.phrases import EntryBlock
@@ -76,7 +76,6 @@ def threshold_table(
     Raises:
         DataError: the table is damaged, has a faulty line and `scan.on_error` is `fail`, or has no such column.
     """
-    policy = FaultPolicy(source.name, scan.on_error)
     columns = sorted(thresholds)
     limits = np.array([thresholds[column] for column in columns])
 
@@ -84,8 +83,8 @@ def threshold_table(
         if 0 <= raw.scores <= columns[-1]:
             message = f"column {columns[-1]} (from 0) was asked for, but entries have {raw.scores} scores"
             raise DataError(source.name, message, raw.first_entry + 1)
-        block, faults = TableParser(scores=raw.scores, columns=columns)(raw.index, raw.first_entry, raw.text)
-        keep = policy.keep_mask(block, faults)
+        block, faults = TableParser(scores=raw.scores, columns=columns)(raw.first_entry, raw.text)
+        keep = scan.passes(source.name, block.faulty, faults)
         passes = (block.columns >= limits - np.abs(limits) * _TOLERANCE).all(axis=1)
         protected = 0
         if keep_words:
@@ -93,7 +92,7 @@ def threshold_table(
             protected = int(saved.sum())
             passes |= saved
         keep &= passes | block.faulty
-        text = selected_lines(block, keep)
+        text = selected_lines(block.text, block.line_offsets, keep)
         return raw, output.encode(text), ThresholdCounts(len(block), int(keep.sum()), protected)
 
     total = ThresholdCounts()

@@ -11,15 +11,14 @@ another way, or blanks follow the last field, only that is.
 
 from __future__ import annotations
 
-import codecs
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from moses_compat.lines.numbers import MAX_WIDTH, write_number
 from moses_compat.lines.scores import OK, check_number, read_number
-from moses_compat.lines.separators import find_separator, line_offsets_of, write_bars
+from moses_compat.lines.separators import find_separator, line_offsets_of, valid_utf8, write_bars
 from phrasetool.kernels.bytes import CR, LF, SPACE, copy_bytes, is_blank, same_bytes, skip_blanks, token_end
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, DoubleArray, FloatArray, Int64Array
@@ -145,18 +144,32 @@ def _write_numbers(values: npt.NDArray[np.floating], there: BoolArray, row: int,
     return place
 
 
+class Rows(NamedTuple):
+    """N lines of a table as columns.
+
+    Attributes:
+        text: uint8, the bytes the texts are in.
+        starts, ends: int64, shape (N, TEXTS), where each text is; -1 where there is none.  A counts field that is
+            given by its numbers has no text, nor has a score field.
+        scores: float32, shape (N, S).
+        score_there: bool, shape (N, S), False where a score cannot be told.
+        counts: float64, shape (N, COUNT_COLUMNS): of the target, of the source, of both.
+        count_there: bool, shape (N, COUNT_COLUMNS).
+    """
+
+    text: ByteArray
+    starts: Int64Array
+    ends: Int64Array
+    scores: FloatArray
+    score_there: BoolArray
+    counts: DoubleArray
+    count_there: BoolArray
+
+
 @exact_kernel
-def _write_lines(
-    text: ByteArray,
-    starts: Int64Array,
-    ends: Int64Array,
-    scores: FloatArray,
-    score_there: BoolArray,
-    counts: DoubleArray,
-    count_there: BoolArray,
-    out: ByteArray,
-) -> tuple[int, int]:
+def _write_lines(rows: Rows, out: ByteArray) -> tuple[int, int]:
     """Write the rows as lines; returns the bytes written and the first row that lacks something, or -1."""
+    text, starts, ends, scores, score_there, counts, count_there = rows
     place = 0
     for row in range(len(starts)):
         if starts[row, RAW] >= 0:
@@ -196,40 +209,6 @@ def _write_lines(
     return place, -1
 
 
-@dataclass(frozen=True)
-class Rows:
-    """N lines of a table as columns.
-
-    Attributes:
-        text: uint8, the bytes the texts are in.
-        starts, ends: int64, shape (N, TEXTS), where each text is; -1 where there is none.  A counts field that is
-            given by its numbers has no text, nor has a score field.
-        scores: float32, shape (N, S).
-        score_there: bool, shape (N, S), False where a score cannot be told.
-        counts: float64, shape (N, COUNT_COLUMNS): of the target, of the source, of both.
-        count_there: bool, shape (N, COUNT_COLUMNS).
-    """
-
-    text: ByteArray
-    starts: Int64Array
-    ends: Int64Array
-    scores: FloatArray
-    score_there: BoolArray
-    counts: DoubleArray
-    count_there: BoolArray
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-
-def _one_for_one(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeDecodeError)
-    return "?" * (error.end - error.start), error.end
-
-
-codecs.register_error("phrasetool-one-for-one", _one_for_one)
-
-
 def read_rows(text: ByteArray, scores: int) -> Rows:
     """The columns of whole lines of a table (the last may lack its line feed).
 
@@ -259,11 +238,8 @@ def read_rows(text: ByteArray, scores: int) -> Rows:
         in_text.append(~plain | (found == 0))
     for field, written in zip((SCORES, COUNTS), in_text, strict=True):
         starts[~written, field] = ends[~written, field] = -1
-    data = text.tobytes()
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        shown = np.frombuffer(data.decode("utf-8", "phrasetool-one-for-one").encode(), np.uint8)
+    shown = valid_utf8(text)
+    if shown is not text:
         changed = np.flatnonzero(shown != text)
         canonical[np.searchsorted(offsets, changed, "right") - 1] = False
         # The lines as they stand follow the text that is shown.
@@ -298,9 +274,7 @@ def write_rows(rows: Rows) -> tuple[ByteArray, int]:
         uint8; and the first row that lacks a source, a target or a score, or -1.  The lines end before that row.
     """
     numbers = rows.scores.shape[1] + COUNT_COLUMNS
-    size = int((rows.ends - rows.starts).sum()) + len(rows) * (5 * FIELDS + 1 + numbers * (MAX_WIDTH + 1))
+    size = int((rows.ends - rows.starts).sum()) + len(rows.starts) * (5 * FIELDS + 1 + numbers * (MAX_WIDTH + 1))
     out = np.empty(size, np.uint8)
-    written, fault = _write_lines(
-        rows.text, rows.starts, rows.ends, rows.scores, rows.score_there, rows.counts, rows.count_there, out
-    )
-    return out[:written], int(fault)
+    written, fault = _write_lines(rows, out)
+    return out[:written], fault

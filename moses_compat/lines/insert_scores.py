@@ -1,4 +1,4 @@
-"""Similarities and probabilities as Moses score columns, and lines written back byte for byte.
+"""Similarities and probabilities as Moses score columns; lines written back byte for byte, or with more behind them.
 
 Moses takes the logarithm of every score of a table: 0 becomes -100, a negative number becomes NaN and poisons the
 hypothesis.  So a similarity s in [-1, 1] is written as
@@ -14,13 +14,13 @@ digits, `1.2e-05`.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from moses_compat.lines.numbers import MAX_WIDTH, MILLION, write_millionths, write_number
+from moses_compat.lines.numbers import MAX_WIDTH, MILLION, write_integer, write_millionths, write_number
+from moses_compat.lines.separators import content_end, write_bars
 from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import MINUS, SPACE
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import ByteArray, EntryBlock, FloatArray
+from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, FloatArray, Int64Array, Mask
 
 # In the tables of Moses' training: p(f|e), its lexical weight, p(e|f), its lexical weight.
 INVERSE_COLUMN, DIRECT_COLUMN = 0, 2
@@ -29,6 +29,9 @@ SCALES = ("exp", "probability", "raw")
 _SMALLEST_PROBABILITY = 1e-6
 # A space, and a sign, one digit, a point, six digits; or a number of six significant digits.
 _WIDTH = max(10, 1 + MAX_WIDTH)
+# ` |||`, and a space, 19 digits and a point for each number of a field that is added.
+_SEPARATOR_WIDTH = 4
+_NUMBER_WIDTH = 21
 
 
 def check_trained_scores(name: str, scores: int, first_entry: int) -> None:
@@ -51,7 +54,7 @@ def check_trained_scores(name: str, scores: int, first_entry: int) -> None:
         )
 
 
-def scale_similarities(similarities: FloatArray, scale: str) -> npt.NDArray[np.float64]:
+def scale_similarities(similarities: FloatArray, scale: str) -> DoubleArray:
     """Similarities -> scores.
 
     Args:
@@ -71,7 +74,7 @@ def scale_similarities(similarities: FloatArray, scale: str) -> npt.NDArray[np.f
     raise ValueError(f"unknown scale {scale!r}; expected one of {', '.join(SCALES)}")
 
 
-def unscale_scores(scores: npt.NDArray[np.float64], scale: str) -> FloatArray:
+def unscale_scores(scores: DoubleArray, scale: str) -> FloatArray:
     """The inverse of `scale_similarities`, clipped to [-1, 1]."""
     if scale == "exp":
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -101,11 +104,11 @@ def _format(value: float, out: ByteArray, position: int) -> int:
 @exact_kernel
 def _annotate(
     text: ByteArray,
-    line_offsets: npt.NDArray[np.int64],
-    score_ends: npt.NDArray[np.int64],
-    keep: npt.NDArray[np.bool_],
-    faulty: npt.NDArray[np.bool_],
-    scores: npt.NDArray[np.float64],
+    line_offsets: Int64Array,
+    score_ends: Int64Array,
+    keep: Mask,
+    faulty: Mask,
+    scores: DoubleArray,
     decimal: int,
     out: ByteArray,
 ) -> int:
@@ -134,7 +137,7 @@ def _annotate(
 
 
 @exact_kernel
-def _select(text: ByteArray, line_offsets: npt.NDArray[np.int64], keep: npt.NDArray[np.bool_], out: ByteArray) -> int:
+def _select(text: ByteArray, line_offsets: Int64Array, keep: Mask, out: ByteArray) -> int:
     position = 0
     lines = len(keep)
     line = 0
@@ -151,9 +154,7 @@ def _select(text: ByteArray, line_offsets: npt.NDArray[np.int64], keep: npt.NDAr
     return position
 
 
-def annotated_lines(
-    block: EntryBlock, scores: npt.NDArray[np.float64], keep: npt.NDArray[np.bool_], significant: int = 0
-) -> ByteArray:
+def annotated_lines(block: EntryBlock, scores: DoubleArray, keep: Mask, significant: int = 0) -> ByteArray:
     """The kept lines with scores appended to their score field; faulty lines as they were.
 
     Args:
@@ -172,14 +173,73 @@ def annotated_lines(
     return out[:size]
 
 
-def selected_lines(block: EntryBlock, keep: npt.NDArray[np.bool_]) -> ByteArray:
+def selected_lines(text: ByteArray, line_offsets: Int64Array, keep: Mask) -> ByteArray:
     """The kept lines, byte for byte, in their order.
 
     Args:
-        block: N entries.
+        text: uint8.
+        line_offsets: int64, shape (N + 1,), where each line begins, and the end of the last.
         keep: bool, shape (N,).
     """
     if keep.all():
-        return block.text
-    out = np.empty(len(block.text), np.uint8)
-    return out[: _select(block.text, block.line_offsets, keep, out)]
+        return text
+    out = np.empty(len(text), np.uint8)
+    return out[: _select(text, line_offsets, keep, out)]
+
+
+@exact_kernel
+def _append(
+    text: ByteArray,
+    line_offsets: Int64Array,
+    keep: Mask,
+    faulty: Mask,
+    counts: Int64Array,
+    millionths: Int64Array,
+    out: ByteArray,
+) -> int:
+    """Copy the kept lines with counts[line, :] and millionths[line, :] millionths appended; return the size."""
+    place = 0
+    for line in range(len(keep)):
+        if not keep[line]:
+            continue
+        start, end = line_offsets[line], line_offsets[line + 1]
+        content = end if faulty[line] else content_end(text, start, end)
+        out[place : place + content - start] = text[start:content]
+        place += content - start
+        if not faulty[line]:
+            if counts.shape[1] > 0:
+                out[place] = SPACE
+                place = write_bars(out, place + 1)
+                for c in range(counts.shape[1]):
+                    out[place] = SPACE
+                    place = write_integer(out, place + 1, counts[line, c])
+            for c in range(millionths.shape[1]):
+                out[place] = SPACE
+                place = write_bars(out, place + 1)
+                out[place] = SPACE
+                place = write_millionths(out, place + 1, millionths[line, c])
+        out[place : place + end - content] = text[content:end]
+        place += end - content
+    return place
+
+
+def lines_with_fields(
+    text: ByteArray, line_offsets: Int64Array, faulty: Mask, keep: Mask, counts: Int64Array, values: DoubleArray
+) -> ByteArray:
+    """The kept lines with more fields behind the last, ` ||| cfe cf ce` and ` ||| -ln p` as Moses' filter-pt adds them.
+
+    Faulty lines stay as they were.
+
+    Args:
+        text: uint8.
+        line_offsets: int64, shape (N + 1,), where each line begins, and the end of the last.
+        faulty, keep: bool, shape (N,).
+        counts: int64, shape (N, C), not negative: one field, ` ||| c c c`; none if C is 0.
+        values: float64, shape (N, V), in [0, 10^12): a field each, ` ||| v`, with up to six decimals and no trailing
+            zeros.
+    """
+    millionths = np.floor(values * MILLION + 0.5).astype(np.int64)
+    width = 2 * _SEPARATOR_WIDTH + _NUMBER_WIDTH * (counts.shape[1] + values.shape[1])
+    out = np.empty(len(text) + width * len(keep), np.uint8)
+    size = _append(text, line_offsets, keep, faulty, np.ascontiguousarray(counts), millionths, out)
+    return out[:size]

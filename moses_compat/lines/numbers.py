@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.kernels.bytes import MINUS, PLUS, POINT, SPACE, ZERO
+from phrasetool.kernels.bytes import MINUS, PLUS, POINT, ZERO
 from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.phrases import ByteArray
 
@@ -196,18 +196,3 @@ def _write_scientific(out: ByteArray, place: int, digits: int, count: int, expon
     width = 3 if exponent > 99 else 2
     write_digits(out, place + 2, exponent, width)
     return place + 2 + width
-
-
-@exact_kernel
-def _write_all(values: npt.NDArray[np.float64], out: ByteArray) -> int:
-    place = 0
-    for i in range(len(values)):
-        place = write_number(out, place, values[i]) + 1
-        out[place - 1] = SPACE
-    return place
-
-
-def format_numbers(values: npt.NDArray[np.floating]) -> bytes:
-    """The numbers, each followed by a space."""
-    out = np.empty(len(values) * (MAX_WIDTH + 1), np.uint8)
-    return out[: _write_all(np.ascontiguousarray(values, np.float64), out)].tobytes()

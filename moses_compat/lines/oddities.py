@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from moses_compat.lines.positions import read_position
 from moses_compat.lines.scores import OK, check_number
-from moses_compat.lines.separators import find_separator
+from moses_compat.lines.separators import find_separator, valid_utf8
 from phrasetool.kernels.bytes import CR, LF, MINUS, PIPE, SPACE, is_blank, same_bytes, skip_blanks, token_end
 from phrasetool.kernels.bytes import TAB as TAB_BYTE
 from phrasetool.kernels.hashing import FNV_BASIS, fnv
@@ -257,83 +256,7 @@ def _look_at_return(text: ByteArray, count: int, end: int) -> int:
     return flags
 
 
-@exact_kernel
-def _look(
-    text: ByteArray,
-    line_offsets: Int64Array,
-    flags: Int64Array,
-    fields: Int64Array,
-    source_hashes: Int64Array,
-    pair_hashes: Int64Array,
-    tokens_by_factors: Int64Array,
-    first_lines: Int64Array,
-) -> None:
-    """Fill the arrays of `LineLook`."""
-    bars = np.empty(8, np.int64)
-    for line in range(len(flags)):
-        start, end = line_offsets[line], line_offsets[line + 1]
-        source_hashes[line] = pair_hashes[line] = 0
-        if end > start and text[end - 1] == LF:
-            end -= 1
-        returned = end > start and text[end - 1] == CR
-        if returned:
-            end -= 1
-        count, found = _find_bars(text, start, end, bars)
-        fields[line] = count + 1
-        found |= _look_at_spacing(text, start, end)
-        if returned:
-            found |= CARRIAGE_RETURN
-        if skip_blanks(text, start, end) == end:
-            found |= BLANK
-        if count < 2:
-            flags[line] = found
-            continue
-        source_flags, source_words, source_mask, source_rules, h = _look_at_phrase(
-            text, start, bars[0], line, FNV_BASIS, tokens_by_factors[0], first_lines[0]
-        )
-        target_flags, target_words, target_mask, target_rules, both = _look_at_phrase(
-            text, bars[0] + 3, bars[1], line, fnv(h, PIPE), tokens_by_factors[1], first_lines[1]
-        )
-        source_hashes[line], pair_hashes[line] = np.int64(h), np.int64(both)
-        found |= source_flags | target_flags
-        if source_flags & target_flags & LABEL_AT_END:
-            found |= RULE
-        if skip_blanks(text, start, bars[0]) == bars[0]:
-            found |= EMPTY_SOURCE
-        if skip_blanks(text, bars[0] + 3, bars[1]) == bars[1]:
-            found |= EMPTY_TARGET
-        for field in range(min(count + 1, 4)):
-            if _has_gap(text, bars[field - 1] + 3 if field else start, bars[field]):
-                found |= GAP
-        if source_rules != target_rules:
-            found |= NON_TERMINALS
-        found |= _look_behind_scores(text, bars, count, source_words, target_words, source_mask, target_mask)
-        if returned:
-            found |= _look_at_return(text, count, end)
-        flags[line] = found
-
-
-@exact_kernel
-def _compare_lines(text: ByteArray, line_offsets: Int64Array) -> tuple[int, int]:
-    """How many lines are bytewise below the one before them, and the first such line (-1 if there is none)."""
-    count, first = 0, -1
-    for line in range(1, len(line_offsets) - 1):
-        a, a_end = line_offsets[line - 1], line_offsets[line]
-        b, b_end = a_end, line_offsets[line + 1]
-        while a < a_end and b < b_end and text[a] == text[b] and text[a] != LF:
-            a += 1
-            b += 1
-        left = text[a] if a < a_end and text[a] != LF else -1
-        right = text[b] if b < b_end and text[b] != LF else -1
-        if left > right:
-            count += 1
-            if first < 0:
-                first = line
-    return count, first
-
-
-@dataclass(frozen=True)
-class LineLook:
+class LineLook(NamedTuple):
     """What was seen of N lines.
 
     Attributes:
@@ -353,6 +276,54 @@ class LineLook:
     first_lines: Int64Array
 
 
+@exact_kernel
+def _look(text: ByteArray, line_offsets: Int64Array, look: LineLook) -> None:
+    """Fill the arrays."""
+    flags, tokens_by_factors, first_lines = look.flags, look.tokens_by_factors, look.first_lines
+    bars = np.empty(8, np.int64)
+    for line in range(len(flags)):
+        start, end = line_offsets[line], line_offsets[line + 1]
+        look.source_hashes[line] = look.pair_hashes[line] = 0
+        if end > start and text[end - 1] == LF:
+            end -= 1
+        returned = end > start and text[end - 1] == CR
+        if returned:
+            end -= 1
+        count, found = _find_bars(text, start, end, bars)
+        look.fields[line] = count + 1
+        found |= _look_at_spacing(text, start, end)
+        if returned:
+            found |= CARRIAGE_RETURN
+        if skip_blanks(text, start, end) == end:
+            found |= BLANK
+        if count < 2:
+            flags[line] = found
+            continue
+        source_flags, source_words, source_mask, source_rules, h = _look_at_phrase(
+            text, start, bars[0], line, FNV_BASIS, tokens_by_factors[0], first_lines[0]
+        )
+        target_flags, target_words, target_mask, target_rules, both = _look_at_phrase(
+            text, bars[0] + 3, bars[1], line, fnv(h, PIPE), tokens_by_factors[1], first_lines[1]
+        )
+        look.source_hashes[line], look.pair_hashes[line] = np.int64(h), np.int64(both)
+        found |= source_flags | target_flags
+        if source_flags & target_flags & LABEL_AT_END:
+            found |= RULE
+        if skip_blanks(text, start, bars[0]) == bars[0]:
+            found |= EMPTY_SOURCE
+        if skip_blanks(text, bars[0] + 3, bars[1]) == bars[1]:
+            found |= EMPTY_TARGET
+        for field in range(min(count + 1, 4)):
+            if _has_gap(text, bars[field - 1] + 3 if field else start, bars[field]):
+                found |= GAP
+        if source_rules != target_rules:
+            found |= NON_TERMINALS
+        found |= _look_behind_scores(text, bars, count, source_words, target_words, source_mask, target_mask)
+        if returned:
+            found |= _look_at_return(text, count, end)
+        flags[line] = found
+
+
 def look_at_lines(text: ByteArray, line_offsets: Int64Array) -> LineLook:
     """Look at whole lines.
 
@@ -364,10 +335,12 @@ def look_at_lines(text: ByteArray, line_offsets: Int64Array) -> LineLook:
     flags, fields, sources, pairs = (np.empty(lines, np.int64) for _ in range(4))
     factors = np.zeros((2, MOST_FACTORS + 1), np.int64)
     first_lines = np.full((2, MOST_FACTORS + 1), -1, np.int64)
-    _look(text, line_offsets, flags, fields, sources, pairs, factors, first_lines)
-    return LineLook(flags, fields, sources, pairs, factors, first_lines)
+    look = LineLook(flags, fields, sources, pairs, factors, first_lines)
+    _look(text, line_offsets, look)
+    return look
 
 
+@exact_kernel
 def lines_out_of_order(text: ByteArray, line_offsets: Int64Array) -> tuple[int, int]:
     """How many lines are below the one before them in byte order, and the first such line, from 0 (-1: none).
 
@@ -375,24 +348,25 @@ def lines_out_of_order(text: ByteArray, line_offsets: Int64Array) -> tuple[int, 
         text: uint8.
         line_offsets: int64, shape (N + 1,).
     """
-    count, first = _compare_lines(text, line_offsets)
-    return int(count), int(first)
+    count, first = 0, -1
+    for line in range(1, len(line_offsets) - 1):
+        a, a_end = line_offsets[line - 1], line_offsets[line]
+        b, b_end = a_end, line_offsets[line + 1]
+        while a < a_end and b < b_end and text[a] == text[b] and text[a] != LF:
+            a += 1
+            b += 1
+        left = text[a] if a < a_end and text[a] != LF else -1
+        right = text[b] if b < b_end and text[b] != LF else -1
+        if left > right:
+            count += 1
+            if first < 0:
+                first = line
+    return count, first
 
 
-def lines_not_utf8(text: ByteArray, line_offsets: Int64Array) -> npt.NDArray[np.int64]:
+def lines_not_utf8(text: ByteArray, line_offsets: Int64Array) -> Int64Array:
     """The lines that are not UTF-8, from 0."""
-    data = text.tobytes()
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        starts = line_offsets.tolist()
-        return np.array([k for k in range(len(starts) - 1) if not _is_utf8(data[starts[k] : starts[k + 1]])], np.int64)
-    return np.zeros(0, np.int64)
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    shown = valid_utf8(text)
+    if shown is text:
+        return np.zeros(0, np.int64)
+    return np.unique(np.searchsorted(line_offsets, np.flatnonzero(shown != text), "right") - 1)

@@ -97,10 +97,6 @@ class KeyedSums(Generic[Number]):
         self._kind: type[Number] = kind
         self._keys = 0
 
-    def __len__(self) -> int:
-        """How many different keys there are."""
-        return self._keys
-
     def add(self, keys: HashArray, numbers: npt.NDArray[Number]) -> None:
         """Add number k to the sum of key k.
 

@@ -6,6 +6,8 @@ and tabs.
 
 from __future__ import annotations
 
+import codecs
+
 import numpy as np
 
 from phrasetool.kernels.bytes import CR, LF, PIPE, common_prefix, is_blank, skip_blanks
@@ -86,3 +88,21 @@ def line_offsets_of(text: ByteArray) -> Int64Array:
     if len(text) and (not len(ends) or ends[-1] != len(text)):
         ends = np.append(ends, len(text))
     return np.concatenate([np.zeros(1, np.int64), ends])
+
+
+def _one_for_one(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "?" * (error.end - error.start), error.end
+
+
+codecs.register_error("phrasetool-one-for-one", _one_for_one)
+
+
+def valid_utf8(text: ByteArray) -> ByteArray:
+    """The text itself if it is UTF-8, else a copy with a question mark for every byte that is not."""
+    data = text.tobytes()
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return np.frombuffer(data.decode("utf-8", "phrasetool-one-for-one").encode(), np.uint8)
+    return text

@@ -33,21 +33,15 @@ class FieldPlaces:
     words: Int64Array
 
     @classmethod
-    def of(cls, block: EntryBlock, rows: Int64Array, source_ends: Int64Array, target_ends: Int64Array) -> FieldPlaces:
-        """The entries `rows` of a block of N, ascending.
-
-        Args:
-            block: the entries.
-            rows: int64, shape (M,).
-            source_ends, target_ends: int64, shape (N,), their first two `|||`.
-        """
+    def of(cls, block: EntryBlock, rows: Int64Array) -> FieldPlaces:
+        """The entries `rows`, int64, shape (M,), of a block, ascending."""
         groups = np.repeat(np.arange(len(block.source_lengths)), np.diff(block.group_offsets))[rows]
         first = np.ones(len(rows), np.bool_)
         first[1:] = groups[1:] != groups[:-1]
         heads = np.flatnonzero(first)
         return cls(
-            block.line_offsets[:-1][rows], source_ends[rows], target_ends[rows], heads, np.cumsum(first) - 1,
-            block.source_lengths[groups[heads]],
+            block.line_offsets[:-1][rows], block.source_ends[rows], block.target_ends[rows], heads,
+            np.cumsum(first) - 1, block.source_lengths[groups[heads]],
         )  # fmt: skip
 
 

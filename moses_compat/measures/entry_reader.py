@@ -8,7 +8,7 @@ from typing import Any
 
 from moses_compat.files.streams import Input
 from moses_compat.measures.similarities import SimilaritySource
-from moses_compat.tables.blocks import FaultPolicy, RawBlock, TableScan, raw_blocks
+from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.parser import TableParser
 from phrasetool.phrases import DoubleArray, EntryBlock, Mask
 from phrasetool.scoring.scorer import Scores
@@ -38,11 +38,6 @@ class ReadBlock:
     faults: int
 
 
-def no_columns(scores: int) -> Sequence[int]:
-    """Ask for no score columns."""
-    return ()
-
-
 class EntryReader:
     """Reads a table once, from its beginning.
 
@@ -60,10 +55,9 @@ class EntryReader:
         scan: TableScan,
         similarities: SimilaritySource | None = None,
         fingerprints: bool = False,
-        columns: Callable[[int], Sequence[int]] = no_columns,
+        columns: Callable[[int], Sequence[int]] = lambda scores: (),
     ) -> None:
         self._source, self._scan = source, scan
-        self._policy = FaultPolicy(source.name, scan.on_error)
         self._similar = similarities.reader(source.name) if similarities else None
         self._fingerprints = fingerprints or bool(self._similar and self._similar.fingerprints)
         self._columns = columns
@@ -92,8 +86,8 @@ class EntryReader:
         seen = tuple(similar.columns(raw.scores, raw.first_entry)) if similar else ()
         vocabularies = similar.vocabularies if similar else (None, None)
         parser = TableParser(*vocabularies, raw.scores, (*seen, *self._columns(raw.scores)), self._fingerprints)
-        block, faults = parser(raw.index, raw.first_entry, raw.text)
-        passes = self._policy.keep_mask(block, faults)
+        block, faults = parser(raw.first_entry, raw.text)
+        passes = self._scan.passes(self._source.name, block.faulty, faults)
         scores = similar.score(block, block.columns[:, : len(seen)], taken) if similar else None
         return ReadBlock(raw, block, block.columns[:, len(seen) :], scores, passes, len(faults))
 

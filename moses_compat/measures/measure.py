@@ -14,7 +14,6 @@ from moses_compat.files.streams import STANDARD, Input
 from moses_compat.lines.counts import read_counts
 from moses_compat.lines.insert_scores import DIRECT_COLUMN, INVERSE_COLUMN, check_trained_scores
 from moses_compat.lines.log_scores import log_scores
-from moses_compat.lines.separators import find_separator
 from moses_compat.measures.entry_numbers import EntryNumbering, FieldPlaces
 from moses_compat.measures.entry_reader import EntryReader, Item
 from moses_compat.measures.model_weights import TableWeights
@@ -24,8 +23,7 @@ from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.measures.smoothed import SmoothedProbabilities, count_table
 from moses_compat.tables.blocks import RawBlock, TableScan
 from phrasetool.errors import DataError
-from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, Int64Array, Mask
+from phrasetool.phrases import DoubleArray, EntryBlock, Int64Array
 from phrasetool.pipeline import run
 from phrasetool.pruning.composition import composition_losses
 from phrasetool.pruning.measures import (
@@ -58,8 +56,6 @@ class MeasureRequest:
         weights: of a model, for the model scores; none without.
         similarities: where they come from; none without.
         corpora: the two sides of the bitext that the table was made from, for the test of significance; none without.
-        hierarchical: test the runs of words between labels such as `[X]`, not the labels, as filter-pt's `-h`.
-        force: go on when the corpora do not match the table.
         losses: whether to find compositions.
         forced_pairs: of forced decoding, with counts, for the uses; none without.
         forced_probabilities: whether to make phrase probabilities of these counts.
@@ -73,8 +69,6 @@ class MeasureRequest:
     weights: TableWeights | None = None
     similarities: SimilaritySource | None = None
     corpora: tuple[str, str] | None = None
-    hierarchical: bool = False
-    force: bool = False
     losses: bool = False
     forced_pairs: PairUses | None = None
     forced_probabilities: bool = False
@@ -152,11 +146,11 @@ def measure_table(source: Input, request: MeasureRequest) -> Measures:
         ValueError: smoothed probabilities are asked for of standard input.
     """
     scan = request.scan
-    test = _pair_test(request)
+    test = PairTest(*read_indexes(*request.corpora, scan.threads)) if request.corpora else None
     work = _BlockMeasurer(source, request, test, _smoothed(source.path, request))
-    check = CorpusCheck(source.name, test) if test and not request.force else None
+    check = CorpusCheck(source.name, test) if test else None
     numbering = EntryNumbering() if request.losses else None
-    parts: list[_Part] = []
+    parts: list[Measures] = []
     done = 0
     for raw, part, places, tested in run(work.reader.items(), work, scan.threads):
         if check and tested:
@@ -198,12 +192,6 @@ def measure_file(path: str, scan: TableScan, watch: Watch, request: Callable[[Ta
         return measure_table(source, request(replace(scan, progress=progress)))
 
 
-def _pair_test(request: MeasureRequest) -> PairTest | None:
-    if request.corpora is None:
-        return None
-    return PairTest(*read_indexes(*request.corpora, request.scan.threads), request.hierarchical)
-
-
 def _smoothed(path: str, request: MeasureRequest) -> SmoothedProbabilities | None:
     """Read the table for the first time."""
     if request.smoothing is None:
@@ -213,28 +201,7 @@ def _smoothed(path: str, request: MeasureRequest) -> SmoothedProbabilities | Non
     scan = request.scan
     with Input(path) as source:
         counts = count_table(source, TableScan(scan.on_error, scan.threads, scan.block_bytes))
-        return SmoothedProbabilities(source.name, counts, request.smoothing)
-
-
-@dataclass(frozen=True)
-class _Part:
-    """The measures of a block of N entries in G groups, none of which keeps the text alive."""
-
-    group_offsets: Int64Array
-    source_lengths: Int64Array
-    faulty: Mask
-    columns: Columns
-
-
-@exact_kernel
-def _find_fields(text: ByteArray, line_offsets: Int64Array, source_ends: Int64Array, target_ends: Int64Array) -> None:
-    """The first two `|||` of every line; -1 where missing."""
-    for line in range(len(source_ends)):
-        end = line_offsets[line + 1]
-        source_ends[line] = find_separator(text, line_offsets[line], end)
-        target_ends[line] = -1
-        if source_ends[line] >= 0:
-            target_ends[line] = find_separator(text, source_ends[line] + 3, end)
+    return SmoothedProbabilities(source.name, counts, request.smoothing)
 
 
 class _BlockMeasurer:
@@ -262,13 +229,13 @@ class _BlockMeasurer:
         direct = min(DIRECT_COLUMN, scores - 1)
         return (INVERSE_COLUMN, direct) if self._request.forced_probabilities else (direct,)
 
-    def __call__(self, item: Item) -> tuple[RawBlock, _Part, FieldPlaces | None, Tested | None]:
+    def __call__(self, item: Item) -> tuple[RawBlock, Measures, FieldPlaces | None, Tested | None]:
         raw, _ = item
         self._check_scores(raw)
         read = self.reader(item)
         block = read.block
         rows = np.flatnonzero(~block.faulty)
-        places = FieldPlaces.of(block, rows, *self._fields(block)) if self._test or self._request.losses else None
+        places = FieldPlaces.of(block, rows) if self._test or self._request.losses else None
         columns = self._by_scores(block, rows, read.columns[rows])
         if read.scores:
             columns |= {SIMILARITIES: read.scores.similarities, OPINION: read.scores.opinion}
@@ -278,8 +245,8 @@ class _BlockMeasurer:
             columns[SIGNIFICANCE] = _spread(block, rows, np.where(tested.wordless, np.inf, tested.values))
         if self._smoothed:
             columns[SMOOTHED] = np.where(block.faulty[:, None], 0, self._smoothed(block)).astype(np.float32)
-        starts = block.first_entry + block.group_offsets[:-1]
-        part = _Part(starts, block.source_lengths, block.faulty, columns)
+        # None of its arrays keeps the text alive.
+        part = Measures(block.first_entry + block.group_offsets, block.source_lengths, block.faulty, columns)
         return raw, part, places if self._request.losses else None, tested
 
     def _check_scores(self, raw: RawBlock) -> None:
@@ -293,12 +260,6 @@ class _BlockMeasurer:
             )
         if self._request.forced_probabilities:
             check_trained_scores(self._name, raw.scores, raw.first_entry)
-
-    @staticmethod
-    def _fields(block: EntryBlock) -> tuple[Int64Array, Int64Array]:
-        source_ends, target_ends = np.empty((2, len(block)), np.int64)
-        _find_fields(block.text, block.line_offsets, source_ends, target_ends)
-        return source_ends, target_ends
 
     def _by_scores(self, block: EntryBlock, rows: Int64Array, values: DoubleArray) -> Columns:
         """What the score and count fields say, and the pairs of forced decoding.
@@ -335,10 +296,10 @@ def _spread(block: EntryBlock, rows: Int64Array, values: npt.NDArray[Any]) -> np
     return spread
 
 
-def _joined(parts: Sequence[_Part], request: MeasureRequest, alpha: float) -> Measures:
+def _joined(parts: Sequence[Measures], request: MeasureRequest, alpha: float) -> Measures:
     """One table of its blocks."""
     faulty = np.concatenate([np.zeros(0, np.bool_), *(part.faulty for part in parts)])
-    starts = [part.group_offsets for part in parts]
+    starts = [part.group_offsets[:-1] for part in parts]
     return Measures(
         group_offsets=np.concatenate([np.zeros(0, np.int64), *starts, np.array([len(faulty)])]),
         source_lengths=np.concatenate([np.zeros(0, np.int64), *(part.source_lengths for part in parts)]),

@@ -86,10 +86,10 @@ class PairTest:
             parts.append(borders)
             wordless |= np.diff(borders) == 0 if borders is not None else found.lengths == 0
         indexes = self.source.sentences, self.target.sentences
-        pairs = count_co_occurrences(*indexes, phrases[0], phrases[1], parts[0], parts[1])
-        values = self._test.negative_log_p(pairs.joint, pairs.source, pairs.target)
-        counts = np.column_stack([pairs.joint, pairs.source, pairs.target])
-        return Tested(counts, values, wordless, (pairs.source == 0) & ~wordless, (pairs.target == 0) & ~wordless)
+        counts = count_co_occurrences(*indexes, phrases[0], phrases[1], parts[0], parts[1])
+        values = self._test.negative_log_p(*counts)
+        _, absent_sources, absent_targets = (counts == 0) & ~wordless
+        return Tested(counts.T, values, wordless, absent_sources, absent_targets)
 
 
 class CorpusCheck:

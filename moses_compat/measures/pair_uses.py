@@ -8,7 +8,6 @@ are read.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from moses_compat.corpora.training_pairs import pair_fields
 from moses_compat.files.streams import Input
@@ -20,9 +19,9 @@ from moses_compat.tables.blocks import blocks
 from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import CR, LF, skip_blanks, token_end
 from phrasetool.kernels.hashing import FNV_BASIS, fnv
-from phrasetool.kernels.interning import NO_KEY, find_key
+from phrasetool.kernels.interning import NO_KEY
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import ByteArray, DoubleArray, FloatArray, Int64Array
+from phrasetool.phrases import ByteArray, FloatArray, Int64Array, Mask
 
 _BLOCK_BYTES = 1 << 22
 _PAIR, _SOURCE, _TARGET = range(3)
@@ -43,7 +42,7 @@ def _hash_sides(text: ByteArray, start: int, end: int) -> tuple[np.uint64, np.ui
 
 
 @exact_kernel
-def _hash(text: ByteArray, line_offsets: Int64Array, keys: HashArray, bad: npt.NDArray[np.bool_]) -> None:
+def _hash(text: ByteArray, line_offsets: Int64Array, keys: HashArray, bad: Mask) -> None:
     """The keys of every line of pairs; bad[line] where its third and last field is one token, but no number."""
     for line in range(len(keys)):
         start, end = line_offsets[line], line_offsets[line + 1]
@@ -60,29 +59,13 @@ def _hash(text: ByteArray, line_offsets: Int64Array, keys: HashArray, bad: npt.N
 
 
 @exact_kernel
-def _look_up(
-    text: ByteArray,
-    line_offsets: Int64Array,
-    wanted: npt.NDArray[np.bool_],
-    pair_slots: HashArray,
-    pair_sums: DoubleArray,
-    source_slots: HashArray,
-    source_sums: DoubleArray,
-    target_slots: HashArray,
-    target_sums: DoubleArray,
-    found: FloatArray,
-) -> None:
-    """found[line] = the sums of pair, source and target; an empty slot has the sum 0."""
+def _hash_wanted(text: ByteArray, line_offsets: Int64Array, wanted: Mask, keys: HashArray) -> None:
+    """keys[:, line] = the keys of pair, source and target of a line; 0 of all three if it is not wanted."""
     for line in range(len(wanted)):
-        found[line] = np.float32(0.0)
-        if not wanted[line]:
-            continue
-        pair, source, target, last = _hash_sides(text, line_offsets[line], line_offsets[line + 1])
-        if last < 0:
-            continue
-        found[line, _PAIR] = pair_sums[find_key(pair_slots, pair)]
-        found[line, _SOURCE] = source_sums[find_key(source_slots, source)]
-        found[line, _TARGET] = target_sums[find_key(target_slots, target)]
+        keys[:, line] = NO_KEY
+        if wanted[line]:
+            start, end = line_offsets[line], line_offsets[line + 1]
+            keys[_PAIR, line], keys[_SOURCE, line], keys[_TARGET, line], _ = _hash_sides(text, start, end)
 
 
 class PairUses:
@@ -90,12 +73,10 @@ class PairUses:
 
     Attributes:
         path: the file, as the user named it.
-        total: the sum of all counts.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.total = 0.0
         self._sums = (KeyedSums(np.float64), KeyedSums(np.float64), KeyedSums(np.float64))
 
     @classmethod
@@ -133,10 +114,9 @@ class PairUses:
             raise DataError(name, message, before + line + 1)
         for column, sums in zip(keys.T, self._sums, strict=True):
             sums.add(np.ascontiguousarray(column), counts)
-        self.total += float(counts.sum())
         return len(counts)
 
-    def look_up(self, text: ByteArray, line_offsets: Int64Array, wanted: npt.NDArray[np.bool_]) -> FloatArray:
+    def look_up(self, text: ByteArray, line_offsets: Int64Array, wanted: Mask) -> FloatArray:
         """What is known of the pairs of the lines of a table; may be called by several threads at once.
 
         Args:
@@ -152,10 +132,9 @@ class PairUses:
             raise ValueError("expected uint8 text, int64 offsets and a mask")
         if len(line_offsets) != len(wanted) + 1 or line_offsets[-1] > len(text):
             raise ValueError(f"{len(line_offsets)} offsets do not fit {len(wanted)} lines in {len(text)} bytes")
+        keys = np.empty((3, len(wanted)), np.uint64)
+        _hash_wanted(np.ascontiguousarray(text), np.ascontiguousarray(line_offsets), np.ascontiguousarray(wanted), keys)
         found = np.empty((len(wanted), 3), np.float32)
-        pairs, sources, targets = self._sums
-        _look_up(
-            np.ascontiguousarray(text), np.ascontiguousarray(line_offsets), np.ascontiguousarray(wanted),
-            pairs.slots, pairs.sums, sources.slots, sources.sums, targets.slots, targets.sums, found,
-        )  # fmt: skip
+        for side, sums in enumerate(self._sums):
+            found[:, side] = sums.look_up(keys[side])
         return found

@@ -10,13 +10,13 @@ import os
 import tempfile
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from moses_compat.files.arrow import number_array, numbers_of
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import EntryBlock
 from phrasetool.scoring.scorer import Scores
@@ -30,18 +30,6 @@ _SCHEMA = pa.schema(
         ("opinion", pa.uint8()),
     ]
 )
-
-
-# pyarrow's own conversions import pandas where it is installed, a quarter of a second; plain buffers need no such help.
-
-
-def _to_arrow(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
-
-
-def _to_numpy(array: pa.Array, kind: Any) -> npt.NDArray[Any]:
-    values: npt.NDArray[Any] = np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
-    return values
 
 
 class ScoreWriter:
@@ -74,7 +62,7 @@ class ScoreWriter:
         """
         st, ts = np.ascontiguousarray(scores.similarities.T)
         columns = (hashes, st, ts, scores.opinion.view(np.uint8))
-        arrays = [_to_arrow(values, field.type) for values, field in zip(columns, _SCHEMA, strict=True)]
+        arrays = [number_array(values, field.type) for values, field in zip(columns, _SCHEMA, strict=True)]
         batch = pa.record_batch(arrays, schema=self._writer.schema)
         try:
             self._writer.write_batch(batch)
@@ -143,7 +131,7 @@ class SavedScores:
                 self._pending.insert(0, batch.slice(count))
             count -= taken[-1].num_rows
         hashes, st, ts, opinion = (
-            np.concatenate([np.zeros(0, kind), *(_to_numpy(batch.column(i), kind) for batch in taken)])
+            np.concatenate([np.zeros(0, kind), *(numbers_of(batch.column(i), kind) for batch in taken)])
             for i, kind in enumerate((np.uint32, np.float32, np.float32, np.uint8))
         )
         return hashes, Scores(np.column_stack([st, ts]), opinion.astype(np.bool_))

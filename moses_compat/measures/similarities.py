@@ -41,16 +41,16 @@ class SimilaritySource(Protocol):
         """
 
 
-class SimilarityReader(Protocol):
-    """A source at work on one table.
+class SimilarityReader:
+    """A source at work on one table; unless it says otherwise, it needs nothing but the block.
 
     Attributes:
         vocabularies: whose words blocks are to be read in, source and target; None: it needs no words.
         fingerprints: whether blocks are to have fingerprints of their pairs.
     """
 
-    vocabularies: tuple[Vocabulary | None, Vocabulary | None]
-    fingerprints: bool
+    vocabularies: tuple[Vocabulary | None, Vocabulary | None] = (None, None)
+    fingerprints = False
 
     def columns(self, scores: int, first_entry: int) -> Sequence[int]:
         """The score columns that it wants to see, from 0.
@@ -62,6 +62,7 @@ class SimilarityReader(Protocol):
         Raises:
             DataError: entries have no such column.
         """
+        return ()
 
     def take(self, lines: int) -> Any:
         """What belongs to the next block of so many lines.  Called for all blocks, in order, by one thread.
@@ -69,6 +70,7 @@ class SimilarityReader(Protocol):
         Raises:
             DataError: the source is damaged.
         """
+        return None
 
     def score(self, block: EntryBlock, columns: DoubleArray, taken: Any) -> Scores:
         """The similarities of a block's N entries; may be called by several threads.
@@ -81,6 +83,7 @@ class SimilarityReader(Protocol):
         Raises:
             DataError: the source does not fit the table.
         """
+        raise NotImplementedError
 
     def finish(self, entries: int) -> None:
         """Called after the last block.
@@ -88,22 +91,6 @@ class SimilarityReader(Protocol):
         Raises:
             DataError: the source knows of more entries.
         """
-
-
-class _Reader:
-    """A reader that needs nothing: others change what they must."""
-
-    vocabularies: tuple[Vocabulary | None, Vocabulary | None] = (None, None)
-    fingerprints = False
-
-    def columns(self, scores: int, first_entry: int) -> Sequence[int]:
-        return ()
-
-    def take(self, lines: int) -> Any:
-        return None
-
-    def finish(self, entries: int) -> None:
-        return None
 
 
 @dataclass(frozen=True)
@@ -122,7 +109,7 @@ class ModelSimilarities:
         return _ModelReader(self.model)
 
 
-class _ModelReader(_Reader):
+class _ModelReader(SimilarityReader):
     def __init__(self, model: BilingualModel) -> None:
         self.vocabularies = model.source_vocabulary, model.target_vocabulary
         self._scorer = model.scorer()
@@ -154,7 +141,7 @@ class ColumnSimilarities:
         return _ColumnReader(table, self)
 
 
-class _ColumnReader(_Reader):
+class _ColumnReader(SimilarityReader):
     def __init__(self, table: str, source: ColumnSimilarities) -> None:
         self._table, self._source = table, source
 
@@ -191,7 +178,7 @@ class FileSimilarities:
         return SavedScores(self.path)
 
 
-class _FileReader(_Reader):
+class _FileReader(SimilarityReader):
     fingerprints = True
 
     def __init__(self, table: str, saved: SavedScores) -> None:

@@ -9,7 +9,6 @@ it is: its own entries are counted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +18,7 @@ from moses_compat.files.streams import Input
 from moses_compat.lines.counts import read_counts
 from moses_compat.lines.pair_hashes import HashArray
 from moses_compat.lines.phrase_totals import KeyedSums, side_keys
-from moses_compat.tables.blocks import FaultPolicy, RawBlock, TableScan, raw_blocks
+from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
 from phrasetool.phrases import EntryBlock, FloatArray, Int32Array, Int64Array
@@ -55,14 +54,6 @@ class TableCounts:
     targets: KeyedSums[np.int32]
 
 
-@dataclass(frozen=True)
-class _Part:
-    """The same of a block: different keys, ascending, and how many entries each has."""
-
-    statistics: PairStatistics
-    sides: Sequence[tuple[HashArray, Int32Array]]
-
-
 def count_table(source: Input, scan: TableScan) -> TableCounts:
     """Read a table from its beginning to its end and count.
 
@@ -76,22 +67,21 @@ def count_table(source: Input, scan: TableScan) -> TableCounts:
         DataError: the table is damaged, or has a faulty line and `scan.on_error` is `fail`; or an entry does not say
             `c(t) c(s) c(s,t)`.
     """
-    policy = FaultPolicy(source.name, scan.on_error)
 
-    def work(raw: RawBlock) -> tuple[RawBlock, _Part]:
-        block, faults = TableParser(scores=raw.scores)(raw.index, raw.first_entry, raw.text)
-        policy.keep_mask(block, faults)
+    def work(raw: RawBlock) -> tuple[RawBlock, PairStatistics, list[tuple[HashArray, Int32Array]]]:
+        block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text)
+        scan.passes(source.name, block.faulty, faults)
         rows = np.flatnonzero(~block.faulty)
         # Of whole numbers, and enough of larger ones to see that they are larger.
         joint = np.minimum(np.ceil(_counts(source.name, block, rows)[:, 2]), COUNT_LIMIT + 1).astype(np.int64)
         sides = [_distinct(keys) for keys in side_keys(block.text, block.line_offsets, rows)]
-        return raw, _Part(PairStatistics.of(joint), sides)
+        return raw, PairStatistics.of(joint), sides
 
     statistics = PairStatistics.of(np.zeros(0, np.int64))
     counted = KeyedSums(np.int32), KeyedSums(np.int32)
-    for raw, part in run(raw_blocks(source, scan.block_bytes), work, scan.threads):
-        statistics += part.statistics
-        for counts, (keys, numbers) in zip(counted, part.sides, strict=True):
+    for raw, part, sides in run(raw_blocks(source, scan.block_bytes), work, scan.threads):
+        statistics += part
+        for counts, (keys, numbers) in zip(counted, sides, strict=True):
             counts.add(keys, numbers)
         scan.progress(raw.position, raw.first_entry + raw.lines)
     for counts in counted:
@@ -100,6 +90,7 @@ def count_table(source: Input, scan: TableScan) -> TableCounts:
 
 
 def _distinct(keys: HashArray) -> tuple[HashArray, Int32Array]:
+    """The different keys, ascending, and how many entries each has."""
     different, numbers = np.unique(keys, return_counts=True)
     return different, numbers.astype(np.int32)
 

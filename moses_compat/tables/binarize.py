@@ -240,85 +240,122 @@ def binarize(
             raise DataError(path, "is a pipe; a binariser reads its table more than once, so give a file")
     done = []
     with Workplace(final) as place:
-        done.append(_phrase_table(place, program, table, final, options, name, tell, progress))
+        work = _Binarizer(place, options, tell, progress)
+        done.append(work.phrase_table(program, table, final, name))
         for number, path in enumerate(reordering):
-            final = reordering_output_path(output, path)
-            done.append(_reordering_table(place, reordering_program, path, final, number, options, tell, progress))
+            done.append(work.reordering_table(reordering_program, path, reordering_output_path(output, path), number))
     return done
 
 
-def _phrase_table(
-    place: Workplace,
-    program: str,
-    table: str,
-    final: str,
-    options: BinarizeOptions,
-    name: str,
-    tell: Tell,
-    progress: Progress,
-) -> BinaryTable:
-    form = examine(table, progress)
-    if options.kind == COMPACT and form.rules:
-        raise DataError(table, "is a rule table; PhraseDictionaryCompact is for phrase-based models only")
-    if options.kind == PROBING and form.other_reordering_line:
-        raise DataError(
-            table, "the number of scores in {{LexRO ..}} differs from the first line's", form.other_reordering_line
-        )
-    form, text = _ready_text(place, form, "table", options.threads, tell, progress)
-    source_factors, target_factors = options.factors or (form.source_factors, form.target_factors)
-    if options.kind == COMPACT:
-        arguments = _compact_arguments(form, text, options.threads, tell)
-    elif options.kind == PROBING:
-        arguments = _probing_arguments(form, text)
-    else:
-        numbers = (source_factors, target_factors, form.scores, options.table_limit, min(_RANK, form.scores - 1))
-        arguments = [*map(str, numbers), text, "made"]
-    _run(place, [program, *arguments, *options.extra], tell)
-    made = place.path("made.minphr" if options.kind == COMPACT else "made")
-    if options.kind == COMPACT:
-        _check_file(program, made)
-    else:
-        _check_folder(options.kind, program, made, form, (source_factors, target_factors))
-    place.publish(made, final)
-    factors = [",".join(map(str, range(count))) for count in (source_factors, target_factors)]
-    line = (
-        f"{_CLASSES[options.kind]} name={name} num-features={form.scores} path={os.path.abspath(final)} "
-        f"input-factor={factors[0]} output-factor={factors[1]}"
-    )
-    return BinaryTable(final, form.scores, line)
+@dataclass(frozen=True)
+class _Binarizer:
+    """Makes tables in a scratch folder; see `binarize`."""
 
+    place: Workplace
+    options: BinarizeOptions
+    tell: Tell
+    progress: Progress
 
-def _ready_text(
-    place: Workplace, form: TableForm, name: str, threads: int, tell: Tell, progress: Progress
-) -> tuple[TableForm, str]:
-    """The table as a binariser can take it: itself, itself under a fitting name, or a copy; and what it looks like."""
-    if form.ready:
-        if form.gzip == form.path.endswith(".gz"):
-            return form, os.path.abspath(form.path)
-        # Moses tells gzip by the name only.
-        link = f"{name}.gz" if form.gzip else name
-        os.symlink(os.path.abspath(form.path), place.path(link))
-        return form, link
-    line = form.odd_line or form.unsorted_line
-    reason = "odd spaces, bars or line ends" if form.odd_line else "not in the order of LC_ALL=C sort"
-    tell(f"{form.path}:{line}: {reason}; a sorted, regular copy is binarised")
-    copy = place.path(f"{name}.gz")
-    write_copy(form, copy, threads)
-    return examine(copy, progress), f"{name}.gz"
-
-
-def _compact_arguments(form: TableForm, text: str, threads: int, tell: Tell) -> list[str]:
-    arguments = ["-in", text, "-out", "made", "-nscores", str(form.scores), "-threads", str(threads)]
-    if form.scores != 4:
-        arguments += ["-rankscore", str(min(_RANK, form.scores - 1))]
-    if form.unaligned_line or form.duplicate_line:
-        if form.unaligned_line:
-            reason = "there are entries without a word alignment"
+    def phrase_table(self, program: str, table: str, final: str, name: str) -> BinaryTable:
+        options = self.options
+        form = examine(table, self.progress)
+        if options.kind == COMPACT and form.rules:
+            raise DataError(table, "is a rule table; PhraseDictionaryCompact is for phrase-based models only")
+        if options.kind == PROBING and form.other_reordering_line:
+            raise DataError(
+                table, "the number of scores in {{LexRO ..}} differs from the first line's", form.other_reordering_line
+            )
+        form, text = self.ready_text(form, "table")
+        factors = options.factors or (form.source_factors, form.target_factors)
+        if options.kind == COMPACT:
+            arguments = self.compact_arguments(form, text)
+        elif options.kind == PROBING:
+            arguments = _probing_arguments(form, text)
         else:
-            reason = "there are pairs that stand twice"
-        tell(f"{reason}, so the table is written with -encoding None, which makes it larger")
-        arguments += ["-encoding", "None"]
-    return arguments
+            numbers = (*factors, form.scores, options.table_limit, min(_RANK, form.scores - 1))
+            arguments = [*map(str, numbers), text, "made"]
+        self.run([program, *arguments, *options.extra])
+        made = self.place.path("made.minphr" if options.kind == COMPACT else "made")
+        if options.kind == COMPACT:
+            _check_file(program, made)
+        else:
+            _check_folder(options.kind, program, made, form, factors)
+        self.place.publish(made, final)
+        line = (
+            f"{_CLASSES[options.kind]} name={name} num-features={form.scores} path={os.path.abspath(final)} "
+            f"{_factor_options(factors)}"
+        )
+        return BinaryTable(final, form.scores, line)
+
+    def ready_text(self, form: TableForm, name: str) -> tuple[TableForm, str]:
+        """The form and the name of what a binariser can take: the table, a link of a fitting name to it, or a copy."""
+        if form.ready:
+            if form.gzip == form.path.endswith(".gz"):
+                return form, os.path.abspath(form.path)
+            # Moses tells gzip by the name only.
+            link = f"{name}.gz" if form.gzip else name
+            os.symlink(os.path.abspath(form.path), self.place.path(link))
+            return form, link
+        line = form.odd_line or form.unsorted_line
+        reason = "odd spaces, bars or line ends" if form.odd_line else "not in the order of LC_ALL=C sort"
+        self.tell(f"{form.path}:{line}: {reason}; a sorted, regular copy is binarised")
+        copy = self.place.path(f"{name}.gz")
+        write_copy(form, copy, self.options.threads)
+        return examine(copy, self.progress), f"{name}.gz"
+
+    def compact_arguments(self, form: TableForm, text: str) -> list[str]:
+        arguments = ["-in", text, "-out", "made", "-nscores", str(form.scores), "-threads", str(self.options.threads)]
+        if form.scores != 4:
+            arguments += ["-rankscore", str(min(_RANK, form.scores - 1))]
+        if form.unaligned_line or form.duplicate_line:
+            if form.unaligned_line:
+                reason = "there are entries without a word alignment"
+            else:
+                reason = "there are pairs that stand twice"
+            self.tell(f"{reason}, so the table is written with -encoding None, which makes it larger")
+            arguments += ["-encoding", "None"]
+        return arguments
+
+    def reordering_table(self, program: str, path: str, final: str, number: int) -> BinaryTable:
+        form, text = self.ready_text(examine(path, self.progress), f"reordering.{number}")
+        if form.duplicate_line:
+            raise DataError(path, f"a pair stands twice, which {_REORDERING_PROGRAM} cannot take")
+        made = f"reordering.{number}.made"
+        self.run([program, "-in", text, "-out", made, "-threads", str(self.options.threads)])
+        made = self.place.path(made + ".minlexr")
+        _check_file(program, made)
+        self.place.publish(made, final)
+        factors = _factor_options((form.source_factors, form.target_factors))
+        line = (
+            f"LexicalReordering name=LexicalReordering{number} num-features={form.scores} "
+            f"type={_REORDERING_TYPES.get(form.scores, 'TYPE')} {factors} "
+            f"path={os.path.abspath(final).removesuffix('.minlexr')}"
+        )
+        return BinaryTable(final, form.scores, line)
+
+    def run(self, command: Sequence[str]) -> None:
+        """Run a program in the scratch folder.
+
+        Raises:
+            PhraseToolError: it cannot be started or failed; what it said last was told.
+        """
+        self.tell(f"running in {self.place.folder}: {shlex.join(command)}")
+        with tempfile.TemporaryFile(dir=self.place.folder) as said:
+            try:
+                done = subprocess.run(
+                    command, cwd=self.place.folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said, check=False
+                )
+            except OSError as error:
+                raise PhraseToolError(f"{command[0]}: cannot be run: {error.strerror}") from error
+            if done.returncode == 0:
+                return
+            said.seek(0)
+            lines = said.read().decode(errors="replace").splitlines()
+        name = os.path.basename(command[0])
+        for line in lines[-_SHOWN_LINES:]:
+            self.tell(f"{name}: {line}")
+        how = f"with code {done.returncode}" if done.returncode > 0 else f"by {signal.Signals(-done.returncode).name}"
+        raise PhraseToolError(f"{name} ended {how}; nothing was written")
 
 
 def _probing_arguments(form: TableForm, text: str) -> list[str]:
@@ -330,57 +367,10 @@ def _probing_arguments(form: TableForm, text: str) -> list[str]:
     return [*arguments, "--input-pt", text, "--output-dir", "made"]
 
 
-def _reordering_table(
-    place: Workplace,
-    program: str,
-    path: str,
-    final: str,
-    number: int,
-    options: BinarizeOptions,
-    tell: Tell,
-    progress: Progress,
-) -> BinaryTable:
-    form = examine(path, progress)
-    form, text = _ready_text(place, form, f"reordering.{number}", options.threads, tell, progress)
-    if form.duplicate_line:
-        raise DataError(path, f"a pair stands twice, which {_REORDERING_PROGRAM} cannot take")
-    made = f"reordering.{number}.made"
-    _run(place, [program, "-in", text, "-out", made, "-threads", str(options.threads)], tell)
-    made = place.path(made + ".minlexr")
-    _check_file(program, made)
-    place.publish(made, final)
-    factors = [",".join(map(str, range(count))) for count in (form.source_factors, form.target_factors)]
-    line = (
-        f"LexicalReordering name=LexicalReordering{number} num-features={form.scores} "
-        f"type={_REORDERING_TYPES.get(form.scores, 'TYPE')} input-factor={factors[0]} output-factor={factors[1]} "
-        f"path={os.path.abspath(final).removesuffix('.minlexr')}"
-    )
-    return BinaryTable(final, form.scores, line)
-
-
-def _run(place: Workplace, command: Sequence[str], tell: Tell) -> None:
-    """Run a program in the scratch folder.
-
-    Raises:
-        PhraseToolError: it cannot be started or failed; what it said last was told.
-    """
-    tell(f"running in {place.folder}: {shlex.join(command)}")
-    with tempfile.TemporaryFile(dir=place.folder) as said:
-        try:
-            done = subprocess.run(
-                command, cwd=place.folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said, check=False
-            )
-        except OSError as error:
-            raise PhraseToolError(f"{command[0]}: cannot be run: {error.strerror}") from error
-        if done.returncode == 0:
-            return
-        said.seek(0)
-        lines = said.read().decode(errors="replace").splitlines()
-    name = os.path.basename(command[0])
-    for line in lines[-_SHOWN_LINES:]:
-        tell(f"{name}: {line}")
-    how = f"with code {done.returncode}" if done.returncode > 0 else f"by {signal.Signals(-done.returncode).name}"
-    raise PhraseToolError(f"{name} ended {how}; nothing was written")
+def _factor_options(factors: tuple[int, int]) -> str:
+    """How a moses.ini says which factors a token has."""
+    source, target = (",".join(map(str, range(count))) for count in factors)
+    return f"input-factor={source} output-factor={target}"
 
 
 def _check_file(program: str, path: str) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from moses_compat.files import kinds
 from moses_compat.files.streams import Input
@@ -15,7 +14,7 @@ from moses_compat.tables.parser import Fault, count_scores
 from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import LF
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import ByteArray, EntryBlock
+from phrasetool.phrases import ByteArray, Mask
 
 BLOCK_BYTES = 1 << 21
 # Called with the bytes of the file consumed and the lines done so far.
@@ -76,7 +75,6 @@ class RawBlock:
     """The text of a run of whole source groups.
 
     Attributes:
-        index: from 0.
         first_entry: 0-based number of its first line.
         lines: how many lines it has.
         text: the bytes, uint8.
@@ -84,7 +82,6 @@ class RawBlock:
         position: bytes of the file consumed so far (compressed, if it is gzip).
     """
 
-    index: int
     first_entry: int
     lines: int
     text: ByteArray
@@ -96,11 +93,11 @@ def raw_blocks(source: Input, size: int = BLOCK_BYTES) -> Iterator[RawBlock]:
     """Read a table block by block; see `blocks`."""
     first_entry = 0
     scores = -1
-    for index, text in enumerate(blocks(source, size)):
+    for text in blocks(source, size):
         if scores < 0:
             scores = _first_score_count(text)
         lines = int(np.count_nonzero(text == LF)) + (text[-1] != LF)
-        yield RawBlock(index, first_entry, lines, text, scores, source.position())
+        yield RawBlock(first_entry, lines, text, scores, source.position())
         first_entry += lines
 
 
@@ -117,10 +114,14 @@ class TableScan:
     """How a table is read.
 
     Attributes:
-        on_error: `fail`, `skip` or `keep`, for lines that are not entries.
+        on_error: what happens to a line that cannot be read as an entry: `fail` (stop with an error), `skip` (leave the
+            line out) or `keep` (pass it through unchanged).
         threads: worker threads.
         block_bytes: about how much text is worked on at a time.
         progress: called with the bytes of the file consumed and the entries done so far.
+
+    Raises:
+        ValueError: `on_error` is something else.
     """
 
     on_error: str = "fail"
@@ -128,32 +129,24 @@ class TableScan:
     block_bytes: int = BLOCK_BYTES
     progress: Progress = lambda position, entries: None
 
-
-@dataclass(frozen=True)
-class FaultPolicy:
-    """What happens to a line that cannot be read as an entry.
-
-    Args:
-        name: the table, as messages call it.
-        action: `fail` (stop with an error), `skip` (leave the line out) or `keep` (pass it through unchanged).
-    """
-
-    name: str
-    action: str = "fail"
-
     def __post_init__(self) -> None:
-        if self.action not in ON_ERROR:
-            raise ValueError(f"unknown action {self.action!r}; expected one of {', '.join(ON_ERROR)}")
+        if self.on_error not in ON_ERROR:
+            raise ValueError(f"unknown action {self.on_error!r}; expected one of {', '.join(ON_ERROR)}")
 
-    def keep_mask(self, block: EntryBlock, faults: Sequence[Fault]) -> npt.NDArray[np.bool_]:
+    def passes(self, name: str, faulty: Mask, faults: Sequence[Fault]) -> Mask:
         """bool, shape (N,): all good lines, and the faulty ones if they are kept.
 
+        Args:
+            name: the table, as messages call it.
+            faulty: bool, shape (N,).
+            faults: of these lines.
+
         Raises:
-            DataError: there is a faulty line and the action is `fail`.
+            DataError: there is a faulty line and the scan says `fail`.
         """
-        if faults and self.action == "fail":
-            raise DataError(self.name, faults[0].message, faults[0].entry + 1)
-        return ~block.faulty if self.action == "skip" else np.ones(len(block), np.bool_)
+        if faults and self.on_error == "fail":
+            raise DataError(name, faults[0].message, faults[0].entry + 1)
+        return ~faulty if self.on_error == "skip" else np.ones(len(faulty), np.bool_)
 
 
 def scores_of_table(path: str) -> int:

@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from moses_compat.files.streams import GZIP_MAGIC, Input, compress
+from moses_compat.files.streams import Input, compress
 from moses_compat.lines.separators import find_separator
 from moses_compat.tables.blocks import Progress, raw_blocks
 from moses_compat.tables.parser import LineScan, TableParser, scan_lines
@@ -40,10 +40,6 @@ _RUN_BYTES = 1 << 26
 _SYSTEM_SORT_MEMORY = "512M"
 _LABEL = re.compile(rb"\[[^][]+\]")
 _REORDERING_PROPERTY = b"{{LexRO "
-
-
-def _no_progress(position: int, entries: int) -> None:
-    pass
 
 
 @exact_kernel
@@ -73,27 +69,20 @@ def _is_canonical(text: ByteArray, start: int, end: int, target_end: int) -> boo
 
 
 @exact_kernel
-def _look(
-    text: ByteArray,
-    line_offsets: Int64Array,
-    source_ends: Int64Array,
-    target_ends: Int64Array,
-    score_ends: Int64Array,
-    found: Int64Array,
-) -> None:
+def _look(text: ByteArray, scan: LineScan, found: Int64Array) -> None:
     """found[k] = the first line of kind k, if it was -1; kinds as in the constants above."""
     before, before_end, before_key = np.int64(0), np.int64(-1), np.int64(-1)
-    for line in range(len(line_offsets) - 1):
-        start, end = line_offsets[line], line_offsets[line + 1]
+    for line in range(len(scan.faults)):
+        start, end = scan.line_offsets[line], scan.line_offsets[line + 1]
         if end > start and text[end - 1] == LF:
             end -= 1
-        key = target_ends[line] + 3
-        if found[_ODD] < 0 and not _is_canonical(text, start, end, target_ends[line]):
+        key = scan.target_ends[line] + 3
+        if found[_ODD] < 0 and not _is_canonical(text, start, end, scan.target_ends[line]):
             found[_ODD] = line
-        if skip_blanks(text, start, source_ends[line]) == source_ends[line] and found[_NO_SOURCE] < 0:
+        if skip_blanks(text, start, scan.source_ends[line]) == scan.source_ends[line] and found[_NO_SOURCE] < 0:
             found[_NO_SOURCE] = line
         if found[_UNALIGNED] < 0:
-            bar = find_separator(text, score_ends[line], end)
+            bar = find_separator(text, scan.score_ends[line], end)
             i = bar + 3 if bar >= 0 else end
             while i < end and (is_blank(text[i]) or text[i] == CR):
                 i += 1
@@ -153,7 +142,7 @@ class TableForm:
         return not self.odd_line and not self.unsorted_line
 
 
-def examine(path: str, progress: Progress = _no_progress) -> TableForm:
+def examine(path: str, progress: Progress = lambda position, entries: None) -> TableForm:
     """Read a phrase table or reordering table once.
 
     Raises:
@@ -164,7 +153,7 @@ def examine(path: str, progress: Progress = _no_progress) -> TableForm:
     found = np.full(5, -1, np.int64)
     previous = np.zeros(0, np.uint8)
     with Input(path) as source:
-        form.gzip = _is_gzip(path)
+        form.gzip = source.gzip
         for raw in raw_blocks(source):
             if not form.entries:
                 form.scores = raw.scores
@@ -173,8 +162,8 @@ def examine(path: str, progress: Progress = _no_progress) -> TableForm:
             text = np.concatenate([previous, raw.text])
             shift = raw.first_entry - (1 if len(previous) else 0)
             scan = _scan(form, text, shift)
-            here = np.where(found >= 0, found, -1)
-            _look(text, scan.line_offsets, scan.source_ends, scan.target_ends, scan.score_ends, here)
+            here = found.copy()
+            _look(text, scan, here)
             found = np.where(found >= 0, found, np.where(here >= 0, here + shift, -1))
             if found[_NO_SOURCE] >= 0:
                 raise DataError(path, "the source is empty, which Moses cannot look up", int(found[_NO_SOURCE]) + 1)
@@ -204,11 +193,6 @@ def _scan(form: TableForm, text: ByteArray, shift: int) -> LineScan:
             form.path, "a negative score, of which Moses would take the logarithm", shift + int(negative[0]) + 1
         )
     return scan
-
-
-def _is_gzip(path: str) -> bool:
-    with open(path, "rb") as file:
-        return file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
 
 
 def _look_at_head(form: TableForm, text: ByteArray) -> None:
@@ -261,24 +245,23 @@ def canonical_line(line: bytes) -> bytes:
     return text + b"".join(b" ||| " + field if field else b" |||" for field in fields[3:])
 
 
-def write_copy(form: TableForm, path: str, threads: int = 1, own_sort: bool = False) -> None:
+def write_copy(form: TableForm, path: str, threads: int = 1) -> None:
     """Write a table gzipped, in canonical form and sorted.
 
     Args:
         form: what `examine` found.
         path: the copy; temporary files go into its folder.
         threads: for sorting.
-        own_sort: do not look for the system's `sort`.
 
     Raises:
         PhraseToolError: the disk is full, or sorting failed.
     """
     with Input(form.path) as source, open(path, "wb") as file:
-        pieces: Iterator[bytes] = _ended(source.whole_lines())
+        pieces: Iterator[bytes] = (piece if piece.endswith(b"\n") else piece + b"\n" for piece in source.whole_lines())
         if form.odd_line:
             pieces = map(_canonical_lines, pieces)
         if form.unsorted_line or form.odd_line:
-            pieces = sort_lines(pieces, os.path.dirname(path), threads, own_sort)
+            pieces = sort_lines(pieces, os.path.dirname(path), threads)
         try:
             for piece in pieces:
                 file.write(compress(piece))
@@ -286,23 +269,17 @@ def write_copy(form: TableForm, path: str, threads: int = 1, own_sort: bool = Fa
             raise PhraseToolError(f"{path}: cannot write: {error.strerror}") from error
 
 
-def _ended(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    for piece in pieces:
-        yield piece if piece.endswith(b"\n") else piece + b"\n"
-
-
 def _canonical_lines(piece: bytes) -> bytes:
     return b"".join(canonical_line(line) + b"\n" for line in piece.split(b"\n")[:-1])
 
 
-def sort_lines(pieces: Iterable[bytes], folder: str, threads: int = 1, own_sort: bool = False) -> Iterator[bytes]:
+def sort_lines(pieces: Iterable[bytes], folder: str, threads: int = 1) -> Iterator[bytes]:
     """Sort lines bytewise, as `LC_ALL=C sort` does, on disk where they are many.
 
     Args:
         pieces: whole lines, each with its line feed.
         folder: where temporary files go.
-        threads: for the system's `sort`.
-        own_sort: do not look for it.
+        threads: for the system's `sort`, if it is there.
 
     Yields:
         Pieces of the sorted text.
@@ -310,7 +287,7 @@ def sort_lines(pieces: Iterable[bytes], folder: str, threads: int = 1, own_sort:
     Raises:
         PhraseToolError: the disk is full.
     """
-    program = None if own_sort else _system_sort()
+    program = _system_sort()
     return _sort_by(program, pieces, folder, threads) if program else _sort_here(pieces, folder)
 
 

@@ -158,10 +158,6 @@ class TableSummary:
         known.lines += lines
         known.first = min(known.first, first)
 
-    def lines(self, name: str) -> int:
-        """How many lines have an oddity."""
-        return self.oddities[name].lines if name in self.oddities else 0
-
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
         columns = [{**column.__dict__, "histogram": column.histogram.tolist()} for column in self.columns]
@@ -184,12 +180,8 @@ class TableSummary:
         }
 
 
-@dataclass(frozen=True)
-class _Item:
-    """A block, and the line before it."""
-
-    raw: RawBlock
-    before: ByteArray
+# A block, and the line before it.
+_Item = tuple[RawBlock, ByteArray]
 
 
 @dataclass(frozen=True)
@@ -249,14 +241,14 @@ def inspect_table(
 def _items(source: Input, block_bytes: int) -> Iterator[_Item]:
     before = np.zeros(0, np.uint8)
     for raw in raw_blocks(source, block_bytes):
-        yield _Item(raw, before)
+        yield raw, before
         feeds = np.flatnonzero(raw.text[:-1] == 10)
         before = raw.text[feeds[-1] + 1 :] if len(feeds) else raw.text
 
 
 def _look_at_block(item: _Item) -> _Found:
     """Everything that one block can tell; a pure function of it and of the line before."""
-    raw = item.raw
+    raw, before = item
     scan = scan_lines(raw.text, raw.scores, range(max(raw.scores, 0)))
     look = odd.look_at_lines(raw.text, scan.line_offsets)
     faults = TableParser(scores=raw.scores).faults(scan, raw.first_entry)
@@ -278,7 +270,7 @@ def _look_at_block(item: _Item) -> _Found:
     _note_scores(part, scan, good, first)
     not_utf8 = odd.lines_not_utf8(raw.text, scan.line_offsets)
     part.note("not UTF-8", len(not_utf8), first + int(not_utf8[0]) if len(not_utf8) else 0)
-    _note_order(part, item, scan.line_offsets)
+    _note_order(part, raw, before, scan.line_offsets)
     _note_duplicates(part, look.pair_hashes, sizes, first)
     return _Found(raw, part, look, look.source_hashes[scan.group_offsets[:-1]], sizes)
 
@@ -298,14 +290,14 @@ def _note_scores(part: TableSummary, scan: LineScan, good: npt.NDArray[np.bool_]
         _note_lines(part, name, wrong.any(axis=1) & good, first)
 
 
-def _note_order(part: TableSummary, item: _Item, line_offsets: Int64Array) -> None:
-    text, first = item.raw.text, int(item.raw.first_entry)
+def _note_order(part: TableSummary, raw: RawBlock, before: ByteArray, line_offsets: Int64Array) -> None:
+    text, first = raw.text, int(raw.first_entry)
     count, line = odd.lines_out_of_order(text, line_offsets)
     part.note("out of order", count, first + line + 1)
-    if len(item.before):
+    if len(before):
         # The border to the block before.
-        both = np.concatenate([item.before, text[: line_offsets[1]]])
-        count, _ = odd.lines_out_of_order(both, np.array([0, len(item.before), len(both)]))
+        both = np.concatenate([before, text[: line_offsets[1]]])
+        count, _ = odd.lines_out_of_order(both, np.array([0, len(before), len(both)]))
         part.note("out of order", count, first + 1)
 
 

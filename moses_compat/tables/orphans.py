@@ -9,19 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.insert_scores import selected_lines
 from moses_compat.lines.pair_hashes import HashArray, PairSet, hash_pairs, read_pair_hashes
 from moses_compat.lines.separators import line_offsets_of
-from moses_compat.tables.blocks import FaultPolicy, RawBlock, TableScan, raw_blocks
+from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
-from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Phrases
+from phrasetool.kernels.bytes import LF
+from phrasetool.phrases import Int64Array, Mask
 from phrasetool.pipeline import run
-
-_LF = 10
 
 
 @dataclass
@@ -105,23 +103,22 @@ def remove_orphans(source: Input, output: Output, pairs: PairSet, scan: TableSca
     Raises:
         DataError: the table is damaged, or has a faulty line and `scan.on_error` is `fail`.
     """
-    policy = FaultPolicy(source.name, scan.on_error)
 
     def work(raw: RawBlock) -> tuple[RawBlock, bytes, OrphanCounts]:
-        block, passes, hashes = _read(raw, policy)
+        line_offsets, faulty, passes, hashes = _read(raw, source.name, scan)
         keep = pairs.find(hashes)
-        keep |= passes & block.faulty
+        keep |= passes & faulty
         counts = OrphanCounts(
-            lines=len(block),
+            lines=raw.lines,
             kept=int(keep.sum()),
             orphans=int((passes & ~keep).sum()),
-            faulty_kept=int((block.faulty & keep).sum()),
-            faulty_skipped=int((block.faulty & ~keep).sum()),
+            faulty_kept=int((faulty & keep).sum()),
+            faulty_skipped=int((faulty & ~keep).sum()),
         )
-        text: ByteArray = selected_lines(block, keep)
-        if len(text) and text[-1] != _LF:
+        text = selected_lines(raw.text, line_offsets, keep)
+        if len(text) and text[-1] != LF:
             counts.newline_added = True
-            text = np.append(text, np.uint8(_LF))
+            text = np.append(text, LF)
         return raw, output.encode(text), counts
 
     total = OrphanCounts()
@@ -134,26 +131,16 @@ def remove_orphans(source: Input, output: Output, pairs: PairSet, scan: TableSca
     return total
 
 
-def _read(raw: RawBlock, policy: FaultPolicy) -> tuple[EntryBlock, npt.NDArray[np.bool_], HashArray]:
-    """The lines of a block, which of them fault handling lets through, and the hashes of their pairs."""
+def _read(raw: RawBlock, name: str, scan: TableScan) -> tuple[Int64Array, Mask, Mask, HashArray]:
+    """Where the lines of a block begin, which are faulty, which may pass all the same, the hashes of their pairs."""
     read = read_pair_hashes(raw.text, raw.lines, raw.scores)
     if read:
-        return _good_lines(raw, read[0]), np.ones(raw.lines, np.bool_), read[1]
-    block, faults = TableParser(scores=raw.scores)(raw.index, raw.first_entry, raw.text)
-    if policy.action == "fail" and faults[0].entry == 0:
+        return read[0], np.zeros(raw.lines, np.bool_), np.ones(raw.lines, np.bool_), read[1]
+    block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text)
+    if scan.on_error == "fail" and faults[0].entry == 0:
         first = block.text[: block.line_offsets[1]].tobytes()
         if first.count(b"|||") == 1:
             message = "expected source ||| target ||| probabilities, found 2 fields; a table conditioned on the source"
-            raise DataError(policy.name, f"{message} alone (-f) names no pairs, Moses can use it as it is", 1)
-    passes = policy.keep_mask(block, faults)
-    return block, passes, hash_pairs(block.text, block.line_offsets, passes)
-
-
-def _good_lines(raw: RawBlock, line_offsets: Int64Array) -> EntryBlock:
-    """A block of which only the lines matter: it has no phrases and no groups."""
-    nothing = np.zeros(0, np.int64)
-    phrases = Phrases.from_lists([])
-    faulty = np.zeros(raw.lines, np.bool_)
-    return EntryBlock(
-        raw.index, raw.first_entry, raw.text, line_offsets, line_offsets[1:], nothing, nothing, phrases, phrases, faulty
-    )
+            raise DataError(name, f"{message} alone (-f) names no pairs, Moses can use it as it is", 1)
+    passes = scan.passes(name, block.faulty, faults)
+    return block.line_offsets, block.faulty, passes, hash_pairs(block.text, block.line_offsets, passes)

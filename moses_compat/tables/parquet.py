@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from moses_compat.files.parquet_file import parquet_file
+from moses_compat.files.arrow import number_array, numbers_of, parquet_file, text_array
 from moses_compat.files.streams import STANDARD, Input, Output
 from moses_compat.lines.columns import RAW, TEXTS, Rows, gather, read_rows, write_rows
 from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
@@ -91,23 +91,9 @@ def _schema(scores: int) -> pa.Schema:
     return pa.schema(order, metadata)
 
 
-# pyarrow's own conversions import pandas where it is installed, a quarter of a second; plain buffers need no such help.
-
-
-def _validity(there: npt.NDArray[np.bool_]) -> pa.Buffer | None:
-    return None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
-
-
-def _number_array(values: npt.NDArray[Any], there: npt.NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
-    data = pa.py_buffer(np.ascontiguousarray(values))
-    return pa.Array.from_buffers(kind, len(values), [_validity(there), data])
-
-
 def _text_array(rows: Rows, column: int, kind: pa.DataType) -> pa.Array:
     starts, ends = rows.starts[:, column], rows.ends[:, column]
-    data, offsets = gather(rows.text, starts, ends)
-    buffers = [_validity(starts >= 0), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
-    return pa.Array.from_buffers(kind, len(rows), buffers)
+    return text_array(*gather(rows.text, starts, ends), kind, starts >= 0)
 
 
 def _batch(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
@@ -115,10 +101,10 @@ def _batch(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
     for field in schema:
         if score := _SCORE.fullmatch(field.name):
             column = int(score[1]) - 1
-            arrays.append(_number_array(rows.scores[:, column], rows.score_there[:, column], field.type))
+            arrays.append(number_array(rows.scores[:, column], field.type, rows.score_there[:, column]))
         elif field.name in _COUNTS:
             column = _COUNTS.index(field.name)
-            arrays.append(_number_array(rows.counts[:, column], rows.count_there[:, column], field.type))
+            arrays.append(number_array(rows.counts[:, column], field.type, rows.count_there[:, column]))
         else:
             arrays.append(_text_array(rows, _TEXTS.index(field.name), field.type))
     return pa.record_batch(arrays, schema=schema)
@@ -210,10 +196,6 @@ def _there(array: pa.Array) -> npt.NDArray[np.bool_]:
     return unpacked[array.offset : array.offset + len(array)].astype(np.bool_)
 
 
-def _numbers(array: pa.Array, kind: Any) -> npt.NDArray[Any]:
-    return np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
-
-
 class _Reader:
     """A table in Parquet, a batch of rows at a time.
 
@@ -238,7 +220,6 @@ class _Reader:
         if unknown:
             raise DataError(path, f"a phrase table has no column {unknown[0]}; remove it, or name it score_N")
         self._schema = pa.schema([field for field in _schema(self.scores) if field.name in fields])
-        self.rows: int = self._file.metadata.num_rows
 
     def _fault(self, error: Exception) -> DataError:
         lines = str(error).splitlines()
@@ -282,7 +263,7 @@ class _Reader:
         values, there = np.zeros((count, len(names)), kind), np.zeros((count, len(names)), np.bool_)
         for i, name in enumerate(names):
             if name in columns and columns[name].null_count < count:
-                values[:, i], there[:, i] = _numbers(columns[name], kind), _there(columns[name])
+                values[:, i], there[:, i] = numbers_of(columns[name], kind), _there(columns[name])
         return values, there
 
 
@@ -309,7 +290,7 @@ def parquet_to_table(
         fault = "" if wrong < 0 else "lacks a source, a target or a score"
         if wrong < 0 and (wrong := _broken_row(rows)) >= 0:
             fault = "has a text with a line feed"
-        done = ConvertCounts(wrong if fault else len(rows), int((rows.starts[:, RAW] >= 0).sum()))
+        done = ConvertCounts(wrong if fault else len(rows.starts), int((rows.starts[:, RAW] >= 0).sum()))
         return output.encode(text), done, fault
 
     for data, done, fault in run(reader.batches(), work, threads):

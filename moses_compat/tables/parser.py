@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,21 +35,33 @@ from phrasetool.phrases import ByteArray, EntryBlock, Int32Array, Int64Array, Ph
 from phrasetool.vocabulary import Vocabulary, is_label, look_up_next
 
 
+class LineScan(NamedTuple):
+    """Where the fields of a block of lines are; all arrays int64 of shape (N,) unless stated.
+
+    Attributes:
+        line_offsets: shape (N + 1,).
+        source_ends, target_ends: positions of the first two `|||`, -1 where missing.
+        score_ends: the byte after the last score.
+        faults: uint8, one of OK, FEW_FIELDS, NOT_A_NUMBER, WRONG_COUNT, IS_NAN.
+        found: the number of scores (of fields, for FEW_FIELDS).
+        columns: float64, shape (N, C), the score columns asked for.
+        group_offsets: shape (G + 1,).
+    """
+
+    line_offsets: Int64Array
+    source_ends: Int64Array
+    target_ends: Int64Array
+    score_ends: Int64Array
+    faults: npt.NDArray[np.uint8]
+    found: Int64Array
+    columns: npt.NDArray[np.float64]
+    group_offsets: Int64Array
+
+
 @exact_kernel
-def _scan(
-    text: ByteArray,
-    expected: int,
-    wanted: Int64Array,
-    line_offsets: Int64Array,
-    source_ends: Int64Array,
-    target_ends: Int64Array,
-    score_ends: Int64Array,
-    faults: npt.NDArray[np.uint8],
-    found: Int64Array,
-    columns: npt.NDArray[np.float64],
-    group_offsets: Int64Array,
-) -> int:
-    """Fill the arrays behind line_offsets, one row a line; return the number of groups."""
+def _scan(text: ByteArray, expected: int, wanted: Int64Array, scan: LineScan) -> int:
+    """Fill the arrays of a scan behind its line_offsets, one row a line; return the number of groups."""
+    line_offsets, group_offsets = scan.line_offsets, scan.group_offsets
     result = np.zeros(3, np.int64)
     groups = 0
     group_start, group_end = np.int64(-1), np.int64(-1)
@@ -57,19 +70,19 @@ def _scan(
         end = content_end(text, start, line_offsets[line + 1])
         first = find_separator(text, start, end)
         second = find_separator(text, first + 3, end) if first >= 0 else -1
-        source_ends[line] = first
-        target_ends[line] = second
+        scan.source_ends[line] = first
+        scan.target_ends[line] = second
         if second < 0:
-            faults[line] = FEW_FIELDS
-            found[line] = 1 if first < 0 else 2
-            score_ends[line] = end
+            scan.faults[line] = FEW_FIELDS
+            scan.found[line] = 1 if first < 0 else 2
+            scan.score_ends[line] = end
         else:
             scan_scores(text, second + 3, end, expected, result)
-            faults[line] = result[0]
-            found[line] = result[1]
-            score_ends[line] = result[2]
+            scan.faults[line] = result[0]
+            scan.found[line] = result[1]
+            scan.score_ends[line] = result[2]
             if len(wanted) > 0 and result[0] == OK:
-                read_columns(text, second + 3, result[2], wanted, columns, line)
+                read_columns(text, second + 3, result[2], wanted, scan.columns, line)
         keyed = first >= 0
         if line == 0 or (keyed and (group_start < 0 or not same_tokens(text, start, first, group_start, group_end))):
             # Lines without a key at the very top join the first group that has one.
@@ -159,30 +172,6 @@ class Fault:
     message: str
 
 
-@dataclass(frozen=True)
-class LineScan:
-    """Where the fields of a block of lines are; all arrays int64 of shape (N,) unless stated.
-
-    Attributes:
-        line_offsets: shape (N + 1,).
-        source_ends, target_ends: positions of the first two `|||`, -1 where missing.
-        score_ends: the byte after the last score.
-        faults: uint8, one of OK, FEW_FIELDS, NOT_A_NUMBER, WRONG_COUNT, IS_NAN.
-        found: the number of scores (of fields, for FEW_FIELDS).
-        columns: float64, shape (N, C), the score columns asked for.
-        group_offsets: shape (G + 1,).
-    """
-
-    line_offsets: Int64Array
-    source_ends: Int64Array
-    target_ends: Int64Array
-    score_ends: Int64Array
-    faults: npt.NDArray[np.uint8]
-    found: Int64Array
-    columns: npt.NDArray[np.float64]
-    group_offsets: Int64Array
-
-
 def scan_lines(text: ByteArray, scores: int = -1, columns: Sequence[int] = ()) -> LineScan:
     """Find lines, fields, scores and source groups.
 
@@ -193,22 +182,12 @@ def scan_lines(text: ByteArray, scores: int = -1, columns: Sequence[int] = ()) -
     """
     offsets = line_offsets_of(text)
     lines = len(offsets) - 1
-    positions = [np.empty(lines, np.int64) for _ in range(4)]
-    scan = LineScan(
-        offsets,
-        positions[0],
-        positions[1],
-        positions[2],
-        np.zeros(lines, np.uint8),
-        positions[3],
-        np.zeros((lines, len(columns)), np.float64),
-        np.zeros(lines + 1, np.int64),
-    )
-    groups = _scan(
-        text, scores, np.asarray(columns, np.int64), scan.line_offsets, scan.source_ends, scan.target_ends,
-        scan.score_ends, scan.faults, scan.found, scan.columns, scan.group_offsets,
-    )  # fmt: skip
-    return LineScan(**{**scan.__dict__, "group_offsets": scan.group_offsets[: groups + 1]})
+    source_ends, target_ends, score_ends, found = (np.empty(lines, np.int64) for _ in range(4))
+    faults, values = np.zeros(lines, np.uint8), np.zeros((lines, len(columns)), np.float64)
+    groups = np.zeros(lines + 1, np.int64)
+    scan = LineScan(offsets, source_ends, target_ends, score_ends, faults, found, values, groups)
+    count = _scan(text, scores, np.asarray(columns, np.int64), scan)
+    return scan._replace(group_offsets=groups[: count + 1])
 
 
 def count_scores(text: ByteArray) -> int:
@@ -235,8 +214,8 @@ class TableParser:
     columns: Sequence[int] = field(default_factory=tuple)
     fingerprints: bool = False
 
-    def __call__(self, index: int, first_entry: int, text: ByteArray) -> tuple[EntryBlock, list[Fault]]:
-        """Parse the block `text`, number `index`, whose first line is number `first_entry` of its table."""
+    def __call__(self, first_entry: int, text: ByteArray) -> tuple[EntryBlock, list[Fault]]:
+        """Parse the block `text`, whose first line is number `first_entry` of its table."""
         scan = scan_lines(text, self.scores, self.columns)
         starts = scan.line_offsets[:-1]
         source_ends = np.maximum(scan.source_ends, starts)
@@ -246,10 +225,11 @@ class TableParser:
         source_lengths = np.empty(len(heads), np.int64)
         _count_words(text, starts[heads], source_ends[heads], source_lengths)
         block = EntryBlock(
-            index,
             first_entry,
             text,
             scan.line_offsets,
+            scan.source_ends,
+            scan.target_ends,
             scan.score_ends,
             scan.group_offsets,
             source_lengths,

@@ -204,4 +204,3 @@ class Random:
 CRITERIA: tuple[Criterion, ...] = (
     Semantic(), Significant(), Composition(), Usage(), Probability(), Count(), Top(), Random(),
 )  # fmt: skip
-NAMES = tuple(criterion.name for criterion in CRITERIA)

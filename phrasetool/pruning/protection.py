@@ -35,6 +35,12 @@ class KeepBest:
         if self.protect not in PROTECTIONS:
             raise ValueError(f"unknown protection {self.protect!r}; expected one of {', '.join(PROTECTIONS)}")
 
+    @property
+    def words(self) -> str:
+        """What is protected, for messages."""
+        best = "the best" if self.k == 1 else f"the {self.k} best"
+        return f"{best} of every {'source' if self.protect == 'all' else 'one-word source'}"
+
     def marks(self, group_offsets: Int64Array, source_lengths: Int64Array, faulty: Mask, keys: DoubleArray) -> Mask:
         """The entries that stay if those with the largest keys are the best.
 

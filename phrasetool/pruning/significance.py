@@ -12,7 +12,6 @@ threshold just above it removes all such pairs, one just below keeps them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -129,20 +128,6 @@ class FisherExactTest:
         return values
 
 
-@dataclass(frozen=True)
-class CoOccurrences:
-    """How often the phrases of M pairs occur, in sentences; all arrays int64 of shape (M,).
-
-    Attributes:
-        joint: sentence pairs that hold both.
-        source, target: sentences that hold the one.
-    """
-
-    joint: Int64Array
-    source: Int64Array
-    target: Int64Array
-
-
 def count_co_occurrences(
     source_index: SentenceIndex,
     target_index: SentenceIndex,
@@ -150,7 +135,7 @@ def count_co_occurrences(
     targets: Phrases,
     source_parts: Int64Array | None = None,
     target_parts: Int64Array | None = None,
-) -> CoOccurrences:
+) -> Int64Array:
     """Count in which sentence pairs the two sides of M pairs occur.  Each distinct phrase is looked up once.
 
     Args:
@@ -159,6 +144,9 @@ def count_co_occurrences(
         source_parts, target_parts: for phrases with gaps, int64, shape (M + 1,): side i consists of the phrases
             parts[i]..parts[i + 1] - 1 of `sources` or `targets`, and occurs where all of them do, in any order, as in
             Moses' filter-pt; a side without parts counts as occurring nowhere.
+
+    Returns:
+        int64, shape (3, M): sentence pairs that hold both, sentences with the source, sentences with the target.
 
     Raises:
         ValueError: the indexes have different numbers of sentences, or the numbers of phrases do not agree.
@@ -177,4 +165,4 @@ def count_co_occurrences(
         sides.append((sets, numbers))
     (source_sets, source_rows), (target_sets, target_rows) = sides
     joint = count_common(source_sets, target_sets, source_rows, target_rows)
-    return CoOccurrences(joint, source_sets.counts[source_rows], target_sets.counts[target_rows])
+    return np.stack([joint, source_sets.counts[source_rows], target_sets.counts[target_rows]])

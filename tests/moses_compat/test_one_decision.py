@@ -12,7 +12,7 @@ from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.prune import measures_of, prune_decided, prune_table
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.prune_tables import prune
-from moses_compat.jobs.sinks import Counts, KeptLines
+from moses_compat.jobs.sinks import Counts, SelectedLines
 from moses_compat.measures.entry_reader import EntryReader
 from moses_compat.measures.measure import MeasureRequest, measure_table
 from moses_compat.measures.similarities import ColumnSimilarities
@@ -56,7 +56,7 @@ SCANS = st.builds(TableScan, st.just("keep"), st.sampled_from([1, 2]), st.sample
 def streamed(folder, table, rule, scan):
     counts = Counts()
     with Input(str(table)) as source, Output(str(folder / "streamed")) as out:
-        prune_table(source, SIMILAR, rule, [KeptLines(out), counts], scan)
+        prune_table(source, SIMILAR, rule, [SelectedLines(out), counts], scan)
     return (folder / "streamed").read_bytes(), counts.total
 
 
@@ -65,7 +65,7 @@ def as_a_whole(folder, table, rule, measures, scan):
     decision = rule.decide(ranking)
     reasons = explain(ranking, decision)
     with Input(str(table)) as source, Output(str(folder / "whole")) as out:
-        prune_decided(source, decision, reasons, [KeptLines(out), counts], scan)
+        prune_decided(source, decision, reasons, [SelectedLines(out), counts], scan)
     return (folder / "whole").read_bytes(), counts.total
 
 

@@ -79,7 +79,7 @@ def command(
     from moses_compat.corpora.phrase_index import read_indexes
     from moses_compat.files.streams import Input, Output
     from moses_compat.jobs.filter_pt import Significance, filter_table
-    from moses_compat.measures.pair_test import CorpusMismatchError
+    from moses_compat.measures.pair_test import CorpusMismatchError, PairTest
     from moses_compat.tables.blocks import TableScan
     from phrasetool.errors import PhraseToolError
 
@@ -97,7 +97,7 @@ def command(
     if source and target and tests:
         indexes = read_indexes(source, target, threads, index)
         least = _threshold(indexes, threshold or "0", TerminalWatch(quiet).say)
-        significance = Significance(*indexes, least, hierarchical, counts, values, force)
+        significance = Significance(PairTest(*indexes, hierarchical), least, counts, values, force)
     try:
         with Input(table) as text, Output(output) as out, TableProgress("filter", text.size(), quiet) as progress:
             scan = TableScan(on_error, threads, block_bytes, progress)

@@ -5,7 +5,7 @@ import pytest
 
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.prune import prune_decided
-from moses_compat.jobs.sinks import Counts, KeptLines, RejectedLines
+from moses_compat.jobs.sinks import Counts, SelectedLines
 from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError
 from phrasetool.pruning.decision import Decision
@@ -25,7 +25,7 @@ def prune(folder, decided, lines=LINES, **scan):
     table = write(folder / "t", b"".join(lines))
     with Input(str(table)) as source, Output(str(folder / "o")) as out, Output(str(folder / "r")) as rejected:
         counts = Counts()
-        sinks = [KeptLines(out), RejectedLines(rejected), counts]
+        sinks = [SelectedLines(out), SelectedLines(rejected, rejected=True), counts]
         prune_decided(source, decided, None, sinks, TableScan(**{"on_error": "keep", **scan}))
     return counts.total, (folder / "o").read_bytes(), (folder / "r").read_bytes()
 

@@ -1,10 +1,12 @@
 """What a pruning run is asked for: the method that follows, what it lacks, and whether the table streams."""
 
+import numpy as np
 import pytest
 
 from moses_compat.jobs.prune_request import PruneRequest
 from phrasetool.pruning.protection import KeepBest
 from phrasetool.pruning.thresholds import Threshold
+from tests.measures import measures_of
 
 EVERYTHING = {"ini": "i", "corpora": ("f", "e"), "forced_pairs": "p"}
 
@@ -76,3 +78,25 @@ def test_how_a_table_is_read_and_what_is_written_besides():
     assert (scan.on_error, scan.threads, scan.block_bytes) == ("keep", 3, 77)
     assert request.outputs == ["r", "x", "y", "z"]
     assert PruneRequest("t").outputs == [None] * 4
+
+
+# Sources of 5, 2 and 9 entries; the last has two words.
+MEASURES = measures_of([0, 5, 7, 16], [1, 1, 2], np.zeros(16, np.bool_))
+
+
+@pytest.mark.parametrize("entries", [0, 5, 10, 16])
+def test_what_was_asked_for_stays_whatever_the_size(entries):
+    rule = PruneRequest("t", keep_top=4, protect="all").rule_for_size(MEASURES)
+    assert rule(entries) == KeepBest(4, "all")
+    assert PruneRequest("t", keep_top=0).rule_for_size(MEASURES)(entries) == KeepBest(0, "words")
+
+
+@pytest.mark.parametrize(
+    ("protect", "sizes"), [("words", [5, 2]), (None, [5, 2]), ("all", [5, 2, 9]), ("none", [])]
+)  # fmt: skip
+@pytest.mark.parametrize("entries", range(17))
+def test_else_as_many_as_there_is_room_for(protect, sizes, entries):
+    """At most three fifths of the table, but one of every source."""
+    fitting = [k for k in range(1, 11) if sum(min(k, size) for size in sizes) <= 0.6 * entries]
+    found = PruneRequest("t", protect=protect).rule_for_size(MEASURES)(entries)
+    assert found == KeepBest(max(fitting, default=1), protect or "words")

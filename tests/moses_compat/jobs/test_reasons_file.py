@@ -1,5 +1,7 @@
 """The file that says why entries went."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -30,9 +32,13 @@ def write_reasons(path, table, block_bytes):
     source = write(path.with_suffix(".table"), table)
     with Input(str(source)) as text, Output(str(path)) as output, ReasonsWriter(output, NAMES) as writer:
         for raw in raw_blocks(text, block_bytes):
-            block, _ = TableParser(scores=raw.scores)(raw.index, raw.first_entry, raw.text)
+            block, _ = TableParser(scores=raw.scores)(raw.first_entry, raw.text)
             rows = slice(raw.first_entry, raw.first_entry + raw.lines)
-            writer.write(writer.rows(block, fails[rows], keep[rows], reasons.part(rows)))
+            # What stays is made up, too.
+            found = SimpleNamespace(
+                block=block, decision=SimpleNamespace(fails=fails[rows]), keep=keep[rows], reasons=reasons.part(rows)
+            )
+            writer.write(writer.prepare(found))
     return path
 
 

@@ -12,13 +12,9 @@ from moses_compat.jobs.sinks import (
     Counts,
     DecidedBlock,
     Decisions,
-    KeptLines,
     KeptScores,
-    ReasonRows,
-    RejectedLines,
+    SelectedLines,
     SurvivingPairs,
-    prepare_all,
-    write_all,
 )
 from moses_compat.lines.pair_hashes import hash_pairs
 from moses_compat.lines.separators import line_offsets_of
@@ -65,9 +61,10 @@ def decided_blocks(path, scan, reasons=None, similar=True):
 def send(path, sinks, on_error="keep", size=300, **more):
     """Prepare the blocks last to first, as threads may, and write them in order."""
     blocks = list(decided_blocks(path, TableScan(on_error, 1, size), **more))
-    prepared = [prepare_all(sinks, block) for block in reversed(blocks)]
+    prepared = [[sink.prepare(block) for sink in sinks] for block in reversed(blocks)]
     for part in reversed(prepared):
-        write_all(sinks, part)
+        for sink, found in zip(sinks, part, strict=True):
+            sink.write(found)
     return len(blocks)
 
 
@@ -82,7 +79,7 @@ def expected_keep(on_error):
 def test_lines_that_stay_and_lines_that_go(path, tmp_path, on_error, size, ending):
     kept, gone = tmp_path / f"kept{ending}", tmp_path / f"gone{ending}"
     with Output(str(kept)) as out, Output(str(gone)) as rejected:
-        count = send(path, [KeptLines(out), RejectedLines(rejected)], on_error, size)
+        count = send(path, [SelectedLines(out), SelectedLines(rejected, rejected=True)], on_error, size)
     assert count == 1 or size < 1 << 20
     keep = expected_keep(on_error)
     fails, protected, _ = masks()
@@ -134,7 +131,7 @@ def reasons_of(seed=5):
 def test_reasons(path, tmp_path, size):
     reasons, counts = reasons_of(), Counts()
     with Output(str(tmp_path / "why")) as out, ReasonsWriter(out, reasons.names) as writer:
-        send(path, [ReasonRows(writer), counts], size=size, reasons=reasons)
+        send(path, [writer, counts], size=size, reasons=reasons)
     fails, protected, _ = masks()
     rows = pq.read_table(tmp_path / "why").to_pylist()
     # What failed has a row, also if it stays.
@@ -150,7 +147,7 @@ def test_reasons(path, tmp_path, size):
 
 def test_without_reasons_there_are_no_rows(path, tmp_path):
     with Output(str(tmp_path / "why")) as out, ReasonsWriter(out, ("semantic",)) as writer:
-        send(path, [ReasonRows(writer)])
+        send(path, [writer])
     assert pq.read_table(tmp_path / "why").num_rows == 0
 
 

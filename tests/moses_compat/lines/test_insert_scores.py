@@ -4,7 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from moses_compat.lines.insert_scores import SCALES, annotated_lines, scale_similarities, selected_lines, unscale_scores
+from moses_compat.lines.insert_scores import (
+    SCALES,
+    annotated_lines,
+    lines_with_fields,
+    scale_similarities,
+    selected_lines,
+    unscale_scores,
+)
 from moses_compat.tables.parser import TableParser
 from tests import naive
 from tests.tables import FAULTY, FAULTY_LINES, TABLES
@@ -13,7 +20,7 @@ SIMILARITIES = arrays(np.float32, st.tuples(st.integers(1, 30), st.just(2)), ele
 
 
 def parse(data, scores=-1):
-    return TableParser(scores=scores)(0, 0, np.frombuffer(data, np.uint8))[0]
+    return TableParser(scores=scores)(0, np.frombuffer(data, np.uint8))[0]
 
 
 @given(SIMILARITIES)
@@ -113,12 +120,51 @@ def test_selected_lines(name, data):
     lines = [TABLES[name][a:b] for a, b in zip(block.line_offsets, block.line_offsets[1:], strict=False)]
     keep = np.array(data.draw(st.lists(st.booleans(), min_size=len(lines), max_size=len(lines))), np.bool_)
     expected = b"".join(line for line, kept in zip(lines, keep, strict=True) if kept)
-    assert selected_lines(block, keep).tobytes() == expected
-    assert selected_lines(block, np.ones(len(lines), np.bool_)).tobytes() == TABLES[name]
+    assert selected_lines(block.text, block.line_offsets, keep).tobytes() == expected
+    assert selected_lines(block.text, block.line_offsets, np.ones(len(lines), np.bool_)).tobytes() == TABLES[name]
 
 
 def test_a_tiny_negative_similarity_is_zero_without_a_sign():
     text = np.frombuffer(b"a ||| b ||| 1\n", np.uint8)
-    block, _ = TableParser()(0, 0, text)
+    block, _ = TableParser()(0, text)
     out = annotated_lines(block, np.array([[-1e-9, -0.25]]), np.ones(1, np.bool_))
     assert out.tobytes() == b"a ||| b ||| 1 0 -0.25\n"
+
+
+def with_fields(block, keep, counts, values):
+    return lines_with_fields(block.text, block.line_offsets, block.faulty, keep, counts, values)
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**9), st.floats(0, 1e6)), min_size=1, max_size=5))
+def test_numbers_are_written_as_printf_does(rows):
+    data = b"a ||| b ||| 1\r\n" * (len(rows) - 1) + b"a ||| b ||| 1"
+    block = parse(data)
+    counts, values = (np.array([[row[k]] for row in rows]) for k in (0, 1))
+    text = with_fields(block, np.ones(len(rows), bool), counts, values).tobytes()
+    assert len(text.split(b"\r\n")) == len(rows)
+    for line, (count, value) in zip(text.split(b"\r\n"), rows, strict=True):
+        start, written = line.rsplit(b" ||| ", 1)
+        assert start == b"a ||| b ||| 1 ||| %d" % count
+        assert float(written) == pytest.approx(value, abs=5.1e-7)
+        assert b"e" not in written
+        assert not (b"." in written and written.endswith(b"0"))
+
+
+@pytest.mark.parametrize(("counts", "values"), [(3, 1), (0, 2), (2, 0), (0, 0)])
+def test_kept_lines_get_fields_before_their_ends(counts, values):
+    """Against slow Python, with faulty lines, carriage returns and a last line without an end."""
+    rng = np.random.default_rng(counts * 9 + values)
+    lines = [b"a ||| x ||| 1\r\n", b"no entry\r\n", b"a ||| y ||| 1 ||| 0-0 \n", b"b ||| ||| 1\n", b"c ||| z ||| 1"]
+    block = parse(b"".join(lines), 1)
+    numbers = rng.integers(0, 10**12, (len(lines), counts))
+    scores = np.round(rng.uniform(0, 100, (len(lines), values)), 6)
+    for keep in ([True] * 5, [False] * 5, [True, True, False, True, True]):
+        expected = b""
+        for i in np.flatnonzero(keep):
+            content = lines[i].rstrip(b"\r\n") if i != 1 else lines[i]
+            expected += content
+            if i != 1:
+                expected += b" ||| " + b" ".join(b"%d" % n for n in numbers[i]) if counts else b""
+                expected += b"".join(b" ||| " + (b"%.6f" % v).rstrip(b"0").rstrip(b".") for v in scores[i])
+            expected += lines[i][len(content) :]
+        assert with_fields(block, np.array(keep), numbers, scores).tobytes() == expected

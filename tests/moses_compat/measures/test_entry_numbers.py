@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_compat.measures.entry_numbers import EntryNumbering, FieldPlaces
-from moses_compat.tables.parser import TableParser, scan_lines
+from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
 from tests import naive
 
@@ -21,12 +21,11 @@ def numbering_of(blocks, skipped=()):
     numbering, pairs, number = EntryNumbering(), [], 0
     for entries in blocks:
         text = np.frombuffer(b"".join(b"%s ||| %s ||| 1\n" % entry for entry in entries), np.uint8)
-        block, _ = TableParser(scores=1)(0, 0, text)
-        scan = scan_lines(text, 1, ())
+        block, _ = TableParser(scores=1)(0, text)
         rows = [i for i in range(len(entries)) if number + i not in skipped]
         number += len(entries)
         pairs += [entries[i] for i in rows]
-        places = FieldPlaces.of(block, np.array(rows, np.int64), scan.source_ends, scan.target_ends)
+        places = FieldPlaces.of(block, np.array(rows, np.int64))
         numbering.add(text, places)
     return numbering, pairs
 
@@ -57,9 +56,8 @@ def test_the_same_phrases_have_the_same_number(blocks, skipped):
 
 def test_places_are_those_of_the_rows_that_are_asked_for():
     text = np.frombuffer(b"a ||| x ||| 1\na ||| y ||| 1\nb c ||| x ||| 1\n[X] d ||| z ||| 1\n", np.uint8)
-    block, _ = TableParser(scores=1)(0, 0, text)
-    scan = scan_lines(text, 1, ())
-    places = FieldPlaces.of(block, np.array([1, 2, 3]), scan.source_ends, scan.target_ends)
+    block, _ = TableParser(scores=1)(0, text)
+    places = FieldPlaces.of(block, np.array([1, 2, 3]))
     data = text.tobytes()
     targets = zip(places.source_ends, places.target_ends, strict=True)
     assert [data[a:b] for a, b in zip(places.starts, places.source_ends, strict=True)] == [b"a ", b"b c ", b"[X] d "]

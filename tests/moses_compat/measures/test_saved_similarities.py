@@ -84,7 +84,7 @@ def test_folder_that_is_missing(tmp_path):
 
 
 def block_of(data):
-    return TableParser(fingerprints=True)(0, 40, np.frombuffer(data, np.uint8))[0]
+    return TableParser(fingerprints=True)(40, np.frombuffer(data, np.uint8))[0]
 
 
 def test_check():

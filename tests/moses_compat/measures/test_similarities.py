@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.annotate import annotate_table
 from moses_compat.jobs.prune import prune_table
-from moses_compat.jobs.sinks import KeptLines
+from moses_compat.jobs.sinks import SelectedLines
 from moses_compat.lines.insert_scores import scale_similarities
 from moses_compat.measures.entry_reader import EntryReader
 from moses_compat.measures.saved_similarities import ScoreWriter
@@ -99,7 +99,7 @@ def test_a_source_of_one_s_own_prunes(tmp_path, name, scan, best):
     rule = Rule.of(parse_method("semantic"), best, threshold=Threshold("0.65"))
     path = str(write(tmp_path / "t.gz", data))
     with Input(path) as source, Output(str(tmp_path / "out")) as out:
-        prune_table(source, own, rule, [KeptLines(out)], scan)
+        prune_table(source, own, rule, [SelectedLines(out)], scan)
     removed = naive.pruned_lines(lines, groups, similar, opinions, 0.65, best.k, best.protect)
     assert 0 < len(removed) < len(lines)
     kept = [line for i, line in enumerate(naive.split_lines(data)) if i not in removed]

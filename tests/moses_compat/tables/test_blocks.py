@@ -3,7 +3,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from moses_compat.files.kinds import HEAD_BYTES, kind_of
-from moses_compat.tables.blocks import FaultPolicy, last_group_start, raw_blocks, scores_of_table
+from moses_compat.tables.blocks import TableScan, last_group_start, raw_blocks, scores_of_table
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
 from tests import naive
@@ -63,8 +63,8 @@ def test_raw_blocks_number_lines_and_keep_groups_whole(data, size):
     assert b"".join(block.text.tobytes() for block in blocks) == data
     borders = {lines[i].start for i in groups[:-1]} if lines else set()
     at = entry = 0
-    for index, block in enumerate(blocks):
-        assert (block.index, block.first_entry) == (index, entry)
+    for block in blocks:
+        assert block.first_entry == entry
         assert at in borders
         at += len(block.text)
         entry += block.lines
@@ -91,12 +91,12 @@ def test_blocks_are_about_as_large_as_asked():
     assert max(sizes) < 3 * 4096
 
 
-def test_fault_policy():
-    block, faults = TableParser(scores=2)(0, 0, array(FAULTY))
+def test_what_becomes_of_faulty_lines():
+    block, faults = TableParser(scores=2)(0, array(FAULTY))
     good = [i + 1 not in FAULTY_LINES for i in range(9)]
-    assert FaultPolicy("t", "skip").keep_mask(block, faults).tolist() == good
-    assert FaultPolicy("t", "keep").keep_mask(block, faults).all()
+    assert TableScan("skip").passes("t", block.faulty, faults).tolist() == good
+    assert TableScan("keep").passes("t", block.faulty, faults).all()
     with pytest.raises(DataError, match=r"^t:2: a score is not a number$"):
-        FaultPolicy("t").keep_mask(block, faults)
+        TableScan().passes("t", block.faulty, faults)
     with pytest.raises(ValueError, match="unknown action"):
-        FaultPolicy("t", "ignore")
+        TableScan("ignore")

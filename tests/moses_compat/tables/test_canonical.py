@@ -69,7 +69,10 @@ def test_what_is_found_is_there(workspace, lines, ended):
 def test_a_copy_is_ready_and_holds_the_same_entries(workspace, lines, ended, own):
     path = write(workspace / "table", b"\n".join(lines) + (b"\n" if ended else b""))
     copy = workspace / "copy.gz"
-    write_copy(examine(str(path)), str(copy), 1, own)
+    with pytest.MonkeyPatch.context() as patch:
+        if own:
+            patch.setattr(sorted_table, "_system_sort", lambda: None)
+        write_copy(examine(str(path)), str(copy))
     form = examine(str(copy))
     assert form.ready
     assert form.gzip
@@ -106,10 +109,12 @@ def test_a_line_that_begins_as_another_ends(tmp_path):
 @pytest.mark.parametrize("run_bytes", [1, 1 << 26])
 def test_sorting_is_that_of_the_system(tmp_path, monkeypatch, own, run_bytes):
     monkeypatch.setattr(sorted_table, "_RUN_BYTES", run_bytes)
+    if own:
+        monkeypatch.setattr(sorted_table, "_system_sort", lambda: None)
     rng = random.Random(7)
     lines = [bytes(rng.choice(b"ab \x01\t\xc3\xa9|!") for _ in range(rng.randint(0, 6))) for _ in range(500)]
     pieces = [b"".join(line + b"\n" for line in lines[i : i + 50]) for i in range(0, 500, 50)]
-    found = b"".join(sort_lines(pieces, str(tmp_path), 2, own))
+    found = b"".join(sort_lines(pieces, str(tmp_path), 2))
     assert found == b"".join(line + b"\n" for line in sorted(lines))
     theirs = subprocess.run(["sort"], input=b"".join(pieces), capture_output=True, env={"LC_ALL": "C"}, check=True)
     assert found == theirs.stdout

@@ -103,8 +103,8 @@ def test_scan_of_moses_tables(table):
 def check_parser(data, expected):
     source, target = Vocabulary(SOURCE_WORDS), Vocabulary(TARGET_WORDS)
     lines, groups = naive.parse_table(data, expected)
-    block, faults = TableParser(source, target, expected, (0,), fingerprints=True)(3, 100, array(data))
-    assert (block.index, block.first_entry, len(block)) == (3, 100, len(lines))
+    block, faults = TableParser(source, target, expected, (0,), fingerprints=True)(100, array(data))
+    assert (block.first_entry, len(block)) == (100, len(lines))
     assert block.text.tobytes() == data
     keys = naive.group_sources(lines, groups) if lines else []
     assert [phrase.tolist() for phrase in block.sources] == [naive.word_ids(key, SOURCE_WORDS) for key in keys]
@@ -132,14 +132,14 @@ def test_parser_of_moses_tables(table):
 
 
 def test_parser_without_vocabularies():
-    block, _ = TableParser()(0, 0, array(TABLES["seven fields"]))
+    block, _ = TableParser()(0, array(TABLES["seven fields"]))
     assert not len(block.sources.words)
     assert not len(block.targets.words)
     assert block.source_lengths.sum() > 0
 
 
 def test_fault_messages():
-    _, faults = TableParser(scores=2)(0, 0, array(FAULTY))
+    _, faults = TableParser(scores=2)(0, array(FAULTY))
     assert [fault.entry + 1 for fault in faults] == FAULTY_LINES
     messages = [fault.message for fault in faults]
     assert "not a number" in messages[0]
@@ -159,5 +159,5 @@ def test_count_scores(data):
 def test_half_tables_are_refused(half):
     alignment = b"0-0" if half == "score half" else b""
     text = b"das ||| the ||| " + alignment + b" ||| 0.5 0.4 ||| 3 2 |||\n"
-    _, faults = TableParser()(0, 0, array(text))
+    _, faults = TableParser()(0, array(text))
     assert len(faults) == 1

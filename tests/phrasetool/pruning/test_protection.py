@@ -15,6 +15,14 @@ def test_rules_that_make_no_sense(k, protect, message):
         Threshold.of(float("nan"))
 
 
+@pytest.mark.parametrize(
+    ("best", "text"),
+    [(KeepBest(1, "words"), "the best of every one-word source"), (KeepBest(3, "all"), "the 3 best of every source")],
+)
+def test_in_words(best, text):
+    assert best.words == text
+
+
 @given(tables(), st.sampled_from(["all", "words", "none"]), st.integers(0, 30))
 def test_protection_that_there_is_room_for(table, protect, entries):
     measures, worth = table

@@ -124,7 +124,7 @@ def test_counts_pairs(sources, targets, pairs):
     counts = count_co_occurrences(*indexes, *(Phrases.from_lists([pair[side] for pair in pairs]) for side in (0, 1)))
     for i, (source, target) in enumerate(pairs):
         a, b = naive_filter.sentences_of([source], sources), naive_filter.sentences_of([target], targets)
-        assert (counts.joint[i], counts.source[i], counts.target[i]) == (len(a & b), len(a), len(b))
+        assert counts[:, i].tolist() == [len(a & b), len(a), len(b)]
 
 
 def test_sides_of_different_corpora_are_refused():

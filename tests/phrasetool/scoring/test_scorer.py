@@ -33,7 +33,7 @@ def test_score_pairs_agrees_with_naive(any_model, pairs):
 
 
 def parse(model, data, scores):
-    return TableParser(model.source_vocabulary, model.target_vocabulary, scores)(0, 0, np.frombuffer(data, np.uint8))[0]
+    return TableParser(model.source_vocabulary, model.target_vocabulary, scores)(0, np.frombuffer(data, np.uint8))[0]
 
 
 def test_score_of_moses_tables(model, table):

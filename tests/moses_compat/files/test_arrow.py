@@ -1,10 +1,11 @@
-"""An output as a file that pyarrow writes to."""
+"""Arrays there and back, and an output as a file that pyarrow writes to."""
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from moses_compat.files.parquet_file import parquet_file
+from moses_compat.files.arrow import number_array, numbers_of, parquet_file, text_array
 from moses_compat.files.streams import Output
 
 TABLE = pa.table({"x": list(range(5000)), "y": [f"text {i}" for i in range(5000)]})
@@ -44,3 +45,14 @@ def test_bytes_are_those_of_pyarrow_whatever_the_name(tmp_path):
     data = (tmp_path / "t.gz").read_bytes()
     assert data[:4] == b"PAR1"
     assert data == (tmp_path / "plain").read_bytes()
+
+
+@pytest.mark.parametrize("there", [None, np.array([True] * 4), np.array([True, False, True, False])])
+def test_arrays_and_what_is_missing_of_them(there):
+    values, offsets = np.array([1.5, -2.0, 0.0, 7.0], np.float32), np.array([0, 2, 2, 3, 5])
+    numbers = number_array(values, pa.float32(), there)
+    texts = text_array("abc\u00e4".encode(), offsets, pa.string(), there)
+    kept = [True] * 4 if there is None else there.tolist()
+    assert numbers.to_pylist() == [v if k else None for v, k in zip(values.tolist(), kept, strict=True)]
+    assert texts.to_pylist() == [t if k else None for t, k in zip(["ab", "", "c", "\u00e4"], kept, strict=True)]
+    assert numbers_of(numbers[1:3], np.float32).tolist() == [-2.0, 0.0]
