@@ -15,20 +15,22 @@ from __future__ import annotations
 import argparse
 import gzip
 import resource
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from measuring import TESTS, bleu, reference, report, run
+from measuring import ROOT, TESTS, bleu, reference, report, run
 
+sys.path.insert(1, str(ROOT))
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.model import MosesModel
-from moses_compat.engine.n_best import read_n_best
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.forced import REASONS, ForcedDecoder, ForcedOptions, count_pairs
 from phrasetool.smt.decoder.translator import Translator
+from tests.n_best_lists import read_n_best
 
 MOSES_MS = {"stack": 75.0, "cube": 17.0}
 MOSES_GZIP = 4.5

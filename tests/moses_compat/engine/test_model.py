@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from moses_compat.engine.arpa import load_language_model
 from moses_compat.engine.decoder_tables import InputPhrases, used_pairs
 from moses_compat.engine.model import MosesModel, check_sides
-from moses_compat.engine.n_best import n_best_lines, read_n_best
+from moses_compat.engine.n_best import n_best_lines
 from phrasetool.errors import DataError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.decoder.forced import REACHED, ForcedDecoder, ForcedOptions, count_pairs
@@ -27,6 +27,7 @@ from tests.decoder_models import (
     search_options,
     write_model,
 )
+from tests.n_best_lists import read_n_best
 
 
 @pytest.fixture(scope="module")
