@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import Int32Array, Int64Array, Phrases
-from phrasetool.smt.aligning.alignments import Alignments
 from phrasetool.smt.corpus.bitext import SEPARATOR, Bitext
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.extraction.counted_rows import CountedRows, Rows, add_row
@@ -202,35 +201,6 @@ def _extract(
         for p in range(p0, p1):
             linked[source[p], target[p]] = False
     return last, size, 0
-
-
-def sentence_phrase_pairs(
-    source_length: int, target_length: int, points: list[tuple[int, int]], max_length: int = 7
-) -> Int32Array:
-    """All phrase pairs of one sentence pair.
-
-    Args:
-        source_length, target_length: words of the sentences.
-        points: the alignment, (source, target) positions.
-        max_length: words a side may have at most.
-
-    Returns:
-        int32, shape (N, 4): first and last source position, first and last target position (both last ones inclusive),
-        in the order of Moses' extract file.
-
-    Raises:
-        ValueError: a point is outside of the sentences.
-    """
-    alignment = Alignments.from_lists([points])
-    if alignment.first_outside(np.array([source_length]), np.array([target_length])) >= 0:
-        raise ValueError(f"a point of {points} is outside of {source_length} and {target_length} words")
-    bounds = np.empty((max(source_length, target_length, 1), 4), np.int32)
-    spans = np.empty((_SPANS, 4), np.int32)
-    count = 0
-    for _ in range(2):
-        spans = np.empty((max(count, len(spans)), 4), np.int32)
-        count = _find_spans(source_length, target_length, alignment.source, alignment.target, max_length, bounds, spans)
-    return spans[:count].copy()
 
 
 @dataclass(frozen=True)
