@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from moses_compat.corpora.bitext import check_line_counts
-from moses_compat.corpora.sentences import read_corpus
+from moses_compat.corpora.texts import read_corpus
 from moses_compat.files.streams import STANDARD, display_name
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pipeline import run
