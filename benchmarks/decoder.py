@@ -31,6 +31,7 @@ from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.forced import REASONS, ForcedDecoder, ForcedOptions, count_pairs
 from phrasetool.smt.decoder.translator import Translator
 from tests.n_best_lists import read_n_best
+from tests.scored_words import score_sentence
 
 MOSES_MS = {"stack": 75.0, "cube": 17.0}
 MOSES_GZIP = 4.5
@@ -153,7 +154,7 @@ def best_score(translator: Translator, sentence: np.ndarray, words: str) -> floa
     ids = np.array([translator.table.target_symbols.id(t) for t in tokens], np.int32)
     derivation = decoder.decode(sentence, ids)
     weight = translator.weights[translator.features.slices["LM"]][0]
-    return derivation.score + weight * model.score_sentence(tokens) * np.log(10)
+    return derivation.score + weight * float(score_sentence(model, tokens).sum(dtype=np.float64)) * np.log(10)
 
 
 _DECODERS: dict[int, ForcedDecoder] = {}
