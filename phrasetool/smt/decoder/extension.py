@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.phrases import DoubleArray
-from phrasetool.smt.decoder.hypotheses import NONE, WINDOW, Stacks, add, is_covered
+from phrasetool.smt.decoder.hypotheses import HYPOTHESIS, NONE, WINDOW, Stacks, add, is_covered
 from phrasetool.smt.decoder.orientation import orientation_of
 
 
@@ -83,8 +83,9 @@ def may_follow(search: Search, previous_end: int, gap: int, start: int, end: int
 
 
 @exact_kernel
-def start_pool(pool: npt.NDArray[np.void], stacks: Stacks, search: Search, future: float) -> None:
-    """Put the empty hypothesis at pool[0] and on stack 0."""
+def start_pool(size: int, stacks: Stacks, search: Search, future: float) -> npt.NDArray[np.void]:
+    """A pool of `size` records whose first is the empty hypothesis, which is put on stack 0."""
+    pool = np.empty(size, HYPOTHESIS)
     h = pool[0]
     h.score = 0.0
     h.total = future
@@ -99,6 +100,7 @@ def start_pool(pool: npt.NDArray[np.void], stacks: Stacks, search: Search, futur
     h.arcs = NONE
     h.forward_class = 0
     add(stacks, pool, np.int64(0), np.int64(0), search.keep_arcs)
+    return pool
 
 
 @inner_kernel

@@ -164,7 +164,8 @@ class Translator:
                     pool, best, self.options.entries, targets.offsets, targets.words, n_best, distinct, factor
                 )
             )
-        steps, score = best_steps(pool, best, self.options.entries)
+        steps, score = best_steps(pool, best)
+        steps[0] = self.options.entries[steps[0]]
         return self._with_features(np.array([0, steps.shape[1]]), steps, np.array([score]))
 
     def _with_features(self, offsets: np.ndarray, steps: Int32Array, scores: DoubleArray) -> Translation:
