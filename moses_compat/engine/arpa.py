@@ -244,17 +244,13 @@ def _read(reader: _Reader, vocabulary: Collection[bytes] | None) -> tuple[Backof
     return BackoffModel(words, tables), places
 
 
-def read_arpa(source: Input, vocabulary: Collection[bytes] | None = None) -> BackoffModel:
+def read_arpa(source: Input) -> BackoffModel:
     """Read an ARPA file.
-
-    Args:
-        source: the file.
-        vocabulary: read only the n-grams of these words (and `<unk>`, `<s>`, `</s>`); by default all.
 
     Raises:
         DataError: the file is not ARPA text, is truncated, or has a line that is no n-gram.
     """
-    return _read(_Reader(source), vocabulary)[0]
+    return _read(_Reader(source), None)[0]
 
 
 def load_language_model(path: str, vocabulary: Collection[bytes] | None = None) -> LanguageModel:

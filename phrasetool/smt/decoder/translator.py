@@ -51,11 +51,6 @@ class SearchOptions:
             raise ValueError("stack size and pop limit must be positive, the beam threshold between 0 and 1")
 
     @property
-    def longest_jump(self) -> int:
-        """The distortion limit the search uses."""
-        return longest_jump(self.distortion_limit)
-
-    @property
     def beam(self) -> float:
         """The beam threshold as a logarithm."""
         return float(np.log(self.beam_threshold)) if self.beam_threshold > 0 else -np.inf
@@ -119,7 +114,7 @@ class Translator:
         return Search(
             float(self.weights[slices["LM"]][0]),
             float(self.weights[slices["Distortion"]][0]),
-            options.longest_jump,
+            longest_jump(options.distortion_limit),
             model.kind if model else -1,
             self.language_model.begin_state,
             self.language_model.end_word,
@@ -210,13 +205,12 @@ class Translator:
         options: SearchOptions,
         n_best: int = 1,
         distinct: bool = True,
-        factor: int = 20,
         threads: int = 1,
     ) -> Iterator[Translation]:
         """Translate sentences on several threads; results come in order and do not depend on how many."""
         options = replace(options, table_limit=self.table_limit)
 
         def work(sentence: Int32Array) -> Translation:
-            return self.translate(sentence, options, n_best, distinct, factor)
+            return self.translate(sentence, options, n_best, distinct)
 
         yield from run(sentences, work, threads)

@@ -84,14 +84,10 @@ def _merge(a: Rows, b: Rows, key_words: int, out: Rows) -> int:
             out[size] = b[k]
             k += 1
         size += 1
-    while i < len(a):
-        out[size] = a[i]
-        i += 1
-        size += 1
-    while k < len(b):
-        out[size] = b[k]
-        k += 1
-        size += 1
+    for rest in (a[i:], b[k:]):
+        for row in range(len(rest)):
+            out[size] = rest[row]
+            size += 1
     return size
 
 
