@@ -6,7 +6,7 @@ the segmentation lists `source=target` spans, inclusive, in target order; the al
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -17,28 +17,30 @@ def _span(start: int, end: int) -> str:
     return f"{start}" if start == end else f"{start}-{end}"
 
 
+def _phrases(translator: Translator, translation: Translation, derivation: int) -> Iterator[tuple[int, int, int, int]]:
+    """The phrases of a derivation, in target order: entry, first and last source word, first target word."""
+    steps, at = translation.steps, 0
+    for p in range(steps.offsets[derivation], steps.offsets[derivation + 1]):
+        yield steps.entries[p], steps.starts[p], steps.ends[p], at
+        at += len(translator.table.targets[steps.entries[p]])
+
+
 def segmentation(translator: Translator, translation: Translation, derivation: int) -> str:
     """`0=0 1-2=1`: the source and target spans of the phrases, in target order."""
-    steps = translation.steps
-    parts, at = [], 0
-    for p in range(steps.offsets[derivation], steps.offsets[derivation + 1]):
-        size = len(translator.table.targets[steps.entries[p]])
-        parts.append(f"{_span(steps.starts[p], steps.ends[p])}={_span(at, at + size - 1)}")
-        at += size
-    return " ".join(parts)
+    return " ".join(
+        f"{_span(start, end)}={_span(at, at + len(translator.table.targets[entry]) - 1)}"
+        for entry, start, end, at in _phrases(translator, translation, derivation)
+    )
 
 
 def word_alignment(translator: Translator, translation: Translation, derivation: int) -> str:
     """`0-0 1-2`: which source word gave which target word, by phrase, then in order of the source."""
-    steps = translation.steps
-    parts, at = [], 0
-    for p in range(steps.offsets[derivation], steps.offsets[derivation + 1]):
-        entry = steps.entries[p]
+    return " ".join(
+        f"{start + (a >> 8)}-{at + (a & 255)}"
+        for entry, start, _, at in _phrases(translator, translation, derivation)
         # Moses keeps the points of a phrase as a set.
-        points = np.unique(translator.table.alignments[entry]).tolist()
-        parts += [f"{steps.starts[p] + (a >> 8)}-{at + (a & 255)}" for a in points]
-        at += len(translator.table.targets[entry])
-    return " ".join(parts)
+        for a in np.unique(translator.table.alignments[entry]).tolist()
+    )
 
 
 def n_best_lines(

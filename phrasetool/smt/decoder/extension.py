@@ -67,12 +67,6 @@ def future_after(future: DoubleArray, before: float, gap: int, mask: int, n: int
 
 
 @exact_kernel
-def swap_start_of(search: Search, gap: int, mask: int, start: int) -> int:
-    """`start` if a phrase ending just before it may still come (then it is a swap), else -1."""
-    return start if search.reordering >= 0 and start > gap and not is_covered(gap, mask, start - 1) else NONE
-
-
-@exact_kernel
 def may_follow(search: Search, previous_end: int, gap: int, start: int, end: int) -> bool:
     """Moses' distortion limit: the jump itself, and the jump back to the first gap that it will take."""
     if abs(previous_end + 1 - start) > search.distortion_limit:
@@ -155,7 +149,9 @@ def write_extension(
     new.language_state = language_state
     new.start = start
     new.end = end
-    new.swap_start = swap_start_of(search, coverage[0], coverage[1], start)
+    # A phrase that ends just before it may still come, and then it is a swap.
+    swappable = search.reordering >= 0 and start > new.gap and not is_covered(new.gap, new.mask, start - 1)
+    new.swap_start = start if swappable else NONE
     new.option = option
     new.back = number
     new.arcs = NONE

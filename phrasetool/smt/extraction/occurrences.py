@@ -270,18 +270,6 @@ class RowLayout:
         """64-bit words of the phrases and the alignment."""
         return self.phrase_words + self.alignment_words
 
-    def as_array(self) -> Int64Array:
-        """What the kernel needs to know."""
-        source, target = self.source, self.target
-        return np.array(
-            [
-                source.bits, source.separator, source.words,
-                target.bits, target.separator, self.phrase_words,
-                self.key_words,
-            ],
-            np.int64,
-        )  # fmt: skip
-
 
 def extract_occurrences(
     bitext: Bitext,
@@ -308,7 +296,11 @@ def extract_occurrences(
     linked = np.zeros((longest_source, longest_target), np.bool_)
     bounds = np.empty((max(longest_source, longest_target), 4), np.int32)
     spans = np.empty((_SPANS, 4), np.int32)
-    described = layout.as_array()
+    source, target = layout.source, layout.target
+    described = np.array([
+        source.bits, source.separator, source.words,
+        target.bits, target.separator, layout.phrase_words, layout.key_words,
+    ])  # fmt: skip
     pair = 0
     while pair < len(bitext):
         last = min(pair + _BATCH, len(bitext))
