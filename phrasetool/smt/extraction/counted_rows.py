@@ -12,7 +12,6 @@ import os
 import tempfile
 from collections.abc import Iterator
 from itertools import pairwise
-from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
@@ -273,9 +272,7 @@ class CountedRows:
     def __enter__(self) -> CountedRows:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._runs = []
         for path in self._files:
             os.unlink(path)

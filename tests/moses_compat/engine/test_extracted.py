@@ -11,11 +11,11 @@ from moses_compat.engine.extracted import (
     format_reordering_table,
     write_extraction,
 )
-from phrasetool.smt.aligning.alignments import Alignments
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.extraction.phrase_table import ExtractedEntries, PhraseTable
 from phrasetool.smt.extraction.smoothing import JointCounts
 from tests.commands import read
+from tests.listed_alignments import alignments_of
 from tests.phrasetool.smt.extraction.small_bitexts import extract_phrase_pairs
 
 GOLDEN = Path(__file__).parents[2] / "golden/extraction"
@@ -89,7 +89,7 @@ def test_large_counts_are_written_as_moses_does():
     numbers = [np.array([value]) for value in (1_000_000, 1_559_900, 12_345_678, 1, 1)]
     entries = ExtractedEntries(
         phrases, phrases, JointCounts(*numbers), np.array([[1e-20, 0, 1, 0.5]], np.float32),
-        Alignments.from_lists([[]]), np.zeros((1, 6), np.int64),
+        alignments_of([[]]), np.zeros((1, 6), np.int64),
     )  # fmt: skip
     line = format_phrase_table(entries, (symbols, symbols)).tobytes()
     assert line == b"a ||| a ||| 1e-20 0 1 0.5 ||| ||| 1.23457e+07 1.5599e+06 1e+06 ||| |||\n"
