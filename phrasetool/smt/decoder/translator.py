@@ -152,15 +152,12 @@ class Translator:
             pool, best = stack_search(*arguments, search, stacks)
         if best < 0:
             raise ValueError("no derivation covers the sentence")
+        entries, targets = self.options.entries, self.table.targets
         if n_best > 1:
-            targets = self.table.targets
-            return self._with_features(
-                *n_best_steps(
-                    pool, best, self.options.entries, targets.offsets, targets.words, n_best, distinct, factor
-                )
-            )
+            found = n_best_steps(pool, best, entries, targets.offsets, targets.words, n_best, distinct, factor)
+            return self._with_features(*found)
         steps, score = best_steps(pool, best)
-        steps[0] = self.options.entries[steps[0]]
+        steps[0] = entries[steps[0]]
         return self._with_features(np.array([0, steps.shape[1]]), steps, np.array([score]))
 
     def _with_features(self, offsets: np.ndarray, steps: Int32Array, scores: DoubleArray) -> Translation:
@@ -177,10 +174,7 @@ class Translator:
         slices, model = self.features.slices, self.features.reordering
         names = ("LexicalReordering", "Distortion", "LM", "WordPenalty", "PhrasePenalty", "TranslationModel")
         layout = [slices[name].start if name in slices else -1 for name in names]
-        if model:
-            layout += [model.kind, model.first_column("backward"), model.first_column("forward")]
-        else:
-            layout += [-1, -1, -1]
+        layout += [model.kind, model.first_column("backward"), model.first_column("forward")] if model else [-1, -1, -1]
         features = np.zeros((len(offsets) - 1, len(self.features)))
         derivation_features(
             np.asarray(offsets, np.int64), np.ascontiguousarray(steps, np.int32), self.table.targets.offsets,
