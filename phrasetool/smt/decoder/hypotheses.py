@@ -222,6 +222,7 @@ def with_room(array: npt.NDArray[Any], used: int, wanted: int) -> npt.NDArray[An
     if used + wanted <= len(array):
         return array
     larger = np.empty((2 * len(array) + wanted, *array.shape[1:]), array.dtype)
-    for i in range(used):
+    # Element by element: copies of whole rows take ten times as long to compile.
+    for i in np.ndindex((used, *array.shape[1:])):
         larger[i] = array[i]
     return larger
