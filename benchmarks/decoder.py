@@ -15,20 +15,23 @@ from __future__ import annotations
 import argparse
 import gzip
 import resource
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from measuring import TESTS, bleu, reference, report, run
+from measuring import ROOT, TESTS, bleu, reference, report, run
 
+sys.path.insert(1, str(ROOT))
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.model import MosesModel
-from moses_compat.engine.n_best import read_n_best
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.forced import REASONS, ForcedDecoder, ForcedOptions, count_pairs
 from phrasetool.smt.decoder.translator import Translator
+from tests.n_best_lists import read_n_best
+from tests.scored_words import score_sentence
 
 MOSES_MS = {"stack": 75.0, "cube": 17.0}
 MOSES_GZIP = 4.5
@@ -151,7 +154,7 @@ def best_score(translator: Translator, sentence: np.ndarray, words: str) -> floa
     ids = np.array([translator.table.target_symbols.id(t) for t in tokens], np.int32)
     derivation = decoder.decode(sentence, ids)
     weight = translator.weights[translator.features.slices["LM"]][0]
-    return derivation.score + weight * model.score_sentence(tokens) * np.log(10)
+    return derivation.score + weight * float(score_sentence(model, tokens).sum(dtype=np.float64)) * np.log(10)
 
 
 _DECODERS: dict[int, ForcedDecoder] = {}

@@ -81,7 +81,7 @@ def check(corpus: list[Path], tested: list[bytes], kept: dict[str, set[bytes]], 
 
 def grow(corpus: Path) -> dict[str, object]:
     """Index a larger corpus in this process."""
-    from moses_compat.corpora.sentences import read_corpus
+    from moses_compat.corpora.texts import read_corpus
     from phrasetool.phrases import Phrases
     from phrasetool.smt.corpus.sentence_index import SentenceIndex
     from phrasetool.smt.corpus.symbols import Symbols

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from moses_compat.engine.n_best import read_n_best
 from tests.commands import run_inside, write
+from tests.n_best_lists import read_n_best
 
 pytestmark = pytest.mark.requires_moses
 

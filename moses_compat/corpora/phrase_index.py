@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from moses_compat.corpora.bitext import check_line_counts
-from moses_compat.corpora.sentences import read_corpus
+from moses_compat.corpora.texts import read_corpus
 from moses_compat.files.streams import STANDARD, display_name
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pipeline import run
@@ -94,15 +94,13 @@ def kept_index(path: str, folder: str, side: str, threads: int = 1) -> CorpusInd
     place = Path(folder)
     known = _read_key(place / f"{side}.json")
     fresh = {"format": _FORMAT, "size": status.st_size, "mtime_ns": status.st_mtime_ns}
-    if known and all(known.get(name) == value for name, value in fresh.items()):
+    unchanged = fresh.items() <= known.items()
+    sha256 = "" if unchanged else _hash_file(path)
+    if unchanged or (known.get("format"), known.get("sha256")) == (_FORMAT, sha256):
         loaded = _load(place, side, known, path)
         if loaded:
             return loaded
-    sha256 = _hash_file(path)
-    if known and (known.get("format"), known.get("sha256")) == (_FORMAT, sha256):
-        loaded = _load(place, side, known, path)
-        if loaded:
-            return loaded
+    sha256 = sha256 or _hash_file(path)
     index = read_index(path, threads)
     _save(place, side, index, {**fresh, "sha256": sha256})
     note = f"{place}: the index of {path} was " + ("out of date and has been made again" if known else "made")

@@ -31,18 +31,15 @@ _BLOCK_BYTES = 1 << 22
 
 @dataclass(frozen=True)
 class _Fields:
-    """Where the fields of a block's pairs are, and their counts; arrays of shape (N,)."""
+    """The N pairs of a block: int64, shape (4, N), where source and target begin and end; and their counts."""
 
     text: ByteArray
-    source_starts: Int64Array
-    source_ends: Int64Array
-    target_starts: Int64Array
-    target_ends: Int64Array
+    places: Int64Array
     counts: npt.NDArray[np.float64]
 
     def side(self, target: bool) -> tuple[Int64Array, Int64Array]:
         """Starts and ends of one side."""
-        return (self.target_starts, self.target_ends) if target else (self.source_starts, self.source_ends)
+        return self.places[2 * target], self.places[2 * target + 1]
 
 
 @exact_kernel
@@ -117,19 +114,20 @@ def read_training_pairs(
     parts: list[_Fields] = []
     lines = 0
     for text in blocks(source, _BLOCK_BYTES):
-        fields, count, fault = _read_fields(text)
-        if fault >= 0:
-            raise DataError(source.name, "expected `source ||| target`, found no |||", lines + fault + 1)
-        lines += count
+        found, counts = pair_fields(text)
+        fields = _Fields(text, np.ascontiguousarray(found.T), counts)
+        if len(faulty := np.flatnonzero(fields.places[1] < 0)):
+            raise DataError(source.name, "expected `source ||| target`, found no |||", lines + int(faulty[0]) + 1)
+        lines += len(found)
         parts.append(fields)
         progress(source.position(), lines)
     source_vocabulary, target_vocabulary = vocabularies or (
         _collect_vocabulary(parts, target=False),
         _collect_vocabulary(parts, target=True),
     )
-    sources = _join([tokenise(part.text, *part.side(False), source_vocabulary) for part in parts])
-    targets = _join([tokenise(part.text, *part.side(True), target_vocabulary) for part in parts])
-    counts = np.concatenate([part.counts for part in parts]) if parts else np.zeros(0)
+    sources = Phrases.concatenate([tokenise(part.text, *part.side(False), source_vocabulary) for part in parts])
+    targets = Phrases.concatenate([tokenise(part.text, *part.side(True), target_vocabulary) for part in parts])
+    counts = np.concatenate([np.zeros(0), *(part.counts for part in parts)])
     longest = np.maximum(sources.lengths, targets.lengths)
     shortest = np.minimum(sources.lengths, targets.lengths)
     good = np.flatnonzero((shortest > 0) & (longest <= max_length) & (counts >= min_count))
@@ -142,24 +140,6 @@ def read_training_pairs(
         source_vocabulary, target_vocabulary,
     ).merged()  # fmt: skip
     return pairs if vocabularies else _with_used_words(pairs)
-
-
-def _read_fields(text: ByteArray) -> tuple[_Fields, int, int]:
-    """Fields, number of lines, and the first line without a separator (-1 if there is none)."""
-    found, counts = pair_fields(text)
-    faulty = np.flatnonzero(found[:, 1] < 0)
-    source_starts, source_ends, target_starts, target_ends = (np.ascontiguousarray(column) for column in found.T)
-    fields = _Fields(text, source_starts, source_ends, target_starts, target_ends, counts)
-    return fields, len(found), int(faulty[0]) if len(faulty) else -1
-
-
-def _join(parts: Sequence[Phrases]) -> Phrases:
-    if not parts:
-        return Phrases(np.zeros(1, np.int64), np.zeros(0, np.int32))
-    lengths = np.concatenate([part.lengths for part in parts])
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return Phrases(offsets, np.concatenate([part.words for part in parts]))
 
 
 def _collect_vocabulary(parts: Sequence[_Fields], target: bool) -> Vocabulary:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.numbers import write_digits, write_integer
@@ -117,29 +116,13 @@ def _scan_section(
     return count, line, OK
 
 
-@dataclass(frozen=True)
-class _Section:
-    """The n-grams of one order, as text.
+class _Section(NamedTuple):
+    """The N n-grams of one order, as text: where the words of each begin and end, and its float32 numbers."""
 
-    Attributes:
-        order: n.
-        first: the byte where the first line begins.
-        starts, ends: int64, shape (N,), the words of each n-gram.
-        scores, backoffs: float32, shape (N,).
-    """
-
-    order: int
-    first: int
     starts: Int64Array
     ends: Int64Array
     scores: FloatArray
     backoffs: FloatArray
-
-    def select(self, rows: npt.NDArray[np.int64]) -> _Section:
-        """The n-grams of some rows."""
-        return _Section(
-            self.order, self.first, self.starts[rows], self.ends[rows], self.scores[rows], self.backoffs[rows]
-        )
 
 
 class _Reader:
@@ -192,10 +175,8 @@ class _Reader:
         """Read the n-grams of an order."""
         if self.line() != rb"\%d-grams:" % order:
             raise self.fault(rf"expected \{order}-grams: (is the file truncated?)", self.start)
-        first = self.at
-        starts, ends = np.empty(count, np.int64), np.empty(count, np.int64)
-        scores, backoffs = np.empty(count, np.float32), np.empty(count, np.float32)
-        found, self.at, wrong = _scan_section(self.text, first, order, highest, starts, ends, scores, backoffs)
+        section = _Section(*np.empty((2, count), np.int64), *np.empty((2, count), np.float32))
+        found, self.at, wrong = _scan_section(self.text, self.at, order, highest, *section)
         if wrong != OK:
             raise self.fault(_COMPLAINTS[wrong].format(n=order), self.at)
         if found < count:
@@ -203,17 +184,12 @@ class _Reader:
                 f"expected {count:,} {order}-grams as \\data\\ says, found {found:,} (is the file truncated?)",
                 self.at,
             )
-        return _Section(order, first, starts, ends, scores, backoffs)
+        return section
 
     def finish(self) -> None:
         """Read the end."""
         if self.line() != b"\\end\\":
             raise self.fault("expected \\end\\ (is the file truncated?)", self.start)
-
-    def words(self, section: _Section, symbols: Symbols) -> Int32Array:
-        """The word ids of the n-grams, shape (N, n); -1 for a word that is no 1-gram."""
-        ids: Int32Array = symbols.read_fields(self.text, section.starts, section.ends, add=False).words
-        return ids.reshape(len(section.starts), section.order)
 
 
 def _read_words(reader: _Reader, section: _Section) -> tuple[Symbols, NgramTable]:
@@ -237,16 +213,8 @@ def _read_words(reader: _Reader, section: _Section) -> tuple[Symbols, NgramTable
     return symbols, NgramTable(np.arange(len(symbols), dtype=np.int32)[:, None], scores, backoffs)
 
 
-def _restrict(words: list[bytes], vocabulary: Collection[bytes]) -> tuple[list[bytes], Int32Array]:
-    """The words to keep; and their old ids to their new ones, or -2."""
-    wanted = {UNKNOWN_WORD, BEGIN_WORD, END_WORD}.union(vocabulary)
-    kept = [i for i, word in enumerate(words) if word in wanted]
-    ids = np.full(len(words), -2, np.int32)
-    ids[kept] = np.arange(len(kept), dtype=np.int32)
-    return [words[i] for i in kept], ids
-
-
-def _read(reader: _Reader, vocabulary: Collection[bytes] | None) -> tuple[BackoffModel, list[_Section]]:
+def _read(reader: _Reader, vocabulary: Collection[bytes] | None) -> tuple[BackoffModel, list[Int64Array]]:
+    """The model, and where the n-grams of each order begin in the text."""
     counts = reader.counts()
     sections = [reader.section(n, count, n == len(counts)) for n, count in enumerate(counts, 1)]
     reader.finish()
@@ -254,35 +222,35 @@ def _read(reader: _Reader, vocabulary: Collection[bytes] | None) -> tuple[Backof
     words, tables = [UNKNOWN_WORD, *symbols.words[1:]], [table]
     renumbered: Int32Array | None = None
     if vocabulary is not None:
-        words, renumbered = _restrict(words, vocabulary)
-        kept = np.flatnonzero(renumbered >= 0)
-        new = np.arange(len(kept), dtype=np.int32)[:, None]
-        tables = [NgramTable(new, table.log_probabilities[kept], table.backoffs[kept])]
-    for n, section in enumerate(sections[1:], 2):
-        ids = reader.words(section, symbols)
+        wanted = {UNKNOWN_WORD, BEGIN_WORD, END_WORD}.union(vocabulary)
+        kept = np.array([i for i, word in enumerate(words) if word in wanted])
+        words = [words[i] for i in kept]
+        renumbered = np.full(len(symbols), -2, np.int32)
+        renumbered[kept] = np.arange(len(kept), dtype=np.int32)
+        tables = [NgramTable(renumbered[kept, None], table.log_probabilities[kept], table.backoffs[kept])]
+    places = [sections[0].starts]
+    for n, (starts, ends, scores, backoffs) in enumerate(sections[1:], 2):
+        # -1: a word that is no 1-gram.
+        ids = symbols.read_fields(reader.text, starts, ends, add=False).words.reshape(-1, n)
         absent = np.flatnonzero(ids.min(axis=1, initial=0) < 0)
         if len(absent):
-            raise reader.fault("a word of this n-gram is not among the 1-grams", int(section.starts[absent[0]]))
+            raise reader.fault("a word of this n-gram is not among the 1-grams", int(starts[absent[0]]))
         if renumbered is not None:
             ids = renumbered[ids]
             rows = np.flatnonzero(ids.min(axis=1, initial=0) >= 0)
-            ids, section = ids[rows], section.select(rows)
-            sections[n - 1] = section
-        tables.append(NgramTable(ids, section.scores, section.backoffs))
-    return BackoffModel(words, tables), sections
+            ids, starts, scores, backoffs = ids[rows], starts[rows], scores[rows], backoffs[rows]
+        tables.append(NgramTable(ids, scores, backoffs))
+        places.append(starts)
+    return BackoffModel(words, tables), places
 
 
-def read_arpa(source: Input, vocabulary: Collection[bytes] | None = None) -> BackoffModel:
+def read_arpa(source: Input) -> BackoffModel:
     """Read an ARPA file.
-
-    Args:
-        source: the file.
-        vocabulary: read only the n-grams of these words (and `<unk>`, `<s>`, `</s>`); by default all.
 
     Raises:
         DataError: the file is not ARPA text, is truncated, or has a line that is no n-gram.
     """
-    return _read(_Reader(source), vocabulary)[0]
+    return _read(_Reader(source), None)[0]
 
 
 def load_language_model(path: str, vocabulary: Collection[bytes] | None = None) -> LanguageModel:
@@ -298,11 +266,11 @@ def load_language_model(path: str, vocabulary: Collection[bytes] | None = None) 
     """
     with Input(path) as source:
         reader = _Reader(source)
-    model, sections = _read(reader, vocabulary)
+    model, places = _read(reader, vocabulary)
     try:
         return LanguageModel(model)
     except NgramError as error:
-        raise reader.fault(str(error), int(sections[error.order - 1].starts[error.row])) from error
+        raise reader.fault(str(error), int(places[error.order - 1][error.row])) from error
     except ValueError as error:
         raise DataError(reader.name, str(error)) from error
 
@@ -391,21 +359,17 @@ def write_arpa(model: BackoffModel, output: Output) -> None:
         ValueError: a number is not finite or is 1000 or more in size.
         PhraseToolError: see `Output.write`.
     """
-
-    def write(data: bytes) -> None:
-        output.write_text(data)
-
     for table in model.tables:
         for values in (table.log_probabilities, table.backoffs):
             if not (np.abs(values) < 1000).all():
                 raise ValueError("a log10 probability or back-off is not finite or is 1000 or more in size")
     counts = "".join(f"ngram {n}={len(table)}\n" for n, table in enumerate(model.tables, 1))
-    write(f"\\data\\\n{counts}".encode())
+    output.write_text(f"\\data\\\n{counts}".encode())
     text, offsets = _flat(model.words)
     for n, table in enumerate(model.tables, 1):
-        write(f"\n\\{n}-grams:\n".encode())
+        output.write_text(f"\n\\{n}-grams:\n".encode())
         for first in range(0, len(table), _BLOCK_ROWS):
             rows = slice(first, first + _BLOCK_ROWS)
             block = NgramTable(table.words[rows], table.log_probabilities[rows], table.backoffs[rows])
-            write(_ngram_lines(block, n < model.order, text, offsets))
-    write(b"\n\\end\\\n")
+            output.write_text(_ngram_lines(block, n < model.order, text, offsets))
+    output.write_text(b"\n\\end\\\n")

@@ -39,9 +39,7 @@ def _enter(priors: Priors, fields: list[str]) -> None:
         raise ValueError
     if kind == "LEX":
         priors.lexical.append((fields[1], fields[2], weight))
-    elif kind in ("FERF", "FERR"):
-        side = priors.forward_fertilities if kind == "FERF" else priors.reverse_fertilities
-        side.append((fields[1], int(fields[2]), weight))
+    elif kind.startswith("FER"):
+        priors.fertilities[kind == "FERR"].append((fields[1], int(fields[2]), weight))
     else:
-        jumps = priors.forward_jumps if kind == "HMMF" else priors.reverse_jumps
-        jumps[int(fields[1])] = weight
+        priors.jumps[kind == "HMMR"][int(fields[1])] = weight

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -22,40 +21,27 @@ from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int32Array, Int64Array
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.extraction.lexical import LexicalTable
-from phrasetool.smt.extraction.phrase_table import ExtractedEntries, PairBlock, PhraseTable
-from phrasetool.smt.extraction.reordering import DEFAULT_SMOOTHING, reordering_probabilities
+from phrasetool.smt.extraction.phrase_table import (
+    DEFAULT_REORDERING_SMOOTHING,
+    ExtractedEntries,
+    PairBlock,
+    PhraseTable,
+    reordering_probabilities,
+)
 
 # How Moses writes `no word` in lexical tables.
 _NULL_WORD = b"NULL"
-
-
-@dataclass(frozen=True)
-class WordText:
-    """The words of a language, one after another, each with a space behind it.
-
-    Attributes:
-        text: uint8, shape (B,).
-        offsets: int64, shape (V + 1,).
-    """
-
-    text: ByteArray
-    offsets: Int64Array
-
-    @classmethod
-    def of(cls, symbols: Symbols) -> WordText:
-        """All words of a language."""
-        words = [word + b" " for word in symbols.words]
-        offsets = np.zeros(len(words) + 1, np.int64)
-        np.cumsum([len(word) for word in words], out=offsets[1:])
-        return cls(np.frombuffer(b"".join(words), np.uint8), offsets)
 
 
 @exact_kernel
 def _write_words(
     out: ByteArray, place: int, ids: Int32Array, first: int, last: int, text: ByteArray, offsets: Int64Array
 ) -> int:
+    """Words, a space behind each."""
     for k in range(first, last):
         place = copy_bytes(text, offsets[ids[k]], offsets[ids[k] + 1], out, place)
+        out[place] = SPACE
+        place += 1
     return place
 
 
@@ -72,10 +58,10 @@ def _write_values(out: ByteArray, place: int, values: npt.NDArray[np.float64]) -
 def _format(
     sources: Int32Array,
     source_offsets: Int64Array,
-    targets: Int32Array,
-    target_offsets: Int64Array,
     source_text: ByteArray,
     source_text_offsets: Int64Array,
+    targets: Int32Array,
+    target_offsets: Int64Array,
     target_text: ByteArray,
     target_text_offsets: Int64Array,
     values: npt.NDArray[np.float64],
@@ -122,47 +108,45 @@ def _format(
     return place
 
 
-def _text_bytes(ids: Int32Array, words: WordText) -> int:
-    return int(np.diff(words.offsets)[ids].sum())
-
-
 def _format_lines(
     entries: ExtractedEntries,
-    words: tuple[WordText, WordText],
+    symbols: tuple[Symbols, Symbols],
     values: npt.NDArray[np.floating],
     counts: npt.NDArray[np.float64] | None,
 ) -> ByteArray:
-    source, target = words
+    arguments: list[npt.NDArray[np.generic]] = []
+    size = len(entries) * (48 + (values.shape[1] + 3) * (MAX_WIDTH + 1))
+    for phrases, language in zip((entries.sources, entries.targets), symbols, strict=True):
+        text, offsets = language.text
+        # A space follows each word.
+        size += int(np.diff(offsets)[phrases.words].sum()) + len(phrases.words)
+        arguments += [phrases.words, phrases.offsets, text, offsets]
     points = entries.alignments
-    size = _text_bytes(entries.sources.words, source) + _text_bytes(entries.targets.words, target)
-    size += len(entries) * (48 + (values.shape[1] + 3) * (MAX_WIDTH + 1))
     # A point takes a space, a minus, and positions that are below 100 in a phrase.
     out = np.empty(size + 6 * len(points.source), np.uint8)
     used = _format(
-        entries.sources.words, entries.sources.offsets, entries.targets.words, entries.targets.offsets,
-        source.text, source.offsets, target.text, target.offsets, np.ascontiguousarray(values, np.float64),
-        counts is not None, points.offsets, points.source, points.target,
-        np.zeros((0, 3)) if counts is None else counts, out,
+        *arguments, np.ascontiguousarray(values, np.float64), counts is not None,
+        points.offsets, points.source, points.target, np.zeros((0, 3)) if counts is None else counts, out,
     )  # fmt: skip
     return out[:used]
 
 
-def format_phrase_table(entries: ExtractedEntries, words: tuple[WordText, WordText]) -> ByteArray:
+def format_phrase_table(entries: ExtractedEntries, symbols: tuple[Symbols, Symbols]) -> ByteArray:
     """Lines of a phrase table: four scores, alignment, counts c(t) c(s) c(s,t), and two empty fields.
 
     Args:
         entries: phrase pairs.
-        words: of the source and the target language.
+        symbols: words of the source and the target language.
     """
     counts = np.stack([entries.counts.target, entries.counts.source, entries.counts.joint], axis=1)
-    return _format_lines(entries, words, entries.scores, counts.astype(np.float64))
+    return _format_lines(entries, symbols, entries.scores, counts.astype(np.float64))
 
 
 def format_reordering_table(
-    entries: ExtractedEntries, words: tuple[WordText, WordText], smoothing: float = DEFAULT_SMOOTHING
+    entries: ExtractedEntries, symbols: tuple[Symbols, Symbols], smoothing: float = DEFAULT_REORDERING_SMOOTHING
 ) -> ByteArray:
     """Lines of a reordering table `wbe-msd-bidirectional-fe`: three probabilities backward, three forward."""
-    return _format_lines(entries, words, reordering_probabilities(entries.orientations, smoothing), None)
+    return _format_lines(entries, symbols, reordering_probabilities(entries.orientations, smoothing), None)
 
 
 def format_lexical_tables(table: LexicalTable, source: Symbols, target: Symbols) -> tuple[bytes, bytes]:
@@ -176,47 +160,6 @@ def format_lexical_tables(table: LexicalTable, source: Symbols, target: Symbols)
     return b"".join(sorted(forward)), b"".join(sorted(backward))
 
 
-def write_extracted_tables(
-    table: PhraseTable,
-    source: Symbols,
-    target: Symbols,
-    phrase_table: Output,
-    reordering: Output | None = None,
-    reordering_smoothing: float = DEFAULT_SMOOTHING,
-    threads: int = 1,
-    progress: Callable[[int], None] = lambda pairs: None,
-) -> None:
-    """Write the phrase table and, if there is an output for it, the reordering table.
-
-    Args:
-        table: what was extracted.
-        source, target: its words.
-        phrase_table, reordering: where to.
-        reordering_smoothing: what is added to each count of an orientation.
-        threads: how many blocks are scored and compressed side by side.
-        progress: called with the number of phrase pairs written so far.
-
-    Raises:
-        PhraseToolError: the disk is full.
-    """
-    words = WordText.of(source), WordText.of(target)
-    outputs = [phrase_table] + ([reordering] if reordering else [])
-
-    def work(block: PairBlock) -> tuple[int, list[bytes]]:
-        entries = table.entries(block)
-        texts = [format_phrase_table(entries, words)]
-        if reordering:
-            texts.append(format_reordering_table(entries, words, reordering_smoothing))
-        return len(block), [o.encode(t) for t, o in zip(texts, outputs, strict=True)]
-
-    written = 0
-    for pairs, texts in pipeline.run(table.blocks(), work, threads):
-        for text, output in zip(texts, outputs, strict=True):
-            output.write(text)
-        written += pairs
-        progress(written)
-
-
 def write_extraction(
     table: PhraseTable,
     source: Symbols,
@@ -224,26 +167,42 @@ def write_extraction(
     phrase_table: str,
     reordering_table: str | None = None,
     lexical: tuple[str, str] | None = None,
-    reordering_smoothing: float = DEFAULT_SMOOTHING,
+    reordering_smoothing: float = DEFAULT_REORDERING_SMOOTHING,
     threads: int = 1,
     progress: Callable[[int], None] = lambda pairs: None,
 ) -> None:
     """Write what was extracted to files; the phrase table is the last of them to appear.
 
     Args:
-        table, source, target, reordering_smoothing, threads, progress: see `write_extracted_tables`.
+        table: what was extracted.
+        source, target: its words.
         phrase_table: the file, or `-` for standard output.
         reordering_table: the same, for the reordering table; none without.
         lexical: files for the lexical tables, `.f2e` first; none without.
+        reordering_smoothing: what is added to each count of an orientation.
+        threads: how many blocks are scored and compressed side by side.
+        progress: called with the number of phrase pairs written so far.
 
     Raises:
         PhraseToolError: a file cannot be written.
     """
     with contextlib.ExitStack() as stack:
         # The last one opened is the first one renamed.
-        phrases = stack.enter_context(Output(phrase_table))
-        reordering = stack.enter_context(Output(reordering_table)) if reordering_table else None
+        outputs = [stack.enter_context(Output(path)) for path in (phrase_table, reordering_table) if path]
         if lexical:
             for path, text in zip(lexical, format_lexical_tables(table.lexical_table, source, target), strict=True):
                 stack.enter_context(Output(path)).write(text)
-        write_extracted_tables(table, source, target, phrases, reordering, reordering_smoothing, threads, progress)
+
+        def work(block: PairBlock) -> tuple[int, list[bytes]]:
+            entries = table.entries(block)
+            texts = [format_phrase_table(entries, (source, target))]
+            if reordering_table:
+                texts.append(format_reordering_table(entries, (source, target), reordering_smoothing))
+            return len(block), [o.encode(t) for t, o in zip(texts, outputs, strict=True)]
+
+        written = 0
+        for pairs, texts in pipeline.run(table.blocks(), work, threads):
+            for text, output in zip(texts, outputs, strict=True):
+                output.write(text)
+            written += pairs
+            progress(written)

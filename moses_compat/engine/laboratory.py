@@ -16,7 +16,6 @@ from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.model import MosesModel
 from phrasetool.phrases import Int32Array, Mask, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
-from phrasetool.smt.decoder.features import Vector
 from phrasetool.smt.decoder.table import Entries, build_table
 from phrasetool.smt.decoder.translator import Translator
 from phrasetool.smt.language_model.automaton import LanguageModel
@@ -69,21 +68,18 @@ class Laboratory:
         language_model = load_language_model(model.language_model, targets.words)
         return cls(model, sentences, symbols, targets, entries, language_model, threads)
 
-    def translator(self, keep: Mask | None = None, weights: Vector | None = None) -> Translator:
+    def translator(self, keep: Mask | None = None) -> Translator:
         """A decoder that has some of the entries.
 
         Args:
             keep: bool, shape (N,), which of the N entries of the whole table are there; all if None.
-            weights: float64, shape (F,); the model's if None.
         """
         entries = self.entries if keep is None else self.entries.select(keep[self.entries.numbers])
         words = [phrases.words for phrases in self.sentences.values()]
         copied: Int32Array = np.unique(np.concatenate([np.zeros(0, np.int32), *words]))
         table = build_table(entries, self.source_symbols, self.target_symbols, copied)
-        return Translator(
-            table, self.language_model, self.model.features,
-            self.model.weights if weights is None else weights, self.model.search.table_limit,
-        )  # fmt: skip
+        limit = self.model.search.table_limit
+        return Translator(table, self.language_model, self.model.features, self.model.weights, limit)
 
     def translate(self, translator: Translator, tick: Callable[[], None] = lambda: None) -> dict[str, list[str]]:
         """The translations of all texts, by their names.

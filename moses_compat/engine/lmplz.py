@@ -22,28 +22,6 @@ def find_lmplz() -> str | None:
     return shutil.which("lmplz")
 
 
-class _Feeder(threading.Thread):
-    """Writes the corpus to lmplz while its output is being read; keeps the error that stopped it."""
-
-    def __init__(self, process: subprocess.Popen[bytes], blocks: Iterable[bytes]) -> None:
-        super().__init__(daemon=True)
-        self._process = process
-        self._blocks = blocks
-        self.error: Exception | None = None
-
-    def run(self) -> None:
-        """Write all blocks."""
-        assert self._process.stdin
-        try:
-            # When lmplz has ended early, what it said is the error.
-            with contextlib.suppress(BrokenPipeError), self._process.stdin as stream:
-                for block in self._blocks:
-                    stream.write(block)
-        except Exception as error:
-            self.error = error
-            self._process.kill()
-
-
 def run_lmplz(program: str, blocks: Iterable[bytes], output: Output, order: int, prune: Sequence[int]) -> list[int]:
     """Estimate a language model with lmplz, with --discount_fallback.
 
@@ -63,13 +41,25 @@ def run_lmplz(program: str, blocks: Iterable[bytes], output: Output, order: int,
     pruning = ["--prune", *map(str, prune)] if prune else []
     command = [program, "-o", str(order), "-S", _MEMORY, *pruning, "--discount_fallback"]
     messages: list[str] = []
+    errors: list[Exception] = []
+
+    def feed() -> None:
+        assert process.stdin
+        try:
+            # When lmplz has ended early, what it said is the error.
+            with contextlib.suppress(BrokenPipeError), process.stdin as stream:
+                for block in blocks:
+                    stream.write(block)
+        except Exception as error:
+            errors.append(error)
+            process.kill()
 
     def listen() -> None:
         assert process.stderr
         messages.extend(line.decode(errors="replace").strip() for line in process.stderr)
 
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        feeder, listener = _Feeder(process, blocks), threading.Thread(target=listen, daemon=True)
+        feeder, listener = (threading.Thread(target=work, daemon=True) for work in (feed, listen))
         try:
             feeder.start()
             listener.start()
@@ -82,8 +72,8 @@ def run_lmplz(program: str, blocks: Iterable[bytes], output: Output, order: int,
             raise
         feeder.join()
         listener.join()
-    if feeder.error:
-        raise feeder.error
+    if errors:
+        raise errors[0]
     if process.returncode:
         said = [line for line in messages if line and not line.startswith("=")]
         raise PhraseToolError(f"{program}: {said[-1] if said else f'exit status {process.returncode}'}")

@@ -7,12 +7,9 @@ the segmentation lists `source=target` spans, inclusive, in target order; the al
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from moses_compat.files.streams import Input
-from phrasetool.errors import DataError
 from phrasetool.smt.decoder.translator import Translation, Translator
 
 
@@ -20,28 +17,30 @@ def _span(start: int, end: int) -> str:
     return f"{start}" if start == end else f"{start}-{end}"
 
 
+def _phrases(translator: Translator, translation: Translation, derivation: int) -> Iterator[tuple[int, int, int, int]]:
+    """The phrases of a derivation, in target order: entry, first and last source word, first target word."""
+    steps, at = translation.steps, 0
+    for p in range(steps.offsets[derivation], steps.offsets[derivation + 1]):
+        yield steps.entries[p], steps.starts[p], steps.ends[p], at
+        at += len(translator.table.targets[steps.entries[p]])
+
+
 def segmentation(translator: Translator, translation: Translation, derivation: int) -> str:
     """`0=0 1-2=1`: the source and target spans of the phrases, in target order."""
-    steps = translation.steps
-    parts, at = [], 0
-    for p in range(steps.offsets[derivation], steps.offsets[derivation + 1]):
-        size = len(translator.table.targets[steps.entries[p]])
-        parts.append(f"{_span(steps.starts[p], steps.ends[p])}={_span(at, at + size - 1)}")
-        at += size
-    return " ".join(parts)
+    return " ".join(
+        f"{_span(start, end)}={_span(at, at + len(translator.table.targets[entry]) - 1)}"
+        for entry, start, end, at in _phrases(translator, translation, derivation)
+    )
 
 
 def word_alignment(translator: Translator, translation: Translation, derivation: int) -> str:
     """`0-0 1-2`: which source word gave which target word, by phrase, then in order of the source."""
-    steps = translation.steps
-    parts, at = [], 0
-    for p in range(steps.offsets[derivation], steps.offsets[derivation + 1]):
-        entry = steps.entries[p]
+    return " ".join(
+        f"{start + (a >> 8)}-{at + (a & 255)}"
+        for entry, start, _, at in _phrases(translator, translation, derivation)
         # Moses keeps the points of a phrase as a set.
-        points = np.unique(translator.table.alignments[entry]).tolist()
-        parts += [f"{steps.starts[p] + (a >> 8)}-{at + (a & 255)}" for a in points]
-        at += len(translator.table.targets[entry])
-    return " ".join(parts)
+        for a in np.unique(translator.table.alignments[entry]).tolist()
+    )
 
 
 def n_best_lines(
@@ -76,61 +75,3 @@ def n_best_lines(
             tail += f" ||| {word_alignment(translator, translation, d)} "
         lines.append(b"%d ||| %s%s\n" % (number, text + b" " if text else b"", tail.encode()))
     return b"".join(lines)
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A line of an n-best list.
-
-    Attributes:
-        sentence: its number, from 0.
-        words: the translation.
-        features: name -> values, in the order of the line.
-        total: the model's score.
-        spans: (source start, source end, target start, target end), inclusive, in target order; empty if not listed.
-    """
-
-    sentence: int
-    words: list[bytes]
-    features: dict[str, list[float]]
-    total: float
-    spans: list[tuple[int, int, int, int]]
-
-
-def _read_span(text: str) -> tuple[int, int]:
-    first, _, last = text.partition("-")
-    return int(first), int(last or first)
-
-
-def read_n_best(path: str) -> Iterator[Candidate]:
-    """Read an n-best list of Moses or of `phrasetool decode`.
-
-    Raises:
-        DataError: a line is not one of an n-best list.
-    """
-    with Input(path) as source:
-        text = source.read_all()
-    for number, line in enumerate(text.removesuffix(b"\n").split(b"\n") if text else [], 1):
-        fields = line.split(b"|||")
-        try:
-            if len(fields) < 4:
-                raise ValueError(f"{len(fields)} fields")
-            features: dict[str, list[float]] = {}
-            name = ""
-            for token in fields[2].decode().split():
-                if token.endswith("="):
-                    name = token[:-1]
-                    features[name] = []
-                else:
-                    features[name].append(float(token))
-            spans = []
-            for pair in fields[4].decode().split() if len(fields) > 4 else []:
-                left, _, right = pair.partition("=")
-                if not right:
-                    break
-                spans.append((*_read_span(left), *_read_span(right)))
-            yield Candidate(int(fields[0]), fields[1].split(), features, float(fields[3]), spans)
-        except (ValueError, KeyError) as error:
-            raise DataError(
-                path, "expected `id ||| words ||| Name= values ||| total`, as Moses writes n-best lists", number
-            ) from error

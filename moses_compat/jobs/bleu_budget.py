@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from moses_compat.corpora.shared_pairs import shared_pairs
+from moses_compat.corpora.bitext import shared_pairs
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel, check_sides
 from moses_compat.files.streams import Input

@@ -9,7 +9,6 @@ import pytest
 
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.model import MosesModel
-from moses_compat.engine.n_best import read_n_best
 from moses_compat.ini.reading import read_moses_ini
 from phrasetool.encoders.rae.kind import Rae
 from phrasetool.models.bilingual import BilingualModel
@@ -20,6 +19,7 @@ from tests import naive
 from tests.commands import read, run_inside, write
 from tests.conftest import random_parameters
 from tests.moses_compat.ini.ini_examples import VERSION_1, VERSION_2
+from tests.n_best_lists import read_n_best
 from tests.tables import FAULTY, TABLES
 
 INIS = {"1": VERSION_1, "2": VERSION_2}

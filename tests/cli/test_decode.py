@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 
 from moses_compat.engine.model import MosesModel
-from moses_compat.engine.n_best import n_best_lines, read_n_best
+from moses_compat.engine.n_best import n_best_lines
 from tests import naive_decoder as naive
 from tests.commands import read, run_inside, run_outside
 from tests.decoder_models import LanguageModels, random_model, random_sentence, write_model
+from tests.n_best_lists import read_n_best
 
 
 def decode(ini, *arguments, **options):

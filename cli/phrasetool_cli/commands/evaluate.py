@@ -56,8 +56,7 @@ def command(
     samples; p is the chance of a difference as large between systems equally good.
     """
     from moses_compat.corpora.texts import read_text_lines
-    from phrasetool.smt.evaluation.metrics import evaluate
-    from phrasetool.smt.evaluation.score_text import SIGNIFICANT, any_significant, score_lines
+    from phrasetool.smt.evaluation.metrics import SIGNIFICANT, any_significant, evaluate, score_lines
 
     if (*hypotheses, *references).count("-") > 1:
         raise click.UsageError("only one file can be standard input")

@@ -93,7 +93,7 @@ def command(corpora: tuple[str, ...], output: str, order: int, prune: list[int],
 def _with_lmplz(
     program: str, corpora: Sequence[str], destination: Output, order: int, prune: list[int], quiet: bool
 ) -> list[int]:
-    from moses_compat.corpora.sentences import line_blocks
+    from moses_compat.corpora.texts import line_blocks
     from moses_compat.engine.lmplz import run_lmplz
 
     TerminalWatch(quiet).say(f"lm: estimating with {program}")
@@ -101,7 +101,7 @@ def _with_lmplz(
 
 
 def _built_in(corpora: Sequence[str], destination: Output, order: int, prune: list[int], quiet: bool) -> list[int]:
-    from moses_compat.corpora.sentences import read_corpus
+    from moses_compat.corpora.texts import read_corpus
     from moses_compat.engine.arpa import write_arpa
     from phrasetool.errors import DataError
     from phrasetool.smt.corpus.symbols import Symbols

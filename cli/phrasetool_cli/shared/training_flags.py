@@ -139,7 +139,7 @@ def chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
         click.UsageError: flags contradict each other, or what an autoencoder prescribes.
         ModelError: a folder does not hold an autoencoder that can serve as the encoder of phrases.
     """
-    from moses_compat.corpora.sentences import unescaped_sentences
+    from moses_compat.corpora.texts import unescaped_sentences
     from phrasetool.models.storage import load_autoencoder
     from phrasetool.training.start import Start, prescribed_settings
 

@@ -6,7 +6,6 @@ one alignment a direction; the heuristics of Koehn, Och & Marcu (2003) and Koehn
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,14 +48,6 @@ class Alignments:
     offsets: Int64Array
     source: Int32Array
     target: Int32Array
-
-    @classmethod
-    def from_lists(cls, alignments: Sequence[Sequence[tuple[int, int]]]) -> Alignments:
-        """Build from a list of points (source, target) a sentence pair, in any order."""
-        offsets = np.zeros(len(alignments) + 1, np.int64)
-        np.cumsum([len(points) for points in alignments], out=offsets[1:])
-        flat = np.array([point for points in alignments for point in points], np.int32).reshape(-1, 2)
-        return cls.from_points(offsets, flat[:, 0], flat[:, 1])
 
     @classmethod
     def from_points(

@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sized
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -42,16 +43,15 @@ class Priors:
 
     Attributes:
         lexical: (source word, target word, weight).
-        forward_jumps, reverse_jumps: jump -> weight.
-        forward_fertilities: (source word, fertility, weight).
-        reverse_fertilities: (target word, fertility, weight).
+        jumps: forward and reverse; jump -> weight.
+        fertilities: forward, (source word, fertility, weight), and reverse, of target words.
     """
 
     lexical: list[tuple[str, str, float]] = field(default_factory=list)
-    forward_jumps: dict[int, float] = field(default_factory=dict)
-    reverse_jumps: dict[int, float] = field(default_factory=dict)
-    forward_fertilities: list[tuple[str, int, float]] = field(default_factory=list)
-    reverse_fertilities: list[tuple[str, int, float]] = field(default_factory=list)
+    jumps: tuple[dict[int, float], dict[int, float]] = field(default_factory=lambda: ({}, {}))
+    fertilities: tuple[list[tuple[str, int, float]], list[tuple[str, int, float]]] = field(
+        default_factory=lambda: ([], [])
+    )
 
 
 @dataclass(frozen=True)
@@ -179,19 +179,19 @@ def _write_priors(priors: Priors, source: _Folded, target: _Folded, path: Path) 
         if s is not None and t is not None:
             lexical[s, t] = lexical.get((s, t), 0.0) + weight
     fertilities: list[dict[tuple[int, int], float]] = []
-    for side, entries in ((source, priors.forward_fertilities), (target, priors.reverse_fertilities)):
+    for side, entries in zip((source, target), priors.fertilities, strict=True):
         sums: dict[tuple[int, int], float] = {}
         for word, fertility, weight in entries:
             number = side.number(word)
             if number:
                 sums[number, fertility] = sums.get((number, fertility), 0.0) + weight
         fertilities.append(sums)
-    jumps = [priors.forward_jumps, priors.reverse_jumps]
     with path.open("w") as file:
-        sizes = [len(source.index) + 1, len(target.index) + 1, len(lexical), *map(len, jumps), *map(len, fertilities)]
+        parts: list[Sized] = [lexical, *priors.jumps, *fertilities]
+        sizes = [len(source.index) + 1, len(target.index) + 1, *map(len, parts)]
         file.write(" ".join(map(str, sizes)) + "\n")
         file.writelines(f"{s} {t} {weight:g}\n" for (s, t), weight in sorted(lexical.items()))
-        for direction in jumps:
+        for direction in priors.jumps:
             file.writelines(f"{jump} {weight:g}\n" for jump, weight in sorted(direction.items()))
         for words in fertilities:
             file.writelines(f"{word} {count} {weight:g}\n" for (word, count), weight in sorted(words.items()))

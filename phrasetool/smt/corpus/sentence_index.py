@@ -10,7 +10,7 @@ import threading
 
 import numpy as np
 
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.phrases import Int32Array, Int64Array, Phrases
 from phrasetool.smt.corpus.sentence_sets import SentenceSets
 from phrasetool.smt.corpus.suffix_array import SORTED_WORDS, build_suffix_array
@@ -18,6 +18,18 @@ from phrasetool.smt.corpus.suffix_array import SORTED_WORDS, build_suffix_array
 # Phrases that begin at this many places, or at this share of a corpus's sentences, are remembered.
 _FREQUENT = 256
 _FREQUENT_SHARE = 1 / 1024
+
+
+@inner_kernel
+def _first_from(text: Int32Array, suffixes: Int32Array, low: int, high: int, k: int, word: int) -> int:
+    """The first of suffixes[low:high], equal up to word k, whose word k is not below `word`; or `high`."""
+    while low < high:
+        middle = (low + high) // 2
+        if text[suffixes[middle] + k] < word:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @exact_kernel
@@ -43,23 +55,9 @@ def _find(
         low, high = starts[words[start]], starts[words[start] + 1]
         # Each word narrows the range; there are few words, and ranges shrink fast.
         for k in range(1, length):
-            word = words[start + k]
-            a, b = low, high
-            while a < b:
-                middle = (a + b) // 2
-                if text[suffixes[middle] + k] < word:
-                    a = middle + 1
-                else:
-                    b = middle
-            low = a
-            b = high
-            while a < b:
-                middle = (a + b) // 2
-                if text[suffixes[middle] + k] <= word:
-                    a = middle + 1
-                else:
-                    b = middle
-            high = a
+            word = np.int64(words[start + k])
+            low = _first_from(text, suffixes, low, high, k, word)
+            high = _first_from(text, suffixes, low, high, k, word + 1)
             if low == high:
                 break
         firsts[i], lasts[i] = low, high

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,16 +110,6 @@ class SentenceSets:
     starts: Int64Array
     own: Int32Array
     pool: Int32Array
-
-    def __len__(self) -> int:
-        return len(self.counts)
-
-    def __getitem__(self, number: int) -> Int32Array:
-        start, count = int(self.starts[number]), int(self.counts[number])
-        return self.own[start : start + count] if start >= 0 else self.pool[~start : ~start + count]
-
-    def __iter__(self) -> Iterator[Int32Array]:
-        return (self[i] for i in range(len(self)))
 
     def intersect(self, numbers: Int64Array, parts: Int64Array) -> SentenceSets:
         """Sets of the sentences in which all parts of a phrase with gaps occur.

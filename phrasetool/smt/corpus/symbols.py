@@ -97,10 +97,16 @@ class Symbols:
     def words(self) -> list[bytes]:
         """All words, in id order."""
         if len(self._list) < self._known:
-            data = self._text[: self._offsets[self._known]].tobytes()
-            bounds = self._offsets[len(self._list) : self._known + 1].tolist()
-            self._list.extend(data[a:b] for a, b in pairwise(bounds))
+            text, offsets = self.text
+            data = text.tobytes()
+            self._list.extend(data[a:b] for a, b in pairwise(offsets[len(self._list) :].tolist()))
         return self._list
+
+    @property
+    def text(self) -> tuple[ByteArray, Int64Array]:
+        """The words one after another, uint8, and where each begins and the last ends, int64, shape (len + 1,)."""
+        offsets = self._offsets[: self._known + 1]
+        return self._text[: offsets[-1]], offsets
 
     def id(self, word: bytes) -> int:
         """The id of a word, or -1."""

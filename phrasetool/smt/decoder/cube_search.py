@@ -27,27 +27,6 @@ _FIRST, _COUNT, _SOURCE, _START, _END, _NEXT = range(6)
 
 
 @exact_kernel
-def _longer(array: npt.NDArray[np.generic], used: int, wanted: int) -> npt.NDArray[np.generic]:
-    if used + wanted <= len(array):
-        return array
-    larger = np.empty(2 * len(array) + wanted, array.dtype)
-    for i in range(used):
-        larger[i] = array[i]
-    return larger
-
-
-@exact_kernel
-def _longer_rows(array: Int32Array, used: int, wanted: int) -> Int32Array:
-    if used + wanted <= len(array):
-        return array
-    larger = np.empty((2 * len(array) + wanted, array.shape[1]), array.dtype)
-    for i in range(used):
-        for j in range(array.shape[1]):
-            larger[i, j] = array[i, j]
-    return larger
-
-
-@exact_kernel
 def _add_edges(
     alive: Int32Array,
     pool: npt.NDArray[np.void],
@@ -79,7 +58,7 @@ def _add_edges(
         for start in range(gap, min(n, max(furthest + 1, gap) + search.distortion_limit + 1)):
             if is_covered(gap, mask, start):
                 continue
-            members = _longer(members, used[0], size)
+            members = with_room(members, used[0], size)
             first = used[0]
             for k in range(size):
                 if abs(pool[group[k]].end + 1 - start) <= search.distortion_limit:
@@ -93,7 +72,7 @@ def _add_edges(
                 source = spans[start, end - start]
                 if source < 0 or options.first[source] == options.first[source + 1]:
                     continue
-                edges = _longer_rows(edges, used[1], 1)
+                edges = with_room(edges, used[1], 1)
                 target = stack + end - start + 1
                 edges[used[1], _FIRST] = first
                 edges[used[1], _COUNT] = used[0] - first
@@ -108,12 +87,15 @@ def _add_edges(
 
 @exact_kernel
 def _extend(
+    fringe: npt.NDArray[np.void],
+    places: Int32Array,
+    new: int,
     pool: npt.NDArray[np.void],
-    used: int,
-    number: int,
-    start: int,
-    end: int,
-    option: int,
+    members: Int32Array,
+    edges: Int32Array,
+    edge: int,
+    row: int,
+    column: int,
     n: int,
     complete: bool,
     future: DoubleArray,
@@ -121,7 +103,11 @@ def _extend(
     automaton: Automaton,
     search: Search,
 ) -> None:
-    """Fill pool[used] with the extension of a hypothesis by an option."""
+    """Fill fringe[new] with an extension: the hypothesis of a row of an edge by the option of a column."""
+    places[new, 0], places[new, 1], places[new, 2] = edge, row, column
+    number = members[edges[edge, _FIRST] + row]
+    start, end = edges[edge, _START], edges[edge, _END]
+    option = options.first[edges[edge, _SOURCE]] + column
     h = pool[number]
     score, foreseen, orientation = step(search, options.forward, h.score, h.option, (h.start, h.end), start, end)
     score += options.static[option]
@@ -134,7 +120,7 @@ def _extend(
     score += language * (LN10 * search.language_weight)
     after = future_after(future, h.total - h.score, h.gap, h.mask, n, start, end)
     write_extension(
-        pool[used], search, number, option, start, end, score, after, cover(h.gap, h.mask, start, end), state,
+        fringe[new], search, number, option, start, end, score, after, cover(h.gap, h.mask, start, end), state,
         options.forward_classes[option],
     )  # fmt: skip
 
@@ -153,8 +139,7 @@ def cube_search(
     n = len(words)
     spans = find_spans(index, words)
     future = future_costs(spans, options)
-    pool = np.empty(1 << 12, HYPOTHESIS)
-    start_pool(pool, stacks, search, future[0, n])
+    pool = start_pool(1 << 12, stacks, search, future[0, n])
     used = np.int64(1)
     members = np.empty(1 << 10, np.int32)
     edges = np.empty((1 << 10, 6), np.int32)
@@ -170,13 +155,11 @@ def cube_search(
         edge = heads[stack]
         while edge >= 0:
             fringe = with_room(fringe, waiting, 1)
-            places = _longer_rows(places, waiting, 1)
-            first = options.first[edges[edge, _SOURCE]]
-            pool = with_room(pool, used, 1)
-            _extend(pool, used, members[edges[edge, _FIRST]], edges[edge, _START], edges[edge, _END], first, n,
-                    stack == n, future, options, automaton, search)  # fmt: skip
-            fringe[waiting] = pool[used]
-            places[waiting, 0], places[waiting, 1], places[waiting, 2] = edge, 0, 0
+            places = with_room(places, waiting, 1)
+            _extend(
+                fringe, places, waiting, pool, members, edges, edge, 0, 0, n, stack == n, future, options, automaton,
+                search,
+            )  # fmt: skip
             heapq.heappush(heap, (-fringe[waiting].total, np.int64(waiting)))
             waiting += 1
             edge = edges[edge, _NEXT]
@@ -194,16 +177,14 @@ def cube_search(
                 x, y = (row + 1, column) if down == 1 else (row, column + 1)
                 if down == 1 and (column > 0 or x == edges[edge, _COUNT]):
                     continue
-                option = options.first[source] + y
-                if option == options.first[source + 1]:
+                if options.first[source] + y == options.first[source + 1]:
                     continue
                 fringe = with_room(fringe, waiting, 1)
-                places = _longer_rows(places, waiting, 1)
-                pool = with_room(pool, used, 1)
-                _extend(pool, used, members[edges[edge, _FIRST] + x], edges[edge, _START], edges[edge, _END], option,
-                        n, stack == n, future, options, automaton, search)  # fmt: skip
-                fringe[waiting] = pool[used]
-                places[waiting, 0], places[waiting, 1], places[waiting, 2] = edge, x, y
+                places = with_room(places, waiting, 1)
+                _extend(
+                    fringe, places, waiting, pool, members, edges, edge, x, y, n, stack == n, future, options,
+                    automaton, search,
+                )  # fmt: skip
                 heapq.heappush(heap, (-fringe[waiting].total, np.int64(waiting)))
                 waiting += 1
         if stack < n:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from phrasetool.kernels.hashing import GOLDEN, mix
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array
-from phrasetool.smt.decoder.hypotheses import NONE
+from phrasetool.smt.decoder.hypotheses import NONE, with_room
 from phrasetool.smt.decoder.orientation import orientation_of
 from phrasetool.smt.decoder.translation_options import LN10
 from phrasetool.smt.language_model.automaton import Automaton, score_word
@@ -35,8 +35,8 @@ class Steps(NamedTuple):
 
 
 @exact_kernel
-def best_steps(pool: npt.NDArray[np.void], best: int, option_entries: Int32Array) -> tuple[Int32Array, float]:
-    """int32, shape (3, P): entry, start and end of each phrase on the way to hypothesis `best`; and its score."""
+def best_steps(pool: npt.NDArray[np.void], best: int) -> tuple[Int32Array, float]:
+    """int32, shape (3, P): option, start and end of each phrase on the way to hypothesis `best`; and its score."""
     count = 0
     number = best
     while pool[number].back >= 0:
@@ -46,7 +46,7 @@ def best_steps(pool: npt.NDArray[np.void], best: int, option_entries: Int32Array
     number = best
     for i in range(count - 1, -1, -1):
         h = pool[number]
-        steps[0, i] = option_entries[h.option]
+        steps[0, i] = h.option
         steps[1, i] = h.start
         steps[2, i] = h.end
         number = h.back
@@ -104,14 +104,15 @@ def n_best_steps(
     arc = best
     while arc >= 0:
         if used == len(arcs):
-            arcs, suffixes, parents = _doubled(arcs), _doubled(suffixes), _doubled(parents)
+            arcs, suffixes = with_room(arcs, used, 1), with_room(suffixes, used, 1)
+            parents = with_room(parents, used, 1)
         arcs[used], suffixes[used], parents[used] = arc, 0.0, NONE
         heapq.heappush(heap, (-pool[arc].score, np.int64(used)))
         used += 1
         arc = pool[arc].arcs
     offsets = np.zeros(count + 1, np.int64)
     scores = np.empty(count, np.float64)
-    steps = np.empty((3, 1 << 10), np.int32)
+    steps = np.empty((1 << 10, 3), np.int32)
     seen = {np.uint64(0)}
     seen.clear()
     found = popped = 0
@@ -131,17 +132,15 @@ def n_best_steps(
                 taken[k] = arcs[at]
                 at = parents[at]
             if distinct:
-                h = _hash_target(pool, taken, option_entries, target_offsets, target_words)
-                if h in seen:
+                target = _hash_target(pool, taken, option_entries, target_offsets, target_words)
+                if target in seen:
                     continue
-                seen.add(h)
+                seen.add(target)
             first = offsets[found]
-            while first + length > steps.shape[1]:
-                steps = _copied(steps, first, 2 * steps.shape[1])
+            steps = with_room(steps, first, length)
             for k in range(length):
-                steps[0, first + k] = option_entries[pool[taken[k]].option]
-                steps[1, first + k] = pool[taken[k]].start
-                steps[2, first + k] = pool[taken[k]].end
+                h = pool[taken[k]]
+                steps[first + k, 0], steps[first + k, 1], steps[first + k, 2] = option_entries[h.option], h.start, h.end
             scores[found] = -key
             found += 1
             offsets[found] = first + length
@@ -150,29 +149,13 @@ def n_best_steps(
         arc = tail
         while arc >= 0:
             if used == len(arcs):
-                arcs, suffixes, parents = _doubled(arcs), _doubled(suffixes), _doubled(parents)
+                arcs, suffixes = with_room(arcs, used, 1), with_room(suffixes, used, 1)
+                parents = with_room(parents, used, 1)
             arcs[used], suffixes[used], parents[used] = arc, suffix, item
             heapq.heappush(heap, (-(suffix + pool[arc].score), np.int64(used)))
             used += 1
             arc = pool[arc].arcs
-    return offsets[: found + 1], _copied(steps, offsets[found], offsets[found]), scores[:found]
-
-
-@exact_kernel
-def _copied(steps: Int32Array, used: int, size: int) -> Int32Array:
-    copied = np.empty((len(steps), size), np.int32)
-    for row in range(len(steps)):
-        for i in range(used):
-            copied[row, i] = steps[row, i]
-    return copied
-
-
-@exact_kernel
-def _doubled(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-    larger = np.empty(2 * len(array), array.dtype)
-    for i in range(len(array)):
-        larger[i] = array[i]
-    return larger
+    return offsets[: found + 1], steps[: offsets[found]].T, scores[:found]
 
 
 @exact_kernel

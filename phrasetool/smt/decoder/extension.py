@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.phrases import DoubleArray
-from phrasetool.smt.decoder.hypotheses import NONE, WINDOW, Stacks, add, is_covered
+from phrasetool.smt.decoder.hypotheses import HYPOTHESIS, NONE, WINDOW, Stacks, add, is_covered
 from phrasetool.smt.decoder.orientation import orientation_of
 
 
@@ -67,12 +67,6 @@ def future_after(future: DoubleArray, before: float, gap: int, mask: int, n: int
 
 
 @exact_kernel
-def swap_start_of(search: Search, gap: int, mask: int, start: int) -> int:
-    """`start` if a phrase ending just before it may still come (then it is a swap), else -1."""
-    return start if search.reordering >= 0 and start > gap and not is_covered(gap, mask, start - 1) else NONE
-
-
-@exact_kernel
 def may_follow(search: Search, previous_end: int, gap: int, start: int, end: int) -> bool:
     """Moses' distortion limit: the jump itself, and the jump back to the first gap that it will take."""
     if abs(previous_end + 1 - start) > search.distortion_limit:
@@ -83,8 +77,9 @@ def may_follow(search: Search, previous_end: int, gap: int, start: int, end: int
 
 
 @exact_kernel
-def start_pool(pool: npt.NDArray[np.void], stacks: Stacks, search: Search, future: float) -> None:
-    """Put the empty hypothesis at pool[0] and on stack 0."""
+def start_pool(size: int, stacks: Stacks, search: Search, future: float) -> npt.NDArray[np.void]:
+    """A pool of `size` records whose first is the empty hypothesis, which is put on stack 0."""
+    pool = np.empty(size, HYPOTHESIS)
     h = pool[0]
     h.score = 0.0
     h.total = future
@@ -99,6 +94,7 @@ def start_pool(pool: npt.NDArray[np.void], stacks: Stacks, search: Search, futur
     h.arcs = NONE
     h.forward_class = 0
     add(stacks, pool, np.int64(0), np.int64(0), search.keep_arcs)
+    return pool
 
 
 @inner_kernel
@@ -153,7 +149,9 @@ def write_extension(
     new.language_state = language_state
     new.start = start
     new.end = end
-    new.swap_start = swap_start_of(search, coverage[0], coverage[1], start)
+    # A phrase that ends just before it may still come, and then it is a swap.
+    swappable = search.reordering >= 0 and start > new.gap and not is_covered(new.gap, new.mask, start - 1)
+    new.swap_start = start if swappable else NONE
     new.option = option
     new.back = number
     new.arcs = NONE

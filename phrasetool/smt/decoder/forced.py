@@ -15,6 +15,7 @@ import numpy.typing as npt
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import DoubleArray, Int32Array, Phrases
 from phrasetool.pipeline import run
+from phrasetool.smt.decoder.derivations import best_steps
 from phrasetool.smt.decoder.extension import (
     Search,
     chart_costs,
@@ -26,7 +27,6 @@ from phrasetool.smt.decoder.extension import (
 )
 from phrasetool.smt.decoder.features import FeatureSet, Vector
 from phrasetool.smt.decoder.hypotheses import (
-    HYPOTHESIS,
     NONE,
     WINDOW,
     Stacks,
@@ -80,10 +80,9 @@ def _forced_search(
     """Returns the pool, and the number of the best derivation of the whole reference, or -1."""
     longest = placements.first.shape[1] - 1
     future = _best_costs(n, placements)
-    pool = np.empty(1 << 8, HYPOTHESIS)
+    pool = start_pool(1 << 8, stacks, search, future[0, n])
     if future[0, n] == -np.inf:
         return pool[:0], NONE
-    start_pool(pool, stacks, search, future[0, n])
     used = np.int64(1)
     for produced in range(m):
         for number in sorted_stack(stacks, pool, produced):
@@ -245,16 +244,10 @@ class ForcedDecoder:
     def _derivation(
         self, outcome: int, placements: Placements, pool: npt.NDArray[np.void], best: int
     ) -> ForcedDerivation:
-        used = []
-        number = best
-        while pool[number]["back"] >= 0:
-            h = pool[number]
-            used.append((placements.entries[h["option"]], h["start"], h["end"], placements.places[h["option"]]))
-            number = h["back"]
-        steps = np.array(used[::-1], np.int32).reshape(-1, 4)
-        steps = steps[steps[:, 0] >= 0]
-        entries, starts, ends, places = steps.T
-        return ForcedDerivation(outcome, entries, starts, ends, places, float(pool[best]["score"]))
+        (options, starts, ends), score = best_steps(pool, best)
+        entries, places = placements.entries[options], placements.places[options]
+        real = entries >= 0
+        return ForcedDerivation(outcome, entries[real], starts[real], ends[real], places[real], float(score))
 
     def decode_all(self, sentences: Phrases, references: Phrases, threads: int = 1) -> Iterator[ForcedDerivation]:
         """Decode sentence pairs on several threads; results come in order.

@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array
-from phrasetool.smt.decoder.hypotheses import NONE
+from phrasetool.smt.decoder.hypotheses import NONE, with_room
 
 # Score of a placement that is no entry, a word: far below any entry's, so that as few as possible are used.
 _GAP_SCORE = -1000.0
@@ -70,9 +69,8 @@ def place_entries(
         following[q] = heads[reference[q]]
         heads[reference[q]] = q
     offsets = np.zeros((n, longest + 1), np.int64)
-    capacity = 1 << 8
-    entries, places = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
-    sizes, scores = np.empty(capacity, np.int32), np.empty(capacity, np.float64)
+    entries, places = np.empty(1 << 8, np.int32), np.empty(1 << 8, np.int32)
+    sizes, scores = np.empty(1 << 8, np.int32), np.empty(1 << 8, np.float64)
     used = 0
     for start in range(n):
         for size in range(longest):
@@ -92,24 +90,15 @@ def place_entries(
                         while k < length and target_words[begin + k] == reference[q + k]:
                             k += 1
                         if k == length:
-                            if used == capacity:
-                                capacity *= 2
-                                entries, places = _longer(entries, capacity), _longer(places, capacity)
-                                sizes, scores = _longer(sizes, capacity), _longer(scores, capacity)
+                            if used == len(entries):
+                                entries, places = with_room(entries, used, 1), with_room(places, used, 1)
+                                sizes, scores = with_room(sizes, used, 1), with_room(scores, used, 1)
                             entries[used], places[used], sizes[used] = entry, q, length
                             scores[used] = static[entry]
                             used += 1
                     q = following[q]
         offsets[start, longest] = used
     return Placements(offsets, entries[:used], places[:used], sizes[:used], scores[:used])
-
-
-@exact_kernel
-def _longer(array: npt.NDArray[np.generic], size: int) -> npt.NDArray[np.generic]:
-    larger = np.empty(size, array.dtype)
-    for i in range(len(array)):
-        larger[i] = array[i]
-    return larger
 
 
 @exact_kernel

@@ -21,7 +21,7 @@ from phrasetool.smt.decoder.extension import (
     step,
     write_extension,
 )
-from phrasetool.smt.decoder.hypotheses import HYPOTHESIS, NONE, Stacks, add, cover, is_covered, sorted_stack, with_room
+from phrasetool.smt.decoder.hypotheses import NONE, Stacks, add, cover, is_covered, sorted_stack, with_room
 from phrasetool.smt.decoder.table import PhraseIndex, find_phrase
 from phrasetool.smt.decoder.translation_options import LN10, TranslationOptions
 from phrasetool.smt.language_model.automaton import Automaton, score_word
@@ -106,8 +106,7 @@ def stack_search(
     known_for = np.full(count, NONE, np.int32)
     known_scores = np.empty(count, np.float64)
     known_states = np.empty(count, np.int32)
-    pool = np.empty(1 << 12, HYPOTHESIS)
-    start_pool(pool, stacks, search, future[0, n])
+    pool = start_pool(1 << 12, stacks, search, future[0, n])
     used = np.int64(1)
     round_ = 0
     for stack in range(n):
@@ -126,8 +125,7 @@ def stack_search(
                     alive[b], pool, used, stack, spans, future, options, automaton, search, stacks, local, round_,
                     known_for, known_scores, known_states,
                 )  # fmt: skip
-    best = stacks.slots[n, 0]
-    return pool[:used], best
+    return pool[:used], stacks.slots[n, 0]
 
 
 @exact_kernel
@@ -157,8 +155,6 @@ def _expand(
     directed = search.reordering >= 0
     for start in range(gap, min(n, max(previous_end + 1, gap) + search.distortion_limit + 1)):
         if is_covered(gap, mask, start):
-            continue
-        if abs(previous_end + 1 - start) > search.distortion_limit:
             continue
         for end in range(start, min(start + longest, n)):
             if is_covered(gap, mask, end) or not may_follow(search, previous_end, gap, start, end):

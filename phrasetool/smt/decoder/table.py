@@ -74,21 +74,17 @@ def index_phrases(phrases: Phrases) -> tuple[PhraseIndex, Int32Array]:
 def spans_of(sentences: Phrases, longest: int) -> Phrases:
     """All word sequences of up to `longest` words in the sentences (with repetitions)."""
     lengths = sentences.lengths
-    starts, ends = [], []
+    starts, sizes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for size in range(1, min(longest, int(lengths.max(initial=0))) + 1):
         # Every position from which `size` words remain in its sentence.
         remaining = np.repeat(sentences.offsets[1:], lengths) - np.arange(sentences.offsets[-1])
         first = np.flatnonzero(remaining >= size)
         starts.append(first)
-        ends.append(first + size)
-    if not starts:
-        return Phrases(np.zeros(1, np.int64), np.zeros(0, np.int32))
-    begin = np.concatenate(starts)
-    sizes = np.concatenate(ends) - begin
+        sizes.append(np.full(len(first), size))
+    begin, lengths = np.concatenate(starts), np.concatenate(sizes)
     offsets = np.zeros(len(begin) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    positions = np.arange(offsets[-1]) + np.repeat(begin - offsets[:-1], sizes)
-    return Phrases(offsets, sentences.words[positions])
+    np.cumsum(lengths, out=offsets[1:])
+    return Phrases(offsets, sentences.words[np.arange(offsets[-1]) + np.repeat(begin - offsets[:-1], lengths)])
 
 
 @dataclass(frozen=True)

@@ -82,11 +82,10 @@ def _walk_options(
 
 @exact_kernel
 def _choose(first: Int64Array, isolated: DoubleArray, limit: int, chosen: Int64Array, chosen_first: Int64Array) -> None:
-    """The `limit` best entries of every source (0: all), best first, the earlier entry on a tie."""
+    """The `limit` best entries of every source, best first, the earlier entry on a tie."""
     count = 0
     for g in range(len(first) - 1):
-        size = first[g + 1] - first[g]
-        kept = size if limit == 0 else min(limit, size)
+        kept = min(limit, first[g + 1] - first[g])
         begin = count
         for entry in range(first[g], first[g + 1]):
             score = isolated[entry]

@@ -51,11 +51,6 @@ class SearchOptions:
             raise ValueError("stack size and pop limit must be positive, the beam threshold between 0 and 1")
 
     @property
-    def longest_jump(self) -> int:
-        """The distortion limit the search uses."""
-        return longest_jump(self.distortion_limit)
-
-    @property
     def beam(self) -> float:
         """The beam threshold as a logarithm."""
         return float(np.log(self.beam_threshold)) if self.beam_threshold > 0 else -np.inf
@@ -119,7 +114,7 @@ class Translator:
         return Search(
             float(self.weights[slices["LM"]][0]),
             float(self.weights[slices["Distortion"]][0]),
-            options.longest_jump,
+            longest_jump(options.distortion_limit),
             model.kind if model else -1,
             self.language_model.begin_state,
             self.language_model.end_word,
@@ -157,14 +152,12 @@ class Translator:
             pool, best = stack_search(*arguments, search, stacks)
         if best < 0:
             raise ValueError("no derivation covers the sentence")
+        entries, targets = self.options.entries, self.table.targets
         if n_best > 1:
-            targets = self.table.targets
-            return self._with_features(
-                *n_best_steps(
-                    pool, best, self.options.entries, targets.offsets, targets.words, n_best, distinct, factor
-                )
-            )
-        steps, score = best_steps(pool, best, self.options.entries)
+            found = n_best_steps(pool, best, entries, targets.offsets, targets.words, n_best, distinct, factor)
+            return self._with_features(*found)
+        steps, score = best_steps(pool, best)
+        steps[0] = entries[steps[0]]
         return self._with_features(np.array([0, steps.shape[1]]), steps, np.array([score]))
 
     def _with_features(self, offsets: np.ndarray, steps: Int32Array, scores: DoubleArray) -> Translation:
@@ -181,10 +174,7 @@ class Translator:
         slices, model = self.features.slices, self.features.reordering
         names = ("LexicalReordering", "Distortion", "LM", "WordPenalty", "PhrasePenalty", "TranslationModel")
         layout = [slices[name].start if name in slices else -1 for name in names]
-        if model:
-            layout += [model.kind, model.first_column("backward"), model.first_column("forward")]
-        else:
-            layout += [-1, -1, -1]
+        layout += [model.kind, model.first_column("backward"), model.first_column("forward")] if model else [-1, -1, -1]
         features = np.zeros((len(offsets) - 1, len(self.features)))
         derivation_features(
             np.asarray(offsets, np.int64), np.ascontiguousarray(steps, np.int32), self.table.targets.offsets,
@@ -209,13 +199,12 @@ class Translator:
         options: SearchOptions,
         n_best: int = 1,
         distinct: bool = True,
-        factor: int = 20,
         threads: int = 1,
     ) -> Iterator[Translation]:
         """Translate sentences on several threads; results come in order and do not depend on how many."""
         options = replace(options, table_limit=self.table_limit)
 
         def work(sentence: Int32Array) -> Translation:
-            return self.translate(sentence, options, n_best, distinct, factor)
+            return self.translate(sentence, options, n_best, distinct)
 
         yield from run(sentences, work, threads)

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 METRICS = ("bleu", "chrf", "ter")
-TOKENIZERS = ("none", "13a", "intl", "char", "zh")
 # sacrebleu's names of them, and how many samples it draws.
 TESTS = {"bootstrap": "bs", "approximate-randomization": "ar"}
 DEFAULT_SAMPLES = {"bootstrap": 1000, "approximate-randomization": 10_000}
 # What sacrebleu itself uses, so that figures agree with those of its command line.
 DEFAULT_SEED = 12345
+# p-values below it are marked with a star.
+SIGNIFICANT = 0.05
 
 _SEED_VARIABLE = "SACREBLEU_SEED"
 _ESCAPE = re.compile(r"&(?:apos|quot|amp|lt|gt|#124|#91|#93|bar|bra|ket);")
@@ -191,3 +192,33 @@ def _sacrebleu_seed(seed: int) -> Iterator[None]:
             del os.environ[_SEED_VARIABLE]
         else:
             os.environ[_SEED_VARIABLE] = before
+
+
+def any_significant(reports: Sequence[MetricReport]) -> bool:
+    """Whether any system differs from the baseline."""
+    return any((system.p_value or 1) < SIGNIFICANT for report in reports for system in report.systems)
+
+
+def score_lines(report: MetricReport, files: Sequence[str]) -> list[str]:
+    """The scores of all systems by one metric: a title, a line for each system, the signature.
+
+    Args:
+        report: of S systems.
+        files: S paths; a system goes by the name of its file, or by its path if two have the same name.
+    """
+    names = [os.path.basename(path) for path in files]
+    if len(set(names)) < len(names):
+        names = list(files)
+    if len(names) > 1:
+        names[0] += " (baseline)"
+    title = f"{report.name}, {'more' if report.higher_is_better else 'less'} is better"
+    width = max(len(title), *(len(name) + 2 for name in names))
+    compared = f"  {'difference':>10}  {'p':>7}" if len(files) > 1 else ""
+    rows = [f"{title:<{width}}  {'score':>6}  {'95 %':>6}{compared}"]
+    for name, system in zip(names, report.systems, strict=True):
+        row = f"  {name:<{width - 2}}  {system.score:6.2f}  {'±' + format(system.interval, '.2f'):>6}"
+        if system.p_value is not None:
+            star = " *" if system.p_value < SIGNIFICANT else ""
+            row += f"  {system.difference:>+10.2f}  {system.p_value:7.4f}{star}"
+        rows.append(row)
+    return [row.rstrip() for row in (*rows, f"  {report.signature}")]

@@ -12,7 +12,6 @@ import os
 import tempfile
 from collections.abc import Iterator
 from itertools import pairwise
-from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
@@ -84,14 +83,10 @@ def _merge(a: Rows, b: Rows, key_words: int, out: Rows) -> int:
             out[size] = b[k]
             k += 1
         size += 1
-    while i < len(a):
-        out[size] = a[i]
-        i += 1
-        size += 1
-    while k < len(b):
-        out[size] = b[k]
-        k += 1
-        size += 1
+    for rest in (a[i:], b[k:]):
+        for row in range(len(rest)):
+            out[size] = rest[row]
+            size += 1
     return size
 
 
@@ -277,9 +272,7 @@ class CountedRows:
     def __enter__(self) -> CountedRows:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._runs = []
         for path in self._files:
             os.unlink(path)

@@ -82,26 +82,6 @@ def _pairs(
     return count
 
 
-@exact_kernel
-def _merge_counts(
-    keys: Int64Array, counts: Int64Array, more_keys: Int64Array, more: Int64Array, out: Int64Array, sums: Int64Array
-) -> int:
-    i, k, size = 0, 0, 0
-    while i < len(keys) or k < len(more_keys):
-        if k == len(more_keys) or (i < len(keys) and keys[i] < more_keys[k]):
-            out[size], sums[size] = keys[i], counts[i]
-            i += 1
-        elif i == len(keys) or more_keys[k] < keys[i]:
-            out[size], sums[size] = more_keys[k], more[k]
-            k += 1
-        else:
-            out[size], sums[size] = keys[i], counts[i] + more[k]
-            i += 1
-            k += 1
-        size += 1
-    return size
-
-
 def count_word_pairs(bitext: Bitext) -> tuple[Int64Array, Int64Array]:
     """Count words that are aligned with one another, NULL included.
 
@@ -123,9 +103,12 @@ def count_word_pairs(bitext: Bitext) -> tuple[Int64Array, Int64Array]:
             alignments.offsets, alignments.source, alignments.target, first, last, width, pairs,
         )  # fmt: skip
         found, times = np.unique(pairs[:size], return_counts=True)
-        merged, sums = np.empty(len(keys) + len(found), np.int64), np.empty(len(keys) + len(found), np.int64)
-        size = _merge_counts(keys, counts, found, times, merged, sums)
-        keys, counts = merged[:size].copy(), sums[:size].copy()
+        keys, counts = np.concatenate([keys, found]), np.concatenate([counts, times])
+        # A stable sort merges what is sorted already.
+        order = np.argsort(keys, kind="stable")
+        keys, counts = keys[order], counts[order]
+        distinct = np.flatnonzero(np.diff(keys, prepend=-1))
+        keys, counts = keys[distinct], np.add.reduceat(counts, distinct)
         first = last
     return keys, counts
 

@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import Int32Array, Int64Array, Phrases
-from phrasetool.smt.aligning.alignments import Alignments
 from phrasetool.smt.corpus.bitext import SEPARATOR, Bitext
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.extraction.counted_rows import CountedRows, Rows, add_row
@@ -204,35 +203,6 @@ def _extract(
     return last, size, 0
 
 
-def sentence_phrase_pairs(
-    source_length: int, target_length: int, points: list[tuple[int, int]], max_length: int = 7
-) -> Int32Array:
-    """All phrase pairs of one sentence pair.
-
-    Args:
-        source_length, target_length: words of the sentences.
-        points: the alignment, (source, target) positions.
-        max_length: words a side may have at most.
-
-    Returns:
-        int32, shape (N, 4): first and last source position, first and last target position (both last ones inclusive),
-        in the order of Moses' extract file.
-
-    Raises:
-        ValueError: a point is outside of the sentences.
-    """
-    alignment = Alignments.from_lists([points])
-    if alignment.first_outside(np.array([source_length]), np.array([target_length])) >= 0:
-        raise ValueError(f"a point of {points} is outside of {source_length} and {target_length} words")
-    bounds = np.empty((max(source_length, target_length, 1), 4), np.int32)
-    spans = np.empty((_SPANS, 4), np.int32)
-    count = 0
-    for _ in range(2):
-        spans = np.empty((max(count, len(spans)), 4), np.int32)
-        count = _find_spans(source_length, target_length, alignment.source, alignment.target, max_length, bounds, spans)
-    return spans[:count].copy()
-
-
 @dataclass(frozen=True)
 class SideLayout:
     """How the phrases of one language are packed.
@@ -300,18 +270,6 @@ class RowLayout:
         """64-bit words of the phrases and the alignment."""
         return self.phrase_words + self.alignment_words
 
-    def as_array(self) -> Int64Array:
-        """What the kernel needs to know."""
-        source, target = self.source, self.target
-        return np.array(
-            [
-                source.bits, source.separator, source.words,
-                target.bits, target.separator, self.phrase_words,
-                self.key_words,
-            ],
-            np.int64,
-        )  # fmt: skip
-
 
 def extract_occurrences(
     bitext: Bitext,
@@ -338,7 +296,11 @@ def extract_occurrences(
     linked = np.zeros((longest_source, longest_target), np.bool_)
     bounds = np.empty((max(longest_source, longest_target), 4), np.int32)
     spans = np.empty((_SPANS, 4), np.int32)
-    described = layout.as_array()
+    source, target = layout.source, layout.target
+    described = np.array([
+        source.bits, source.separator, source.words,
+        target.bits, target.separator, layout.phrase_words, layout.key_words,
+    ])  # fmt: skip
     pair = 0
     while pair < len(bitext):
         last = min(pair + _BATCH, len(bitext))

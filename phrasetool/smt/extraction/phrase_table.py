@@ -9,13 +9,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
 
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
+from phrasetool.phrases import FloatArray, Int64Array, Phrases
 from phrasetool.smt.aligning.alignments import Alignments
 from phrasetool.smt.corpus.bitext import Bitext
 from phrasetool.smt.extraction.counted_rows import CountedRows, Rows, find
@@ -26,6 +25,8 @@ from phrasetool.smt.extraction.smoothing import JointCounts, PairStatistics, smo
 
 DEFAULT_MAX_LENGTH = 7
 DEFAULT_MEMORY = 2 << 30
+# Added to each count (Moses: phrase-extract/lexical-reordering, called with 0.5 by train-model.perl).
+DEFAULT_REORDERING_SMOOTHING = 0.5
 # Phrase pairs that are scored at a time; a share of work for a thread.
 _BLOCK_PAIRS = 1 << 16
 # The part of the memory that counts of targets may take up.
@@ -210,9 +211,7 @@ class PhraseTable:
     def __enter__(self) -> PhraseTable:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
 
@@ -221,34 +220,19 @@ def _occurrences(times: Rows) -> Int64Array:
     return (times & _LOWER).sum(axis=1).astype(np.int64)
 
 
-def extract_phrase_pairs(
-    bitext: Bitext, max_length: int = DEFAULT_MAX_LENGTH, smoothing: str = "none"
-) -> ExtractedEntries:
-    """The whole phrase table of a bitext that fits in memory; see `PhraseTable`."""
-    with PhraseTable(bitext, max_length, smoothing, 1 << 62) as table:
-        return _joined([table.entries(block) for block in table.blocks()])
+def reordering_probabilities(
+    counts: Int64Array, smoothing: float = DEFAULT_REORDERING_SMOOTHING
+) -> npt.NDArray[np.float64]:
+    """Lexicalised reordering (Tillmann 2004, Koehn et al. 2005), Moses' model `wbe-msd-bidirectional-fe`.
 
+    Args:
+        counts: int64, shape (N, 6): monotone, swap, other towards the previous phrase, then towards the next.
+        smoothing: what is added to every count.
 
-def _joined(parts: list[ExtractedEntries]) -> ExtractedEntries:
-    names = ("joint", "source", "target", "source_distinct", "target_distinct")
-    none: list[Int64Array] = [np.zeros(0, np.int64)]
-    counts = {name: np.concatenate(none + [getattr(part.counts, name) for part in parts]) for name in names}
-    empty: list[Int32Array] = [np.zeros(0, np.int32)]
-    return ExtractedEntries(
-        Phrases.concatenate([part.sources for part in parts]),
-        Phrases.concatenate([part.targets for part in parts]),
-        JointCounts(**counts),
-        np.concatenate([np.zeros((0, 4), np.float32), *(part.scores for part in parts)]),
-        Alignments(
-            _joined_offsets([part.alignments.offsets for part in parts]),
-            np.concatenate(empty + [part.alignments.source for part in parts]),
-            np.concatenate(empty + [part.alignments.target for part in parts]),
-        ),
-        np.concatenate([np.zeros((0, 6), np.int64), *(part.orientations for part in parts)]),
-    )
-
-
-def _joined_offsets(parts: list[Int64Array]) -> Int64Array:
-    offsets = np.zeros(sum(len(part) - 1 for part in parts) + 1, np.int64)
-    np.cumsum(np.concatenate([offsets[:0], *(np.diff(part) for part in parts)]), out=offsets[1:])
-    return offsets
+    Returns:
+        Probabilities, float64, shape (N, 6); the first three of a row sum to 1, and so do the last three.
+    """
+    smoothed = counts.reshape(-1, 2, 3) + smoothing
+    # Summed from the left, as Moses does.
+    total = smoothed[:, :, 0] + smoothed[:, :, 1] + smoothed[:, :, 2]
+    return (smoothed / total[:, :, None]).reshape(-1, 6)

@@ -7,8 +7,8 @@ constants, the limits and single precision are those of phrase-extract/consolida
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -61,20 +61,14 @@ class JointCounts:
     target_distinct: Int64Array | Int32Array
 
 
-class Smoothing(Protocol):
-    """A way to discount counts."""
-
-    def discounted(self, counts: JointCounts) -> tuple[FloatArray, FloatArray]:
-        """c* for phi(s|t) and c* for phi(t|s), float32, shape (N,)."""
+# c* for phi(s|t) and c* for phi(t|s), float32, shape (N,).
+Smoothing = Callable[[JointCounts], tuple[FloatArray, FloatArray]]
 
 
-class Unsmoothed:
-    """Relative frequencies: c* = c(s,t)."""
-
-    def discounted(self, counts: JointCounts) -> tuple[FloatArray, FloatArray]:
-        """See `Smoothing`."""
-        joint = counts.joint.astype(np.float32)
-        return joint, joint
+def unsmoothed(counts: JointCounts) -> tuple[FloatArray, FloatArray]:
+    """Relative frequencies: c* = c(s,t); see `Smoothing`."""
+    joint = counts.joint.astype(np.float32)
+    return joint, joint
 
 
 class GoodTuring:
@@ -96,7 +90,7 @@ class GoodTuring:
             lowest = max(min(discount, np.float32(1)), lowest)
             self.discounts[count] = lowest
 
-    def discounted(self, counts: JointCounts) -> tuple[FloatArray, FloatArray]:
+    def __call__(self, counts: JointCounts) -> tuple[FloatArray, FloatArray]:
         """See `Smoothing`."""
         joint = counts.joint.astype(np.float32)
         count = np.ceil(np.minimum(joint, COUNT_LIMIT)).astype(np.int64)
@@ -125,7 +119,7 @@ class KneserNey:
             value = k - (k + 1) * share * number[k + 1] / number[k] if known else np.float32(cap)
             self.discounts[k - 1] = min(value, np.float32(cap))
 
-    def discounted(self, counts: JointCounts) -> tuple[FloatArray, FloatArray]:
+    def __call__(self, counts: JointCounts) -> tuple[FloatArray, FloatArray]:
         """See `Smoothing`."""
         joint = counts.joint.astype(np.float32)
         discount = self.discounts[np.clip(counts.joint, 1, 3).astype(np.int64) - 1]
@@ -142,8 +136,8 @@ class KneserNey:
         return sides[0], sides[1]
 
 
-METHODS: dict[str, type[GoodTuring] | type[KneserNey] | None] = {
-    "none": None,
+METHODS: dict[str, Callable[[PairStatistics], Smoothing]] = {
+    "none": lambda statistics: unsmoothed,
     "good-turing": GoodTuring,
     "kneser-ney": KneserNey,
 }
@@ -157,11 +151,10 @@ def smoothing_of(name: str, statistics: PairStatistics) -> Smoothing:
     """
     if name not in METHODS:
         raise ValueError(f"no smoothing is called {name}; there are {', '.join(METHODS)}")
-    method = METHODS[name]
-    return Unsmoothed() if method is None else method(statistics)
+    return METHODS[name](statistics)
 
 
 def translation_probabilities(counts: JointCounts, smoothing: Smoothing) -> tuple[FloatArray, FloatArray]:
     """phi(s|t) and phi(t|s), float32, shape (N,)."""
-    for_target, for_source = smoothing.discounted(counts)
+    for_target, for_source = smoothing(counts)
     return for_target / counts.target.astype(np.float32), for_source / counts.source.astype(np.float32)

@@ -22,7 +22,6 @@ from phrasetool.phrases import FloatArray, Int32Array, Int64Array
 from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, BackoffModel, NgramTable
 
 UNKNOWN_ID = 0
-NULL_STATE = 0
 _FREE = -1
 # Arcs per slot: half the slots stay free, so that a search ends after 1.5 slots where the arc is there.
 _LOAD = 0.5
@@ -103,13 +102,6 @@ def score_word(automaton: Automaton, state: int, word: int) -> tuple[float, int]
         total += automaton.backoffs[_FOUR * context + _TWO]
         context = np.uint64(automaton.failures[_FOUR * context + _THREE])
     return total + automaton.word_scores[_TWO * unsigned], np.int64(automaton.word_states[_TWO * unsigned + _ONE])
-
-
-@exact_kernel
-def _score_words(automaton: Automaton, state: int, words: Int32Array, scores: FloatArray) -> int:
-    for i in range(len(words)):
-        scores[i], state = score_word(automaton, state, words[i])
-    return state
 
 
 @inner_kernel
@@ -276,10 +268,8 @@ class LanguageModel:
         model: the tables; must hold `<s>` and `</s>`.
 
     Attributes:
-        order: the length of the longest n-grams.
         words: the words in id order; `words[0]` is `<unk>`.
         automaton: what `score_word` takes.
-        null_state: the state without context, 0.
         begin_state: the state after `<s>`.
         end_word: the id of `</s>`.
 
@@ -289,47 +279,15 @@ class LanguageModel:
     """
 
     def __init__(self, model: BackoffModel) -> None:
-        self.order = model.order
         self.words = model.words
         self._ids = {word: i for i, word in enumerate(model.words)}
         for marker in (BEGIN_WORD, END_WORD):
             if marker not in self._ids:
                 raise ValueError(f"the language model has no {marker.decode()}")
         self.automaton = build_automaton(model.tables)
-        self.null_state = NULL_STATE
         self.begin_state = int(self.automaton.word_states[2 * self._ids[BEGIN_WORD] + 1])
         self.end_word = self._ids[END_WORD]
 
-    def id(self, word: bytes) -> int:
-        """The id of a word; 0, that of `<unk>`, if the model does not know it."""
-        return self._ids.get(word, UNKNOWN_ID)
-
     def ids(self, words: Iterable[bytes]) -> Int32Array:
-        """The ids of words, int32."""
+        """The ids of words, int32; 0, that of `<unk>`, for those that the model does not know."""
         return np.array([self._ids.get(word, UNKNOWN_ID) for word in words], np.int32)
-
-    def score_words(self, words: Int32Array, state: int) -> tuple[FloatArray, int]:
-        """Read words from a state.
-
-        Args:
-            words: int32, shape (n,), ids.
-            state: begin_state, null_state, or one that this method returned.
-
-        Returns:
-            log10 of each word's probability, float32, shape (n,), and the state after the last.
-
-        Raises:
-            ValueError: an id or the state is not this model's.
-        """
-        words = np.ascontiguousarray(words, np.int32)
-        if len(words) and not 0 <= words.min() <= words.max() < len(self.words):
-            raise ValueError(f"a word id is outside 0..{len(self.words) - 1}")
-        if not 0 <= state < len(self.automaton.signatures) // 2:
-            raise ValueError(f"there is no state {state}")
-        scores = np.empty(len(words), np.float32)
-        return scores, int(_score_words(self.automaton, state, words, scores))
-
-    def score_sentence(self, words: Sequence[bytes]) -> float:
-        """log10 of the probability of a sentence, from `<s>` to `</s>`."""
-        ids = np.append(self.ids(words), np.int32(self.end_word))
-        return float(self.score_words(ids, self.begin_state)[0].sum(dtype=np.float64))

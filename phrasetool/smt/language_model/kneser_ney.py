@@ -48,11 +48,6 @@ class Discounts:
     amounts: tuple[float, float, float]
     estimated: bool = True
 
-    @property
-    def by_count(self) -> npt.NDArray[np.float64]:
-        """float64, shape (4,): the discounts of the counts 0, 1, 2, and 3 or more."""
-        return np.array([0.0, *self.amounts])
-
 
 @dataclass(frozen=True)
 class Estimate:
@@ -126,10 +121,6 @@ def _log10(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
         return np.clip(np.log10(values), _ZERO, 0.0).astype(np.float32)
 
 
-def _table(counts: CorpusCounts, order: int, rows: npt.NDArray[np.int64], p: npt.NDArray[np.float64]) -> NgramTable:
-    return NgramTable(counts.words(order, rows), _log10(p[rows]), np.zeros(len(rows), np.float32))
-
-
 def _estimate(
     words: list[bytes], counts: CorpusCounts, thresholds: list[int], discounts: list[Discounts]
 ) -> BackoffModel:
@@ -143,7 +134,7 @@ def _estimate(
     for order, threshold, discount in zip(counts.orders, thresholds, discounts, strict=True):
         if order.order > 1:
             stays = order.raw > threshold
-        off = discount.by_count[np.minimum(order.adjusted, 3)]
+        off = np.array([0.0, *discount.amounts])[np.minimum(order.adjusted, 3)]
         total = np.bincount(order.contexts, order.adjusted, len(lower))
         freed = np.bincount(order.contexts, np.where(stays, off, order.adjusted), len(lower))
         # What is no context leaves everything to shorter contexts; its back-off is 1.
@@ -155,7 +146,8 @@ def _estimate(
         if order.order == 1:
             p[BEGIN_ID] = 1.0
         kept = np.flatnonzero(stays)
-        tables.append(_table(counts, order.order, kept, p))
+        words_of_kept = counts.words(order.order, kept)
+        tables.append(NgramTable(words_of_kept, _log10(p[kept]), np.zeros(len(kept), np.float32)))
         lower = p
     return _renumbered(words, tables)
 
@@ -178,7 +170,6 @@ def estimate_language_model(
     sentences: Phrases,
     order: int = 5,
     prune: Sequence[int] = (),
-    fallback: tuple[float, float, float] = FALLBACK_DISCOUNTS,
 ) -> Estimate:
     """Estimate a language model from a corpus.
 
@@ -188,7 +179,6 @@ def estimate_language_model(
         order: the length of the longest n-grams, 1 or more.
         prune: n-grams seen no oftener than this are left out; one number per order, the last one for all further
             orders, none smaller than the one before.
-        fallback: the discounts of an order whose own cannot be estimated, for the counts 1, 2, and 3 or more.
 
     Raises:
         ValueError: see `pruning_thresholds` and `counts.count_ngrams`; or the first words are not the markers, or there
@@ -203,6 +193,6 @@ def estimate_language_model(
     discounts = []
     for numbers in _counts_of_counts(counts.orders):
         amounts = discounts_from(numbers)
-        discounts.append(Discounts(amounts) if amounts else Discounts(fallback, estimated=False))
+        discounts.append(Discounts(amounts) if amounts else Discounts(FALLBACK_DISCOUNTS, estimated=False))
     model = _estimate(words, counts, thresholds, discounts)
     return Estimate(model, discounts, [len(table) for table in counts.orders])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from moses_compat.corpora.alignments import format_alignments, parse_alignments, read_alignments, write_alignments
 from phrasetool.errors import DataError, PhraseToolError
-from phrasetool.smt.aligning.alignments import Alignments
+from tests.listed_alignments import alignments_of
 
 position = st.one_of(st.integers(0, 12), st.sampled_from([99, 100, 32767]))
 lists = st.lists(st.lists(st.tuples(position, position), max_size=6), max_size=5)
@@ -16,7 +16,7 @@ lists = st.lists(st.lists(st.tuples(position, position), max_size=6), max_size=5
 @given(lists)
 def test_round_trip(alignments):
     text = b"".join(b" ".join(b"%d-%d" % point for point in sorted(set(points))) + b"\n" for points in alignments)
-    assert format_alignments(Alignments.from_lists(alignments)) == text
+    assert format_alignments(alignments_of(alignments)) == text
     read = parse_alignments(text, "file")
     assert [read[i] for i in range(len(read))] == [sorted(set(points)) for points in alignments]
 
@@ -78,7 +78,7 @@ def test_reference_text(reference):
 
 
 def test_files_appear_together(tmp_path):
-    forward, both = Alignments.from_lists([[(0, 1)], []]), Alignments.from_lists([[(0, 0)], [(1, 1)]])
+    forward, both = alignments_of([[(0, 1)], []]), alignments_of([[(0, 0)], [(1, 1)]])
     write_alignments([(str(tmp_path / "f"), forward), (str(tmp_path / "both.gz"), both)])
     assert (tmp_path / "f").read_bytes() == b"0-1\n\n"
     assert gzip.decompress((tmp_path / "both.gz").read_bytes()) == b"0-0\n1-1\n"

@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from moses_compat.corpora.bitext import read_bitext, read_directions, read_sentence_pairs, read_sentences
+from moses_compat.corpora.bitext import read_bitext, read_directions, read_sentence_pairs, read_sentences, shared_pairs
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.smt.corpus.symbols import Symbols
 from tests.commands import write
@@ -70,3 +70,11 @@ def test_both_directions(tmp_path):
         read_directions(str(write(tmp_path / "s", b"0-0\n")), str(reverse))
     with pytest.raises(PhraseToolError, match="standard input: cannot be both directions"):
         read_directions("-", "-")
+
+
+def test_lines_without_words_are_no_shared_sentences(tmp_path):
+    (tmp_path / "t.src").write_bytes(b"\na\n \n")
+    (tmp_path / "t.trg").write_bytes(b"\nx\ny\n")
+    texts = {"one": (b"\na\nb\n", b"\nx\nx"), "two": (b"\n", b" \n"), "three": (b"\n", b"y\n")}
+    bitext = str(tmp_path / "t.src"), str(tmp_path / "t.trg")
+    assert shared_pairs(bitext, texts) == {"one": (1, 2), "three": (1, 1)}

@@ -10,10 +10,8 @@ TEXT = "LEX\tHaus\thouse\t3\nLEX\t<NULL>\tthe\t0.5\nFERF\tHaus\t1\t2\nFERR\thous
 def test_reads(tmp_path):
     priors = read_priors(str(write(tmp_path / "priors.gz", TEXT.encode())))
     assert priors.lexical == [("Haus", "house", 3), ("<NULL>", "the", 0.5)]
-    assert priors.forward_fertilities == [("Haus", 1, 2)]
-    assert priors.reverse_fertilities == [("house", 2, 1)]
-    assert priors.forward_jumps == {-1: 4}
-    assert priors.reverse_jumps == {2: 100}
+    assert priors.fertilities == ([("Haus", 1, 2)], [("house", 2, 1)])
+    assert priors.jumps == ({-1: 4}, {2: 100})
 
 
 @pytest.mark.parametrize(

@@ -6,19 +6,17 @@ import pytest
 
 from moses_compat.corpora.bitext import read_bitext
 from moses_compat.engine.extracted import (
-    WordText,
     format_lexical_tables,
     format_phrase_table,
     format_reordering_table,
-    write_extracted_tables,
     write_extraction,
 )
-from moses_compat.files.streams import Output
-from phrasetool.smt.aligning.alignments import Alignments
 from phrasetool.smt.corpus.symbols import Symbols
-from phrasetool.smt.extraction.phrase_table import ExtractedEntries, PhraseTable, extract_phrase_pairs
+from phrasetool.smt.extraction.phrase_table import ExtractedEntries, PhraseTable
 from phrasetool.smt.extraction.smoothing import JointCounts
 from tests.commands import read
+from tests.listed_alignments import alignments_of
+from tests.phrasetool.smt.extraction.small_bitexts import extract_phrase_pairs
 
 GOLDEN = Path(__file__).parents[2] / "golden/extraction"
 
@@ -30,7 +28,7 @@ def bitext():
 
 @pytest.fixture(scope="module")
 def words(bitext):
-    return WordText.of(bitext.source_symbols), WordText.of(bitext.target_symbols)
+    return bitext.source_symbols, bitext.target_symbols
 
 
 @pytest.mark.parametrize(
@@ -64,16 +62,12 @@ def test_lexical_tables_of_moses(bitext):
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("memory", [1, 1 << 30])
-def test_write_tables(bitext, tmp_path, monkeypatch, threads, memory):
+def test_write_tables(bitext, words, tmp_path, monkeypatch, threads, memory):
     monkeypatch.setattr("phrasetool.smt.extraction.phrase_table._BLOCK_PAIRS", 100)
     seen = []
-    with (
-        PhraseTable(bitext, memory=memory, folder=str(tmp_path)) as table,
-        Output(str(tmp_path / "t.gz")) as phrases,
-        Output(str(tmp_path / "r")) as reordering,
-    ):
-        symbols = bitext.source_symbols, bitext.target_symbols
-        write_extracted_tables(table, *symbols, phrases, reordering, threads=threads, progress=seen.append)
+    paths = str(tmp_path / "t.gz"), str(tmp_path / "r")
+    with PhraseTable(bitext, memory=memory, folder=str(tmp_path)) as table:
+        write_extraction(table, *words, *paths, threads=threads, progress=seen.append)
     assert read(tmp_path / "t.gz") == read(GOLDEN / "table.7.gz")
     assert read(tmp_path / "r") == read(GOLDEN / "reordering.gz")
     assert seen == sorted(seen)
@@ -82,12 +76,8 @@ def test_write_tables(bitext, tmp_path, monkeypatch, threads, memory):
 
 
 def test_other_smoothing(bitext, words, tmp_path):
-    with (
-        PhraseTable(bitext) as table,
-        Output(str(tmp_path / "t")) as phrases,
-        Output(str(tmp_path / "r")) as reordering,
-    ):
-        write_extracted_tables(table, bitext.source_symbols, bitext.target_symbols, phrases, reordering, 2.0)
+    with PhraseTable(bitext) as table:
+        write_extraction(table, *words, str(tmp_path / "t"), str(tmp_path / "r"), reordering_smoothing=2.0)
     entries = extract_phrase_pairs(bitext)
     assert read(tmp_path / "r") == format_reordering_table(entries, words, 2.0).tobytes()
     assert read(tmp_path / "r") != read(GOLDEN / "reordering.gz")
@@ -95,14 +85,13 @@ def test_other_smoothing(bitext, words, tmp_path):
 
 def test_large_counts_are_written_as_moses_does():
     symbols = Symbols([b"a"])
-    text = WordText.of(symbols)
     phrases = symbols.read_lines(b"a")
     numbers = [np.array([value]) for value in (1_000_000, 1_559_900, 12_345_678, 1, 1)]
     entries = ExtractedEntries(
         phrases, phrases, JointCounts(*numbers), np.array([[1e-20, 0, 1, 0.5]], np.float32),
-        Alignments.from_lists([[]]), np.zeros((1, 6), np.int64),
+        alignments_of([[]]), np.zeros((1, 6), np.int64),
     )  # fmt: skip
-    line = format_phrase_table(entries, (text, text)).tobytes()
+    line = format_phrase_table(entries, (symbols, symbols)).tobytes()
     assert line == b"a ||| a ||| 1e-20 0 1 0.5 ||| ||| 1.23457e+07 1.5599e+06 1e+06 ||| |||\n"
 
 
@@ -115,12 +104,9 @@ def test_reference_run(reference, tmp_path):
         *(str(corpus / f"train.{language}.gz") for language in ("de", "en")),
         str(reference / "aligned.grow-diag-final-and.gz"),
     )
-    with (
-        PhraseTable(bitext) as table,
-        Output(str(tmp_path / "table")) as phrases,
-        Output(str(tmp_path / "reordering")) as reordering,
-    ):
-        write_extracted_tables(table, bitext.source_symbols, bitext.target_symbols, phrases, reordering)
+    paths = str(tmp_path / "table"), str(tmp_path / "reordering")
+    with PhraseTable(bitext) as table:
+        write_extraction(table, bitext.source_symbols, bitext.target_symbols, *paths)
     for made, name in (("table", "phrase-table"), ("reordering", "reordering-table.wbe-msd-bidirectional-fe")):
         assert (tmp_path / made).read_bytes() == gzip.decompress((reference / f"{name}.gz").read_bytes())
 
@@ -129,11 +115,10 @@ def test_files_of_an_extraction(bitext, words, tmp_path):
     paths = [str(tmp_path / name) for name in ("table", "reordering.gz", "lex.f2e", "lex.e2f")]
     done = []
     with PhraseTable(bitext) as table:
-        symbols = bitext.source_symbols, bitext.target_symbols
-        write_extraction(table, *symbols, paths[0], paths[1], (paths[2], paths[3]), progress=done.append)
-        lexical = format_lexical_tables(table.lexical_table, *symbols)
+        write_extraction(table, *words, paths[0], paths[1], (paths[2], paths[3]), progress=done.append)
+        lexical = format_lexical_tables(table.lexical_table, *words)
         assert done[-1] == len(table)
-        write_extraction(table, *symbols, str(tmp_path / "alone"))
+        write_extraction(table, *words, str(tmp_path / "alone"))
     assert read(tmp_path / "table").splitlines() == read(GOLDEN / "table.7.gz").splitlines()
     assert read(tmp_path / "alone") == read(tmp_path / "table")
     assert read(tmp_path / "reordering.gz").splitlines() == read(GOLDEN / "reordering.gz").splitlines()

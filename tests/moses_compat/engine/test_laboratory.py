@@ -54,6 +54,6 @@ def test_weights_instead_of_the_models(model, texts):
     laboratory = Laboratory.load(model, texts)
     other = replace(model, weights=model.weights * np.array([-1.0, *[1] * (len(model.weights) - 1)]))
     expected = Laboratory.load(other, texts)
-    found = laboratory.translate(laboratory.translator(weights=other.weights))
+    found = laboratory.translate(laboratory.translator().with_weights(other.weights))
     assert found == expected.translate(expected.translator())
     assert found != laboratory.translate(laboratory.translator())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from moses_compat.engine.arpa import load_language_model
 from moses_compat.engine.decoder_tables import InputPhrases, used_pairs
 from moses_compat.engine.model import MosesModel, check_sides
-from moses_compat.engine.n_best import n_best_lines, read_n_best
+from moses_compat.engine.n_best import n_best_lines
 from phrasetool.errors import DataError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.decoder.forced import REACHED, ForcedDecoder, ForcedOptions, count_pairs
@@ -27,6 +27,8 @@ from tests.decoder_models import (
     search_options,
     write_model,
 )
+from tests.n_best_lists import read_n_best
+from tests.scored_words import score_sentence
 
 
 @pytest.fixture(scope="module")
@@ -225,5 +227,5 @@ def test_the_pairs_of_forced_decoding_are_pairs_that_moses_used(moses_run, refer
 def test_the_language_model_of_the_words_at_hand_is_the_whole_one(moses_run):
     words = [b"a", b"man", b"in", b"a", b"blue", b"shirt", b".", b"anstarrt"]
     whole, restricted = load_language_model(moses_run.model.language_model), moses_run.translator.language_model
-    assert restricted.score_sentence(words) == pytest.approx(whole.score_sentence(words), abs=1e-5)
+    assert score_sentence(restricted, words) == pytest.approx(score_sentence(whole, words), abs=1e-5)
     assert len(restricted.words) < len(whole.words)

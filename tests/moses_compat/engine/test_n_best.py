@@ -1,6 +1,5 @@
 """n-best lists as Moses writes them."""
 
-import gzip
 import random
 
 import numpy as np
@@ -8,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moses_compat.engine.n_best import n_best_lines, read_n_best, segmentation, word_alignment
-from phrasetool.errors import DataError
+from moses_compat.engine.n_best import n_best_lines, segmentation, word_alignment
 from phrasetool.phrases import Phrases
 from phrasetool.smt.decoder.table import TranslationTable
 from tests import naive_decoder as naive
@@ -21,6 +19,7 @@ from tests.decoder_models import (
     search_options,
     translator_of,
 )
+from tests.n_best_lists import read_n_best
 
 MOSES = (
     b"0 ||| a man with an orange hat anstarrt something .  ||| LexicalReordering0= -0.770952 -0.510826 -0.865493 "
@@ -47,36 +46,6 @@ def test_a_line_of_moses(tmp_path):
     assert found.features["TranslationModel0"] == [-9.74812, -9.40097, -3.75488, -4.4221]
     assert found.total == -102.208
     assert found.spans[3:] == [(3, 4, 3, 4), (5, 5, 5, 5), (9, 9, 6, 6), (6, 8, 7, 7), (10, 10, 8, 8)]
-
-
-def test_without_segmentation_and_with_alignment_only(tmp_path):
-    path = tmp_path / "list.gz"
-    path.write_bytes(gzip.compress(b"3 ||| a  ||| LM0= -1 ||| -2\n3 |||  ||| LM0= -1 x_y= 2 ||| -2 ||| 0-0 1-1 \n"))
-    one, two = read_n_best(str(path))
-    assert (one.sentence, one.words, one.spans) == (3, [b"a"], [])
-    assert (two.words, two.spans, two.features) == ([], [], {"LM0": [-1], "x_y": [2]})
-
-
-def test_the_last_line_may_lack_its_end(tmp_path):
-    path = tmp_path / "list"
-    for text, count in [(b"", 0), (MOSES, 1), (MOSES[:-1], 1), (MOSES + MOSES[:-1], 2)]:
-        path.write_bytes(text)
-        assert len(list(read_n_best(str(path)))) == count
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"", b"a translation", b"0 ||| a ||| LM0= 1", b"x ||| a ||| LM0= 1 ||| 2", b"0 ||| a ||| LM0= x ||| 2",
-        b"0 ||| a ||| 1 2 ||| 2", b"0 ||| a ||| LM0= 1 ||| two", b"0 ||| a ||| LM0= 1 ||| 2 ||| 0=x",
-        b"0 ||| a ||| \xff= 1 ||| 2",
-    ],
-)  # fmt: skip
-def test_other_lines(tmp_path, line):
-    path = tmp_path / "list"
-    path.write_bytes(MOSES + line + b"\n")
-    with pytest.raises(DataError, match=r"list:2: expected `id \|\|\|"):
-        list(read_n_best(str(path)))
 
 
 def with_alignments(rng, table):

@@ -61,7 +61,9 @@ def test_the_decoder_sees_what_it_would_read(folder, texts, measures, plain):
     assert (written.model.tuneable == ours.model.tuneable).all()
     weights = ours.model.weights.copy()
     weights[-2:] = 1.5, -0.5
-    assert ours.translate(ours.translator(None, weights)) == written.translate(written.translator(None, weights))
+    assert ours.translate(ours.translator().with_weights(weights)) == written.translate(
+        written.translator().with_weights(weights)
+    )
 
 
 def test_columns_of_forced_decoding_are_those_of_annotate(folder, texts, plain):

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_compat.corpora.alignments import read_alignments
-from phrasetool.smt.aligning.alignments import METHODS, Alignments, symmetrise
+from phrasetool.smt.aligning.alignments import METHODS, symmetrise
 from tests import naive_extraction as naive
+from tests.listed_alignments import alignments_of
 
 GOLDEN = Path(__file__).parents[3] / "golden/symal.tsv"
 
@@ -26,33 +27,33 @@ def columns():
 @pytest.mark.parametrize("method", METHODS)
 def test_symal(method):
     golden = columns()
-    made = symmetrise(*(Alignments.from_lists(golden[name]) for name in ("forward", "reverse")), method)
+    made = symmetrise(*(alignments_of(golden[name]) for name in ("forward", "reverse")), method)
     assert [made[i] for i in range(len(made))] == [sorted(points) for points in golden[method]]
 
 
 @given(st.lists(st.tuples(points, points), max_size=4), st.sampled_from(list(METHODS)))
 def test_symmetrise_agrees_with_naive(pairs, method):
     forward, reverse = ([pair[side] for pair in pairs] for side in (0, 1))
-    made = symmetrise(Alignments.from_lists(forward), Alignments.from_lists(reverse), method)
+    made = symmetrise(alignments_of(forward), alignments_of(reverse), method)
     assert [made[i] for i in range(len(made))] == [sorted(naive.symmetrise(*pair, method)) for pair in pairs]
 
 
 @given(st.lists(points, max_size=5))
 def test_points_are_put_in_order(lists):
-    alignments = Alignments.from_lists(lists)
+    alignments = alignments_of(lists)
     assert [alignments[i] for i in range(len(lists))] == [sorted(set(points)) for points in lists]
     assert alignments.source.dtype == alignments.target.dtype == np.int32
 
 
 def test_first_outside():
-    alignments = Alignments.from_lists([[(0, 0)], [], [(1, 2)]])
+    alignments = alignments_of([[(0, 0)], [], [(1, 2)]])
     assert alignments.first_outside(np.array([1, 1, 2]), np.array([1, 1, 3])) == -1
     assert alignments.first_outside(np.array([1, 1, 1]), np.array([1, 1, 3])) == 2
     assert alignments.first_outside(np.array([1, 1, 2]), np.array([0, 1, 2])) == 0
 
 
 def test_symmetrise_refuses():
-    one, two = Alignments.from_lists([[]]), Alignments.from_lists([[], []])
+    one, two = alignments_of([[]]), alignments_of([[], []])
     with pytest.raises(ValueError, match="1 forward and 2 reverse"):
         symmetrise(one, two)
     with pytest.raises(ValueError, match="is called srow"):

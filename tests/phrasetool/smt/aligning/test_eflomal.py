@@ -79,7 +79,8 @@ def test_priors_decide():
     for crossed in (False, True):
         words = [("das", "the"), ("HAUS", "house")] if crossed else [("das", "house"), ("haus", "the")]
         lexical = [(s, t, 1000.0) for s, t in words] + [("unseen", "the", 5.0), ("<NULL>", "the", 0.0)]
-        priors = Priors(lexical, {1: 1.0}, {1: 1.0}, [("das", 1, 2.0)], [("the", 1, 2.0), ("unseen", 1, 1.0)])
+        fertilities = [("das", 1, 2.0)], [("the", 1, 2.0), ("unseen", 1, 1.0)]
+        priors = Priors(lexical, ({1: 1.0}, {1: 1.0}), fertilities)
         forward, _ = align(sources, targets, source, target, AlignerSettings(model=1, priors=priors))
         assert points(forward) == [[(0, 1), (1, 0)] if crossed else [(0, 0), (1, 1)]] * 4
         # All kinds of priors are accepted by the model that uses them.

@@ -11,19 +11,19 @@ from phrasetool.smt.corpus import sentence_index as occurrences
 from phrasetool.smt.corpus.sentence_index import SentenceIndex
 from phrasetool.smt.corpus.suffix_array import SORTED_WORDS
 from tests.naive_filter import sentences_of
-from tests.phrasetool.smt.corpus.drawn_corpora import CORPUS, WORDS
+from tests.phrasetool.smt.corpus.drawn_corpora import CORPUS, WORDS, numbers_in
 
 
 def test_a_corpus_of_empty_sentences():
     index = SentenceIndex.build(Phrases.from_lists([[], []]), 0, 2)
     assert index.sentences == 2
-    assert [s.tolist() for s in index.find(Phrases.from_lists([[0], []]))] == [[], []]
+    assert numbers_in(index.find(Phrases.from_lists([[0], []]))) == [[], []]
 
 
 def check_sets(sentences, phrases, index):
     found = index.find(Phrases.from_lists(phrases))
     expected = [sorted(sentences_of([phrase], sentences)) for phrase in phrases]
-    assert [s.tolist() for s in found] == expected
+    assert numbers_in(found) == expected
     assert found.counts.tolist() == [len(s) for s in expected]
 
 
@@ -66,7 +66,7 @@ def test_several_threads_find_the_same():
     index._frequent = 20
     phrases = Phrases.from_lists([rng.integers(0, 6, rng.integers(1, 5)).tolist() for _ in range(200)])
     with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(lambda _: [s.tolist() for s in index.find(phrases)], range(8)))
+        results = list(pool.map(lambda _: numbers_in(index.find(phrases)), range(8)))
     assert all(result == results[0] for result in results)
     assert results[0] == [sorted(sentences_of([p.tolist()], sentences)) for p in phrases]
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.sentence_index import SentenceIndex
 from phrasetool.smt.corpus.sentence_sets import count_common
+from tests.phrasetool.smt.corpus.drawn_corpora import numbers_in
 
 _SETS = st.lists(st.sets(st.integers(0, 40), max_size=30), min_size=1, max_size=8)
 
@@ -32,7 +33,7 @@ def test_intersects_sets(sets, data):
     parts = Phrases.from_lists(wanted)
     found = as_sets(sets).intersect(parts.words.astype(np.int64), parts.offsets)
     expected = [sorted(set.intersection(*(sets[i] for i in part))) if part else [] for part in wanted]
-    assert [s.tolist() for s in found] == expected
+    assert numbers_in(found) == expected
 
 
 def test_sides_of_different_length_are_refused():

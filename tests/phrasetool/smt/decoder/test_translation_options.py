@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from phrasetool.smt.decoder.stack_search import score_option
 from phrasetool.smt.decoder.translation_options import TranslationOptions
-from phrasetool.smt.language_model.automaton import NULL_STATE
 from tests import naive_decoder as naive
 from tests.decoder_models import (
     TARGET,
@@ -22,6 +21,7 @@ from tests.decoder_models import (
     translator_of,
     weight_vector,
 )
+from tests.scored_words import score_words
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -86,11 +86,11 @@ def test_the_words_of_an_option_after_any_context(language_models, seed, context
     """With the short cut where the context no longer matters."""
     model, sentence, ours = crowded_model(seed, language_models)
     translator, _ = translator_of(model, [sentence], ours)
-    for begin in (ours.begin_state, NULL_STATE):
-        _, state = ours.score_words(ours.ids(context), begin)
+    for begin in (ours.begin_state, 0):
+        _, state = score_words(ours, ours.ids(context), begin)
         for k in range(0, len(translator.options.entries), 3):
             first, last = translator.options.word_offsets[k : k + 2]
-            scores, end = ours.score_words(translator.options.words[first:last], state)
+            scores, end = score_words(ours, translator.options.words[first:last], state)
             total, found = score_option(ours.automaton, translator.options, k, state)
             assert (total, found) == (pytest.approx(float(scores.sum()), abs=1e-5), end)
 

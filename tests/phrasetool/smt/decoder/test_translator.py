@@ -4,6 +4,7 @@ import random
 import numpy as np
 import pytest
 
+from phrasetool.smt.decoder.hypotheses import longest_jump
 from phrasetool.smt.decoder.translator import SearchOptions, Translator
 from tests import naive_decoder as naive
 from tests.decoder_models import (
@@ -113,6 +114,6 @@ def test_options_out_of_range(wrong):
 
 
 def test_what_options_mean():
-    assert [SearchOptions(distortion_limit=limit).longest_jump for limit in (-1, 0, 6, 63, 64)] == [63, 0, 6, 63, 63]
+    assert [longest_jump(limit) for limit in (-1, 0, 6, 63, 64)] == [63, 0, 6, 63, 63]
     assert SearchOptions().beam == pytest.approx(-11.5129, abs=1e-4)
     assert SearchOptions(beam_threshold=0).beam == -math.inf

@@ -2,9 +2,10 @@
 
 from hypothesis import strategies as st
 
-from phrasetool.smt.aligning.alignments import Alignments
 from phrasetool.smt.corpus.bitext import Bitext
 from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.smt.extraction.phrase_table import PhraseTable
+from tests.listed_alignments import alignments_of
 
 
 def bitext_of(sources, targets, alignments):
@@ -14,7 +15,14 @@ def bitext_of(sources, targets, alignments):
         symbols.read_lines(b"".join(b" ".join(sentence) + b"\n" for sentence in sentences))
         for symbols, sentences in ((source_symbols, sources), (target_symbols, targets))
     ]
-    return Bitext(*read, Alignments.from_lists(alignments), source_symbols, target_symbols)
+    return Bitext(*read, alignments_of(alignments), source_symbols, target_symbols)
+
+
+def extract_phrase_pairs(bitext, max_length=7, smoothing="none"):
+    """The whole phrase table of a bitext that has a pair, and few enough for one block."""
+    with PhraseTable(bitext, max_length, smoothing) as table:
+        (block,) = table.blocks()
+        return table.entries(block)
 
 
 @st.composite

@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasetool.phrases import Phrases
-from phrasetool.smt.aligning.alignments import Alignments
 from phrasetool.smt.corpus.bitext import Bitext
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.extraction.lexical import count_word_pairs, estimate_lexical_table
 from tests import naive_extraction as naive
+from tests.listed_alignments import alignments_of
 from tests.phrasetool.smt.extraction.small_bitexts import bitext_of, sentence_pairs
 
 
@@ -36,9 +36,7 @@ def test_counts_in_chunks(pairs):
 def test_rounding_of_halves():
     """1/256 = 0.00390625 lies between two numbers of seven decimals; the C library takes the even one."""
     empty = Phrases(np.zeros(1, np.int64), np.zeros(0, np.int32))
-    assert not len(
-        estimate_lexical_table(Bitext(empty, empty, Alignments.from_lists([]), Symbols(), Symbols())).targets
-    )
+    assert not len(estimate_lexical_table(Bitext(empty, empty, alignments_of([]), Symbols(), Symbols())).targets)
     words = [[b"w%d" % i] for i in range(256)]
     table = estimate_lexical_table(bitext_of([[b"a"]] * 256, words, [[(0, 0)]] * 256))
     assert set(table.target_given_source.tolist()) == {0.0039062}

@@ -1,7 +1,6 @@
 import pytest
 
-from phrasetool.smt.extraction.phrase_table import extract_phrase_pairs
-from tests.phrasetool.smt.extraction.small_bitexts import bitext_of
+from tests.phrasetool.smt.extraction.small_bitexts import bitext_of, extract_phrase_pairs
 
 
 def test_ties_are_broken_in_each_direction():

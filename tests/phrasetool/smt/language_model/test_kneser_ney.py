@@ -9,6 +9,7 @@ from phrasetool.smt.language_model.kneser_ney import discounts_from, estimate_la
 from phrasetool.smt.language_model.ngram_counts import MARKERS
 from tests.conftest import ROOT
 from tests.phrasetool.smt.language_model.naive import kneser_ney, logarithm
+from tests.scored_words import score_words
 
 CORPORA = st.lists(st.lists(st.sampled_from("abcde"), max_size=6), min_size=1, max_size=12)
 
@@ -46,14 +47,14 @@ def test_probabilities_add_up_to_one(corpus, order, prune):
     text = "".join(" ".join(sentence) + "\n" for sentence in corpus).encode()
     model = LanguageModel(estimate(text, order, prune[:order]).model)
     words = np.array([i for i, word in enumerate(model.words) if word != b"<s>"], np.int32)
-    states = {model.null_state, model.begin_state}
+    states = {0, model.begin_state}
     for sentence in corpus:
         state = model.begin_state
         for word in sentence:
-            _, state = model.score_words(model.ids([word.encode()]), state)
+            _, state = score_words(model, model.ids([word.encode()]), state)
             states.add(state)
     for state in states:
-        total = sum(10 ** float(model.score_words(words[i : i + 1], state)[0][0]) for i in range(len(words)))
+        total = sum(10 ** float(score_words(model, words[i : i + 1], state)[0][0]) for i in range(len(words)))
         assert total == pytest.approx(1, abs=1e-5)
 
 

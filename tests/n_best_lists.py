@@ -1,0 +1,42 @@
+"""n-best lists read again, those of Moses and ours."""
+
+from dataclasses import dataclass
+
+from moses_compat.files.streams import Input
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A line; `spans` are (source start, source end, target start, target end), inclusive, empty if not listed."""
+
+    sentence: int
+    words: list
+    features: dict
+    total: float
+    spans: list
+
+
+def _read_span(text):
+    first, _, last = text.partition("-")
+    return int(first), int(last or first)
+
+
+def read_n_best(path):
+    """The candidates of a file, plain or gzip."""
+    with Input(path) as source:
+        lines = source.read_all().splitlines()
+    for line in lines:
+        fields = line.split(b"|||")
+        features = {}
+        for token in fields[2].decode().split():
+            if token.endswith("="):
+                name = token[:-1]
+                features[name] = []
+            else:
+                features[name].append(float(token))
+        spans = []
+        for pair in fields[4].decode().split() if len(fields) > 4 else []:
+            left, _, right = pair.partition("=")
+            if right:
+                spans.append((*_read_span(left), *_read_span(right)))
+        yield Candidate(int(fields[0]), fields[1].split(), features, float(fields[3]), spans)
