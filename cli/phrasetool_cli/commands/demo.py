@@ -24,8 +24,8 @@ Example:
 def command(folder: Path, files: bool) -> None:
     """Show the whole way on a small corpus, from text to BLEU.
 
-    Runs some twenty commands and says what each of them shows.  Everything they make goes to FOLDER, demo-output if none is
-    named: one that is new or empty, or that the demo made before.  It takes a minute or two.
+    Runs some twenty commands and says what each of them shows.  Everything they make goes to FOLDER, demo-output if
+    none is named: one that is new or empty, or that the demo made before.  It takes a minute or two.
     """
     from phrasetool_cli.demo.steps import Demo
 
