@@ -20,7 +20,7 @@ from measuring import ROOT
 from phrasetool.kernels.ahead import RECORD
 from phrasetool.kernels.building import SIGNATURES
 
-RUNS = (["-m", "pytest", "-q", "tests/cli", "tests/library"], ["examples/demo/demo.py"])
+RUNS = (["-m", "pytest", "-q", "tests/cli", "tests/library"], ["-m", "phrasetool", "demo"])
 PACKAGES = ("phrasetool", "moses_compat")
 
 

@@ -26,13 +26,13 @@ FLOORS = {
         ["vocabulary", "unique_phrases", "random_words"], ["embeddings"], ["encoders"], ["objectives"], ["scoring"],
         ["smt"], ["pruning"], ["models"], ["training"],
         ["retrieval", "neighbours", "reconstruction"], ["sentence_neighbours", "reconstruction_quality"],
-        ["experiments"], ["library"],
+        ["experiments"], ["library"], ["__main__"],
     ],
     "moses_compat": [
         ["files"], ["lines"], ["tables"], ["corpora"], ["ini"], ["measures"], ["engine"], ["jobs"], ["experiments"],
         ["library"],
     ],
-    "phrasetool_cli": [["shared", "completion", "remedies", "version"], ["commands"], ["main"]],
+    "phrasetool_cli": [["shared", "completion", "remedies", "version"], ["demo"], ["commands"], ["main"]],
 }  # fmt: skip
 MOST_MODULES = 15
 MOST_LINES_OF_A_COMMAND = 150

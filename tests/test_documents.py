@@ -20,7 +20,7 @@ from tests.shell_pages import blocks, is_right, run
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/results/README.md")]
-PAGES += [ROOT / "examples/demo/README.md", *sorted(DOCS.rglob("*.md"))]
+PAGES += [ROOT / "cli/phrasetool_cli/demo/README.md", *sorted(DOCS.rglob("*.md"))]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 # A room or a file of this repository.

@@ -21,7 +21,7 @@ from pathlib import Path
 from tests.tables import FAULTY, INI, OTHER_FILES, SOURCES, TABLES, TARGETS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-_DEMO = ROOT / "examples" / "demo"
+_DEMO = ROOT / "cli" / "phrasetool_cli" / "demo"
 _FILES = Path(__file__).parent / "files"
 _CONFIG = ROOT / "examples" / "experiments" / "demo.toml"
 
@@ -270,7 +270,7 @@ def _odd_texts() -> dict[str, bytes]:
 
 
 def _write_demo(folder: Path) -> None:
-    """The demo's corpus, split as `demo.py` does, and its experiment."""
+    """The demo's corpus, split as the demo does, and its experiment."""
     for language in ("zh", "en"):
         lines = (_DEMO / f"corpus.{language}").read_bytes().splitlines(keepends=True)
         for name, digits in (("test", "3"), ("dev", "7"), ("train", "01245689")):

@@ -6,7 +6,7 @@ import pytest
 
 from tests.commands import run_inside
 
-CORPUS = Path(__file__).parents[2] / "examples/demo"
+CORPUS = Path(__file__).parents[2] / "cli/phrasetool_cli/demo"
 
 
 def done(*arguments):

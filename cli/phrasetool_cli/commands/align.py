@@ -22,7 +22,7 @@ _EXAMPLE = """\b
 Example:
   phrasetool align train.de train.en -o aligned.gz
   phrasetool align forward.gz reverse.gz --only-symmetrise --symmetrise intersection -o aligned.gz
-  phrasetool align examples/demo/corpus.zh examples/demo/corpus.en -o aligned.gz
+  phrasetool align demo-output/corpus.zh demo-output/corpus.en -o aligned.gz
 """
 
 _METHODS = ["grow-diag-final-and", "grow-diag-final", "grow-diag", "grow", "intersection", "union"]

@@ -16,8 +16,8 @@ from phrasetool_cli.shared.sections import SectionedCommand, sections
 _EXAMPLE = """\b
 Example:
   phrasetool extract train.de train.en aligned.gz -o phrase-table.gz --reordering-table reordering-table.gz
-  phrasetool align examples/demo/corpus.zh examples/demo/corpus.en -o aligned.gz && \\
-  phrasetool extract examples/demo/corpus.zh examples/demo/corpus.en aligned.gz -o phrase-table.gz
+  phrasetool align demo-output/corpus.zh demo-output/corpus.en -o aligned.gz && \\
+  phrasetool extract demo-output/corpus.zh demo-output/corpus.en aligned.gz -o phrase-table.gz
 """
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _EXAMPLE = """\b
 Example:
   phrasetool lm train.en.gz more.en.gz --order 5 --prune 0 0 1 1 2 -o lm.arpa.gz
-  phrasetool lm examples/demo/corpus.en --order 3 -o - | head
+  phrasetool lm demo-output/corpus.en --order 3 -o - | head
 """
 
 

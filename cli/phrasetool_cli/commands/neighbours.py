@@ -23,8 +23,8 @@ Example:
   phrasetool neighbours "do not agree" -m phrasetool-model --pairs pairs.gz
   phrasetool neighbours "a man rides a horse ." -m autoencoder.en --sentences mono.en.gz
   phrasetool neighbours "do not agree" -m demo-output/model --pairs demo-output/pairs.gz
-  phrasetool train --model autoencoder examples/demo/corpus.en -o demo-output/autoencoder --epochs 60
-  phrasetool neighbours "he is the chairman ." -m demo-output/autoencoder --sentences examples/demo/corpus.en
+  phrasetool train --model autoencoder demo-output/corpus.en -o demo-output/autoencoder --epochs 60
+  phrasetool neighbours "he is the chairman ." -m demo-output/autoencoder --sentences demo-output/corpus.en
 """
 
 

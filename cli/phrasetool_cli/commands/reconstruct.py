@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _EXAMPLE = """\b
 Example:
   phrasetool reconstruct held-out.en -m autoencoder.en --by-length
-  phrasetool train --model autoencoder examples/demo/corpus.en -o demo-output/autoencoder --epochs 60
-  phrasetool reconstruct examples/demo/corpus.en -m demo-output/autoencoder -o demo-output/back.en
+  phrasetool train --model autoencoder demo-output/corpus.en -o demo-output/autoencoder --epochs 60
+  phrasetool reconstruct demo-output/corpus.en -m demo-output/autoencoder -o demo-output/back.en
 """
 
 

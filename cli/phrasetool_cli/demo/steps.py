@@ -91,7 +91,7 @@ class Demo:
     """
 
     def __init__(self, out: Path) -> None:
-        self.out, self.engine = out, out / "engine"
+        self.out, self.engine, self.quiet = out, out / "engine", False
         self.model, self.table, self.ini = out / "model", self.engine / "phrase-table.gz", self.engine / "moses.ini"
         self.small, self.rejected, self.annotated = (out / f"{n}.gz" for n in ("small", "rejected", "annotated"))
 
@@ -102,7 +102,10 @@ class Demo:
     def run(self, *arguments: str | Path) -> None:
         """Print and run a phrasetool command, and show its output."""
         words = [str(argument) for argument in arguments]
-        print("\n$ phrasetool " + " ".join(f'"{word}"' if " " in word else word for word in words), flush=True)
+        if self.quiet:
+            words.append("-q")
+        else:
+            print("\n$ phrasetool " + " ".join(f'"{word}"' if " " in word else word for word in words), flush=True)
         code = "from phrasetool_cli.main import main; main()"
         subprocess.run([sys.executable, "-c", code, *words], check=True, env={**os.environ, "COLUMNS": "120"})
 
@@ -111,7 +114,9 @@ class Demo:
         prepare(self.out)
         shutil.copytree(FILES / "model", self.model)
         shutil.copy(FILES / "aligned.gz", self.engine)
+        self.quiet = True
         self._extract(align=False)
+        print(f"{self.out}/ holds a corpus, a phrase table, an engine and a model: see {self.out / README}.")
 
     def whole(self) -> None:
         """Everything, from text to BLEU."""

@@ -122,7 +122,7 @@ def test_a_small_corpus_as_lmplz():
 
 def test_discounts_of_the_demo_as_lmplz():
     # lmplz -o 5 --prune 0 0 1 says so on standard error.
-    found = estimate((ROOT / "examples/demo/corpus.en").read_bytes(), 5, [0, 0, 1])
+    found = estimate((ROOT / "cli/phrasetool_cli/demo/corpus.en").read_bytes(), 5, [0, 0, 1])
     assert found.counted == [1110, 5205, 7845, 8361, 7949]
     assert [len(table) for table in found.model.tables] == [1110, 5205, 1226, 571, 204]
     expected = [
