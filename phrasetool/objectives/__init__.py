@@ -13,10 +13,10 @@ from phrasetool.registry import registered
 OBJECTIVES = {
     "in-batch": "phrasetool.objectives.in_batch:InBatch",
     "max-margin": "phrasetool.objectives.max_semantic_margin:MaxMargin",
-    "sampled": "phrasetool.objectives.sampled:Sampled",
-    "most-informative": "phrasetool.objectives.most_informative:MostInformative",
-    "syn-projection": "phrasetool.objectives.syn_margin:SynProjection",
-    "syn-difference": "phrasetool.objectives.syn_margin:SynDifference",
+    "sampled": "phrasetool.objectives.margin:Sampled",
+    "most-informative": "phrasetool.objectives.margin:MostInformative",
+    "syn-projection": "phrasetool.objectives.margin:SynProjection",
+    "syn-difference": "phrasetool.objectives.margin:SynDifference",
     "vmf": "phrasetool.objectives.von_mises_fisher:VonMisesFisher",
 }
 
