@@ -12,7 +12,7 @@ zero vector.  E_rec of a phrase is the sum over its nodes.
 
 A phrase is carried into the other language's space by the transformation f(Wl p + bl) (Eq. 9).
 
-The definition is executed three times: `rae_torch` (batched, differentiable, for training), `rae_numba` (for
+The definition is executed three times: `module` (batched, differentiable, for training), `kernels` (for
 scoring) and `tests/naive.py` (slow and obvious, the oracle of the other two).
 """
 
