@@ -10,16 +10,6 @@ from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.vocabulary import Vocabulary
 
 
-class _Repeatable:
-    """Sentences that can be gone through several times, as gensim wants them."""
-
-    def __init__(self, sentences: list[list[str]]) -> None:
-        self._sentences = sentences
-
-    def __iter__(self) -> Iterator[list[str]]:
-        return iter(self._sentences)
-
-
 def train_word2vec(
     sentences: Iterable[list[bytes]], dimension: int, seed: int, epochs: int = 5, min_count: int = 1
 ) -> dict[bytes, FloatArray]:
@@ -43,10 +33,10 @@ def train_word2vec(
         vector_size=dimension, window=5, sg=1, negative=5, min_count=min_count, workers=1, seed=seed, epochs=epochs,
         sample=1e-4,
     )  # fmt: skip
-    model.build_vocab(_Repeatable(text))
+    model.build_vocab(text)
     if not len(model.wv):
         return {}
-    model.train(_Repeatable(text), total_examples=len(text), epochs=epochs)
+    model.train(text, total_examples=len(text), epochs=epochs)
     return {word.encode("latin-1"): np.asarray(model.wv[word], np.float32) for word in model.wv.index_to_key}
 
 

@@ -22,8 +22,7 @@ from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.models.storage import save_model
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.training.autoencoder_settings import AutoencoderSettings
-from phrasetool.training.checkpoint import optimizer_tensors, restore_optimizer
-from phrasetool.training.resumable import forget_checkpoint, train_resumably
+from phrasetool.training.resumable import forget_checkpoint, optimizer_tensors, restore_optimizer, train_resumably
 from phrasetool.vocabulary import Vocabulary
 
 _OPTIMIZER = "optimizer."
