@@ -17,7 +17,7 @@ from safetensors.numpy import load_file, save_file
 
 from phrasetool import __version__
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.registry import registered
+from phrasetool.options import registered
 
 if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel
