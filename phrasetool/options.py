@@ -1,13 +1,16 @@
-"""Options that an encoder or an objective declares for itself: fields of a frozen dataclass, each with a help text.
+"""Registries, and the options that what is registered declares for itself.
 
-The command line makes a flag of every declared option, so that a new encoder or objective needs no change there.
+A registry maps names that users type to classes, which are imported when asked for.  An encoder or an objective
+declares its options as fields of a frozen dataclass, each with a help text.  The command line makes a flag of every
+declared option, so that a new encoder or objective needs no change there.
 """
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, field, fields
 from typing import Any
 
 
@@ -21,28 +24,9 @@ def option(default: Any, help: str) -> Any:
     return field(default=default, metadata={"help": help})
 
 
-@dataclass(frozen=True)
-class OptionSpec:
-    """What is known about an option.
-
-    Attributes:
-        name: of the field.
-        default: its value if not given.
-        help: one line for `--help`.
-    """
-
-    name: str
-    default: Any
-    help: str
-
-
-def declared_options(cls: type) -> dict[str, OptionSpec]:
-    """The options a class declares with `option`, by name, in order."""
-    return {
-        f.name: OptionSpec(f.name, f.default, f.metadata["help"])
-        for f in fields(cls)
-        if "help" in f.metadata and f.default is not MISSING
-    }
+def declared_options(cls: type) -> dict[str, Field[Any]]:
+    """The options a class declares with `option`, by name, in order: fields with a default and `metadata["help"]`."""
+    return {f.name: f for f in fields(cls) if "help" in f.metadata and f.default is not MISSING}
 
 
 def with_options(cls: type, name: str, values: Mapping[str, Any]) -> Any:
@@ -83,3 +67,20 @@ def checked(name: str, value: Any, default: Any) -> Any:
         expected = {int: "a whole number", float: "a finite number", str: "text", bool: "true or false"}[kind]
         raise ValueError(f"{name} is {value!r}, expected {expected}")
     return value
+
+
+def registered(registry: Mapping[str, str], name: str, what: str) -> Any:
+    """The class registered under a name.
+
+    Args:
+        registry: name -> `module:class`.
+        name: what the user typed.
+        what: what the registry holds, for the message.
+
+    Raises:
+        ValueError: the name is not registered; the valid ones are named.
+    """
+    if name not in registry:
+        raise ValueError(f"unknown {what} {name!r}; expected one of {', '.join(registry)}")
+    module, _, attribute = registry[name].partition(":")
+    return getattr(importlib.import_module(module), attribute)

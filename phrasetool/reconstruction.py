@@ -43,7 +43,7 @@ def encode_texts(
         tick: called with the number of texts just done.
 
     Raises:
-        ValueError: a text has more than `phrasetool.encoders.mean_max.kind.LONGEST` words.
+        ValueError: a text has more than `phrasetool.encoders.mean_max.parameters.LONGEST` words.
     """
     module = autoencoder_module(model, device)
     vectors = np.zeros((len(texts), model.dimension), np.float32)
@@ -64,12 +64,10 @@ def reconstruct_texts(
 
     Args:
         model: encodes and decodes them.
-        texts: in ids of the model's vocabulary.
-        device: where; CPU by default.
-        tick: called with the number of texts just done.
+        texts, device, tick: see `encode_texts`.
 
     Raises:
-        ValueError: a text has more than `phrasetool.encoders.mean_max.kind.LONGEST` words.
+        ValueError: see `encode_texts`.
     """
     module = autoencoder_module(model, device)
     parts, order = [Phrases.from_lists([])], [np.zeros(0, np.int64)]

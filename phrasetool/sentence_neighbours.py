@@ -28,7 +28,7 @@ class NearestSentences:
         tick: called with the number of sentences just encoded.
 
     Raises:
-        ValueError: a sentence has more than `phrasetool.encoders.mean_max.kind.LONGEST` words.
+        ValueError: a sentence has more than `phrasetool.encoders.mean_max.parameters.LONGEST` words.
     """
 
     def __init__(

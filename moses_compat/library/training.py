@@ -67,9 +67,9 @@ def train(
     import torch
 
     from phrasetool.training.device import choose_device
-    from phrasetool.training.run import train_model
     from phrasetool.training.settings import TrainingSettings
     from phrasetool.training.start import Start, start_parameters
+    from phrasetool.training.trainer import train_model
 
     chosen = TrainingSettings.for_loss(loss=loss, encoder=encoder, **settings)
     data = _read(pairs, max_length, min_count, watch)

@@ -10,43 +10,29 @@ from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.vocabulary import Vocabulary
 
 
-class _Repeatable:
-    """Sentences that can be gone through several times, as gensim wants them."""
-
-    def __init__(self, sentences: list[list[str]]) -> None:
-        self._sentences = sentences
-
-    def __iter__(self) -> Iterator[list[str]]:
-        return iter(self._sentences)
-
-
-def train_word2vec(
-    sentences: Iterable[list[bytes]], dimension: int, seed: int, epochs: int = 5, min_count: int = 1
-) -> dict[bytes, FloatArray]:
+def train_word2vec(sentences: Iterable[list[bytes]], dimension: int, seed: int) -> dict[bytes, FloatArray]:
     """Skip-gram vectors with negative sampling, window 5, on one thread (so that a seed fixes the result).
 
     Args:
         sentences: words as byte strings; any encoding.
         dimension: n.
         seed: of gensim's random numbers.
-        epochs: passes over the sentences.
-        min_count: rarer words get no vector.
 
     Returns:
-        word -> float32 of shape (n,); empty if no word is frequent enough.
+        word -> float32 of shape (n,); empty if there is no word.
     """
     from gensim.models import Word2Vec
 
     # Latin-1 maps bytes to characters one to one, whatever the encoding of the text is.
     text = [[word.decode("latin-1") for word in sentence] for sentence in sentences]
     model = Word2Vec(
-        vector_size=dimension, window=5, sg=1, negative=5, min_count=min_count, workers=1, seed=seed, epochs=epochs,
+        vector_size=dimension, window=5, sg=1, negative=5, min_count=1, workers=1, seed=seed, epochs=5,
         sample=1e-4,
     )  # fmt: skip
-    model.build_vocab(_Repeatable(text))
+    model.build_vocab(text)
     if not len(model.wv):
         return {}
-    model.train(_Repeatable(text), total_examples=len(text), epochs=epochs)
+    model.train(text, total_examples=len(text), epochs=model.epochs)
     return {word.encode("latin-1"): np.asarray(model.wv[word], np.float32) for word in model.wv.index_to_key}
 
 

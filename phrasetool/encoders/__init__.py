@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from phrasetool.encoders.protocols import EncoderKind
-from phrasetool.options import with_options
-from phrasetool.registry import registered
+from phrasetool.options import registered, with_options
 
 # What users type -> `module:class` of an `EncoderKind`.
 ENCODERS = {

@@ -1,4 +1,5 @@
-"""Kernels that encoders share: affine maps of four vectors at a time, tanh, sums, scaling to length one.
+"""Kernels that encoders share: affine maps of four vectors at a time, tanh, sums, scaling to length one, what
+is made of them.
 
 Sums are always taken in the same order, so what becomes of a vector depends on nothing but that vector.
 """
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.kernels.jit import kernel
-from phrasetool.phrases import FloatArray
+from phrasetool.phrases import FloatArray, Int64Array
 
 _ONE = np.float32(1.0)
 _HALF = np.float32(0.5)
@@ -57,9 +58,7 @@ def pack(matrix: FloatArray) -> FloatArray:
 
 def pack_bias(bias: FloatArray) -> FloatArray:
     """(outputs,) -> (outputs padded,), as `affine` wants it."""
-    packed = np.zeros(-(-len(bias) // PAD) * PAD, np.float32)
-    packed[: len(bias)] = bias
-    return packed
+    return pack(bias[:, None])[0]
 
 
 @kernel
@@ -163,3 +162,68 @@ def normalise(rows: FloatArray, row: int, buffer: FloatArray) -> None:
         scale = _ONE / np.sqrt(square)
         for i in range(n):
             rows[row, i] *= scale
+
+
+@kernel
+def project(
+    wanted: npt.NDArray[np.integer],
+    vectors: FloatArray,
+    weights: FloatArray,
+    products: FloatArray,
+    rows: npt.NDArray[np.integer],
+) -> None:
+    """products[rows[i]] = weights^T v for the vector v at wanted[i]; weights as `affine` wants them."""
+    zero = np.zeros(weights.shape[1], np.float32)
+    x = np.zeros((GROUP, vectors.shape[1]), np.float32)
+    y = np.zeros((GROUP, weights.shape[1]), np.float32)
+    for first in range(0, len(wanted), GROUP):
+        used = min(GROUP, len(wanted) - first)
+        for g in range(used):
+            vector = wanted[first + g]
+            for i in range(x.shape[1]):
+                x[g, i] = vectors[vector, i]
+        affine(weights, zero, x, y)
+        for g in range(used):
+            row = rows[first + g]
+            for i in range(products.shape[1]):
+                products[row, i] = y[g, i]
+
+
+@kernel
+def transform(
+    offsets: Int64Array,
+    weights: FloatArray,
+    bias: FloatArray,
+    unit: bool,
+    encoded: FloatArray,
+    transformed: FloatArray,
+) -> None:
+    """The phrase vectors in the other language's space, tanh(W z + b); zero for a phrase without words.
+
+    Args:
+        offsets: of the phrases, as in `Phrases`.
+        weights, bias: W and b, packed.
+        unit: scale both vectors of a phrase to length one.
+        encoded: the phrase vectors z, shape (B, n).
+        transformed: filled, shape (B, n).
+    """
+    n = encoded.shape[1]
+    # Rows a power of two apart would fall on the same places of the cache.
+    x = np.zeros((GROUP, n + PAD), np.float32)
+    y = np.zeros((GROUP, weights.shape[1]), np.float32)
+    buffer = sum_buffer(n)
+    for first in range(0, len(encoded), GROUP):
+        used = min(GROUP, len(encoded) - first)
+        for g in range(used):
+            x[g, :n] = encoded[first + g]
+        affine(weights, bias, x, y)
+        tanh_all(y)
+        for g in range(used):
+            phrase = first + g
+            if offsets[phrase + 1] > offsets[phrase]:
+                transformed[phrase] = y[g, :n]
+            else:
+                transformed[phrase] = _ZERO
+            if unit:
+                normalise(encoded, phrase, buffer)
+                normalise(transformed, phrase, buffer)

@@ -137,16 +137,12 @@ class AutoencoderModel:
         """Build from what a folder holds.
 
         Raises:
-            ModelError: parts are missing, or do not fit together.
+            ModelError: the vocabulary or the architecture cannot be read.
+            KeyError, ValueError: weights are missing, or do not fit.
         """
         vocabulary = Vocabulary.load(folder / _VOCABULARY)
         try:
             architecture = TextArchitecture(**config["architecture"])
         except (KeyError, TypeError, ValueError) as error:
             raise ModelError(f"{folder}: config.json does not describe the architecture ({error})") from error
-        try:
-            return cls(vocabulary, architecture, weights, config.get("training", {}))
-        except KeyError as error:
-            raise ModelError(f"{folder}: the weights lack {error}") from error
-        except ValueError as error:
-            raise ModelError(f"{folder}: {error}") from error
+        return cls(vocabulary, architecture, weights, config.get("training", {}))

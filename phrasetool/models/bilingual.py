@@ -132,22 +132,18 @@ class BilingualModel:
         """Build from what a folder holds.
 
         Raises:
-            ModelError: parts are missing, or do not fit together.
+            ModelError: a vocabulary cannot be read, or `config.json` does not fit.
+            KeyError, ValueError: weights are missing, or do not fit.
         """
         kind = _kind(folder, config)
         words, other_words = (Vocabulary.load(folder / f"{side}.vocab") for side in _SIDES)
-        try:
-            source, target = (
-                kind.parameters(
-                    {name.removeprefix(f"{side}."): array for name, array in weights.items() if name.startswith(side)}
-                )
-                for side in _SIDES
+        source, target = (
+            kind.parameters(
+                {name.removeprefix(f"{side}."): array for name, array in weights.items() if name.startswith(side)}
             )
-            model = cls(words, other_words, source, target, kind, config.get("training", {}))
-        except KeyError as error:
-            raise ModelError(f"{folder}: the weights lack {error}") from error
-        except ValueError as error:
-            raise ModelError(f"{folder}: {error}") from error
+            for side in _SIDES
+        )
+        model = cls(words, other_words, source, target, kind, config.get("training", {}))
         if config.get("dimension") != model.dimension:
             raise ModelError(
                 f"{folder}: config.json says dimension {config.get('dimension')!r}, the weights have {model.dimension}"

@@ -6,10 +6,10 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 from safetensors import SafetensorError
@@ -17,7 +17,7 @@ from safetensors.numpy import load_file, save_file
 
 from phrasetool import __version__
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.registry import registered
+from phrasetool.options import registered
 
 if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel
@@ -31,37 +31,6 @@ MODELS = {
     "brae": "phrasetool.models.bilingual:BilingualModel",
     "autoencoder": "phrasetool.models.autoencoder:AutoencoderModel",
 }
-
-
-class StoredModel(Protocol):
-    """What every model brings; besides, its class has `from_files(folder, config, weights)`."""
-
-    name: str
-
-    @property
-    def dimension(self) -> int:
-        """n, of the vectors that it makes."""
-
-    @property
-    def identity(self) -> str:
-        """Eight hexadecimal digits that differ when anything that matters differs."""
-
-    @property
-    def signature(self) -> str:
-        """The model's part of a signature line."""
-
-    @property
-    def training(self) -> Mapping[str, Any]:
-        """How it was trained."""
-
-    def config(self) -> dict[str, Any]:
-        """What `config.json` says of it."""
-
-    def weights(self) -> dict[str, npt.NDArray[Any]]:
-        """Name -> array, as stored."""
-
-    def save_vocabularies(self, folder: Path) -> None:
-        """Write the vocabularies."""
 
 
 def read_model_config(folder: Path) -> dict[str, Any]:
@@ -141,10 +110,16 @@ def _load(path: Path, wanted: str | None = None, refusal: str = "", remedy: str 
     config = read_model_config(path)
     if wanted not in (None, config["model"]):
         raise ModelError(f"{path}: {refusal}", remedy=remedy)
-    return registered(MODELS, config["model"], "model").from_files(path, config, read_weights(path / WEIGHTS))
+    kind = registered(MODELS, config["model"], "model")
+    try:
+        return kind.from_files(path, config, read_weights(path / WEIGHTS))
+    except KeyError as error:
+        raise ModelError(f"{path}: the weights lack {error}") from error
+    except ValueError as error:
+        raise ModelError(f"{path}: {error}") from error
 
 
-def save_model(model: StoredModel, folder: str | os.PathLike[str]) -> None:
+def save_model(model: BilingualModel | AutoencoderModel, folder: str | os.PathLike[str]) -> None:
     """Save a model; files of the folder that do not belong to the model (a log, checkpoints) stay.
 
     Raises:
@@ -154,7 +129,7 @@ def save_model(model: StoredModel, folder: str | os.PathLike[str]) -> None:
     config = {"format_version": FORMAT_VERSION, "phrasetool_version": __version__, **model.config()}
     with staged(path) as stage:
         model.save_vocabularies(stage)
-        save_file(dict(model.weights()), stage / WEIGHTS)
+        save_file(model.weights(), stage / WEIGHTS)
         (stage / CONFIG).write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 

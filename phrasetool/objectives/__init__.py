@@ -6,17 +6,16 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from phrasetool.objectives.objective import Objective
-from phrasetool.options import with_options
-from phrasetool.registry import registered
+from phrasetool.options import registered, with_options
 
 # What users type -> `module:class` of an `Objective`.
 OBJECTIVES = {
     "in-batch": "phrasetool.objectives.in_batch:InBatch",
     "max-margin": "phrasetool.objectives.max_semantic_margin:MaxMargin",
-    "sampled": "phrasetool.objectives.sampled:Sampled",
-    "most-informative": "phrasetool.objectives.most_informative:MostInformative",
-    "syn-projection": "phrasetool.objectives.syn_margin:SynProjection",
-    "syn-difference": "phrasetool.objectives.syn_margin:SynDifference",
+    "sampled": "phrasetool.objectives.margin:Sampled",
+    "most-informative": "phrasetool.objectives.margin:MostInformative",
+    "syn-projection": "phrasetool.objectives.margin:SynProjection",
+    "syn-difference": "phrasetool.objectives.margin:SynDifference",
     "vmf": "phrasetool.objectives.von_mises_fisher:VonMisesFisher",
 }
 

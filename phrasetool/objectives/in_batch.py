@@ -14,11 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from phrasetool.objectives.temperature import LOWEST_TEMPERATURE
 from phrasetool.options import option
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+# exp(-2 / temperature), the smallest term there can be, must not vanish in single precision.
+_LOWEST_TEMPERATURE = 0.03
 
 
 @dataclass(frozen=True)
@@ -41,24 +43,16 @@ class InBatch:
     defaults: ClassVar[Mapping[str, Any]] = {}
 
     def __post_init__(self) -> None:
-        if not self.temperature >= LOWEST_TEMPERATURE:
+        if not self.temperature >= _LOWEST_TEMPERATURE:
             raise ValueError(
-                f"temperature is {self.temperature!r}, expected at least {LOWEST_TEMPERATURE}, "
+                f"temperature is {self.temperature!r}, expected at least {_LOWEST_TEMPERATURE}, "
                 "below which exponentials underflow"
             )
         if not 0 <= self.smoothing <= 1:
             raise ValueError(f"smoothing is {self.smoothing!r}, expected between 0 and 1")
 
     def batch_losses(self, predicted: Tensor, other: Tensor) -> Tensor:
-        """The cross-entropies of picking the partner, from both ends.
-
-        Args:
-            predicted: phrases of one side carried into the other side's space, shape (B, n).
-            other: the other side's phrase vectors, shape (B, n).
-
-        Returns:
-            shape (B,).
-        """
+        """The cross-entropies of picking the partner, from both ends; see `JointObjective`."""
         from phrasetool.objectives.in_batch_cross_entropy import cosines, in_batch_cross_entropy
 
         return in_batch_cross_entropy(cosines(predicted, other), self.temperature, self.smoothing)

@@ -8,8 +8,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from phrasetool.objectives.temperature import LOWEST_TEMPERATURE
-
 # Keeps the gradient at a zero vector finite.
 _EPSILON = 1e-6
 
@@ -36,12 +34,7 @@ def in_batch_cross_entropy(similarities: Tensor, temperature: float = 0.1, smoot
 
     Returns:
         The sum of both cross-entropies for each pair, shape (B,).
-
-    Raises:
-        ValueError: the temperature is too low for single precision.
     """
-    if temperature < LOWEST_TEMPERATURE:
-        raise ValueError(f"temperature {temperature} is below {LOWEST_TEMPERATURE}, where exponentials underflow")
     return cast(Tensor, _CrossEntropy.apply(similarities, temperature, smoothing))  # type: ignore[no-untyped-call]
 
 

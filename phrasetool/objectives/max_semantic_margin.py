@@ -28,19 +28,6 @@ def semantic_error(transformed: Tensor, other: Tensor) -> Tensor:
     return 0.5 * (other - transformed).square().sum(1)
 
 
-def max_semantic_margin(transformed: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0) -> Tensor:
-    """E*_sem(s|t) = max(0, E_sem(s|t) - E_sem(s|t') + margin) (Eq. 12).
-
-    Args:
-        transformed, positive, negative: shape (B, n).
-        margin: 1 in the paper.
-
-    Returns:
-        shape (B,).
-    """
-    return (semantic_error(transformed, positive) - semantic_error(transformed, negative) + margin).relu()
-
-
 @dataclass(frozen=True)
 class MaxMargin:
     """Max-semantic-margin against random words, as `--loss max-margin`.
@@ -67,14 +54,7 @@ class MaxMargin:
         checked_margin(self.margin)
 
     def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
-        """E*_sem of one direction (Eq. 12).
-
-        Args:
-            predicted: phrases carried into the other side's space, shape (B, n).
-            frozen: the other side, with its corrupted phrases.
-
-        Returns:
-            shape (B,).
-        """
+        """E*_sem(s|t) = max(0, E_sem(s|t) - E_sem(s|t') + margin) (Eq. 12); see `CoTrainingObjective`."""
         assert frozen.corrupted is not None
-        return max_semantic_margin(predicted, frozen.positive, frozen.corrupted, self.margin)
+        right, wrong = semantic_error(predicted, frozen.positive), semantic_error(predicted, frozen.corrupted)
+        return (right - wrong + self.margin).relu()

@@ -51,15 +51,7 @@ class VonMisesFisher:
             raise ValueError(f"concentration is {self.concentration!r}, expected more than 0")
 
     def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
-        """-log C_n(||p||) - p.u; below zero where the density is above one.
-
-        Args:
-            predicted: phrases carried into the other side's space, shape (B, n).
-            frozen: the other side.
-
-        Returns:
-            shape (B,).
-        """
+        """-log C_n(||p||) - p.u, below zero where the density is above one; see `CoTrainingObjective`."""
         from phrasetool.objectives.vmf_normaliser import log_vmf_normaliser
 
         n = predicted.shape[1]

@@ -7,7 +7,6 @@ what order batches come is drawn anew for every epoch.  On a CPU a seed fixes th
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +21,8 @@ from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.models.storage import save_model
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.training.autoencoder_settings import AutoencoderSettings
-from phrasetool.training.checkpoint import optimizer_tensors, restore_optimizer
-from phrasetool.training.resumable import forget_checkpoint, train_resumably
+from phrasetool.training.pairs import fingerprint
+from phrasetool.training.resumable import forget_checkpoint, optimizer_tensors, restore_optimizer, train_resumably
 from phrasetool.vocabulary import Vocabulary
 
 _OPTIMIZER = "optimizer."
@@ -172,7 +171,7 @@ def train_autoencoder(
     lengths = texts.lengths
     if not len(texts) or lengths.min() < 1 or lengths.max() > settings.max_length:
         raise ValueError(f"expected texts of 1 to {settings.max_length} words, at least one")
-    identity = {"texts": _fingerprint(texts, vocabulary), "settings": settings.as_dict()}
+    identity = {"texts": fingerprint([texts], [vocabulary]), "settings": settings.as_dict()}
 
     def start() -> AutoencoderTrainer:
         return AutoencoderTrainer(texts, len(vocabulary), settings, device)
@@ -188,12 +187,3 @@ def train_autoencoder(
     save_model(model, folder)
     forget_checkpoint(folder)
     return model
-
-
-def _fingerprint(texts: Phrases, vocabulary: Vocabulary) -> str:
-    """Hexadecimal digits that differ when a text or a word differs."""
-    digest = hashlib.sha256()
-    for array in (texts.offsets, texts.words):
-        digest.update(array.tobytes())
-    digest.update(b"\n".join(vocabulary.words))
-    return digest.hexdigest()[:16]

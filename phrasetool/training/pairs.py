@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,13 +46,18 @@ class PhrasePairs:
     @property
     def fingerprint(self) -> str:
         """Hexadecimal digits that differ when a pair or a word differs."""
-        digest = hashlib.sha256()
-        for phrases in (self.sources, self.targets):
-            digest.update(phrases.offsets.tobytes())
-            digest.update(phrases.words.tobytes())
-        for vocabulary in (self.source_vocabulary, self.target_vocabulary):
-            digest.update(b"\n".join(vocabulary.words))
-        return digest.hexdigest()[:16]
+        return fingerprint((self.sources, self.targets), (self.source_vocabulary, self.target_vocabulary))
+
+
+def fingerprint(texts: Iterable[Phrases], vocabularies: Iterable[Vocabulary]) -> str:
+    """Hexadecimal digits that differ when a text or a word differs."""
+    digest = hashlib.sha256()
+    for phrases in texts:
+        digest.update(phrases.offsets.tobytes())
+        digest.update(phrases.words.tobytes())
+    for vocabulary in vocabularies:
+        digest.update(b"\n".join(vocabulary.words))
+    return digest.hexdigest()[:16]
 
 
 def _joined(first: Phrases, second: Phrases, border: int) -> Phrases:

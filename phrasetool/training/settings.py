@@ -11,8 +11,7 @@ from phrasetool.encoders import ENCODERS, encoder_kind
 from phrasetool.encoders.protocols import EncoderKind
 from phrasetool.objectives import OBJECTIVES, objective
 from phrasetool.objectives.objective import Objective
-from phrasetool.options import checked, declared_options, option, option_values
-from phrasetool.registry import registered
+from phrasetool.options import checked, declared_options, option, option_values, registered
 
 OPTIMIZERS = ("adam", "sgd")
 SCHEDULES = ("constant", "linear")

@@ -1,8 +1,10 @@
+import sys
 from dataclasses import dataclass
+from fractions import Fraction
 
 import pytest
 
-from phrasetool.options import checked, declared_options, option, option_values, with_options
+from phrasetool.options import checked, declared_options, option, option_values, registered, with_options
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class Nothing:
 def test_options_are_the_fields_with_a_help_text_in_order():
     declared = declared_options(Chosen)
     assert list(declared) == ["size", "share", "way"]
-    assert (declared["share"].name, declared["share"].default, declared["share"].help) == ("share", 0.5, "How much.")
+    assert (declared["share"].default, declared["share"].metadata["help"]) == (0.5, "How much.")
     assert option_values(Chosen(share=1.0)) == {"size": 4, "share": 1.0, "way": "straight"}
 
 
@@ -55,3 +57,18 @@ def test_options_that_are_not_declared_are_refused():
 def test_values_of_another_type_are_refused(value, default, message):
     with pytest.raises(ValueError, match=f"^{message}$"):
         checked("x", value, default)
+
+
+def test_a_class_is_imported_when_it_is_asked_for(tmp_path, monkeypatch):
+    (tmp_path / "registered_late.py").write_text("class Late:\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = {"late": "registered_late:Late", "fraction": "fractions:Fraction"}
+    assert registered(registry, "fraction", "number") is Fraction
+    assert "registered_late" not in sys.modules
+    assert registered(registry, "late", "number").__name__ == "Late"
+    del sys.modules["registered_late"]
+
+
+def test_a_name_that_is_none_is_told_what_there_is():
+    with pytest.raises(ValueError, match=r"^unknown number 'third'; expected one of first, second$"):
+        registered({"first": "a:B", "second": "c:D"}, "third", "number")

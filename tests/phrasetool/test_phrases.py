@@ -34,16 +34,16 @@ def test_select(lists, data):
     assert chosen.offsets[0] == 0
 
 
-@given(LISTS, st.integers(0, 8), st.integers(-1, 3))
-def test_padded(lists, length, fill):
+@given(LISTS, st.integers(0, 8))
+def test_padded(lists, length):
     phrases = Phrases.from_lists(lists)
     if any(len(phrase) > length for phrase in lists):
         with pytest.raises(ValueError, match="more than"):
-            phrases.padded(length, fill)
+            phrases.padded(length)
     else:
-        matrix = phrases.padded(length, fill)
+        matrix = phrases.padded(length)
         assert matrix.shape == (len(lists), length)
-        assert matrix.tolist() == [phrase + [fill] * (length - len(phrase)) for phrase in lists]
+        assert matrix.tolist() == [phrase + [0] * (length - len(phrase)) for phrase in lists]
 
 
 @given(LISTS, st.data())

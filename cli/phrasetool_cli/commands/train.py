@@ -68,9 +68,9 @@ def _train(
     from moses_compat.corpora.training_pairs import read_training_pairs
     from moses_compat.files.streams import Input
     from phrasetool.training.device import choose_device, device_name
-    from phrasetool.training.run import train_model
     from phrasetool.training.settings import TrainingSettings
     from phrasetool.training.start import start_parameters
+    from phrasetool.training.trainer import train_model
     from phrasetool_cli.shared.progress import TableProgress, TerminalWatch, TrainingProgress
 
     tell = TerminalWatch(quiet).say

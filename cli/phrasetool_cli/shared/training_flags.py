@@ -105,7 +105,7 @@ class TrainCommand(SectionedCommand):
         """The flags, and what there is to choose from."""
         from phrasetool.encoders import ENCODERS
         from phrasetool.objectives import OBJECTIVES
-        from phrasetool.registry import registered
+        from phrasetool.options import registered
 
         flags = super().sections(context)
         first = {_FIRST: flags.pop(_FIRST)}
@@ -205,8 +205,7 @@ def _made_flags(
 
 
 def _declarations(encoders: Mapping[str, str], losses: Mapping[str, str]) -> Iterable[tuple[str, _Declared]]:
-    from phrasetool.options import declared_options
-    from phrasetool.registry import registered
+    from phrasetool.options import declared_options, registered
     from phrasetool.training.autoencoder_settings import AutoencoderSettings
     from phrasetool.training.settings import TrainingSettings
 
@@ -216,7 +215,7 @@ def _declarations(encoders: Mapping[str, str], losses: Mapping[str, str]) -> Ite
     classes.append((_AUTOENCODER, "autoencoder", AutoencoderSettings))
     for room, owner, cls in classes:
         for name, spec in declared_options(cls).items():
-            yield name, _Declared(room, owner, spec.default, spec.help)
+            yield name, _Declared(room, owner, spec.default, spec.metadata["help"])
 
 
 def _help(name: str, declared: list[_Declared]) -> str:
@@ -236,7 +235,7 @@ def _wishes(name: str, general: Any) -> Iterable[str]:
     """Defaults of a setting that losses and encoders want different."""
     from phrasetool.encoders import ENCODERS
     from phrasetool.objectives import OBJECTIVES
-    from phrasetool.registry import registered
+    from phrasetool.options import registered
 
     for what, registry in (("loss", OBJECTIVES), ("encoder", ENCODERS)):
         for owner in registry:

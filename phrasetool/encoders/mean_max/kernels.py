@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.encoders.dense_kernels import GROUP, PAD, affine, exp_all, normalise, sum_buffer, tanh_all, total
+from phrasetool.encoders.dense_kernels import GROUP, affine, exp_all, project, sum_buffer, total
 from phrasetool.encoders.mean_max.parameters import NORM_EPSILON
 from phrasetool.kernels.jit import kernel
 from phrasetool.phrases import FloatArray
@@ -28,22 +28,6 @@ _EPSILON = np.float32(NORM_EPSILON)
 # What stands in a place of a phrase, if it is no word.
 _END = np.int32(-1)
 _NOTHING = np.int32(-2)
-
-
-@kernel
-def project(wanted: npt.NDArray[np.int32], vectors: FloatArray, weights: FloatArray, products: FloatArray) -> None:
-    """products[r] = weights^T v for the vector v at wanted[r]; weights as `affine` wants them."""
-    w = vectors.shape[1]
-    zero = np.zeros(weights.shape[1], np.float32)
-    x = np.zeros((GROUP, w), np.float32)
-    y = np.zeros((GROUP, weights.shape[1]), np.float32)
-    for first in range(0, len(wanted), GROUP):
-        used = min(GROUP, len(wanted) - first)
-        for g in range(used):
-            x[g] = vectors[wanted[first + g]]
-        affine(weights, zero, x, y)
-        for g in range(used):
-            products[first + g] = y[g, : products.shape[1]]
 
 
 @kernel
@@ -66,7 +50,7 @@ def enter_words(
             new[count] = word
             count += 1
         rows[position] = word_rows[word]
-    project(new[:count], word_vectors, weights, products[first : first + count])
+    project(new[:count], word_vectors, weights, products, np.arange(first, first + count))
     state[0] = first + count
     return rows
 
@@ -282,35 +266,3 @@ def pool(offsets: npt.NDArray[np.int64], rows: FloatArray, encoded: FloatArray) 
         for i in range(m):
             mean[i] *= scale
         row += length
-
-
-@kernel
-def transform(
-    offsets: npt.NDArray[np.int64],
-    weights: FloatArray,
-    bias: FloatArray,
-    unit: bool,
-    encoded: FloatArray,
-    transformed: FloatArray,
-) -> None:
-    """The phrase vectors in the other language's space; zero for a phrase without words."""
-    n = encoded.shape[1]
-    # Rows a power of two apart would fall on the same places of the cache.
-    x = np.zeros((GROUP, n + PAD), np.float32)
-    y = np.zeros((GROUP, weights.shape[1]), np.float32)
-    buffer = sum_buffer(n)
-    for first in range(0, len(encoded), GROUP):
-        used = min(GROUP, len(encoded) - first)
-        for g in range(used):
-            x[g, :n] = encoded[first + g]
-        affine(weights, bias, x, y)
-        tanh_all(y)
-        for g in range(used):
-            phrase = first + g
-            if offsets[phrase + 1] > offsets[phrase]:
-                transformed[phrase] = y[g, :n]
-            else:
-                transformed[phrase] = _ZERO
-            if unit:
-                normalise(encoded, phrase, buffer)
-                normalise(transformed, phrase, buffer)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from phrasetool.encoders.batched import BatchedEncoder
-from phrasetool.encoders.dense_kernels import GROUP, pack, pack_bias
-from phrasetool.encoders.mean_max.kernels import attend, enter_words, feed_forward, pool, project, transform
+from phrasetool.encoders.dense_kernels import GROUP, pack, pack_bias, project, transform
+from phrasetool.encoders.mean_max.kernels import attend, enter_words, feed_forward, pool
 from phrasetool.encoders.mean_max.parameters import LONGEST, MeanMaxParameters, check_lengths, positions
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
 
@@ -52,7 +52,8 @@ class PackedMeanMax:
 
     def _products(self, vectors: FloatArray) -> FloatArray:
         products = np.empty((len(vectors), 3 * self.dimension // 2), np.float32)
-        project(np.arange(len(vectors), dtype=np.int32), vectors, self.project, products)
+        everyone = np.arange(len(vectors))
+        project(everyone, vectors, self.project, products, everyone)
         return products
 
     def encoder(self, node_capacity: int) -> MeanMaxPhraseEncoder:

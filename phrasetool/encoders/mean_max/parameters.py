@@ -13,7 +13,7 @@ With words w_1 .. w_N and, after them, the end of the sequence, w word units, m 
 A phrase without words is the zero vector.  A phrase is carried into the other language's space by tanh(Wl z + bl), as
 in BRAE.
 
-The definition is executed three times: `mean_max_torch` (batched, differentiable, for training), `mean_max_numba` (for
+The definition is executed three times: `module` (batched, differentiable, for training), `kernels` (for
 scoring) and `tests/naive.py` (slow and obvious, the oracle of the other two).
 """
 

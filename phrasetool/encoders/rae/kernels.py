@@ -11,69 +11,101 @@ same vector to the last bit whatever is encoded beside it.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.encoders.dense_kernels import GROUP, affine, normalise, sum_buffer, tanh, tanh_all, total
+from phrasetool.encoders.dense_kernels import GROUP, affine, pack, pack_bias, project, sum_buffer, tanh, tanh_all, total
 from phrasetool.kernels.hashing import home
 from phrasetool.kernels.jit import kernel
-from phrasetool.phrases import FloatArray
+from phrasetool.phrases import FloatArray, Int32Array, Int64Array
 
 _HALF = np.float32(0.5)
 _ZERO = np.float32(0.0)
 
 
-@kernel
-def compute_products(
-    wanted: npt.NDArray[np.int64],
-    count: int,
-    vectors: FloatArray,
-    products: FloatArray,
-    packed_compose: FloatArray,
-) -> None:
-    """products[i] = [W1_left v; W1_right v] for the vectors v at wanted[:count], four at a time."""
-    n = vectors.shape[1]
-    outputs = packed_compose.shape[1]
-    bias = np.zeros(outputs, np.float32)
-    x = np.zeros((GROUP, n), np.float32)
-    y = np.zeros((GROUP, outputs), np.float32)
-    for first in range(0, count, GROUP):
-        used = min(GROUP, count - first)
-        for g in range(used):
-            node = wanted[first + g]
-            for i in range(n):
-                x[g, i] = vectors[node, i]
-        affine(packed_compose, bias, x, y)
-        for g in range(used):
-            node = wanted[first + g]
-            for i in range(2 * n):
-                products[node, i] = y[g, i]
+class TreeWeights(NamedTuple):
+    """W1, b1, W2 and b2 as kernels want them.
+
+    Attributes:
+        compose: [W1_left; W1_right], packed.
+        compose_bias: b1.
+        reconstruct, reconstruct_bias: W2 and b2, packed.
+    """
+
+    compose: FloatArray
+    compose_bias: FloatArray
+    reconstruct: FloatArray
+    reconstruct_bias: FloatArray
+
+    @classmethod
+    def packed(cls, w1: FloatArray, b1: FloatArray, w2: FloatArray, b2: FloatArray) -> TreeWeights:
+        """From the matrices and biases of the definition."""
+        n = len(w1)
+        return cls(pack(np.vstack([w1[:, :n], w1[:, n:]])), b1, pack(w2), pack_bias(b2))
+
+
+class Nodes(NamedTuple):
+    """What is known of the nodes met so far, in arrays with room for more.
+
+    Attributes:
+        vectors: shape (capacity, n).
+        products: [W1_left v; W1_right v] of a vector v, shape (capacity, 2n), where `has_products` is 1.
+        errors: reconstruction errors, shape (capacity,).
+        children: shape (capacity, 2); -1 where the node is a word.
+        has_products: shape (capacity,).
+        slots: the hash table of the pairs.
+        word_nodes: the node of every word of the vocabulary, or -1.
+        state: how many nodes there are, shape (1,).
+    """
+
+    vectors: FloatArray
+    products: FloatArray
+    errors: FloatArray
+    children: Int32Array
+    has_products: npt.NDArray[np.uint8]
+    slots: Int32Array
+    word_nodes: Int32Array
+    state: Int64Array
+
+    @classmethod
+    def with_room(cls, capacity: int, vocabulary: int, n: int) -> Nodes:
+        """No nodes yet."""
+        return cls(
+            vectors=np.empty((capacity, n), np.float32),
+            products=np.empty((capacity, 2 * n), np.float32),
+            errors=np.empty(capacity, np.float32),
+            children=np.empty((capacity, 2), np.int32),
+            has_products=np.zeros(capacity, np.uint8),
+            slots=np.full(1 << (2 * capacity - 1).bit_length(), -1, np.int32),
+            word_nodes=np.full(vocabulary, -1, np.int32),
+            state=np.zeros(1, np.int64),
+        )
+
+    def forget(self) -> None:
+        """Forget all nodes."""
+        self.slots.fill(-1)
+        self.has_products.fill(0)
+        self.word_nodes.fill(-1)
+        self.state[0] = 0
 
 
 @kernel
-def _parent(left: int, right: int, products: FloatArray, bias: FloatArray, g: int, x: FloatArray) -> None:
-    """Eq. 2 from the products of the children: x[g] = f(left + right + b1)."""
-    n = x.shape[1]
+def _parent(left: int, right: int, products: FloatArray, bias: FloatArray, row: int, out: FloatArray) -> None:
+    """Eq. 2 from the products of the children: out[row] = f(left + right + b1)."""
+    n = out.shape[1]
     for i in range(n):
-        x[g, i] = tanh(products[left, i] + products[right, n + i] + bias[i])
+        out[row, i] = tanh(products[left, i] + products[right, n + i] + bias[i])
 
 
 @kernel
-def compute_nodes(
-    first: int,
-    last: int,
-    children: npt.NDArray[np.int32],
-    vectors: FloatArray,
-    products: FloatArray,
-    errors: FloatArray,
-    compose_bias: FloatArray,
-    packed_reconstruct: FloatArray,
-    packed_reconstruct_bias: FloatArray,
-) -> None:
+def compute_nodes(first: int, last: int, nodes: Nodes, weights: TreeWeights) -> None:
     """Vectors (Eq. 2) and reconstruction errors (Eq. 3, 4) of the nodes first..last-1 that have children."""
+    vectors, children = nodes.vectors, nodes.children
     n = vectors.shape[1]
     x = np.zeros((GROUP, n), np.float32)
-    y = np.zeros((GROUP, packed_reconstruct.shape[1]), np.float32)
+    y = np.zeros((GROUP, weights.reconstruct.shape[1]), np.float32)
     squares = sum_buffer(2 * n)
     group = np.zeros(GROUP, np.int64)
     start = first
@@ -86,10 +118,10 @@ def compute_nodes(
             start += 1
         for g in range(used):
             node = group[g]
-            _parent(children[node, 0], children[node, 1], products, compose_bias, g, x)
+            _parent(children[node, 0], children[node, 1], nodes.products, weights.compose_bias, g, x)
             for i in range(n):
                 vectors[node, i] = x[g, i]
-        affine(packed_reconstruct, packed_reconstruct_bias, x, y)
+        affine(weights.reconstruct, weights.reconstruct_bias, x, y)
         tanh_all(y)
         for g in range(used):
             node = group[g]
@@ -102,18 +134,13 @@ def compute_nodes(
                 squares[n + i] = d * d
             for i in range(2 * n, len(squares)):
                 squares[i] = _ZERO
-            errors[node] = _HALF * total(squares)
+            nodes.errors[node] = _HALF * total(squares)
 
 
 @kernel
-def intern(
-    left: int,
-    right: int,
-    children: npt.NDArray[np.int32],
-    slots: npt.NDArray[np.int32],
-    state: npt.NDArray[np.int64],
-) -> int:
-    """The node with these children; a new one is counted in state[0] and computed later."""
+def intern(left: int, right: int, nodes: Nodes) -> int:
+    """The node with these children; a new one is counted and computed later."""
+    slots, children, state = nodes.slots, nodes.children, nodes.state
     mask = len(slots) - 1
     place = home(np.uint64(left) << np.uint64(32) | np.uint64(right), len(slots))
     while True:
@@ -132,19 +159,10 @@ def intern(
 
 
 @kernel
-def enter_words(
-    words: npt.NDArray[np.int32],
-    word_vectors: FloatArray,
-    word_products: FloatArray,
-    vectors: FloatArray,
-    products: FloatArray,
-    children: npt.NDArray[np.int32],
-    has_products: npt.NDArray[np.uint8],
-    word_nodes: npt.NDArray[np.int32],
-    state: npt.NDArray[np.int64],
-) -> npt.NDArray[np.int32]:
+def enter_words(words: Int32Array, word_vectors: FloatArray, word_products: FloatArray, nodes: Nodes) -> Int32Array:
     """The node of each word; a word met for the first time is copied in (its products too, if they are given)."""
-    n = vectors.shape[1]
+    children, state, word_nodes = nodes.children, nodes.state, nodes.word_nodes
+    n = word_vectors.shape[1]
     items = np.empty(len(words), np.int32)
     for position in range(len(words)):
         word = words[position]
@@ -155,25 +173,19 @@ def enter_words(
             word_nodes[word] = node
             children[node, 0] = -1
             children[node, 1] = -1
-            has_products[node] = 1
+            nodes.has_products[node] = 1
             for i in range(n):
-                vectors[node, i] = word_vectors[word, i]
+                nodes.vectors[node, i] = word_vectors[word, i]
             if len(word_products) > 0:
                 for i in range(2 * n):
-                    products[node, i] = word_products[word, i]
+                    nodes.products[node, i] = word_products[word, i]
         items[position] = node
     return items
 
 
 @kernel
 def _first_candidates(
-    offsets: npt.NDArray[np.int64],
-    items: npt.NDArray[np.int32],
-    candidates: npt.NDArray[np.int32],
-    active: npt.NDArray[np.int64],
-    children: npt.NDArray[np.int32],
-    slots: npt.NDArray[np.int32],
-    state: npt.NDArray[np.int64],
+    offsets: Int64Array, items: Int32Array, candidates: Int32Array, active: Int64Array, nodes: Nodes
 ) -> int:
     """Intern the adjacent pairs of every phrase of three words or more; return how many such phrases there are."""
     count = 0
@@ -193,7 +205,7 @@ def _first_candidates(
         for j in range(start, shared - 1):
             candidates[j] = candidates[previous + j - start]
         for j in range(max(start, shared - 1), end - 1):
-            candidates[j] = intern(items[j], items[j + 1], children, slots, state)
+            candidates[j] = intern(items[j], items[j + 1], nodes)
         previous, previous_end = start, end
     return count
 
@@ -201,15 +213,13 @@ def _first_candidates(
 @kernel
 def _merge_best(
     n_active: int,
-    active: npt.NDArray[np.int64],
-    best: npt.NDArray[np.int64],
-    offsets: npt.NDArray[np.int64],
-    lengths: npt.NDArray[np.int64],
-    items: npt.NDArray[np.int32],
-    candidates: npt.NDArray[np.int32],
-    children: npt.NDArray[np.int32],
-    slots: npt.NDArray[np.int32],
-    state: npt.NDArray[np.int64],
+    active: Int64Array,
+    best: Int64Array,
+    offsets: Int64Array,
+    lengths: Int64Array,
+    items: Int32Array,
+    candidates: Int32Array,
+    nodes: Nodes,
 ) -> int:
     """Replace the chosen pair of each active phrase by its node; return how many phrases still have three items."""
     still = 0
@@ -226,9 +236,9 @@ def _merge_best(
             for m in range(j, end - 1):
                 candidates[m] = candidates[m + 1]
             if j > start:
-                candidates[j - 1] = intern(items[j - 1], items[j], children, slots, state)
+                candidates[j - 1] = intern(items[j - 1], items[j], nodes)
             if j < end - 1:
-                candidates[j] = intern(items[j], items[j + 1], children, slots, state)
+                candidates[j] = intern(items[j], items[j + 1], nodes)
             active[still] = i
             still += 1
     return still
@@ -236,21 +246,8 @@ def _merge_best(
 
 @kernel
 def build_trees(
-    offsets: npt.NDArray[np.int64],
-    items: npt.NDArray[np.int32],
-    computed: int,
-    packed_reconstruct: FloatArray,
-    packed_reconstruct_bias: FloatArray,
-    packed_compose: FloatArray,
-    compose_bias: FloatArray,
-    vectors: FloatArray,
-    products: FloatArray,
-    errors: FloatArray,
-    children: npt.NDArray[np.int32],
-    has_products: npt.NDArray[np.uint8],
-    slots: npt.NDArray[np.int32],
-    state: npt.NDArray[np.int64],
-) -> npt.NDArray[np.int64]:
+    offsets: Int64Array, items: Int32Array, computed: int, nodes: Nodes, weights: TreeWeights
+) -> Int64Array:
     """Merge greedily until every phrase has at most two items; return how many they are.
 
     `items` holds the word nodes of the phrases and is changed in place; nodes below `computed` are complete.
@@ -261,13 +258,11 @@ def build_trees(
     active = np.empty(phrases, np.int64)
     best = np.empty(phrases, np.int64)
     wanted = np.empty(phrases, np.int64)
-    n_active = _first_candidates(offsets, items, candidates, active, children, slots, state)
+    errors, has_products = nodes.errors, nodes.has_products
+    n_active = _first_candidates(offsets, items, candidates, active, nodes)
     while n_active > 0:
-        compute_nodes(
-            computed, state[0], children, vectors, products, errors, compose_bias,
-            packed_reconstruct, packed_reconstruct_bias,
-        )  # fmt: skip
-        computed = state[0]
+        compute_nodes(computed, nodes.state[0], nodes, weights)
+        computed = nodes.state[0]
         n_wanted = 0
         for a in range(n_active):
             i = active[a]
@@ -284,52 +279,22 @@ def build_trees(
                 has_products[node] = 1
                 wanted[n_wanted] = node
                 n_wanted += 1
-        compute_products(wanted, n_wanted, vectors, products, packed_compose)
-        n_active = _merge_best(n_active, active, best, offsets, lengths, items, candidates, children, slots, state)
+        chosen = wanted[:n_wanted]
+        project(chosen, nodes.vectors, weights.compose, nodes.products, chosen)
+        n_active = _merge_best(n_active, active, best, offsets, lengths, items, candidates, nodes)
     return lengths
 
 
 @kernel
-def finish(
-    offsets: npt.NDArray[np.int64],
-    items: npt.NDArray[np.int32],
-    lengths: npt.NDArray[np.int64],
-    vectors: FloatArray,
-    products: FloatArray,
-    compose_bias: FloatArray,
-    packed_transform: FloatArray,
-    packed_transform_bias: FloatArray,
-    unit: bool,
-    encoded: FloatArray,
-    transformed: FloatArray,
+def collect_roots(
+    offsets: Int64Array, items: Int32Array, lengths: Int64Array, nodes: Nodes, compose_bias: FloatArray, out: FloatArray
 ) -> None:
-    """The root of every phrase, and its transformation into the other language's space (Eq. 9)."""
-    n = vectors.shape[1]
-    x = np.zeros((GROUP, n), np.float32)
-    y = np.zeros((GROUP, packed_transform.shape[1]), np.float32)
-    buffer = sum_buffer(n)
-    phrases = len(lengths)
-    for first in range(0, phrases, GROUP):
-        used = min(GROUP, phrases - first)
-        for g in range(used):
-            i = first + g
-            start = offsets[i]
-            if lengths[i] == 0:
-                for k in range(n):
-                    x[g, k] = _ZERO
-            elif lengths[i] == 1:
-                for k in range(n):
-                    x[g, k] = vectors[items[start], k]
-            else:
-                _parent(items[start], items[start + 1], products, compose_bias, g, x)
-            for k in range(n):
-                encoded[i, k] = x[g, k]
-        affine(packed_transform, packed_transform_bias, x, y)
-        tanh_all(y)
-        for g in range(used):
-            i = first + g
-            for k in range(n):
-                transformed[i, k] = y[g, k] if lengths[i] > 0 else _ZERO
-            if unit:
-                normalise(encoded, i, buffer)
-                normalise(transformed, i, buffer)
+    """The root vector of every phrase whose tree has at most two items left; zero for a phrase without words."""
+    for i in range(len(lengths)):
+        start = offsets[i]
+        if lengths[i] == 0:
+            out[i] = _ZERO
+        elif lengths[i] == 1:
+            out[i] = nodes.vectors[items[start]]
+        else:
+            _parent(items[start], items[start + 1], nodes.products, compose_bias, i, out)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from phrasetool.encoders.rae.cpu_training import GreedyComposeOnCpu, WordGradient, WorkspacePool
+from phrasetool.encoders.rae.cpu_training import GreedyComposeOnCpu, NodesPool, WordGradient
 from phrasetool.encoders.rae.parameters import RaeParameters
 from phrasetool.phrases import Phrases
 
@@ -242,7 +242,7 @@ def _apply(function: Any, *arguments: Any) -> tuple[Tensor, Tensor]:
 class RecursiveAutoencoder(nn.Module):
     """The RAE of one language with its transformation, as a trainable module.
 
-    On CPU, in float32, phrases are encoded by the kernels of `rae_training_cpu`, elsewhere by batched torch
+    On CPU, in float32, phrases are encoded by the kernels of `cpu_training`, elsewhere by batched torch
     operations; `force_torch` uses the latter everywhere.
 
     Args:
@@ -262,7 +262,7 @@ class RecursiveAutoencoder(nn.Module):
         for name, array in parameters.arrays().items():
             self.register_parameter(name, nn.Parameter(torch.from_numpy(array.copy())))
         self.force_torch = False
-        self._pool = WorkspacePool()
+        self._pool = NodesPool()
         self._word_gradient = WordGradient()
 
     def forward(self, phrases: Phrases) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,7 @@ zero vector.  E_rec of a phrase is the sum over its nodes.
 
 A phrase is carried into the other language's space by the transformation f(Wl p + bl) (Eq. 9).
 
-The definition is executed three times: `rae_torch` (batched, differentiable, for training), `rae_numba` (for
+The definition is executed three times: `module` (batched, differentiable, for training), `kernels` (for
 scoring) and `tests/naive.py` (slow and obvious, the oracle of the other two).
 """
 
@@ -67,20 +67,19 @@ class RaeParameters:
         return int(self.word_vectors.shape[-1])
 
     @classmethod
-    def random(cls, word_vectors: FloatArray, rng: np.random.Generator, scale: float | None = None) -> RaeParameters:
+    def random(cls, word_vectors: FloatArray, rng: np.random.Generator) -> RaeParameters:
         """Draw W1, W2, Wl from a normal distribution (section 3.3.3 of the paper); biases are zero.
+
+        The standard deviation, 1/sqrt(number of inputs), keeps the size of a vector from node to node.
 
         Args:
             word_vectors: shape (V, n), used as they are.
             rng: source of randomness.
-            scale: standard deviation; the default, 1/sqrt(number of inputs), keeps the size of a vector from node
-                to node.
         """
         n = word_vectors.shape[1]
 
         def normal(rows: int, columns: int) -> FloatArray:
-            deviation = scale if scale is not None else columns**-0.5
-            return rng.normal(0.0, deviation, (rows, columns)).astype(np.float32)
+            return rng.normal(0.0, columns**-0.5, (rows, columns)).astype(np.float32)
 
         return cls(
             np.ascontiguousarray(word_vectors, np.float32),
@@ -93,23 +92,23 @@ class RaeParameters:
         )
 
     @classmethod
-    def averaging(cls, word_vectors: FloatArray, rng: np.random.Generator, noise: float = 0.1) -> RaeParameters:
+    def averaging(cls, word_vectors: FloatArray, rng: np.random.Generator) -> RaeParameters:
         """Start near a model that makes sense: a parent is the mean of its children, which it hands back.
 
-        W1 = [I/2 I/2], W2 = [I; I], Wl = I, each plus `noise` times what `random` draws.
+        W1 = [I/2 I/2], W2 = [I; I], Wl = I, each plus a tenth of what `random` draws.
 
         Args:
             word_vectors: shape (V, n), used as they are.
             rng: source of randomness.
-            noise: how far from that model.
         """
         drawn = cls.random(word_vectors, rng)
+        tenth = np.float32(0.1)
         one = np.eye(drawn.dimension, dtype=np.float32)
         return replace(
             drawn,
-            compose=np.hstack([one, one]) / 2 + np.float32(noise) * drawn.compose,
-            reconstruct=np.vstack([one, one]) + np.float32(noise) * drawn.reconstruct,
-            transform=one + np.float32(noise) * drawn.transform,
+            compose=np.hstack([one, one]) / 2 + tenth * drawn.compose,
+            reconstruct=np.vstack([one, one]) + tenth * drawn.reconstruct,
+            transform=one + tenth * drawn.transform,
         )
 
     def arrays(self) -> dict[str, FloatArray]:

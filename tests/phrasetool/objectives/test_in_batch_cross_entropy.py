@@ -34,5 +34,3 @@ def test_in_batch_is_finite_for_zero_vectors_and_far_ends():
     loss.backward()
     assert torch.isfinite(loss)
     assert torch.isfinite(opposite.grad).all()
-    with pytest.raises(ValueError, match="underflow"):
-        in_batch_cross_entropy(opposite, temperature=0.02)

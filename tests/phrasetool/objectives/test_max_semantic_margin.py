@@ -1,6 +1,7 @@
 import torch
 
-from phrasetool.objectives.max_semantic_margin import max_semantic_margin, semantic_error
+from phrasetool.objectives.max_semantic_margin import MaxMargin, semantic_error
+from phrasetool.objectives.objective import FrozenBatch
 
 
 def test_semantic_error_is_half_the_squared_distance():
@@ -10,6 +11,10 @@ def test_semantic_error_is_half_the_squared_distance():
 
 def test_max_semantic_margin_by_hand():
     t, good, bad = torch.zeros(3, 2), torch.zeros(3, 2), torch.tensor([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
+
+    def losses(positive, corrupted, margin):
+        return MaxMargin(margin).frozen_losses(t, FrozenBatch(positive, corrupted, positive, None)).tolist()
+
     # E(good) = 0; E(bad) = 0, 1/2, 2
-    assert max_semantic_margin(t, good, bad).tolist() == [1.0, 0.5, 0.0]
-    assert max_semantic_margin(t, bad, good, margin=2.0).tolist() == [2.0, 2.5, 4.0]
+    assert losses(good, bad, 1.0) == [1.0, 0.5, 0.0]
+    assert losses(bad, good, 2.0) == [2.0, 2.5, 4.0]

@@ -1,10 +1,12 @@
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from phrasetool.errors import ModelError
 from phrasetool.models.storage import load_model
-from phrasetool.training.run import train_model
+from phrasetool.training.trainer import train_model
 from tests.phrasetool.training.toy_language import COMBINATIONS, settings, some_of, start, start_of
 
 # A recursive auto-encoder is pre-trained twice, whatever the loss, and then trained three times.
@@ -61,3 +63,25 @@ def test_resuming_after_a_local_minimum_keeps_the_parameters_that_reached_it(pai
     assert resumed.identity == whole.identity
     best = train_model(pairs, replace(chosen, iterations=len(history) - 1), start, tmp_path / "best")
     assert best.identity == whole.identity
+
+
+def test_the_log_has_a_line_an_iteration(pairs, tmp_path):
+    train_model(pairs, settings("max-margin"), start, tmp_path)
+    lines = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]
+    assert [line["phase"] for line in lines[:3]] == ["pretrain", "pretrain", "train"]
+    assert {"phase", "iteration", "reconstruction_error", "semantic_error", "joint_error"} == set(lines[0])
+
+
+def test_a_checkpoint_of_other_settings_or_pairs_is_refused(pairs, tmp_path):
+    def stop(report):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_model(pairs, settings("in-batch"), start, tmp_path, on_report=stop)
+    with pytest.raises(ModelError, match="other settings"):
+        train_model(pairs, settings("in-batch", seed=9), start, tmp_path, resume=True)
+    (tmp_path / "checkpoint.safetensors").write_bytes(b"not a checkpoint")
+    with pytest.raises(ModelError, match="damaged"):
+        train_model(pairs, settings("in-batch"), start, tmp_path, resume=True)
+    with pytest.raises(ModelError, match="no checkpoint"):
+        train_model(pairs, settings("in-batch"), start, tmp_path / "nowhere", resume=True)
