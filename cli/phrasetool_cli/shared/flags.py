@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from phrasetool_cli.shared.parameter_types import FiniteNumber
+from phrasetool_cli.shared.parameter_types import finite_number
 from phrasetool_cli.shared.sections import sections
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -96,7 +96,7 @@ search_options = sections(
 )  # fmt: skip
 
 weight_option = click.option(
-    "--weight", type=FiniteNumber(), default=0.0, metavar="W",
+    "--weight", type=finite_number, default=0.0, metavar="W",
     help="Start weight of columns that the table in the ini did not have; 0 leaves every translation as it was.",
 )  # fmt: skip
 

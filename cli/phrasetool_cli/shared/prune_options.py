@@ -17,61 +17,12 @@ from phrasetool_cli.shared.flags import (
     table_options,
 )
 from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.shared.parameter_types import column_pair, threshold_sweep, worth_threshold
 from phrasetool_cli.shared.sections import sections
 
 if TYPE_CHECKING:
     from moses_compat.jobs.prune_request import PruneRequest
     from phrasetool.pruning.methods import Method
-    from phrasetool.pruning.thresholds import Threshold
-
-
-class Sweep(click.ParamType[list[float]]):
-    """FIRST:LAST:STEP."""
-
-    name = "first:last:step"
-
-    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> list[float]:
-        """Return the thresholds, the last one included."""
-        if isinstance(value, list):
-            return value
-        try:
-            first, last, step = (float(part) for part in value.split(":"))
-            count = round((last - first) / step)
-            if step <= 0 or count < 0 or count > 10_000:
-                raise ValueError
-        except (ValueError, OverflowError, ZeroDivisionError):
-            self.fail(f"{value!r} is not FIRST:LAST:STEP, as in 0.4:0.8:0.1", param, context)
-        return [round(first + i * step, 10) for i in range(count + 1) if first + i * step <= last + step * 1e-6]
-
-
-class Columns(click.ParamType[tuple[int, int]]):
-    """Two column numbers."""
-
-    name = "a,b"
-
-    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> tuple[int, int]:
-        """Return 0-based positions."""
-        if isinstance(value, tuple):
-            return value
-        parts = value.split(",")
-        if len(parts) != 2 or not all(part.isascii() and part.isdecimal() and int(part) > 0 for part in parts):
-            self.fail(f"{value!r} is not two column numbers from 1, as in 5,6", param, context)
-        return int(parts[0]) - 1, int(parts[1]) - 1
-
-
-class WorthThreshold(click.ParamType[Any]):
-    """A number, a+e or a-e."""
-
-    name = "s"
-
-    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> Threshold:
-        """Return the threshold."""
-        from phrasetool.pruning.thresholds import Threshold
-
-        try:
-            return value if isinstance(value, Threshold) else Threshold(value)
-        except ValueError as error:
-            self.fail(str(error), param, context)
 
 
 _SEARCH = ("search", "stack_size", "pop_limit", "beam_threshold", "distortion_limit", "table_limit")
@@ -89,7 +40,7 @@ def request_of(given: dict[str, Any]) -> PruneRequest:
 
 prune_options = sections(
     "What goes",
-    click.option("-t", "--threshold", type=WorthThreshold(), metavar="S",
+    click.option("-t", "--threshold", type=worth_threshold, metavar="S",
                  help="Prune entries whose similarities are BOTH below this (-1 to 1); with another --method, entries "
                       "whose worth is: for significance -ln p, a+e or a-e as in filter-pt, for several criteria a "
                       "rank from 0 to 1 (a product: the product)."),
@@ -97,7 +48,8 @@ prune_options = sections(
                  help="Leave at most this share of the entries (0.3 = 30 %)."),
     click.option("--max-bleu-loss", type=click.FloatRange(0), metavar="POINTS",
                  help="Leave the smallest table that loses no more BLEU than this on --dev."),
-    click.option("--sweep", type=Sweep(), help="Only print the size of the table at each of these thresholds."),
+    click.option("--sweep", type=threshold_sweep, metavar="FIRST:LAST:STEP",
+                 help="Only print the size of the table at each of these thresholds."),
     click.option("--method", metavar="NAMES",
                  help="semantic, significance, composition, usage, probability, count, top, random, or several with + "
                       "between them.  NAME*2 counts twice (a power in a product); NAME:S is a threshold of its own, as "
@@ -119,7 +71,7 @@ prune_options = sections(
     model_option,
     click.option("--scores", metavar="FILE",
                  help="Similarities in Parquet: used if the file exists, else computed and kept there."),
-    click.option("--columns", type=Columns(),
+    click.option("--columns", type=column_pair, metavar="A,B",
                  help="Use the similarities in these two score columns of TABLE (source-to-target first)."),
     click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp",
                  help="How the similarities in --columns were written (see annotate)."),
