@@ -8,8 +8,11 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from moses_compat.engine.model import MosesModel
 from moses_compat.files.streams import Output
 from phrasetool.errors import PhraseToolError
+
+_VERSION = "1"
 
 
 def file_digest(path: str) -> str:
@@ -32,6 +35,18 @@ def digest_of(*parts: bytes | str) -> str:
         data = part.encode() if isinstance(part, str) else part
         digest.update(b"%d:" % len(data) + data)
     return digest.hexdigest()[:20]
+
+
+def decoder_identity(model: MosesModel, texts: Mapping[str, bytes]) -> str:
+    """Digits that differ when anything differs that translations depend on, besides the entries and the weights."""
+    features = model.features
+    return digest_of(
+        _VERSION,
+        *(file_digest(path) for path in model.paths),
+        repr((features.sizes, features.reordering, features.unknown_weight)),
+        repr(model.search),
+        *(part for name, text in texts.items() for part in (name, text)),
+    )
 
 
 class RunStore:
