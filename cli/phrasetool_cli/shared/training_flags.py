@@ -96,8 +96,12 @@ class TrainCommand(SectionedCommand):
 
     def get_params(self, context: click.Context) -> list[click.Parameter]:
         """All parameters: what is to be trained first, those that are declared last."""
+        from phrasetool.encoders import ENCODERS
+        from phrasetool.objectives import OBJECTIVES
+
         own = super().get_params(context)
-        chosen, declared = _flags(frozenset(str(parameter.name) for parameter in own))
+        taken = frozenset(str(parameter.name) for parameter in own)
+        chosen, declared = _made_flags(tuple(ENCODERS.items()), tuple(OBJECTIVES.items()), taken)
         place = [parameter.name for parameter in own].index("model") + 1
         return [*own[:place], *chosen, *own[place:], *declared]
 
@@ -178,18 +182,11 @@ def autoencoder_options(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name in known and value is not None}
 
 
-def _flags(taken: frozenset[str]) -> tuple[list[click.Option], list[click.Option]]:
-    """`--encoder` and `--loss`; and a flag for every declared name that is not taken."""
-    from phrasetool.encoders import ENCODERS
-    from phrasetool.objectives import OBJECTIVES
-
-    return _made_flags(tuple(ENCODERS.items()), tuple(OBJECTIVES.items()), taken)
-
-
 @functools.cache
 def _made_flags(
     encoders: tuple[tuple[str, str], ...], losses: tuple[tuple[str, str], ...], taken: frozenset[str]
 ) -> tuple[list[click.Option], list[click.Option]]:
+    """`--encoder` and `--loss`; and a flag for every declared name that is not taken."""
     declared: dict[str, list[_Declared]] = {}
     for name, declaration in _declarations(dict(encoders), dict(losses)):
         declared.setdefault(name, []).append(declaration)

@@ -1,4 +1,5 @@
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pytest
@@ -22,7 +23,7 @@ class Settings:
     file: str = asked(ConfigTable.text)
     count: int = asked(ConfigTable.integer, 3, least=2)
     shares: tuple[float, ...] = asked(ConfigTable.shares, (0.1, 0.5))
-    inner: dict[str, int] = asked(inner_values, dict)
+    inner: Mapping[str, int] = asked(inner_values, dict)
     other: int = 7
 
 
