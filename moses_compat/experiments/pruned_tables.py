@@ -6,6 +6,7 @@ texts, the search.  A run that was done before is read, whatever happened since.
 
 from __future__ import annotations
 
+import functools
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -122,17 +123,15 @@ class TableDecisions:
 
     def __init__(self, measures: Measures) -> None:
         self._measures = measures
-        self._affordable: dict[str, AffordableBest] = {}
+        self._affordable = functools.cache(lambda protect: AffordableBest(measures, protect))
         self._last: tuple[Method, Ranking] | None = None
 
     def settled(self, system: PruningSystem) -> PruningSystem:
         """The system with the number of entries that a protected source keeps, if it does not say one."""
         if system.keep_top != AFFORDABLE:
             return system
-        if system.protect not in self._affordable:
-            self._affordable[system.protect] = AffordableBest(self._measures, system.protect)
         allowed = allowed_entries(system.wanted, len(self._measures))
-        return replace(system, keep_top=self._affordable[system.protect].best(allowed).k)
+        return replace(system, keep_top=self._affordable(system.protect).best(allowed).k)
 
     def keep(self, system: PruningSystem) -> Mask:
         """bool, shape (N,): the entries that stay.

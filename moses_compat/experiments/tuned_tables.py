@@ -263,12 +263,8 @@ def tuned_run(
     record = {
         **facts, "seed": seed, "runs": [round(run.bleu, 4) for run in runs],
         "dev_bleu_in_tuning": round(result.best.bleu, 4),
-        "weights": {name: part.tolist() for name, part in _named(laboratory, weights).items()},
+        "weights": {name: weights[part].tolist() for name, part in model.features.slices.items()},
         "seconds": round(time.monotonic() - began, 3), "translations": translations,
     }  # fmt: skip
     store.write(key, record)
     return store.read(key) or record
-
-
-def _named(laboratory: Laboratory, weights: Any) -> dict[str, Any]:
-    return {name: weights[part] for name, part in laboratory.model.features.slices.items()}

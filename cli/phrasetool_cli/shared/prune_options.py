@@ -154,15 +154,9 @@ def check_request(request: PruneRequest, own_thresholds: bool) -> None:
     if request.reordering_table == request.table == "-":
         raise click.UsageError("the phrase table and the reordering table cannot both come from standard input")
     saved = request.scores is not None and os.path.exists(request.scores)
-    inputs = [
-        request.table,
-        request.ini,
-        request.reordering_table,
-        request.forced_pairs,
-        request.scores if saved else None,
-    ]
+    inputs = [request.table, request.ini, request.reordering_table, request.forced_pairs]
     check_outputs(
-        [path for path in (*inputs, *(request.corpora or ()), *(request.dev or ())) if path],
+        [*inputs, request.scores if saved else None, *(request.corpora or ()), *(request.dev or ())],
         [request.output if request.sweep is None else None, *request.outputs, None if saved else request.scores],
     )
 
