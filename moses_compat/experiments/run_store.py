@@ -49,6 +49,16 @@ def decoder_identity(model: MosesModel, texts: Mapping[str, bytes]) -> str:
     )
 
 
+def read_record(path: str) -> dict[str, Any]:
+    """What a JSON file holds; nothing if it is not there, or damaged."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            record = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
 class RunStore:
     """Finished runs, a JSON file each, which is there whole or not at all.
 
@@ -71,12 +81,8 @@ class RunStore:
 
     def read(self, key: str) -> dict[str, Any] | None:
         """What a run found; None if it was not finished, or its file is damaged."""
-        try:
-            with open(self._path(key), encoding="utf-8") as file:
-                record = json.load(file)
-        except (OSError, ValueError):
-            return None
-        return record if isinstance(record, dict) and "translations" in record else None
+        record = read_record(self._path(key))
+        return record if "translations" in record else None
 
     def write(self, key: str, record: Mapping[str, Any]) -> None:
         """Keep what a run found."""
