@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
@@ -76,10 +76,10 @@ decoder_model_options = sections(
     click.option("--reordering-table", metavar="FILE", help="Use this reordering table instead of the ini's."),
 )
 
-# Options of the search; what is not given is as in the ini, else as in Moses.
+# Options of the search, named as in `SearchOptions`; what is not given is None: as in the ini, else as in Moses.
 search_options = sections(
     "Search",
-    click.option("--search", type=click.Choice(["stack", "cube"]),
+    click.option("--search", "algorithm", type=click.Choice(["stack", "cube"]),
                  help="Every extension of every hypothesis, or cube pruning: the most promising ones only.  "
                       "[default: ini, else stack]"),
     click.option("--stack", "stack_size", type=click.IntRange(1), metavar="N",
@@ -101,8 +101,3 @@ weight_option = click.option(
 )  # fmt: skip
 
 engine_options = sections(None, threads_option(), quiet_option)
-
-
-def renamed_search(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What `search_options` gave, by the names of `SearchOptions`; None where nothing was given."""
-    return {"algorithm" if name == "search" else name: value for name, value in given.items()}

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.flags import (
-    default_model,
-    model_option,
-    output_option,
-    renamed_search,
-    search_options,
-    table_options,
-)
+from phrasetool_cli.shared.flags import default_model, model_option, output_option, search_options, table_options
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.parameter_types import column_pair, threshold_sweep, worth_threshold
 from phrasetool_cli.shared.sections import sections
@@ -25,17 +18,16 @@ if TYPE_CHECKING:
     from phrasetool.pruning.methods import Method
 
 
-_SEARCH = ("search", "stack_size", "pop_limit", "beam_threshold", "distortion_limit", "table_limit")
+_SEARCH = ("algorithm", "stack_size", "pop_limit", "beam_threshold", "distortion_limit", "table_limit")
 
 
 def request_of(given: dict[str, Any]) -> PruneRequest:
     """What was asked for, from the values of all options."""
     from moses_compat.jobs.prune_request import PruneRequest
 
-    search = {name: given.pop(name) for name in _SEARCH}
-    chosen = {name: value for name, value in renamed_search(search).items() if value is not None}
+    search = {name: value for name in _SEARCH if (value := given.pop(name)) is not None}
     quiet, folder = given.pop("quiet"), given.pop("model_folder") or default_model()
-    return PruneRequest(**given, model_folder=folder, search=chosen, by_criterion=not quiet)
+    return PruneRequest(**given, model_folder=folder, search=search, by_criterion=not quiet)
 
 
 prune_options = sections(
