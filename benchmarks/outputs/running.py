@@ -15,13 +15,12 @@ from outputs.compare import compare_folders
 from outputs.sides import Server, Side
 
 INPUTS = "in"
-DEMO = "demo.py"
 
 _QUICK_PACKAGES = ("click", "numpy", "pyarrow.parquet", "pandas")
 _SLOW_PACKAGES = (*_QUICK_PACKAGES, "scipy.stats", "sacrebleu", "torch", "gensim.models")
 # Cases of these files are many and small, and run in warm processes; but those with these words load slow packages.
 _WARM_FILES = ("usage", "tables", "demo")
-_SLOW_WORDS = {"train", "reconstruct", "experiment", "--sentences", "evaluate", DEMO}
+_SLOW_WORDS = {"train", "reconstruct", "experiment", "--sentences", "evaluate"}
 # What warms a process up: the usual ways through the commands that read tables.
 _WARM_UP = """\
 inspect @tables/seven-fields --json found.json
@@ -146,9 +145,6 @@ class Place:
             (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
             return 0
         request = {"arguments": words}
-        if words[0] == DEMO:
-            assert side.root is not None
-            request = {"arguments": words[1:], "script": os.path.join(side.root, "examples", "demo", DEMO)}
         said = {name: str(self._folder / f"{name}.{number}") for name in ("stdout", "stderr")}
         stdin = str(folder / self._path(step.stdin)) if step.stdin else os.devnull
         stop = step.variables.get("STOP", "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.build_commands import BuildCommand, Chain
@@ -106,21 +106,22 @@ def _plan_decoder(config: ExperimentConfig, dev: TextPair, place: Place, plan: B
          place("lm.arpa.gz"), "-o", place("start.ini")),
         ("start.ini",), (extract, lm), threads=False, anchored=True,
     )  # fmt: skip
+    search = config.search
+    options = _options(("--search", search.algorithm), ("--stack", search.stack), ("--pop-limit", search.pop_limit),
+                       ("--table-limit", search.table_limit))  # fmt: skip
     tune = BuildCommand(
         "tune",
         ("tune", "--moses-ini", place("start.ini"), "--source", dev.source, "--reference", dev.target, "--seed", seed,
-         *_search_options(config), "-o", place("moses.ini")),
+         *options, "-o", place("moses.ini")),
         ("moses.ini",), (start,),
     )  # fmt: skip
     plan.phases += [[[lm], [align, extract]], [[start, tune]]]
     return (extract,), (tune,)
 
 
-def _search_options(config: ExperimentConfig) -> list[str]:
-    search = config.search
-    given = {"--search": search.algorithm, "--stack": search.stack, "--pop-limit": search.pop_limit,
-             "--table-limit": search.table_limit}  # fmt: skip
-    return [part for option, value in given.items() if value is not None for part in (option, str(value))]
+def _options(*given: tuple[str, object]) -> list[str]:
+    """Options with their values, as in a command line; those whose value is None are left out."""
+    return [part for option, value in given if value is not None for part in (option, str(value))]
 
 
 def _plan_encoders(
@@ -138,17 +139,15 @@ def _plan_encoders(
     chains: list[Chain] = []
     if config.neighbours and encoder_kind(config.model.encoder).reconstructs:
         plan.unsupervised = place("model-rae")
-        alone = ("--iterations", "0", "--pretrain-iterations", str(config.neighbours.pretrain_iterations))
-        chains.append([_train(config, place, "rae", plan.pairs, plan.dimension, alone, paired)])
-    passes = (("--iterations", config.model.iterations), ("--pretrain-iterations", config.model.pretrain_iterations))
-    iterations = tuple(part for option, value in passes if value is not None for part in (option, str(value)))
+        alone = replace(config.model, iterations=0, pretrain_iterations=config.neighbours.pretrain_iterations)
+        chains.append([_train(replace(config, model=alone), place, "rae", plan.pairs, plan.dimension, paired)])
     for dimension in sorted(dimensions):
         name, scores = f"n{dimension}", f"scores-n{dimension}.parquet"
         model = own if own and dimension == plan.dimension else place(f"model-{name}")
         plan.models[dimension], plan.scores[dimension] = model, place(scores)
         training: Makers = ()
         if dimension in trained:
-            training = (_train(config, place, name, plan.pairs, dimension, iterations, paired),)
+            training = (_train(config, place, name, plan.pairs, dimension, paired),)
         arguments = ("prune", table, "-m", model, "--scores", place(scores), "--sweep", "0:0:1")
         chains.append([*training, BuildCommand(f"scores-{name}", arguments, (scores,), (*extracted, *training))])
     return chains
@@ -177,34 +176,36 @@ def _force_decode(
     config: ExperimentConfig, place: Place, name: str, output: str, tuned: Makers, options: tuple[str, ...]
 ) -> BuildCommand:
     assert config.bitext is not None
-    ini, instead = place("moses.ini"), {}
+    ini, tables = place("moses.ini"), []
     if config.moses:
         ini = config.moses.ini
-        instead = {"--table": config.moses.table, "--reordering-table": config.moses.reordering_table}
-    others = [part for option, value in instead.items() if value for part in (option, value)]
+        tables = _options(("--table", config.moses.table), ("--reordering-table", config.moses.reordering_table))
     return BuildCommand(
         name,
-        ("force-decode", "--moses-ini", ini, *others, config.bitext.source, config.bitext.target, *options, "-o",
+        ("force-decode", "--moses-ini", ini, *tables, config.bitext.source, config.bitext.target, *options, "-o",
          place(output)),
         (output,), tuned,
     )  # fmt: skip
 
 
 def _train(
-    config: ExperimentConfig, place: Place, name: str, pairs: str, dimension: int, iterations: tuple[str, ...],
-    paired: Makers,
-) -> BuildCommand:  # fmt: skip
+    config: ExperimentConfig, place: Place, name: str, pairs: str, dimension: int, paired: Makers
+) -> BuildCommand:
     model = config.model
     folder = place(f"model-{name}")
-    texts = [part for option, paths in (("--source-text", model.source_text), ("--target-text", model.target_text))
-             for path in paths for part in (option, path)]  # fmt: skip
-    options = [part for key, value in model.options.items() for part in (f"--{key.replace('_', '-')}", str(value))]
-    # What is the default goes unsaid, so that a model trained before there was a choice is known again.
-    encoder = ("--encoder", model.encoder) if model.encoder != type(model).encoder else ()
-    count = ("--min-pair-count", f"{model.min_pair_count:g}") if model.min_pair_count else ()
+    options = _options(
+        # What is the default goes unsaid, so that a model trained before there was a choice is known again.
+        ("--encoder", model.encoder if model.encoder != type(model).encoder else None),
+        ("--iterations", model.iterations),
+        ("--pretrain-iterations", model.pretrain_iterations),
+        ("--min-pair-count", f"{model.min_pair_count:g}" if model.min_pair_count else None),
+        *(("--source-text", path) for path in model.source_text),
+        *(("--target-text", path) for path in model.target_text),
+        *((f"--{key.replace('_', '-')}", value) for key, value in model.options.items()),
+    )
     return BuildCommand(
         f"train-{name}",
         ("train", pairs, "-o", folder, "--dimension", str(dimension), "--loss", model.loss, "--seed", str(config.seed),
-         "--device", "cpu", *encoder, *iterations, *count, *texts, *options),
+         "--device", "cpu", *options),
         (os.path.join(f"model-{name}", "config.json"),), paired, resumes=folder,
     )  # fmt: skip

@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
-from moses_compat.experiments.run_store import digest_of, file_digest
+from moses_compat.experiments.run_store import digest_of, file_digest, read_record
 from moses_compat.files.streams import Output
 from phrasetool.errors import PhraseToolError
 
@@ -80,17 +80,9 @@ class BuildStore:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self._record_path = os.path.join(folder, "commands.json")
-        self._record = self._read_record()
+        self._record = read_record(self._record_path)
         self._lock = threading.Lock()
         self._digests: dict[str, str] = {}
-
-    def _read_record(self) -> dict[str, dict[str, Any]]:
-        try:
-            with open(self._record_path, encoding="utf-8") as file:
-                record = json.load(file)
-        except (OSError, ValueError):
-            return {}
-        return record if isinstance(record, dict) else {}
 
     def path(self, name: str) -> str:
         """A file of the folder."""

@@ -13,10 +13,9 @@ from moses_compat.experiments.build_commands import BuildStore, CommandRunner
 from moses_compat.experiments.model_phrases import phrase_frames
 from moses_compat.experiments.outputs import write_outputs
 from moses_compat.experiments.pruned_tables import pruned_table_frames
-from moses_compat.experiments.session import Session
 from moses_compat.experiments.text_sets import overlaps, read_experiment_texts, write_pair
 from moses_compat.experiments.tuned_tables import tuned_table_frame
-from moses_compat.experiments.workbench import open_workbench
+from moses_compat.experiments.workbench import Session, open_workbench
 from moses_compat.files.streams import Input
 from phrasetool.errors import PhraseToolError
 from phrasetool.experiments.settings import DEV, ExperimentConfig, FinishedModel, TextPair

@@ -6,7 +6,7 @@ import pandas as pd
 
 from moses_compat.corpora.training_pairs import read_training_pairs
 from moses_compat.experiments.build import BuildPlan
-from moses_compat.experiments.session import Session
+from moses_compat.experiments.workbench import Session
 from moses_compat.files.streams import Input
 from phrasetool.experiments.phrase_frames import choose_phrases, map_frame, neighbour_frame
 from phrasetool.models.storage import load_bilingual_model

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from moses_compat.experiments.build_commands import shown_path
-from moses_compat.experiments.session import Session
+from moses_compat.experiments.workbench import Session
 from moses_compat.files.streams import Output
 from phrasetool import __version__
 from phrasetool.experiments.report import write_report

@@ -1,20 +1,37 @@
-"""Table 1 of an experiment: pruned tables, what is translated with them, and the entries they keep and remove."""
+"""Table 1 of an experiment: which entries a system keeps, what is translated with them, and what they tell.
+
+A finished run is a file named after all that its translations depend on: the entries, the tables, the weights, the
+texts, the search.  A run that was done before is read, whatever happened since.
+"""
 
 from __future__ import annotations
 
+import functools
 import shlex
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
+from moses_compat.engine.laboratory import Laboratory
 from moses_compat.experiments.build_commands import shown_path
-from moses_compat.experiments.runs import PlannedRun, decode_run, plan_runs, read_entries
+from moses_compat.experiments.run_store import RunStore, digest_of
 from moses_compat.experiments.workbench import Workbench
+from moses_compat.files.streams import Input
+from moses_compat.tables.blocks import raw_blocks
 from phrasetool.experiments.phrase_frames import histogram_frame, surprise_frame, surprising_entries
 from phrasetool.experiments.results import FinishedRun, Scoreboard, pruning_frames
-from phrasetool.experiments.systems import FULL, RANDOM, PruningGrid, PruningSystem, labels_of
-from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, SIGNIFICANCE, SIMILARITIES, USES
+from phrasetool.experiments.systems import AFFORDABLE, FULL, RANDOM, PruningGrid, PruningSystem, labels_of
+from phrasetool.phrases import ByteArray, Int64Array, Mask
+from phrasetool.pruning.decision import Ranking
+from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, SIGNIFICANCE, SIMILARITIES, USES, Measures
+from phrasetool.pruning.methods import Method
+from phrasetool.pruning.protection import AffordableBest
+from phrasetool.pruning.sizes import TooSmallError, allowed_entries
 
 # Histograms and surprises are of the tables nearest to this size.
 _LOOKED_AT = 0.1
@@ -95,3 +112,140 @@ def _looked_at(bench: Workbench, planned: Sequence[PlannedRun]) -> dict[str, pd.
     if surprising:
         frames["surprises"] = surprise_frame(measures, surprising, lambda rows: read_entries(bench.model.table, rows))
     return frames
+
+
+class TableDecisions:
+    """Which entries of a table systems keep: those that `phrasetool prune` would write.
+
+    Args:
+        measures: of the N entries.
+    """
+
+    def __init__(self, measures: Measures) -> None:
+        self._measures = measures
+        self._affordable = functools.cache(lambda protect: AffordableBest(measures, protect))
+        self._last: tuple[Method, Ranking] | None = None
+
+    def settled(self, system: PruningSystem) -> PruningSystem:
+        """The system with the number of entries that a protected source keeps, if it does not say one."""
+        if system.keep_top != AFFORDABLE:
+            return system
+        allowed = allowed_entries(system.wanted, len(self._measures))
+        return replace(system, keep_top=self._affordable(system.protect).best(allowed).k)
+
+    def keep(self, system: PruningSystem) -> Mask:
+        """bool, shape (N,): the entries that stay.
+
+        Args:
+            system: settled.  Those of one method are best asked for one after another: it ranks the entries once.
+
+        Raises:
+            TooSmallError: the protected entries alone are more than the wanted size allows.
+        """
+        if system.rule == FULL:
+            return np.ones(len(self._measures), np.bool_)
+        rule = system.pruning_rule()
+        if self._last is None or self._last[0] != rule.method:
+            self._last = rule.method, rule.ranking(self._measures)
+        return rule.decide(self._last[1]).keep
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A table to decode with.
+
+    Attributes:
+        system: how it comes from the full table.
+        label: its name.
+        entries: how many it has.
+        packed: bits of the entries that stay.
+        of: N, entries of the full table.
+        key: of its file.
+    """
+
+    system: PruningSystem
+    label: str
+    entries: int
+    packed: ByteArray
+    of: int
+    key: str
+
+    @property
+    def keep(self) -> Mask:
+        """bool, shape (N,)."""
+        return np.unpackbits(self.packed, count=self.of).astype(np.bool_)
+
+
+def plan_runs(
+    labels: Mapping[PruningSystem, str],
+    measures: Measures,
+    identity: str,
+    weights: npt.NDArray[np.float64],
+    skipped: Callable[[str, str], None],
+) -> Iterator[PlannedRun]:
+    """Decide about the entries for each system.
+
+    Args:
+        labels: names of the systems; those of one method one after another, so that it is asked once.
+        measures: of the table.
+        identity: of the decoder, see `decoder_identity`.
+        weights: what it decodes with.
+        skipped: called with the label and the reason where a wanted size cannot be had.
+    """
+    decisions = TableDecisions(measures)
+    for system, label in labels.items():
+        try:
+            exact = decisions.settled(system)
+            keep = decisions.keep(exact)
+        except TooSmallError as error:
+            skipped(label, str(error))
+            continue
+        packed = np.packbits(keep)
+        key = digest_of(identity, packed.tobytes(), weights.tobytes())
+        yield PlannedRun(exact, label, int(keep.sum()), packed, len(keep), key)
+
+
+def decode_run(
+    load: Callable[[], Laboratory], planned: PlannedRun, store: RunStore, tick: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
+    """Translate all texts with a table, and keep the result; or read what was kept.
+
+    Args:
+        load: what translates; only asked for where there is something to translate.
+        planned: the table.
+        store: where results are kept.
+        tick: called after each sentence that is translated.
+    """
+    there = store.read(planned.key)
+    if there is not None:
+        return there
+    laboratory = load()
+    began = time.monotonic()
+    keep = None if planned.entries == planned.of else planned.keep
+    translations = laboratory.translate(laboratory.translator(keep), tick)
+    record = {
+        "system": planned.label, "entries": planned.entries, "of": planned.of,
+        "seconds": round(time.monotonic() - began, 3), "translations": translations,
+    }  # fmt: skip
+    store.write(planned.key, record)
+    # As it will be read again.
+    return store.read(planned.key) or record
+
+
+def read_entries(path: str, rows: Int64Array) -> Sequence[tuple[bytes, bytes]]:
+    """Source and target of some entries of a table.
+
+    Args:
+        path: of the table.
+        rows: int64, ascending, 0-based numbers of entries.
+    """
+    found: list[tuple[bytes, bytes]] = []
+    with Input(path) as source:
+        for raw in raw_blocks(source):
+            first, last = np.searchsorted(rows, [raw.first_entry, raw.first_entry + raw.lines])
+            if first < last:
+                lines = raw.text.tobytes().split(b"\n")
+                for row in rows[first:last].tolist():
+                    fields = lines[row - raw.first_entry].split(b"|||", 2)
+                    found.append((b" ".join(fields[0].split()), b" ".join(fields[1].split())))
+    return found

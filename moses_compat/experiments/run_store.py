@@ -8,8 +8,11 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from moses_compat.engine.model import MosesModel
 from moses_compat.files.streams import Output
 from phrasetool.errors import PhraseToolError
+
+_VERSION = "1"
 
 
 def file_digest(path: str) -> str:
@@ -34,6 +37,28 @@ def digest_of(*parts: bytes | str) -> str:
     return digest.hexdigest()[:20]
 
 
+def decoder_identity(model: MosesModel, texts: Mapping[str, bytes]) -> str:
+    """Digits that differ when anything differs that translations depend on, besides the entries and the weights."""
+    features = model.features
+    return digest_of(
+        _VERSION,
+        *(file_digest(path) for path in model.paths),
+        repr((features.sizes, features.reordering, features.unknown_weight)),
+        repr(model.search),
+        *(part for name, text in texts.items() for part in (name, text)),
+    )
+
+
+def read_record(path: str) -> dict[str, Any]:
+    """What a JSON file holds; nothing if it is not there, or damaged."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            record = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
 class RunStore:
     """Finished runs, a JSON file each, which is there whole or not at all.
 
@@ -56,12 +81,8 @@ class RunStore:
 
     def read(self, key: str) -> dict[str, Any] | None:
         """What a run found; None if it was not finished, or its file is damaged."""
-        try:
-            with open(self._path(key), encoding="utf-8") as file:
-                record = json.load(file)
-        except (OSError, ValueError):
-            return None
-        return record if isinstance(record, dict) and "translations" in record else None
+        record = read_record(self._path(key))
+        return record if "translations" in record else None
 
     def write(self, key: str, record: Mapping[str, Any]) -> None:
         """Keep what a run found."""

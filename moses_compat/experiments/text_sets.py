@@ -26,7 +26,7 @@ class ExperimentTexts:
     @property
     def references(self) -> dict[str, list[str]]:
         """The translations as lines."""
-        return {name: _lines(text) for name, text in self.targets.items()}
+        return {name: text.decode(errors="replace").split("\n")[:-1] for name, text in self.targets.items()}
 
     @property
     def sentences(self) -> int:
@@ -61,10 +61,6 @@ def _read(path: str) -> bytes:
     with Input(path) as stream:
         text = stream.read_all()
     return text if not text or text.endswith(b"\n") else text + b"\n"
-
-
-def _lines(text: bytes) -> list[str]:
-    return text.decode(errors="replace").split("\n")[:-1]
 
 
 def write_pair(texts: ExperimentTexts, name: str, source: str, target: str) -> None:

@@ -1,31 +1,43 @@
-"""Table 2 of an experiment: full and pruned tables, with more columns and without, each tuned anew."""
+"""Table 2 of an experiment: full and pruned tables, with more columns and without, each tuned anew.
+
+The columns are given to entries that are in memory, as the decoder would read them from an annotated table; nothing is
+written but the result.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from moses_compat.experiments.runs import TableDecisions
-from moses_compat.experiments.tuned_runs import (
-    TuningPlan,
-    annotated,
-    column_values,
-    tuned_run,
-    tuning_key,
-    with_default_weights,
-)
+from moses_compat.engine.laboratory import Laboratory
+from moses_compat.engine.model import MosesModel
+from moses_compat.experiments.pruned_tables import TableDecisions
+from moses_compat.experiments.run_store import RunStore, digest_of
 from moses_compat.experiments.workbench import Workbench
+from moses_compat.lines.insert_scores import scale_similarities
 from moses_compat.measures.saved_similarities import SavedScores
+from moses_compat.measures.smoothed import SMALLEST_SMOOTHED
 from phrasetool.errors import PhraseToolError
 from phrasetool.experiments.results import Scoreboard, TunedRuns, annotation_frame
 from phrasetool.experiments.settings import DEV, AnnotationSettings
 from phrasetool.experiments.systems import PruningGrid, PruningSystem
-from phrasetool.phrases import Mask
-from phrasetool.pruning.measures import OPINION, SIMILARITIES, Measures
+from phrasetool.phrases import FloatArray, Mask
+from phrasetool.pruning.measures import FORCED, LOSSES, OPINION, SIGNIFICANCE, SIMILARITIES, SMOOTHED, Measures
 from phrasetool.pruning.sizes import TooSmallError
+from phrasetool.scoring.forced_probabilities import SMALLEST_PROBABILITY
+from phrasetool.smt.tuning.loop import TuningRun, tune
+from phrasetool.smt.tuning.n_best_decoder import NBestDecoder
+
+_LOSS_CAP = np.float32(3.0)
+_LARGEST_SIGNIFICANCE = np.float32(20.0)
+N_BEST = 100
 
 
 def tuned_table_frame(bench: Workbench, asked: AnnotationSettings) -> pd.DataFrame:
@@ -113,3 +125,146 @@ def _with_scores(measures: Measures, scores: str) -> Measures:
     _, found = saved.take(len(measures))
     saved.finish("the table", len(measures))
     return measures.with_columns({SIMILARITIES: found.similarities, OPINION: found.opinion})
+
+
+def column_values(measures: Measures, columns: Sequence[str]) -> FloatArray:
+    """What a decoder sees of appended columns: logarithms.
+
+    `semantic` is two columns: each similarity minus 1, as `phrasetool annotate` writes it, six decimals included.
+    `composition` is minus the loss, which is taken between 0 and 3: an entry that can be made of others has about 0.
+    `significance` is a tenth of -ln p, at most 2, minus 2.
+    `forced` is two columns: ln p(target | source) and ln p(source | target) by the uses of forced decoding, as
+    `phrasetool annotate` writes them, six digits included.
+    `kneser-ney` is two columns: the same by the counts of the table, smoothed so.
+
+    Args:
+        measures: of the N entries, with all that the columns need.
+        columns: which, in this order.
+
+    Returns:
+        float32, shape (N, C).
+    """
+    found: list[FloatArray] = [np.zeros((len(measures), 0), np.float32)]
+    for column in columns:
+        if column == "semantic":
+            written = np.floor(scale_similarities(measures[SIMILARITIES], "exp") * 1e6 + 0.5) / 1e6
+            found.append(np.log(written.astype(np.float32)))
+        elif column == "composition":
+            found.append((-np.clip(measures[LOSSES], np.float32(0), _LOSS_CAP)[:, None]).astype(np.float32))
+        elif column == "forced":
+            found.append(np.log(_six_digits(measures[FORCED], SMALLEST_PROBABILITY).astype(np.float32)))
+        elif column == "kneser-ney":
+            found.append(np.log(_six_digits(measures[SMOOTHED], SMALLEST_SMOOTHED).astype(np.float32)))
+        else:
+            tenth = np.minimum(measures[SIGNIFICANCE], _LARGEST_SIGNIFICANCE) / np.float32(10)
+            found.append((tenth[:, None] - np.float32(2)).astype(np.float32))
+    return np.hstack(found, dtype=np.float32)
+
+
+def _six_digits(probabilities: FloatArray, least: float) -> npt.NDArray[np.float64]:
+    """Numbers, where they are less than `least` that, as they are when written with six digits and read again."""
+    values = np.maximum(probabilities.astype(np.float64), least)
+    scale = 10.0 ** (5 - np.floor(np.log10(values)))
+    rounded: npt.NDArray[np.float64] = np.round(values * scale) / scale
+    return rounded
+
+
+def annotated(laboratory: Laboratory, model: MosesModel, values: FloatArray) -> Laboratory:
+    """The laboratory with more scores for every entry, whose weights are 0 and tuneable.
+
+    Args:
+        laboratory: of the table of N entries.
+        model: the laboratory's, maybe with other weights.
+        values: float32, shape (N, C), logarithms.
+    """
+    entries = laboratory.entries
+    added = values.shape[1]
+    features = replace(model.features, table_scores=model.features.table_scores + added)
+    # The scores of the table are the last features of a vector.
+    more = replace(
+        model, features=features, weights=np.append(model.weights, np.zeros(added)),
+        tuneable=np.append(model.tuneable, np.ones(added, np.bool_)),
+    )  # fmt: skip
+    scores = np.hstack([entries.scores, values[entries.numbers]], dtype=np.float32)
+    return replace(laboratory, model=more, entries=replace(entries, scores=scores))
+
+
+def with_default_weights(model: MosesModel) -> MosesModel:
+    """The model with the weights that train-model.perl writes, where they may be tuned."""
+    return replace(model, weights=np.where(model.tuneable, model.features.default_weights(), model.weights))
+
+
+@dataclass(frozen=True)
+class TuningPlan:
+    """How a table is tuned.
+
+    Attributes:
+        dev: the development set among the texts of the laboratory.
+        references: its translation, bytes of a text.
+        iterations: runs of the decoder at most.
+    """
+
+    dev: str
+    references: bytes
+    iterations: int = 25
+
+
+def tuning_key(
+    identity: str, model: MosesModel, values: FloatArray, keep: Mask | None, plan: TuningPlan, seed: int
+) -> str:
+    """Of the file of a tuning run: digits that differ when anything differs that its result depends on."""
+    mask = b"" if keep is None else np.packbits(keep).tobytes()
+    return digest_of(
+        "tuning", identity, values.tobytes(), repr(values.shape), model.weights.tobytes(), model.tuneable.tobytes(),
+        mask, plan.dev, plan.references, repr((plan.iterations, N_BEST, seed)),
+    )  # fmt: skip
+
+
+def tuned_run(
+    load: Callable[[], Laboratory],
+    keep: Mask | None,
+    plan: TuningPlan,
+    seed: int,
+    store: RunStore,
+    key: str,
+    facts: Mapping[str, Any],
+    tick: Callable[[int], None] = lambda sentences: None,
+) -> dict[str, Any]:
+    """Tune by batch MIRA, translate all texts with the weights found, and keep both; or read what was kept.
+
+    Args:
+        load: the laboratory of `annotated`; only asked for where there is something to do.
+        keep: which entries are there; all if None.
+        plan: how it is tuned.
+        seed: of the tuning.
+        store, key: where the result is kept.
+        facts: more to keep with it.
+        tick: called with the number of sentences translated, or not needed where tuning ends early.
+    """
+    there = store.read(key)
+    if there is not None:
+        return there
+    laboratory = load()
+    began = time.monotonic()
+    translator = laboratory.translator(keep)
+    model, sentences = laboratory.model, laboratory.sentences[plan.dev]
+    decoder = NBestDecoder(
+        translator, sentences, model.search, N_BEST, model.tuneable, laboratory.threads, lambda: tick(1)
+    )
+    truth = [translator.table.target_symbols.read_lines(plan.references, add=False)]
+    runs: list[TuningRun] = []
+    result = tune(
+        decoder, truth, model.weights[model.tuneable], "mira", iterations=plan.iterations, seed=seed,
+        report=runs.append,
+    )  # fmt: skip
+    tick((plan.iterations - len(runs)) * len(sentences))
+    weights = decoder.all_weights(result.weights)
+    translations = laboratory.translate(translator.with_weights(weights), lambda: tick(1))
+    record = {
+        **facts, "seed": seed, "runs": [round(run.bleu, 4) for run in runs],
+        "dev_bleu_in_tuning": round(result.best.bleu, 4),
+        "weights": {name: weights[part].tolist() for name, part in model.features.slices.items()},
+        "seconds": round(time.monotonic() - began, 3), "translations": translations,
+    }  # fmt: skip
+    store.write(key, record)
+    return store.read(key) or record

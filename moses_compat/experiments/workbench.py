@@ -1,23 +1,59 @@
-"""What all runs of an experiment share: a decoder, the measures of its table, and what was done before."""
+"""What all parts of an experiment share: its texts, a decoder, the measures of its table, what was done before."""
 
 from __future__ import annotations
 
 import functools
+import os
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.build import BuildPlan
-from moses_compat.experiments.run_store import RunStore
-from moses_compat.experiments.runs import decoder_identity
-from moses_compat.experiments.session import Session
+from moses_compat.experiments.run_store import RunStore, decoder_identity
+from moses_compat.experiments.text_sets import ExperimentTexts
 from moses_compat.ini.tables import choose_table
 from moses_compat.measures.measure import MeasureRequest, measure_file
 from moses_compat.measures.model_weights import weights_of
 from moses_compat.measures.similarities import FileSimilarities
 from moses_compat.tables.blocks import TableScan
+from phrasetool.experiments.settings import ExperimentConfig
 from phrasetool.pruning.measures import Measures
+from phrasetool.watch import Watch
+
+
+@dataclass
+class Session:
+    """An experiment on its way.
+
+    Attributes:
+        config: what is wanted.
+        texts: the development set and the test sets.
+        threads: for everything.
+        watch: is told how it goes.
+        seconds: how long each part took.
+        commands: how to do parts of it by hand.
+        began: when the current part began.
+    """
+
+    config: ExperimentConfig
+    texts: ExperimentTexts
+    threads: int
+    watch: Watch
+    seconds: dict[str, float] = field(default_factory=dict)
+    commands: dict[str, str] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+
+    def part(self, name: str) -> None:
+        """A part is done."""
+        now = time.monotonic()
+        self.seconds[name] = round(now - self.began, 3)
+        self.began = now
+
+    def path(self, *names: str) -> str:
+        """A file of the experiment's folder."""
+        return os.path.join(self.config.output, *names)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from markupsafe import Markup, escape
 from phrasetool.experiments.drawing import GREY, PALETTE, number_text, printable
 from phrasetool.experiments.figures import (
     BUDGETS,
-    Curve,
     curves_of,
     draw_curve_file,
     draw_curves,
@@ -85,10 +84,6 @@ def write_report(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[
 
 def _was_pruned(frames: Mapping[str, pd.DataFrame]) -> bool:
     return "pruning" in frames and bool((frames["pruning"]["method"] != FULL).any())
-
-
-def _series(frames: Mapping[str, pd.DataFrame]) -> list[Curve]:
-    return curves_of(frames["pruning"])[1] if "pruning" in frames else []
 
 
 def _markdown(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str, Any]) -> str:
@@ -198,9 +193,8 @@ def _html(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str, An
     pruning = frames.get("pruning")
     overview = list(overview_tables(pruning)) if pruning is not None else []
     order = [row.series for table in overview for row in table.rows]
-    curves = sorted(
-        _series(frames), key=lambda c: (order.index(c.number) if c.number in order else len(order), c.number)
-    )
+    curves = curves_of(pruning)[1] if pruning is not None else []
+    curves.sort(key=lambda c: (order.index(c.number) if c.number in order else len(order), c.number))
     series = {curve.method: curve.number for curve in reversed(curves)}
     sizes = list(size_tables(pruning)) if pruning is not None else []
     sentences = answers(frames)

@@ -108,8 +108,10 @@ def overview_tables(pruning: pd.DataFrame) -> Iterator[Table]:
         found_points = curve_points(pruning, str(protect), text)
         points = {c: found_points[c.number].query("rule == 'size'") for c in curves if c.number in found_points}
         points = {curve: rows for curve, rows in points.items() if len(rows)}
-        sizes = sorted({size for rows in points.values() for size in rows["wanted"]}, reverse=True)
-        best = {size: max(_scores(rows, size)[-1] for rows in points.values() if _scores(rows, size)) for size in sizes}
+        if not points:
+            continue
+        best = pd.concat(points.values()).groupby("wanted")["bleu"].max()
+        sizes = best.index[::-1]
         rows = []
         for curve, found in sorted(points.items(), key=lambda item: -_mean_at_small_sizes(item[1])):
             cells = [_text(curve.label, "code")]
@@ -121,13 +123,8 @@ def overview_tables(pruning: pd.DataFrame) -> Iterator[Table]:
         columns += [Column(percent_text(size), "share of the entries kept; BLEU below") for size in sizes]
         full = pruning[(pruning["method"] == FULL) & (pruning["text"] == text)]
         notes = [f"BLEU on {code(text)}." + "".join(f" Full table: {number_text(bleu)}." for bleu in full["bleu"][:1])]
-        if rows:
-            title = f"BLEU by size, --protect {protect}"
-            yield Table(f"overview-{protect}", title, tuple(columns), tuple(rows), tuple(notes))
-
-
-def _scores(rows: pd.DataFrame, size: float) -> list[float]:
-    return sorted(rows.loc[rows["wanted"] == size, "bleu"])
+        title = f"BLEU by size, --protect {protect}"
+        yield Table(f"overview-{protect}", title, tuple(columns), tuple(rows), tuple(notes))
 
 
 def _mean_at_small_sizes(rows: pd.DataFrame) -> float:

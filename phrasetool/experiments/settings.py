@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from phrasetool.encoders import ENCODERS
+from phrasetool.experiments.config_table import ConfigTable, asked
 from phrasetool.experiments.systems import PruningGrid
+from phrasetool.objectives import OBJECTIVES
 from phrasetool.pruning.measures import FORCED, LOSSES, SIGNIFICANCE, SIMILARITIES, SMOOTHED, USES, Measure
 from phrasetool.pruning.methods import parse_method
 
@@ -17,8 +20,6 @@ COLUMN_MEASURES: Mapping[str, Measure[Any]] = {
     "semantic": SIMILARITIES, "composition": LOSSES, "significance": SIGNIFICANCE, "forced": FORCED,
     "kneser-ney": SMOOTHED,
 }  # fmt: skip
-COLUMNS = tuple(COLUMN_MEASURES)
-ALGORITHMS = ("cube", "stack")
 # What `quick` leaves of an experiment.
 _QUICK_SENTENCES, _QUICK_METHODS, _QUICK_SIZES, _QUICK_ITERATIONS, _QUICK_TUNING = 200, 4, 2, 3, 6
 
@@ -27,8 +28,8 @@ _QUICK_SENTENCES, _QUICK_METHODS, _QUICK_SIZES, _QUICK_ITERATIONS, _QUICK_TUNING
 class TextPair:
     """Two files with a tokenised sentence a line, a line for a line."""
 
-    source: str
-    target: str
+    source: str = asked(ConfigTable.file)
+    target: str = asked(ConfigTable.file)
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,10 @@ class FinishedModel:
         pairs: phrase pairs to train similarities on; the table itself if there are none and no bitext.
     """
 
-    ini: str
-    table: str | None = None
-    reordering_table: str | None = None
-    pairs: str | None = None
+    ini: str = asked(ConfigTable.file)
+    table: str | None = asked(ConfigTable.file, None)
+    reordering_table: str | None = asked(ConfigTable.file, None)
+    pairs: str | None = asked(ConfigTable.file, None)
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,10 @@ class BuildSettings:
         leave_one_out: score entries in forced decoding as if the sentence at hand had not been extracted from.
     """
 
-    lm_order: int = 5
-    lm_text: tuple[str, ...] = ()
-    max_phrase_length: int = 7
-    leave_one_out: bool = False
+    lm_order: int = asked(ConfigTable.integer, 5, least=1)
+    lm_text: tuple[str, ...] = asked(ConfigTable.files, ())
+    max_phrase_length: int = asked(ConfigTable.integer, 7, least=1)
+    leave_one_out: bool = asked(ConfigTable.boolean, False)
 
 
 @dataclass(frozen=True)
@@ -79,16 +80,24 @@ class EncoderSettings:
         options: more hyper-parameters of training, see `TrainingSettings`, and options of the loss and of the encoder.
     """
 
-    folder: str | None = None
-    dimension: int = 50
-    loss: str = "in-batch"
-    encoder: str = "rae"
-    iterations: int | None = None
-    pretrain_iterations: int | None = None
-    min_pair_count: float = 0.0
-    source_text: tuple[str, ...] = ()
-    target_text: tuple[str, ...] = ()
+    folder: str | None = asked(ConfigTable.folder, None)
+    dimension: int = asked(ConfigTable.integer, 50, least=1)
+    loss: str = asked(ConfigTable.choice, "in-batch", choices=tuple(OBJECTIVES))
+    encoder: str = asked(ConfigTable.choice, "rae", choices=tuple(ENCODERS))
+    iterations: int | None = asked(ConfigTable.integer, None, least=0)
+    pretrain_iterations: int | None = asked(ConfigTable.integer, None, least=0)
+    min_pair_count: float = asked(ConfigTable.number, 0.0)
+    source_text: tuple[str, ...] = asked(ConfigTable.files, ())
+    target_text: tuple[str, ...] = asked(ConfigTable.files, ())
     options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _columns(table: ConfigTable, key: str) -> tuple[str, ...]:
+    columns = dict.fromkeys("+".join(part.strip() for part in text.split("+")) for text in table.texts(key))
+    for column in (part for text in columns for part in text.split("+")):
+        if column not in COLUMN_MEASURES:
+            raise table.error(key, f"holds {column!r}; expected {', '.join(COLUMN_MEASURES)}")
+    return tuple(columns)
 
 
 @dataclass(frozen=True)
@@ -106,13 +115,13 @@ class AnnotationSettings:
         method: which method prunes them.
     """
 
-    dimensions: tuple[int, ...] = (50,)
-    columns: tuple[str, ...] = ("semantic",)
-    tuning_seeds: tuple[int, ...] = (1, 2, 3)
-    start: str = "default"
-    iterations: int = 25
-    sizes: tuple[float, ...] = (1.0,)
-    method: str = "composition+semantic"
+    dimensions: tuple[int, ...] = asked(ConfigTable.integers, (50,))
+    columns: tuple[str, ...] = asked(_columns, ("semantic",))
+    tuning_seeds: tuple[int, ...] = asked(ConfigTable.integers, (1, 2, 3))
+    start: str = asked(ConfigTable.choice, "default", choices=("default", "ini"))
+    iterations: int = asked(ConfigTable.integer, 25, least=1)
+    sizes: tuple[float, ...] = asked(ConfigTable.shares, (1.0,))
+    method: str = asked(ConfigTable.text, "composition+semantic")
 
     @property
     def measured(self) -> frozenset[str]:
@@ -130,22 +139,22 @@ class NeighbourSettings:
         pretrain_iterations: of the unsupervised model beside BRAE.
     """
 
-    phrases: tuple[str, ...] = ()
-    count: int = 5
-    pretrain_iterations: int = 5
+    phrases: tuple[str, ...] = asked(ConfigTable.texts, ())
+    count: int = asked(ConfigTable.integer, 5, least=1)
+    pretrain_iterations: int = asked(ConfigTable.integer, 5, least=1)
 
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """What `[search]` says of decoding; None is as in the ini."""
+    """What `[search]` says of decoding; without a limit, it is as in the ini."""
 
-    algorithm: str = "cube"
-    stack: int | None = 400
-    pop_limit: int | None = 400
-    table_limit: int | None = None
+    algorithm: str = asked(ConfigTable.choice, "cube", choices=("cube", "stack"))
+    stack: int = asked(ConfigTable.integer, 400, least=1)
+    pop_limit: int = asked(ConfigTable.integer, 400, least=1)
+    table_limit: int | None = asked(ConfigTable.integer, None, least=0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExperimentConfig:
     """An experiment.
 
@@ -163,10 +172,10 @@ class ExperimentConfig:
     """
 
     path: str
-    name: str
+    name: str = asked(ConfigTable.text)
     output: str
-    seed: int
-    samples: int
+    seed: int = asked(ConfigTable.integer, 1, least=1)
+    samples: int = asked(ConfigTable.integer, 1000, least=2)
     bitext: TextPair | None
     dev: TextPair
     tests: Mapping[str, TextPair]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from phrasetool.experiments.config_table import ConfigTable, asked
 from phrasetool.pruning.decision import Rule
 from phrasetool.pruning.measures import SIMILARITIES
-from phrasetool.pruning.methods import Method, parse_method
-from phrasetool.pruning.protection import KeepBest
+from phrasetool.pruning.methods import COMBINATIONS, Method, parse_method
+from phrasetool.pruning.protection import PROTECTIONS, KeepBest
 from phrasetool.pruning.thresholds import Threshold
 
 FULL = "full"
@@ -65,6 +66,28 @@ class PruningSystem:
         return self.method if self.combine in ("", "product") else f"{self.method} ({self.combine})"
 
 
+def _thresholds(table: ConfigTable, key: str) -> dict[str, tuple[float, ...]]:
+    inner = table.table(key, None)
+    return {method: inner.numbers(method) for method in inner}
+
+
+def _keep_top(table: ConfigTable, key: str) -> dict[float, int]:
+    """One number for all sizes, or a table from the largest size that a number is meant for to the number."""
+    if not isinstance(table.values[key], Mapping):
+        return {1.0: table.integer(key, least=0)}
+    inner = table.table(key, None)
+    found = {}
+    for name in inner:
+        try:
+            size = float(name)
+        except ValueError:
+            size = 0.0
+        if not 0 < size <= 1:
+            raise table.error(key, f'has the key {name!r}; expected a size, as in {{"0.07" = 3, "1" = 10}}')
+        found[size] = inner.integer(name, least=0)
+    return found
+
+
 @dataclass(frozen=True)
 class PruningGrid:
     """What `[prune]` asks for.
@@ -80,13 +103,13 @@ class PruningGrid:
         seeds: of the random criterion; each is tried.
     """
 
-    methods: tuple[str, ...] = ()
-    combine: tuple[str, ...] = ("product",)
-    sizes: tuple[float, ...] = ()
-    thresholds: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    protect: tuple[str, ...] = ("words",)
-    keep_top: Mapping[float, int] = field(default_factory=dict)
-    seeds: tuple[int, ...] = (1,)
+    methods: tuple[str, ...] = asked(ConfigTable.texts, ())
+    combine: tuple[str, ...] = asked(ConfigTable.choices, ("product",), choices=COMBINATIONS)
+    sizes: tuple[float, ...] = asked(ConfigTable.shares, ())
+    thresholds: Mapping[str, tuple[float, ...]] = asked(_thresholds, dict)
+    protect: tuple[str, ...] = asked(ConfigTable.choices, ("words",), choices=PROTECTIONS)
+    keep_top: Mapping[float, int] = asked(_keep_top, dict)
+    seeds: tuple[int, ...] = asked(ConfigTable.integers, (1,))
 
     def best_of(self, size: float, otherwise: int = AFFORDABLE) -> int:
         """How many entries a protected source keeps in a table of this size."""

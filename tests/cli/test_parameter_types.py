@@ -1,38 +1,49 @@
 import click
 import pytest
 
-from phrasetool_cli.shared.parameter_types import Factors, FiniteNumber, NamesOf, Size
+from phrasetool_cli.shared.parameter_types import (
+    column_pair,
+    factor_counts,
+    finite_number,
+    names_of,
+    size_in_bytes,
+    threshold_sweep,
+    worth_threshold,
+)
 
 
 @pytest.mark.parametrize(
     ("kind", "text", "value"),
     [
-        (NamesOf(("bleu", "ter")), "TER, bleu,ter", ("ter", "bleu")),
-        (Size(), "12", 12),
-        (Size(), "3k", 3 << 10),
-        (Size(), "2GB", 2 << 30),
-        (Factors(), "1,2", (1, 2)),
-        (FiniteNumber(), "-1e3", -1000.0),
+        (names_of(("bleu", "ter")), "TER, bleu,ter", ("ter", "bleu")),
+        (size_in_bytes, "12", 12),
+        (size_in_bytes, "3k", 3 << 10),
+        (size_in_bytes, "2GB", 2 << 30),
+        (factor_counts, "1,2", (1, 2)),
+        (finite_number, "-1e3", -1000.0),
+        (column_pair, "5,6", (4, 5)),
+        (threshold_sweep, "0.4:0.6:0.1", [0.4, 0.5, 0.6]),
     ],
 )
 def test_values(kind, text, value):
-    assert kind.convert(text, None, None) == value
-    # What was converted already stays.
-    assert kind.convert(value, None, None) == value
+    assert kind(text) == value
 
 
 @pytest.mark.parametrize(
     ("kind", "text", "message"),
     [
-        (NamesOf(("bleu", "ter")), "bleu,rouge", "'rouge' is not one of bleu, ter"),
-        (Size(), "2 GB", "'2 GB' is not a number of bytes, as in 500M or 2G"),
-        (Size(), "-1", "is not a number of bytes"),
-        (Factors(), "1", "'1' is not two counts of factors, as in 1,2"),
-        (Factors(), "0,1", "is not two counts"),
-        (FiniteNumber(), "nan", "'nan' is not a finite number"),
-        (FiniteNumber(), "much", "is not a finite number"),
+        (names_of(("bleu", "ter")), "bleu,rouge", "'rouge' is not one of bleu, ter"),
+        (size_in_bytes, "2 GB", "'2 GB' is not a number of bytes, as in 500M or 2G"),
+        (size_in_bytes, "-1", "is not a number of bytes"),
+        (factor_counts, "1", "'1' is not two counts of factors, as in 1,2"),
+        (factor_counts, "0,1", "is not two counts"),
+        (finite_number, "nan", "'nan' is not a finite number"),
+        (column_pair, "0,1", "'0,1' is not two column numbers from 1, as in 5,6"),
+        (threshold_sweep, "0:1:0", "'0:1:0' is not FIRST:LAST:STEP, as in 0.4:0.8:0.1"),
+        (worth_threshold, "nan", "a threshold must be a number"),
+        (finite_number, "much", "is not a finite number"),
     ],
 )
 def test_what_is_none(kind, text, message):
     with pytest.raises(click.BadParameter, match=message):
-        kind.convert(text, None, None)
+        kind(text)

@@ -73,7 +73,7 @@ def command(
     from moses_compat.tables.blocks import TableScan
     from phrasetool_cli.shared.progress import TerminalWatch
 
-    output = output or _default_output(table)
+    output = output or ("-" if table == "-" else table.removesuffix(".gz") + ".annotated.gz")
     folders = model_folders or (() if forced_pairs or smoothing else (default_model(),))
     if not folders and is_given("scale"):
         raise click.UsageError("--scale is for the similarities of a model; name one with -m")
@@ -116,9 +116,3 @@ def _summary(counts: AnnotateCounts, request: AnnotateRequest) -> Iterator[str]:
             f"entries now have {counts.scores + columns} scores instead of {counts.scores}: set "
             f"num-features={counts.scores + columns} in moses.ini and give the weight line {columns} more numbers"
         )
-
-
-def _default_output(table: str) -> str:
-    if table == "-":
-        return "-"
-    return table.removesuffix(".gz") + ".annotated.gz"

@@ -9,7 +9,7 @@ import click
 
 from phrasetool_cli.shared.flags import quiet_option, threads_option
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.parameter_types import Factors
+from phrasetool_cli.shared.parameter_types import factor_counts
 from phrasetool_cli.shared.progress import TableProgress, TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
@@ -34,7 +34,7 @@ Example:
                       "the output.  May be repeated."),
     click.option("--table-limit", type=click.IntRange(0), default=0, metavar="N",
                  help="ondisk: keep this many entries of a source, by their third score; 0: all."),
-    click.option("--factors", type=Factors(),
+    click.option("--factors", type=factor_counts, metavar="N,M",
                  help="Factors of a source and a target token, for ondisk and the ini.  "
                       "[default: as in the first lines]"),
     click.option("--name", default="TranslationModel0", metavar="NAME", help="Name of the feature in the ini."),

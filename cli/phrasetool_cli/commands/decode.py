@@ -8,13 +8,7 @@ from typing import Any
 import click
 
 from phrasetool_cli.shared.decoder_loading import load_translator
-from phrasetool_cli.shared.flags import (
-    decoder_model_options,
-    engine_options,
-    output_option,
-    renamed_search,
-    search_options,
-)
+from phrasetool_cli.shared.flags import decoder_model_options, engine_options, output_option, search_options
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import ItemProgress, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
@@ -59,7 +53,7 @@ def command(
 
     model = MosesModel.read(ini, table, reordering_table)
     check_outputs([text, ini, *model.paths], [output, n_best[0] if n_best else None])
-    model = model.searching(**renamed_search(search))
+    model = model.searching(**search)
     with Input(text) as source:
         data = source.read_all()
     translator, sentences = load_translator(model, data, threads, quiet)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool_cli.shared.flags import json_option
-from phrasetool_cli.shared.parameter_types import NamesOf
+from phrasetool_cli.shared.parameter_types import names_of
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ Example:
     "What is scored",
     click.option("-r", "--reference", "references", multiple=True, required=True, metavar="FILE",
                  help="The right translation, a line for a line; again for another one."),
-    click.option("--metrics", type=NamesOf(_METRICS), default=",".join(_METRICS), metavar="NAMES",
+    click.option("--metrics", type=names_of(_METRICS), default=",".join(_METRICS), metavar="NAMES",
                  help="With commas between."),
     click.option("--tokenize", type=click.Choice(["none", "13a", "intl", "char", "zh"]), default="none",
                  help="sacrebleu's tokenizer for BLEU; none: words are what spaces separate."),

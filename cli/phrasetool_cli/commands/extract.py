@@ -9,7 +9,7 @@ import click
 
 from phrasetool_cli.shared.flags import output_option, quiet_option, threads_option
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.parameter_types import Size
+from phrasetool_cli.shared.parameter_types import size_in_bytes
 from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
@@ -39,7 +39,7 @@ Example:
     click.option("--reordering-smoothing", type=click.FloatRange(0, min_open=True), default=0.5, metavar="X",
                  help="What is added to each count of an orientation."),
     "Memory and threads",
-    click.option("--memory", type=Size(), default="2G",
+    click.option("--memory", type=size_in_bytes, default="2G", metavar="BYTES",
                  help="For phrase pairs; more of them go to temporary files.  Never changes the output."),
     click.option("--temporary", metavar="FOLDER", help="Where temporary files go.  [default: $TMPDIR]"),
     threads_option("Threads that score and compress."),

@@ -87,7 +87,9 @@ def command(corpora: tuple[str, ...], output: str, order: int, prune: list[int],
         else:
             replaced = _built_in(corpora, destination, order, prune, quiet)
     if replaced:
-        _warn(replaced)
+        named = ", ".join(map(str, replaced))
+        say(f"lm: warning: the corpus is too small or odd to estimate the discounts of order {named}; "
+            "they are 0.5 1 1.5")  # fmt: skip
 
 
 def _with_lmplz(
@@ -124,9 +126,3 @@ def _built_in(corpora: Sequence[str], destination: Output, order: int, prune: li
         ]
         say(f"lm: {', '.join(orders)} from {len(sentences):,} sentences")
     return [n for n, discounts in enumerate(estimate.discounts, 1) if not discounts.estimated]
-
-
-def _warn(orders: list[int]) -> None:
-
-    named = ", ".join(map(str, orders))
-    say(f"lm: warning: the corpus is too small or odd to estimate the discounts of order {named}; they are 0.5 1 1.5")

@@ -93,12 +93,8 @@ def _phrases(model: BilingualModel, text: bytes, pairs: str | None, side: str, c
         found = {name: _as_dicts(list_, "phrase") for name, list_ in ((side, same), (other, across))}
         _echo_json({"phrase": _shown(text), "side": side, **found})
         return
-    for title, list_ in (
-        (f"nearest in the same language ({side})", same),
-        (f"nearest in the {other} language", across),
-    ):
-        click.echo(title)
-        _echo_table(list_)
+    _echo_table(f"nearest in the same language ({side})", same)
+    _echo_table(f"nearest in the {other} language", across)
 
 
 def _sentences(
@@ -128,8 +124,7 @@ def _sentences(
     if as_json:
         _echo_json({"sentence": _shown(text), "searched": len(sentences), "nearest": _as_dicts(found, "sentence")})
         return
-    click.echo(f"nearest of {len(sentences):,} sentences")
-    _echo_table(found)
+    _echo_table(f"nearest of {len(sentences):,} sentences", found)
 
 
 def _shown(text: bytes) -> str:
@@ -144,6 +139,7 @@ def _echo_json(found: dict[str, Any]) -> None:
     click.echo(json.dumps(found, indent=2, ensure_ascii=False))
 
 
-def _echo_table(neighbours: Iterable[Neighbour]) -> None:
+def _echo_table(title: str, neighbours: Iterable[Neighbour]) -> None:
+    click.echo(title)
     for neighbour in neighbours:
         click.echo(f"  {neighbour.similarity:6.3f}  {_shown(neighbour.text)}")

@@ -99,23 +99,18 @@ def _advice(best: KeepBest, streams: bool) -> str:
 def _tell(result: PruneResult) -> None:
     """The summary."""
     from phrasetool_cli.shared.progress import say
-    from phrasetool_cli.shared.summaries import tell_orphans
+    from phrasetool_cli.shared.summaries import say_kept, tell_orphans
 
     counts = result.statistics
-    share = counts.kept / counts.entries if counts.entries else 1.0
-    say(f"kept {counts.kept:,} of {counts.entries:,} entries ({share:.1%}) of {counts.sources:,} sources")
-    if len(result.criteria) > 1:
-        for label, count in sorted(counts.removed_by.items()):
-            say(f"  {count:,} went by {_by(label)}")
+    removed = sorted(counts.removed_by.items()) if len(result.criteria) > 1 else []
     notes = [
+        *((count, f"went by {_by(label)}") for label, count in removed),
         (counts.protected, "below the threshold stayed as one of the best of their source"),
         (counts.without_opinion, "stayed because a side has only unknown words"),
         (counts.faulty_kept, "faulty lines were passed through"),
         (counts.faulty_skipped, "faulty lines were left out"),
     ]
-    for count, meaning in notes:
-        if count:
-            say(f"  {count:,} {meaning}")
+    say_kept(counts.kept, counts.entries, "entries", notes, f" of {counts.sources:,} sources")
     if result.orphans:
         tell_orphans(result.orphans)
     say(f"signature {result.signature}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool_cli.shared.decoder_loading import load_translator
-from phrasetool_cli.shared.flags import decoder_model_options, engine_options, renamed_search, search_options
+from phrasetool_cli.shared.flags import decoder_model_options, engine_options, search_options
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
@@ -39,7 +39,7 @@ Example:
     click.option("-o", "--output", required=True, metavar="FILE", help="The moses.ini with the tuned weights."),
     click.option("--log", metavar="FILE", help="Write a line of JSON for each run of the decoder."),
     "Tuning",
-    click.option("--algorithm", type=click.Choice(["mira", "pro"]), default="mira",
+    click.option("--algorithm", "optimiser", type=click.Choice(["mira", "pro"]), default="mira",
                  help="Batch MIRA (Cherry and Foster) or pairwise ranking (Hopkins and May)."),
     click.option("--iterations", type=click.IntRange(1), default=25, metavar="N",
                  help="Runs of the decoder, for each start."),
@@ -56,7 +56,7 @@ Example:
 )  # fmt: skip
 def command(
     ini: str, table: str | None, reordering_table: str | None, source: str, references: tuple[str, ...], output: str,
-    log: str | None, threads: int, quiet: bool, algorithm: str, iterations: int, restarts: int, patience: int,
+    log: str | None, threads: int, quiet: bool, optimiser: str, iterations: int, restarts: int, patience: int,
     n_best: int, seed: int, **search: Any,
 ) -> None:  # fmt: skip
     """Tune the weights of a model on a development set.
@@ -75,8 +75,8 @@ def command(
     model = MosesModel.read(ini, table, reordering_table)
     if not model.weights[model.tuneable].any():
         raise DataError(ini, "no weight to tune: all are 0, or have tuneable=false")
-    model = model.searching(**renamed_search(search))
-    options = TuningOptions(algorithm, iterations, restarts, patience, seed, n_best)
+    model = model.searching(**search)
+    options = TuningOptions(optimiser, iterations, restarts, patience, seed, n_best)
     watch = TerminalWatch(quiet)
     with Output(log) if log else contextlib.nullcontext() as journal, Output(output) as out:
         text, truth = read_development_set(source, references)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
-from phrasetool_cli.shared.parameter_types import FiniteNumber
+from phrasetool_cli.shared.parameter_types import finite_number
 from phrasetool_cli.shared.sections import sections
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -76,10 +76,10 @@ decoder_model_options = sections(
     click.option("--reordering-table", metavar="FILE", help="Use this reordering table instead of the ini's."),
 )
 
-# Options of the search; what is not given is as in the ini, else as in Moses.
+# Options of the search, named as in `SearchOptions`; what is not given is None: as in the ini, else as in Moses.
 search_options = sections(
     "Search",
-    click.option("--search", type=click.Choice(["stack", "cube"]),
+    click.option("--search", "algorithm", type=click.Choice(["stack", "cube"]),
                  help="Every extension of every hypothesis, or cube pruning: the most promising ones only.  "
                       "[default: ini, else stack]"),
     click.option("--stack", "stack_size", type=click.IntRange(1), metavar="N",
@@ -96,13 +96,8 @@ search_options = sections(
 )  # fmt: skip
 
 weight_option = click.option(
-    "--weight", type=FiniteNumber(), default=0.0, metavar="W",
+    "--weight", type=finite_number, default=0.0, metavar="W",
     help="Start weight of columns that the table in the ini did not have; 0 leaves every translation as it was.",
 )  # fmt: skip
 
 engine_options = sections(None, threads_option(), quiet_option)
-
-
-def renamed_search(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What `search_options` gave, by the names of `SearchOptions`; None where nothing was given."""
-    return {"algorithm" if name == "search" else name: value for name, value in given.items()}

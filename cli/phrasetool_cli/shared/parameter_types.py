@@ -1,82 +1,85 @@
-"""Values of options that click has no type for."""
+"""Types of options that click has none for: each makes a value of what was typed, or refuses it."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
-
-class NamesOf(click.ParamType[tuple[str, ...]]):
-    """Some of given names, with commas between.
-
-    Args:
-        names: which there are.
-    """
-
-    name = "a,b"
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
-
-    def convert(
-        self, value: str | tuple[str, ...], param: click.Parameter | None, context: click.Context | None
-    ) -> tuple[str, ...]:
-        """Return the names, each once."""
-        if isinstance(value, tuple):
-            return value
-        names = tuple(dict.fromkeys(part.strip().lower() for part in value.split(",")))
-        for name in names:
-            if name not in self._names:
-                self.fail(f"{name!r} is not one of {', '.join(self._names)}", param, context)
-        return names
+if TYPE_CHECKING:
+    from phrasetool.pruning.thresholds import Threshold
 
 
-class Size(click.ParamType[int]):
+def names_of(names: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+    """The type of some of given names, with commas between; each comes once."""
+
+    def convert(value: str) -> tuple[str, ...]:
+        found = tuple(dict.fromkeys(part.strip().lower() for part in value.split(",")))
+        for name in found:
+            if name not in names:
+                raise click.BadParameter(f"{name!r} is not one of {', '.join(names)}")
+        return found
+
+    return convert
+
+
+def size_in_bytes(value: str) -> int:
     """A number of bytes: 500M, 2G."""
-
-    name = "bytes"
-
-    def convert(self, value: str | int, param: click.Parameter | None, context: click.Context | None) -> int:
-        """Return bytes."""
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"(\d{1,15})([KMGT]?)B?", value.upper())
-        if not match:
-            self.fail(f"{value!r} is not a number of bytes, as in 500M or 2G", param, context)
-        return int(match[1]) << 10 * " KMGT".index(match[2] or " ")
+    match = re.fullmatch(r"(\d{1,15})([KMGT]?)B?", value.upper())
+    if not match:
+        raise click.BadParameter(f"{value!r} is not a number of bytes, as in 500M or 2G")
+    return int(match[1]) << 10 * " KMGT".index(match[2] or " ")
 
 
-class Factors(click.ParamType[tuple[int, int]]):
-    """Two counts."""
-
-    name = "n,m"
-
-    def convert(
-        self, value: str | tuple[int, int], param: click.Parameter | None, context: click.Context | None
-    ) -> tuple[int, int]:
-        """Return the counts of both sides."""
-        if isinstance(value, tuple):
-            return value
-        parts = value.split(",")
-        if len(parts) != 2 or not all(part.isascii() and part.isdecimal() and int(part) > 0 for part in parts):
-            self.fail(f"{value!r} is not two counts of factors, as in 1,2", param, context)
-        return int(parts[0]), int(parts[1])
+def _two_numbers(value: str, expected: str) -> tuple[int, int]:
+    parts = value.split(",")
+    if len(parts) != 2 or not all(part.isascii() and part.isdecimal() and int(part) > 0 for part in parts):
+        raise click.BadParameter(f"{value!r} is not {expected}")
+    return int(parts[0]), int(parts[1])
 
 
-class FiniteNumber(click.ParamType[float]):
+def factor_counts(value: str) -> tuple[int, int]:
+    """How many factors a source and a target token have."""
+    return _two_numbers(value, "two counts of factors, as in 1,2")
+
+
+def column_pair(value: str) -> tuple[int, int]:
+    """Two columns, counted from 1; returns them counted from 0."""
+    first, second = _two_numbers(value, "two column numbers from 1, as in 5,6")
+    return first - 1, second - 1
+
+
+def finite_number(value: str | float) -> float:
     """A number that is not infinite and not NaN."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise click.BadParameter(f"{value!r} is not a finite number")
+    return number
 
-    name = "number"
 
-    def convert(self, value: str | float, param: click.Parameter | None, context: click.Context | None) -> float:
-        """Return it."""
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            self.fail(f"{value!r} is not a finite number", param, context)
-        return number
+def threshold_sweep(value: str) -> list[float]:
+    """FIRST:LAST:STEP; the thresholds, the last one included."""
+    try:
+        first, last, step = (float(part) for part in value.split(":"))
+        count = round((last - first) / step)
+        if step <= 0 or count < 0 or count > 10_000:
+            raise ValueError
+    except (ValueError, OverflowError, ZeroDivisionError) as error:
+        raise click.BadParameter(f"{value!r} is not FIRST:LAST:STEP, as in 0.4:0.8:0.1") from error
+    return [round(first + i * step, 10) for i in range(count + 1) if first + i * step <= last + step * 1e-6]
+
+
+def worth_threshold(value: str) -> Threshold:
+    """A number, a+e or a-e."""
+    from phrasetool.pruning.thresholds import Threshold
+
+    try:
+        return Threshold(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error

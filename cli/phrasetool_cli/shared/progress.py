@@ -7,7 +7,6 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from phrasetool.watch import FileProgress, ItemTick, ReadingProgress, Watch
@@ -61,9 +60,7 @@ class _Progress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.close()
 

@@ -8,88 +8,31 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.flags import (
-    default_model,
-    model_option,
-    output_option,
-    renamed_search,
-    search_options,
-    table_options,
-)
+from phrasetool_cli.shared.flags import default_model, model_option, output_option, search_options, table_options
 from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.shared.parameter_types import column_pair, threshold_sweep, worth_threshold
 from phrasetool_cli.shared.sections import sections
 
 if TYPE_CHECKING:
     from moses_compat.jobs.prune_request import PruneRequest
     from phrasetool.pruning.methods import Method
-    from phrasetool.pruning.thresholds import Threshold
 
 
-class Sweep(click.ParamType[list[float]]):
-    """FIRST:LAST:STEP."""
-
-    name = "first:last:step"
-
-    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> list[float]:
-        """Return the thresholds, the last one included."""
-        if isinstance(value, list):
-            return value
-        try:
-            first, last, step = (float(part) for part in value.split(":"))
-            count = round((last - first) / step)
-            if step <= 0 or count < 0 or count > 10_000:
-                raise ValueError
-        except (ValueError, OverflowError, ZeroDivisionError):
-            self.fail(f"{value!r} is not FIRST:LAST:STEP, as in 0.4:0.8:0.1", param, context)
-        return [round(first + i * step, 10) for i in range(count + 1) if first + i * step <= last + step * 1e-6]
-
-
-class Columns(click.ParamType[tuple[int, int]]):
-    """Two column numbers."""
-
-    name = "a,b"
-
-    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> tuple[int, int]:
-        """Return 0-based positions."""
-        if isinstance(value, tuple):
-            return value
-        parts = value.split(",")
-        if len(parts) != 2 or not all(part.isascii() and part.isdecimal() and int(part) > 0 for part in parts):
-            self.fail(f"{value!r} is not two column numbers from 1, as in 5,6", param, context)
-        return int(parts[0]) - 1, int(parts[1]) - 1
-
-
-class WorthThreshold(click.ParamType[Any]):
-    """A number, a+e or a-e."""
-
-    name = "s"
-
-    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> Threshold:
-        """Return the threshold."""
-        from phrasetool.pruning.thresholds import Threshold
-
-        try:
-            return value if isinstance(value, Threshold) else Threshold(value)
-        except ValueError as error:
-            self.fail(str(error), param, context)
-
-
-_SEARCH = ("search", "stack_size", "pop_limit", "beam_threshold", "distortion_limit", "table_limit")
+_SEARCH = ("algorithm", "stack_size", "pop_limit", "beam_threshold", "distortion_limit", "table_limit")
 
 
 def request_of(given: dict[str, Any]) -> PruneRequest:
     """What was asked for, from the values of all options."""
     from moses_compat.jobs.prune_request import PruneRequest
 
-    search = {name: given.pop(name) for name in _SEARCH}
-    chosen = {name: value for name, value in renamed_search(search).items() if value is not None}
+    search = {name: value for name in _SEARCH if (value := given.pop(name)) is not None}
     quiet, folder = given.pop("quiet"), given.pop("model_folder") or default_model()
-    return PruneRequest(**given, model_folder=folder, search=chosen, by_criterion=not quiet)
+    return PruneRequest(**given, model_folder=folder, search=search, by_criterion=not quiet)
 
 
 prune_options = sections(
     "What goes",
-    click.option("-t", "--threshold", type=WorthThreshold(), metavar="S",
+    click.option("-t", "--threshold", type=worth_threshold, metavar="S",
                  help="Prune entries whose similarities are BOTH below this (-1 to 1); with another --method, entries "
                       "whose worth is: for significance -ln p, a+e or a-e as in filter-pt, for several criteria a "
                       "rank from 0 to 1 (a product: the product)."),
@@ -97,7 +40,8 @@ prune_options = sections(
                  help="Leave at most this share of the entries (0.3 = 30 %)."),
     click.option("--max-bleu-loss", type=click.FloatRange(0), metavar="POINTS",
                  help="Leave the smallest table that loses no more BLEU than this on --dev."),
-    click.option("--sweep", type=Sweep(), help="Only print the size of the table at each of these thresholds."),
+    click.option("--sweep", type=threshold_sweep, metavar="FIRST:LAST:STEP",
+                 help="Only print the size of the table at each of these thresholds."),
     click.option("--method", metavar="NAMES",
                  help="semantic, significance, composition, usage, probability, count, top, random, or several with + "
                       "between them.  NAME*2 counts twice (a power in a product); NAME:S is a threshold of its own, as "
@@ -119,7 +63,7 @@ prune_options = sections(
     model_option,
     click.option("--scores", metavar="FILE",
                  help="Similarities in Parquet: used if the file exists, else computed and kept there."),
-    click.option("--columns", type=Columns(),
+    click.option("--columns", type=column_pair, metavar="A,B",
                  help="Use the similarities in these two score columns of TABLE (source-to-target first)."),
     click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp",
                  help="How the similarities in --columns were written (see annotate)."),
@@ -202,15 +146,9 @@ def check_request(request: PruneRequest, own_thresholds: bool) -> None:
     if request.reordering_table == request.table == "-":
         raise click.UsageError("the phrase table and the reordering table cannot both come from standard input")
     saved = request.scores is not None and os.path.exists(request.scores)
-    inputs = [
-        request.table,
-        request.ini,
-        request.reordering_table,
-        request.forced_pairs,
-        request.scores if saved else None,
-    ]
+    inputs = [request.table, request.ini, request.reordering_table, request.forced_pairs]
     check_outputs(
-        [path for path in (*inputs, *(request.corpora or ()), *(request.dev or ())) if path],
+        [*inputs, request.scores if saved else None, *(request.corpora or ()), *(request.dev or ())],
         [request.output if request.sweep is None else None, *request.outputs, None if saved else request.scores],
     )
 

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from moses_compat.tables.orphans import OrphanCounts
 
 
-def say_kept(kept: int, total: int, things: str, notes: Iterable[tuple[int, str]]) -> None:
+def say_kept(kept: int, total: int, things: str, notes: Iterable[tuple[int, str]], behind: str = "") -> None:
     """Tell the user how many things were kept, and in a line each what became of how many others, if of any."""
-    say(f"kept {kept:,} of {total:,} {things} ({kept / total if total else 1.0:.1%})")
+    say(f"kept {kept:,} of {total:,} {things} ({kept / total if total else 1.0:.1%}){behind}")
     for count, meaning in notes:
         if count:
             say(f"  {count:,} {meaning}")

@@ -16,14 +16,10 @@ from phrasetool_cli.shared.sections import SectionedCommand, give_title, section
 if TYPE_CHECKING:
     from phrasetool.training.start import Start
 
-_TRAINING, _LOSS, _ENCODER, _AUTOENCODER = "training", "loss", "encoder", "autoencoder"
-_TITLES = {
-    _TRAINING: "Training",
-    _LOSS: "Options of losses",
-    _ENCODER: "Options of encoders",
-    _AUTOENCODER: "Options of --model autoencoder",
-}
+# Titles of sections.
 _FIRST = "What is trained"
+_TRAINING, _LOSS, _ENCODER = "Training", "Options of losses", "Options of encoders"
+_AUTOENCODER = "Options of --model autoencoder"
 # Words of a pair's longer side.
 MAX_LENGTH = 7
 # Parameters that every kind of model takes.
@@ -67,13 +63,13 @@ class _Declared:
     """An option as one of its owners declares it.
 
     Attributes:
-        room: `training`, `loss`, `encoder` or `autoencoder`.
+        title: of the section of options of its kind.
         owner: what users call the owner.
         default: there.
         help: one line.
     """
 
-    room: str
+    title: str
     owner: str
     default: Any
     help: str
@@ -83,12 +79,12 @@ class _DeclaredFlag(click.Option):
     """A flag made of declarations; None if it is not given."""
 
     def __init__(self, name: str, declared: list[_Declared]) -> None:
-        self.owners = {d.room for d in declared}
+        self.titles = {d.title for d in declared}
         super().__init__(
             ["--" + name.replace("_", "-"), name],
             type=type(declared[0].default), default=None, metavar="X", help=_help(name, declared),
         )  # fmt: skip
-        give_title(self, _TITLES[declared[0].room])
+        give_title(self, declared[0].title)
 
 
 class TrainCommand(SectionedCommand):
@@ -96,8 +92,12 @@ class TrainCommand(SectionedCommand):
 
     def get_params(self, context: click.Context) -> list[click.Parameter]:
         """All parameters: what is to be trained first, those that are declared last."""
+        from phrasetool.encoders import ENCODERS
+        from phrasetool.objectives import OBJECTIVES
+
         own = super().get_params(context)
-        chosen, declared = _flags(frozenset(str(parameter.name) for parameter in own))
+        taken = frozenset(str(parameter.name) for parameter in own)
+        chosen, declared = _made_flags(tuple(ENCODERS.items()), tuple(OBJECTIVES.items()), taken)
         place = [parameter.name for parameter in own].index("model") + 1
         return [*own[:place], *chosen, *own[place:], *declared]
 
@@ -126,8 +126,8 @@ def check_model(context: click.Context) -> None:
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if not given or name in _OF_ALL:
             continue
-        rooms = parameter.owners if isinstance(parameter, _DeclaredFlag) else {_TRAINING}
-        takes = {"autoencoder" if room == _AUTOENCODER else "brae" for room in rooms}
+        titles = parameter.titles if isinstance(parameter, _DeclaredFlag) else {_TRAINING}
+        takes = {"autoencoder" if title == _AUTOENCODER else "brae" for title in titles}
         if model not in takes:
             raise click.UsageError(f"{parameter.opts[0]} is for --model {takes.pop()}")
 
@@ -178,18 +178,11 @@ def autoencoder_options(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name in known and value is not None}
 
 
-def _flags(taken: frozenset[str]) -> tuple[list[click.Option], list[click.Option]]:
-    """`--encoder` and `--loss`; and a flag for every declared name that is not taken."""
-    from phrasetool.encoders import ENCODERS
-    from phrasetool.objectives import OBJECTIVES
-
-    return _made_flags(tuple(ENCODERS.items()), tuple(OBJECTIVES.items()), taken)
-
-
 @functools.cache
 def _made_flags(
     encoders: tuple[tuple[str, str], ...], losses: tuple[tuple[str, str], ...], taken: frozenset[str]
 ) -> tuple[list[click.Option], list[click.Option]]:
+    """`--encoder` and `--loss`; and a flag for every declared name that is not taken."""
     declared: dict[str, list[_Declared]] = {}
     for name, declaration in _declarations(dict(encoders), dict(losses)):
         declared.setdefault(name, []).append(declaration)
@@ -213,14 +206,14 @@ def _declarations(encoders: Mapping[str, str], losses: Mapping[str, str]) -> Ite
     classes += [(_LOSS, name, registered(losses, name, "loss")) for name in losses]
     classes += [(_ENCODER, name, registered(encoders, name, "encoder")) for name in encoders]
     classes.append((_AUTOENCODER, "autoencoder", AutoencoderSettings))
-    for room, owner, cls in classes:
+    for title, owner, cls in classes:
         for name, spec in declared_options(cls).items():
-            yield name, _Declared(room, owner, spec.default, spec.metadata["help"])
+            yield name, _Declared(title, owner, spec.default, spec.metadata["help"])
 
 
 def _help(name: str, declared: list[_Declared]) -> str:
     """What the flag does and its default, for each of its owners."""
-    if declared[0].room != _TRAINING:
+    if declared[0].title != _TRAINING:
         texts: dict[str, list[str]] = {}
         for d in declared:
             texts.setdefault(d.help, []).append(f"{d.owner} {_shown(d.default)}")

@@ -4,8 +4,8 @@ import pytest
 
 from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.model_phrases import phrase_frames
-from moses_compat.experiments.session import Session
 from moses_compat.experiments.text_sets import read_experiment_texts
+from moses_compat.experiments.workbench import Session
 from phrasetool.experiments.config import read_experiment_config
 from phrasetool.models.storage import save_model
 from tests.moses_compat.experiments.watching import Told

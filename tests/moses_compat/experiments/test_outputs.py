@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from moses_compat.experiments.outputs import FRAMES, write_outputs
-from moses_compat.experiments.session import Session
 from moses_compat.experiments.text_sets import read_experiment_texts
+from moses_compat.experiments.workbench import Session
 from phrasetool.experiments.config import read_experiment_config
 from phrasetool.watch import NOBODY
 from tests.phrasetool.experiments.report_frames import contests, pruning

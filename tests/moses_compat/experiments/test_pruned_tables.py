@@ -1,18 +1,35 @@
-"""Table 1: what writes its tables, and which of them are looked at."""
+"""Table 1: what writes its tables and which are looked at; a system keeps what prune writes, and is decoded once."""
 
+import gzip
 import shlex
 
+import numpy as np
 import pytest
 
+from moses_compat.engine.laboratory import Laboratory
+from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.build import BuildPlan
-from moses_compat.experiments.pruned_tables import prune_command, pruned_table_frames
-from moses_compat.experiments.session import Session
+from moses_compat.experiments.pruned_tables import (
+    decode_run,
+    plan_runs,
+    prune_command,
+    pruned_table_frames,
+    read_entries,
+)
+from moses_compat.experiments.run_store import RunStore, decoder_identity
 from moses_compat.experiments.text_sets import read_experiment_texts
-from moses_compat.experiments.workbench import open_workbench
+from moses_compat.experiments.tuned_tables import TuningPlan, tuning_key, with_default_weights
+from moses_compat.experiments.workbench import Session, open_workbench
+from moses_compat.files.streams import Input
+from moses_compat.ini.tables import choose_table
+from moses_compat.measures.measure import MeasureRequest, measure_table
+from moses_compat.measures.model_weights import weights_of
+from moses_compat.measures.similarities import ModelSimilarities
 from phrasetool.experiments.config import read_experiment_config
-from phrasetool.experiments.systems import PruningGrid, PruningSystem
+from phrasetool.experiments.systems import PruningGrid, PruningSystem, labels_of
 from phrasetool.watch import NOBODY
-from tests.small_experiment import table_lines, write_experiment
+from tests.commands import read, run_inside
+from tests.small_experiment import small_model, table_lines, write_experiment
 
 MORE = '[prune]\nmethods = ["count", "composition"]\nsizes = 0.5\n'
 
@@ -78,3 +95,154 @@ def test_tables_nearest_to_a_tenth_are_looked_at(bench):
     kept = frames["surprises"][frames["surprises"].kind == "kept"]
     assert len(kept) <= 2 * sizes["count 8 %"]
     assert bench.session.seconds["all pruning runs, when they were done"] > 0
+
+
+METHODS = {
+    "semantic": ["-m"],
+    "semantic:0.3": ["-m"],
+    "count": [],
+    "random": ["--seed", "3"],
+    "composition*2+semantic": ["-m", "--moses-ini"],
+    "count:4+semantic:0.2": ["-m"],
+    "top": ["--moses-ini"],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "x"
+    write_experiment(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return MosesModel.read(str(folder / "moses.ini"))
+
+
+@pytest.fixture(scope="module")
+def texts(folder):
+    return {name: (folder / f"{name}.src").read_bytes() for name in ("dev", "one")}
+
+
+@pytest.fixture(scope="module")
+def measures(folder, model):
+    with Input(model.table) as source:
+        weights = weights_of(model.ini, choose_table(model.ini, model.table))
+        return measure_table(source, MeasureRequest(weights, ModelSimilarities(small_model()), losses=True))
+
+
+def plan(systems, measures, model, identity="x"):
+    skipped = []
+    runs = list(plan_runs(labels_of(systems), measures, identity, model.weights,
+                          lambda label, reason: skipped.append((label, reason))))  # fmt: skip
+    return runs, skipped
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_system_keeps_what_prune_writes(folder, model, measures, method):
+    grid = PruningGrid((method,), sizes=(0.6, 0.2), thresholds={"semantic": (0.4,), "count": (3,)} if ":" not in method
+                       else {}, protect=("words", "all", "none"), keep_top={0.3: 1}, seeds=(3,))  # fmt: skip
+    systems = [system for system in grid.systems() if system.method == method]
+    runs, _ = plan(systems, measures, model)
+    assert len(runs) > len(systems) / 2
+    paths = {"-m": folder / "model", "--moses-ini": folder / "moses.ini"}
+    given = [part for option in METHODS[method] for part in (option, *([paths[option]] if option in paths else []))]
+    for run in runs:
+        system = run.system
+        assert system.keep_top >= 0
+        rule = ["--target-size" if system.rule == "size" else "--threshold", system.wanted] if system.wanted else []
+        done = run_inside(
+            "prune", folder / "table.gz", "-o", folder / "out", "--method", method, *given, *rule, "--protect",
+            system.protect, "--keep-top", system.keep_top, "-q",
+        )  # fmt: skip
+        assert done.code == 0, done.err
+        lines = table_lines()
+        assert run.of == len(lines)
+        assert read(folder / "out") == b"".join(lines[i] for i in np.flatnonzero(run.keep))
+        assert run.entries == run.keep.sum()
+
+
+def test_a_size_that_is_too_small_is_skipped(measures, model):
+    systems = [PruningSystem(), PruningSystem("count", "", "size", 0.01, "all", 2)]
+    runs, skipped = plan(systems, measures, model)
+    assert [run.label for run in runs] == ["full"]
+    assert skipped[0][0] == "count 1 %"
+    assert "are kept at any threshold, more than the wanted 1.0%" in skipped[0][1]
+
+
+def test_a_run_is_decoded_once(folder, model, measures, texts, tmp_path):
+    laboratory = Laboratory.load(model, texts)
+    identity = decoder_identity(model, texts)
+    systems = [PruningSystem(), PruningSystem("count", "", "size", 0.4, "none", 0)]
+    runs, _ = plan(systems, measures, model, identity)
+    store = RunStore(str(tmp_path / "runs"))
+    ticks = []
+    records = [decode_run(lambda: laboratory, run, store, lambda: ticks.append(1)) for run in runs]
+    assert len(ticks) == 2 * 27
+    assert [record["entries"] for record in records] == [run.entries for run in runs]
+    # The table of the second run, written and read again.
+    lines = table_lines()
+    small = tmp_path / "small.gz"
+    small.write_bytes(gzip.compress(b"".join(lines[i] for i in np.flatnonzero(runs[1].keep))))
+    done = run_inside("decode", "--moses-ini", folder / "moses.ini", "--table", small, folder / "one.src",
+                      "-o", tmp_path / "one.out", "-q")  # fmt: skip
+    assert done.code == 0
+    assert (tmp_path / "one.out").read_text().splitlines() == records[1]["translations"]["one"]
+
+    assert [decode_run(pytest.fail, run, store) for run in runs] == records
+
+
+def test_keys_differ_when_anything_does(folder, model, measures, texts):
+    from dataclasses import replace
+
+    systems = [PruningSystem(), PruningSystem("count", "", "size", 0.4, "none", 0)]
+    identities = [
+        decoder_identity(model, texts),
+        decoder_identity(model, {**texts, "one": b"a\n"}),
+        decoder_identity(replace(model, search=replace(model.search, stack_size=7)), texts),
+        decoder_identity(replace(model, table=model.language_model), texts),
+    ]
+    keys = [run.key for identity in identities for run in plan(systems, measures, model, identity)[0]]
+    other = replace(model, weights=model.weights * 2)
+    keys += [run.key for run in plan(systems, measures, other, identities[0])[0]]
+    assert len(set(keys)) == len(keys) == 10
+    same = plan([replace(systems[1], keep_top=5)], measures, model, identities[0])[0]
+    assert same[0].key == keys[1]
+
+
+# As they were when the first experiments were run: what is kept in their folders is found by these.
+KEYS = {
+    "full": "77b92646a196094354a9",
+    "semantic 40 %": "6c0fb1fbc1c5d8ac63af",
+    "semantic at 0.3": "35bb26722ed4313a2dcf",
+    "count 40 %": "db19fe09844eb6b92544",
+    "composition 40 %": "e2d3db0580b45b99025b",
+    "composition+semantic 40 %": "539b7ab2328ad1bac60b",
+    "composition+semantic (rank) 40 %": "49e605997e75e245728d",
+    "random 40 %": "9212f00b5cd89042ef5b",
+}
+TUNING_KEY = "f89c5f1f449bd3099f24"
+
+
+def test_runs_that_were_done_are_known_again(tmp_path, measures, texts):
+    write_experiment(tmp_path)
+    # As text, for gzip has more than one way to say a thing.
+    (tmp_path / "table.gz").write_bytes(b"".join(table_lines()))
+    model = MosesModel.read(str(tmp_path / "moses.ini"))
+    identity = decoder_identity(model, texts)
+    methods = ("semantic", "count", "composition", "composition+semantic", "random")
+    grid = PruningGrid(methods, ("product", "rank"), (0.4,), {"semantic": (0.3,)})
+    runs, _ = plan([PruningSystem(), *grid.systems()], measures, model, identity)
+    assert {run.label: run.key for run in runs} == KEYS
+    columns = np.zeros((len(measures), 0), np.float32)
+    plan_of_tuning = TuningPlan("dev", b"a\n", 3)
+    assert tuning_key(identity, with_default_weights(model), columns, None, plan_of_tuning, 2) == TUNING_KEY
+
+
+def test_entries_are_read_by_number(folder):
+    lines = table_lines()
+    wanted = np.array([0, 3, 4, len(lines) - 1])
+    found = read_entries(str(folder / "table.gz"), wanted)
+    assert found == [tuple(lines[i].split(b" ||| ")[:2]) for i in wanted]
+    assert read_entries(str(folder / "table.gz"), wanted[:0]) == []

@@ -1,19 +1,37 @@
-"""Table 2: which tables are tuned."""
+"""Table 2: which tables are tuned, columns in memory are those of an annotated table, a tuning is done once."""
 
 import os
 
+import numpy as np
 import pytest
 
+from moses_compat.engine.laboratory import Laboratory
+from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.build import BuildPlan
-from moses_compat.experiments.session import Session
+from moses_compat.experiments.run_store import RunStore
 from moses_compat.experiments.text_sets import read_experiment_texts
-from moses_compat.experiments.tuned_tables import tables_to_tune, tuned_table_frame
-from moses_compat.experiments.workbench import open_workbench
+from moses_compat.experiments.tuned_tables import (
+    TuningPlan,
+    annotated,
+    column_values,
+    tables_to_tune,
+    tuned_run,
+    tuned_table_frame,
+    tuning_key,
+    with_default_weights,
+)
+from moses_compat.experiments.workbench import Session, open_workbench
+from moses_compat.files.streams import Input
+from moses_compat.measures.measure import MeasureRequest, measure_table
+from moses_compat.measures.pair_uses import PairUses
+from moses_compat.measures.similarities import ModelSimilarities
 from phrasetool.errors import PhraseToolError
 from phrasetool.experiments.config import read_experiment_config
 from phrasetool.experiments.settings import AnnotationSettings
 from phrasetool.watch import NOBODY
-from tests.small_experiment import table_lines, write_experiment
+from tests.commands import run_inside, write
+from tests.measures import measures_of
+from tests.small_experiment import small_model, table_lines, write_experiment
 
 MORE = '[prune]\nmethods = ["count"]\nsizes = 0.5\n[annotate]\ncolumns = "composition"\n'
 
@@ -65,3 +83,144 @@ def test_where_a_tuning_starts_makes_it_another(bench):
         return len(os.listdir(bench.store.folder))
 
     assert [runs(start) for start in ("default", "ini", "default")] == [2, 4, 4]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("annotation") / "x"
+    write_experiment(folder)
+    for arguments in (
+        ("annotate", folder / "table.gz", "-m", folder / "model", "-o", folder / "annotated.gz", "-q"),
+        ("moses-ini", folder / "moses.ini", "--table", folder / "annotated.gz", "-o", folder / "annotated.ini"),
+    ):
+        assert run_inside(*arguments).code == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def texts(folder):
+    return {name: (folder / f"{name}.src").read_bytes() for name in ("dev", "one")}
+
+
+@pytest.fixture(scope="module")
+def measures(folder):
+    with Input(str(folder / "table.gz")) as source:
+        return measure_table(source, MeasureRequest(similarities=ModelSimilarities(small_model())))
+
+
+@pytest.fixture(scope="module")
+def plain(folder, texts):
+    return Laboratory.load(MosesModel.read(str(folder / "moses.ini")), texts)
+
+
+def test_the_decoder_sees_what_it_would_read(folder, texts, measures, plain):
+    written = Laboratory.load(MosesModel.read(str(folder / "annotated.ini")), texts)
+    ours = annotated(plain, plain.model, column_values(measures, ["semantic"]))
+    assert (written.entries.numbers == ours.entries.numbers).all()
+    assert written.entries.scores == pytest.approx(ours.entries.scores, abs=2e-7)
+    assert written.model.features == ours.model.features
+    assert (written.model.weights == ours.model.weights).all()
+    assert (written.model.tuneable == ours.model.tuneable).all()
+    weights = ours.model.weights.copy()
+    weights[-2:] = 1.5, -0.5
+    assert ours.translate(ours.translator().with_weights(weights)) == written.translate(
+        written.translator().with_weights(weights)
+    )
+
+
+def test_columns_of_forced_decoding_are_those_of_annotate(folder, texts, plain):
+    lines = [line.split(b" ||| ") for line in table_lines()[::4]]
+    pairs = str(write(folder / "pairs.gz", b"".join(b"%s ||| %s ||| %d\n" % (*line[:2], i % 4)
+                                                    for i, line in enumerate(lines))))  # fmt: skip
+    done = run_inside("annotate", folder / "table.gz", "--forced-pairs", pairs, "-o", folder / "forced.gz", "-q")
+    assert done.code == 0, done.err
+    done = run_inside("moses-ini", folder / "moses.ini", "--table", folder / "forced.gz", "-o", folder / "forced.ini")
+    assert done.code == 0
+    written = Laboratory.load(MosesModel.read(str(folder / "forced.ini")), texts)
+    with Input(str(folder / "table.gz")) as source:
+        request = MeasureRequest(forced_pairs=PairUses.read(pairs), forced_probabilities=True)
+        measured = measure_table(source, request)
+    ours = annotated(plain, plain.model, column_values(measured, ["forced"]))
+    assert written.entries.scores == pytest.approx(ours.entries.scores, abs=2e-6)
+    assert (written.entries.scores == ours.entries.scores).mean() > 0.99
+    assert written.model.features == ours.model.features
+
+
+def test_other_columns():
+    losses = np.array([np.inf, -1, 2, 0.5], np.float32)
+    table = measures_of(
+        np.array([0, 4]), np.array([1]), np.zeros(4, np.bool_), losses, losses, losses=losses,
+        significance=np.array([np.inf, 0, 10, 25], np.float32),
+    )  # fmt: skip
+    values = column_values(table, ["composition", "significance"])
+    assert values.tolist() == [[-3, 0], [0, -2], [-2, -1], [-0.5, 0]]
+    assert values.dtype == np.float32
+    assert column_values(table, []).shape == (4, 0)
+
+
+def test_columns_of_forced_decoding():
+    forced = np.array([[1, 0.1234567], [1e-6, 0.00098765432], [0.5, 0.99999999], [0, 0]], np.float32)
+    nothing = np.zeros(4, np.float32)
+    table = measures_of(np.array([0, 4]), np.array([1]), np.zeros(4, np.bool_), nothing, nothing, forced=forced)
+    written = [[1, 0.123457], [1e-6, 0.000987654], [0.5, 1], [1e-6, 1e-6]]
+    values = column_values(table, ["forced"])
+    np.testing.assert_array_equal(values, np.log(np.array(written, np.float32)))
+    assert column_values(table, ["forced", "forced"]).shape == (4, 4)
+
+
+def test_smoothed_columns_are_those_of_annotate(folder, texts, plain):
+    table, ini = folder / "smoothed.gz", folder / "smoothed.ini"
+    options = ("--smoothing", "kneser-ney", "-m", folder / "model", "-o", table, "--moses-ini-out", ini)
+    done = run_inside("annotate", folder / "table.gz", "--moses-ini", folder / "moses.ini", *options, "-q")
+    assert done.code == 0, done.err
+    written = Laboratory.load(MosesModel.read(str(ini)), texts)
+    request = MeasureRequest(similarities=ModelSimilarities(small_model()), smoothing="kneser-ney")
+    with Input(str(folder / "table.gz")) as source:
+        values = column_values(measure_table(source, request), ["semantic", "kneser-ney"])
+    ours = annotated(plain, plain.model, values)
+    assert written.entries.scores == pytest.approx(ours.entries.scores, abs=4e-7)
+    assert ours.entries.scores.shape[1] == 4 + 4
+
+
+def test_a_tuning_is_what_tune_does_and_is_done_once(folder, texts, measures, plain, tmp_path):
+    values = column_values(measures, ["semantic"])
+    lab = annotated(plain, plain.model, values)
+    plan = TuningPlan("dev", (folder / "dev.trg").read_bytes(), 3)
+    store = RunStore(str(tmp_path))
+    key = tuning_key("x", plain.model, values, None, plan, 2)
+    ticks = []
+    record = tuned_run(lambda: lab, None, plan, 2, store, key, {"system": "a"}, ticks.append)
+    assert sum(ticks) == 3 * 12 + 27
+    done = run_inside("tune", "--moses-ini", folder / "annotated.ini", "--source", folder / "dev.src",
+                      "-r", folder / "dev.trg", "--iterations", "3", "--seed", "2", "-q",
+                      "-o", folder / "tuned.ini")  # fmt: skip
+    assert done.code == 0, done.err
+    tuned = MosesModel.read(str(folder / "tuned.ini"))
+    ours = np.concatenate([record["weights"][name] for name in tuned.features.sizes])
+    assert ours == pytest.approx(tuned.weights, abs=1e-5)
+    assert list(record["translations"]) == ["dev", "one"]
+    assert record["system"] == "a"
+
+    assert tuned_run(pytest.fail, None, plan, 2, store, key, {}) == record
+
+
+def test_keys_differ_when_anything_does(measures, plain):
+    values = column_values(measures, ["semantic"])
+    plan = TuningPlan("dev", b"a\n", 3)
+    mask = np.ones(len(measures), np.bool_)
+    keys = [
+        tuning_key("x", plain.model, values, None, plan, 1),
+        tuning_key("y", plain.model, values, None, plan, 1),
+        tuning_key("x", with_default_weights(plain.model), values, None, plan, 1),
+        tuning_key("x", plain.model, values[:, :1], None, plan, 1),
+        tuning_key("x", plain.model, values[:, :0], None, plan, 1),
+        tuning_key("x", plain.model, values, mask, plan, 1),
+        tuning_key("x", plain.model, values, None, TuningPlan("dev", b"b\n", 3), 1),
+        tuning_key("x", plain.model, values, None, TuningPlan("dev", b"a\n", 4), 1),
+        tuning_key("x", plain.model, values, None, plan, 2),
+    ]
+    assert len(set(keys)) == len(keys)
+
+
+def test_default_weights(plain):
+    assert with_default_weights(plain.model).weights.tolist() == [0.3, 0.5, -1, 0.2, 0.2, 0.2, 0.2, 0.2]

@@ -1,13 +1,17 @@
-"""What all runs share is read once, as the configuration wants it."""
+"""What all parts share: what is read once, as the configuration wants it; seconds and files."""
+
+import os
+from types import SimpleNamespace
 
 import pytest
 
+from moses_compat.experiments import workbench
 from moses_compat.experiments.build import BuildPlan
-from moses_compat.experiments.session import Session
 from moses_compat.experiments.text_sets import read_experiment_texts
-from moses_compat.experiments.workbench import open_workbench
+from moses_compat.experiments.workbench import Session, open_workbench
 from phrasetool.experiments.config import read_experiment_config
 from phrasetool.pruning.measures import LOSSES, SIGNIFICANCE, SIMILARITIES
+from phrasetool.watch import NOBODY
 from tests.moses_compat.experiments.watching import Told
 from tests.small_experiment import table_lines, write_experiment
 
@@ -50,3 +54,21 @@ def test_the_decoder_is_loaded_when_it_is_asked_for_and_once(bench):
     assert bench.load() is bench.load()
     assert [label for label, _ in begun] == ["measure", "load"]
     assert list(bench.load().sentences) == ["dev", "one", "two"]
+
+
+def test_a_part_lasts_from_the_end_of_the_one_before(monkeypatch):
+    clock = iter([12.5, 12.75, 20.0004])
+    monkeypatch.setattr(workbench.time, "monotonic", lambda: next(clock))
+    current = Session(SimpleNamespace(output="out"), None, 1, NOBODY, began=10.0)
+    for name in ("measure", "tune", "decode"):
+        current.part(name)
+    assert current.seconds == {"measure": 2.5, "tune": 0.25, "decode": 7.25}
+    assert current.began == 20.0004
+
+
+def test_files_stand_in_the_folder_of_the_experiment():
+    current = Session(SimpleNamespace(output="out"), None, 1, NOBODY)
+    assert current.path("a", "b.json") == os.path.join("out", "a", "b.json")
+    other = Session(SimpleNamespace(output="x"), None, 1, NOBODY)
+    current.commands["table"] = "prune"
+    assert other.commands == {}

@@ -1,9 +1,11 @@
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pytest
 
 from phrasetool.errors import DataError
-from phrasetool.experiments.config_table import ConfigTable
+from phrasetool.experiments.config_table import ConfigTable, asked
 
 KNOWN = ("text", "share", "shares", "on", "count", "counts", "file", "inner")
 
@@ -12,21 +14,39 @@ def table(values, path="folder/c.toml", known=KNOWN):
     return ConfigTable(path, "top", values, known)
 
 
-def test_what_is_left_out_has_its_default():
+def inner_values(table, key):
+    return dict(table.table(key, ("a",)).values)
+
+
+@dataclass(frozen=True)
+class Settings:
+    file: str = asked(ConfigTable.text)
+    count: int = asked(ConfigTable.integer, 3, least=2)
+    shares: tuple[float, ...] = asked(ConfigTable.shares, (0.1, 0.5))
+    inner: Mapping[str, int] = asked(inner_values, dict)
+    other: int = 7
+
+
+def test_settings_say_how_they_are_read():
+    assert table({"file": "x"}).settings(Settings) == Settings("x", 3, (0.1, 0.5), {}, 7)
+    given = {"file": "x", "count": 2, "shares": [0.2, 0.3], "inner": {"a": 1}}
+    assert table({"inner": given}).section("inner", Settings, other=8) == Settings("x", 2, (0.3, 0.2), {"a": 1}, 8)
+    assert table({"count": 5}).settings(Settings, file="y", count=4) == Settings("y", 5)
+    with pytest.raises(DataError, match=r"top\.count: is 1; expected 2 or more"):
+        table({"file": "x", "count": 1}).settings(Settings)
+    with pytest.raises(DataError, match=r"unknown key top\.inner\.zzz; expected file, count, shares, inner"):
+        table({"inner": {"zzz": 1}}).section("inner", Settings)
+
+
+def test_what_is_left_out():
     empty = table({})
-    assert (empty.text("text", "a"), empty.boolean("on", True), empty.number("share", 0.5)) == ("a", True, 0.5)
-    assert (empty.integer("count", 3, 1), empty.texts("text"), empty.shares("shares", (0.1, 0.5))) == (
-        3,
-        (),
-        (0.5, 0.1),
-    )
     assert "text" not in empty
     assert list(empty.table("inner", ()).values) == []
 
 
 def test_one_value_is_a_list_of_one():
     values = table({"text": "a", "shares": 0.5, "count": 3, "counts": [3, 0]})
-    assert values.texts("text") == values.choices("text", (), ("a", "b")) == ("a",)
+    assert values.texts("text") == values.choices("text", ("a", "b")) == ("a",)
     assert (values.numbers("shares"), values.integers("count"), values.integers("counts")) == ((0.5,), (3,), (3, 0))
 
 
@@ -49,18 +69,18 @@ def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("values", "ask", "message"),
     [
-        ({"text": 3}, lambda t: t.text("text", ""), "top.text: 3 is not text between quotes"),
-        ({"text": ""}, lambda t: t.text("text", "a"), "top.text: is empty"),
-        ({"text": "lft"}, lambda t: t.choice("text", "left", ("left", "right")), "is 'lft'; did you mean left"),
-        ({"text": "xyz"}, lambda t: t.choice("text", "left", ("left", "right")), "is 'xyz'; expected left, right"),
-        ({"text": ["left", "up"]}, lambda t: t.choices("text", (), ("left",)), "holds 'up'; expected left"),
-        ({"on": 1}, lambda t: t.boolean("on", False), "top.on: 1 is not true or false"),
-        ({"share": True}, lambda t: t.number("share", 0.5), "top.share: True is not a number"),
-        ({"share": float("inf")}, lambda t: t.number("share", 0.5), "top.share: inf is not a finite number"),
+        ({"text": 3}, lambda t: t.text("text"), "top.text: 3 is not text between quotes"),
+        ({"text": ""}, lambda t: t.text("text"), "top.text: is empty"),
+        ({"text": "lft"}, lambda t: t.choice("text", ("left", "right")), "is 'lft'; did you mean left"),
+        ({"text": "xyz"}, lambda t: t.choice("text", ("left", "right")), "is 'xyz'; expected left, right"),
+        ({"text": ["left", "up"]}, lambda t: t.choices("text", ("left",)), "holds 'up'; expected left"),
+        ({"on": 1}, lambda t: t.boolean("on"), "top.on: 1 is not true or false"),
+        ({"share": True}, lambda t: t.number("share"), "top.share: True is not a number"),
+        ({"share": float("inf")}, lambda t: t.number("share"), "top.share: inf is not a finite number"),
         ({"share": float("nan")}, lambda t: t.numbers("share"), "top.share: nan is not a finite number"),
-        ({"count": True}, lambda t: t.integer("count", 1, 0), "top.count: True is not a whole number"),
-        ({"count": 2.0}, lambda t: t.integer("count", 1, 0), "top.count: 2.0 is not a whole number"),
-        ({"count": 1}, lambda t: t.integer("count", 2, 2), "top.count: is 1; expected 2 or more"),
+        ({"count": True}, lambda t: t.integer("count", 0), "top.count: True is not a whole number"),
+        ({"count": 2.0}, lambda t: t.integer("count", 0), "top.count: 2.0 is not a whole number"),
+        ({"count": 1}, lambda t: t.integer("count", 2), "top.count: is 1; expected 2 or more"),
         ({"counts": [2, -1]}, lambda t: t.integers("counts"), "top.counts: holds -1; expected 0 or more"),
         ({"shares": [0.5, 0]}, lambda t: t.shares("shares"), "holds 0; a size is a share of the entries, above 0"),
         ({"shares": 1.5}, lambda t: t.shares("shares"), "holds 1.5; a size is a share"),
@@ -69,7 +89,7 @@ def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
         ({}, lambda t: t.file("file"), "the key top.file is missing"),
         ({"file": "none"}, lambda t: t.file("file"), "top.file: there is no file folder/none"),
         ({"file": "none"}, lambda t: t.folder("file"), "top.file: there is no folder folder/none"),
-        ({}, lambda t: t.needed(counts=[1], shares=[]), "top.shares: is empty"),
+        ({"counts": []}, lambda t: t.integers("counts"), "top.counts: is empty"),
     ],
 )
 def test_what_is_wrong_is_named_with_the_file_and_the_key(values, ask, message):
