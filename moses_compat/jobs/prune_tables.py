@@ -6,6 +6,7 @@ All files appear, or none: each is written beside its name and renamed when ever
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -161,7 +162,8 @@ def _prune_streaming(request: PruneRequest, method: Method, watch: Watch, more: 
     keep, threshold = _kept_path(request, similarities), request.threshold
     with contextlib.ExitStack() as stack:
         if request.target_size is not None:
-            if not isinstance(similarities, FileSimilarities):
+            # Without pyarrow they are computed twice.
+            if not isinstance(similarities, FileSimilarities) and importlib.util.find_spec("pyarrow"):
                 keep = keep or stack.enter_context(scratch_scores(request.output))
             threshold = Threshold.of(_threshold_for_size(request, method, similarities, keep, watch))
             if keep:
