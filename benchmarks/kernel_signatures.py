@@ -20,7 +20,7 @@ from measuring import ROOT
 from phrasetool.kernels.ahead import RECORD
 from phrasetool.kernels.building import SIGNATURES
 
-RUNS = (["-m", "pytest", "-q", "tests/cli", "tests/library"], ["-m", "phrasetool", "demo"])
+RUNS = (["-m", "pytest", "-q", "tests/cli", "tests/library"], ["-m", "phrasetool", "demo", "{0}/demo"])
 PACKAGES = ("phrasetool", "moses_compat")
 
 
@@ -28,7 +28,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "record"
         for run in RUNS:
-            subprocess.run([sys.executable, *run], cwd=ROOT, env={**os.environ, RECORD: str(record)}, check=False)
+            words = [word.format(folder) for word in run]
+            subprocess.run([sys.executable, *words], cwd=ROOT, env={**os.environ, RECORD: str(record)}, check=False)
         lines = sorted({line for line in record.read_text().splitlines() if "?" not in line})
     for package in PACKAGES:
         ours = [line for line in lines if line.startswith(package)]

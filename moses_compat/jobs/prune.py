@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from moses_compat.files.streams import STANDARD, Input
 from moses_compat.jobs.sinks import DecidedBlock, Sink
-from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
+from moses_compat.measures.entry_reader import EntryReader, Item, MeasuredReader, ReadBlock
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError
@@ -62,7 +62,10 @@ def measures_of(read: ReadBlock) -> Measures:
 
 
 def _send(
-    reader: EntryReader, judge: Callable[[ReadBlock], DecidedBlock], sinks: Sequence[Sink], scan: TableScan
+    reader: EntryReader | MeasuredReader,
+    judge: Callable[[ReadBlock], DecidedBlock],
+    sinks: Sequence[Sink],
+    scan: TableScan,
 ) -> int:
     """Read, judge and write; the number of lines."""
 
@@ -110,7 +113,12 @@ def prune_table(
 
 
 def prune_decided(
-    source: Input, decision: Decision, reasons: Reasons | None, sinks: Sequence[Sink], scan: TableScan
+    source: Input,
+    decision: Decision,
+    reasons: Reasons | None,
+    sinks: Sequence[Sink],
+    scan: TableScan,
+    measures: Measures | None = None,
 ) -> None:
     """Send a table where its lines go, after it was decided about as a whole.
 
@@ -119,6 +127,7 @@ def prune_decided(
         decision: about all its N entries; faulty lines follow `scan.on_error`.
         reasons: of the N entries, if they are known.
         sinks: receive all blocks.
+        measures: of the N entries; with them blocks come without fields, as no line is parsed again.
 
     Raises:
         DataError: the table is damaged, or is not the one that was decided about.
@@ -132,7 +141,8 @@ def prune_decided(
         part = slice(read.raw.first_entry, last)
         return DecidedBlock(read, decision.part(part), reasons.part(part) if reasons else None)
 
-    done = _send(EntryReader(source, scan), judge, sinks, scan)
+    reader = EntryReader(source, scan) if measures is None else MeasuredReader(source, scan, measures)
+    done = _send(reader, judge, sinks, scan)
     if done != entries:
         raise DataError(source.name, f"has {done:,} lines now, but had {entries:,} when it was measured")
 

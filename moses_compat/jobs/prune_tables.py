@@ -244,7 +244,8 @@ def _prune_as_a_whole(request: PruneRequest, method: Method, watch: Watch, more:
     )
 
     def send(source: Input, sinks: Sequence[Sink], scan: TableScan) -> None:
-        prune_decided(source, decision, reasons, sinks, scan)
+        # Only a file of reasons shows the phrases.
+        prune_decided(source, decision, reasons, sinks, scan, None if request.reasons else measures)
 
     return _write(
         request, send, PruneResult(PruneStatistics(), signature, method.names, figures=chosen.figures), watch, more

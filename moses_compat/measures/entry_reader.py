@@ -6,11 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from moses_compat.files.streams import Input
+from moses_compat.lines.separators import line_offsets_of
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.parser import TableParser
-from phrasetool.phrases import DoubleArray, EntryBlock, Mask
+from phrasetool.phrases import DoubleArray, EntryBlock, Mask, Phrases
+from phrasetool.pruning.measures import Measures
 from phrasetool.scoring.scorer import Scores
 
 # A raw block, and what belongs to it of a similarity source.
@@ -99,3 +103,46 @@ class EntryReader:
         """
         if self._similar:
             self._similar.finish(entries)
+
+
+class MeasuredReader:
+    """Reads a table again that was measured before: looks for nothing but where its lines end.
+
+    Args:
+        source: the table.
+        scan: how it is read; no line is an error any more.
+        measures: of all its entries.
+    """
+
+    def __init__(self, source: Input, scan: TableScan, measures: Measures) -> None:
+        self._source, self._scan, self._measures = source, scan, measures
+
+    def items(self) -> Iterator[Item]:
+        """The blocks, in order."""
+        return ((raw, None) for raw in raw_blocks(self._source, self._scan.block_bytes))
+
+    def __call__(self, item: Item) -> ReadBlock:
+        """The lines of a block; its entries have no fields, and no words."""
+        raw, _ = item
+        first, last, measures = raw.first_entry, raw.first_entry + raw.lines, self._measures
+        begin, end = np.searchsorted(measures.group_offsets, (first, last))
+        faulty = measures.faulty[first:last]
+        nothing, no_phrases = np.zeros(0, np.int64), Phrases(np.zeros(1, np.int64), np.zeros(0, np.int32))
+        block = EntryBlock(
+            first,
+            raw.text,
+            line_offsets_of(raw.text),
+            nothing,
+            nothing,
+            nothing,
+            measures.group_offsets[begin : end + 1] - first,
+            measures.source_lengths[begin:end],
+            no_phrases,
+            no_phrases,
+            faulty,
+        )
+        passes = self._scan.passes(self._source.name, faulty, ())
+        return ReadBlock(raw, block, np.zeros((raw.lines, 0)), None, passes, int(np.count_nonzero(faulty)))
+
+    def finish(self, entries: int) -> None:
+        """Nothing can be left over."""

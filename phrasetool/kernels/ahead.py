@@ -6,8 +6,9 @@ and checksums of the sources.  A kernel looks at its arguments, calls the librar
 compile it as it always would.  Importing numba and loading its cached code is most of what a short command takes.
 
 The types of arguments are written as codes: `int64`, `float32`, `bool`, `none`; arrays as item type, dimensions, layout
-as numba's (C, F, A) and whether they are read only or writable (`uint8:1Cr`, `float32:2Cw`); tuples as `(int64,int64)`
-and named tuples as `module.Name(code,code)`.
+as numba's (C, F, A) and whether they are read only or writable (`uint8:1Cr`, `float32:2Cw`), where records stand as
+fields, their places and a size (`{score=f8@0/state=i4@8/12}:1Cw`); tuples as `(int64,int64)` and named tuples as
+`module.Name(code,code)`.
 """
 
 from __future__ import annotations
@@ -133,10 +134,10 @@ def code_of(argument: Any) -> str:
     """The code of an argument's type; one that cannot be compiled ahead of time is `?`."""
     if isinstance(argument, np.ndarray):
         flags = argument.flags.num
-        if not flags & _ALIGNED or not argument.dtype.isnative or argument.dtype.kind not in "biuf":
+        if not flags & _ALIGNED or not argument.dtype.isnative:
             return "?"
         layout = "C" if flags & _C else "F" if flags & _F else "A"
-        return f"{argument.dtype.name}:{argument.ndim}{layout}{'w' if flags & _WRITABLE else 'r'}"
+        return f"{_item_code(argument.dtype)}:{argument.ndim}{layout}{'w' if flags & _WRITABLE else 'r'}"
     if isinstance(argument, tuple):
         named = type(argument)
         name = "" if named is tuple else f"{named.__module__}.{named.__qualname__}"
@@ -148,6 +149,29 @@ def code_of(argument: Any) -> str:
     if isinstance(argument, int):
         return "int64" if argument in _INT64 else "?"
     return argument.dtype.name if isinstance(argument, np.generic) and argument.dtype.kind in "biuf" else "?"
+
+
+def _item_code(item: np.dtype[Any]) -> str:
+    if item.names is None or item.fields is None:
+        return item.name if item.kind in "biuf" else "?"
+    fields = [(name, *item.fields[name][:2]) for name in item.names]
+    if any(kind.shape or kind.kind not in "biuf" for _, kind, _ in fields):
+        return "?"
+    inside = [f"{name}={kind.str[1:]}@{offset}" for name, kind, offset in fields]
+    return f"{{{'/'.join(inside)}/{item.itemsize}{'!' if item.isalignedstruct else ''}}}"
+
+
+def item_of(code: str) -> np.dtype[Any]:
+    """The items of an array by the part of its code that names them: a number, or a record's fields and size."""
+    if not code.startswith("{"):
+        return np.dtype(code)
+    *fields, size = code[1:-1].split("/")
+    names, places = zip(*(field.split("=") for field in fields), strict=True)
+    kinds, offsets = zip(*(place.split("@") for place in places), strict=True)
+    layout: Any = {
+        "names": names, "formats": kinds, "offsets": list(map(int, offsets)), "itemsize": int(size.rstrip("!")),
+    }  # fmt: skip
+    return np.dtype(layout, align=size.endswith("!"))
 
 
 def accepts(expected: str, given: str) -> bool:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from phrasetool.errors import PhraseToolError
-from phrasetool.kernels.ahead import EXTENSION, MANIFEST, Kernel, checksum, folders
+from phrasetool.kernels.ahead import EXTENSION, MANIFEST, Kernel, checksum, folders, item_of
 
 SIGNATURES = "kernel_signatures.txt"
 # x86-64-v3: what every x86 server since 2013 has; wider vectors do not make these kernels faster.
@@ -44,7 +44,8 @@ def numba_type(code: str) -> Any:
         return types.NamedTuple(items, getattr(importlib.import_module(module), name))
     if ":" in code:
         item, shape = code.split(":")
-        return types.Array(numba_type(item), int(shape[:-2]), shape[-2], readonly=shape[-1] == "r")
+        of_items = importlib.import_module("numba").from_dtype(item_of(item))
+        return types.Array(of_items, int(shape[:-2]), shape[-2], readonly=shape[-1] == "r")
     return types.boolean if code == "bool" else getattr(types, code)
 
 
@@ -137,18 +138,19 @@ def _modules_of_kernels() -> list[str]:
 @contextlib.contextmanager
 def _compiled_as_declared(options: dict[Callable[..., Any], dict[str, Any]]) -> Iterator[None]:
     """Have numba's ahead-of-time compiler follow the options of each kernel, which it has no argument for."""
-    from numba.core.cpu_options import FastMathOptions
+    from numba.core.compiler import Flags
+    from numba.core.registry import cpu_target
     from numba.pycc import compiler
 
     original = compiler.compile_extra
 
-    def compile_extra(typing: Any, target: Any, function: Any, *arguments: Any, **named: Any) -> Any:
-        flags = arguments[2]
-        flags.release_gil = True
-        flags.error_model = "numpy"
-        # Always: the compiler uses one set of flags for all kernels.
-        flags.fastmath = FastMathOptions(options[function].get("fastmath", False))
-        return original(typing, target, function, *arguments, **named)
+    def compile_extra(*arguments: Any, **named: Any) -> Any:
+        *before, function, types, result, _ = arguments
+        flags = Flags()
+        cpu_target.options.parse_as_flags(flags, options[function])
+        flags.no_compile = True
+        flags.no_cfunc_wrapper = True
+        return original(*before, function, types, result, flags, **named)
 
     compiler.compile_extra = compile_extra
     try:

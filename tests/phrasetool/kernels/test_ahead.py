@@ -69,6 +69,19 @@ def test_codes():
     assert ahead.code_of("text") == "?"
 
 
+@pytest.mark.parametrize("aligned", [False, True])
+def test_codes_of_records(aligned):
+    import numba
+
+    records = np.zeros(3, np.dtype([("kind", np.int8), ("score", np.float64), ("there", np.bool_)], align=aligned))
+    code = ahead.code_of(records)
+    size, score, there = (24, 8, 16) if aligned else (10, 1, 9)
+    assert code == f"{{kind=i1@0/score=f8@{score}/there=b1@{there}/{size}{'!' if aligned else ''}}}:1Cw"
+    assert ahead.item_of(code.split(":")[0]) == records.dtype
+    assert building.numba_type(code) == numba.typeof(records)
+    assert ahead.code_of(np.zeros(3, np.dtype([("vector", np.float32, 3)]))) == "?"
+
+
 CODES = st.sampled_from(
     ["int64", "bool", "float32:1Cw", "float32:1Cr", "float32:1Aw", "float32:1Ar", "float32:2Cw", "int32:1Cw", "(int64)"]
 )
