@@ -83,7 +83,7 @@ def threshold_table(
         if 0 <= raw.scores <= columns[-1]:
             message = f"column {columns[-1]} (from 0) was asked for, but entries have {raw.scores} scores"
             raise DataError(source.name, message, raw.first_entry + 1)
-        block, faults = TableParser(scores=raw.scores, columns=columns)(raw.first_entry, raw.text)
+        block, faults = TableParser(scores=raw.scores, columns=columns)(raw.first_entry, raw.text, raw.line_offsets)
         keep = scan.passes(source.name, block.faulty, faults)
         passes = (block.columns >= limits - np.abs(limits) * _TOLERANCE).all(axis=1)
         protected = 0

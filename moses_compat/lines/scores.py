@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.kernels.bytes import MINUS, NINE, PIPE, PLUS, POINT, SPACE, ZERO, skip_blanks, token_end
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.bytes import MINUS, NINE, PIPE, PLUS, POINT, ZERO, is_blank, skip_blanks, token_end
+from phrasetool.kernels.jit import borrowing_kernel, inner_kernel
 from phrasetool.phrases import ByteArray, Int64Array
 
 _LOWER = np.uint8(32)
@@ -15,11 +15,12 @@ _F = np.uint8(ord("f"))
 _E = np.uint8(ord("e"))
 _I = np.uint8(ord("i"))
 _N = np.uint8(ord("n"))
+_NINE = np.uint8(9)
 
 OK, FEW_FIELDS, NOT_A_NUMBER, WRONG_COUNT, IS_NAN = range(5)
 
 
-@exact_kernel
+@borrowing_kernel
 def _letters(text: ByteArray, start: int, end: int, first: int, second: int, third: int) -> bool:
     """Whether a token is these three letters, in either case."""
     return (
@@ -30,7 +31,7 @@ def _letters(text: ByteArray, start: int, end: int, first: int, second: int, thi
     )
 
 
-@exact_kernel
+@borrowing_kernel
 def check_number(text: ByteArray, start: int, end: int) -> int:
     """OK, NOT_A_NUMBER or IS_NAN for the token text[start:end]; `inf` is a number, as it is for Moses."""
     i = start
@@ -61,7 +62,7 @@ def check_number(text: ByteArray, start: int, end: int) -> int:
     return OK if i == end else NOT_A_NUMBER
 
 
-@exact_kernel
+@borrowing_kernel
 def read_number(text: ByteArray, start: int, end: int) -> float:
     """The value of a token that `check_number` accepted."""
     i = start
@@ -103,33 +104,38 @@ def read_number(text: ByteArray, start: int, end: int) -> float:
     return sign * mantissa * 10.0**half * 10.0 ** (exponent - half) if mantissa > 0 else sign * 0.0
 
 
-# Plain numbers are recognised by an automaton, one table look-up a byte; whatever it does not accept is looked at
-# again by `check_number`.  States: 0 between scores, 1 sign, 2 digits, 3 point, 4 digits and point, 5 e, 6 sign of the
-# exponent, 7 digits of the exponent, 8 anything else.  Byte classes: 0 blank, 1 digit, 2 sign, 3 point, 4 e, 5 other.
-_CLASSES = np.full(256, 5, np.uint8)
-_CLASSES[[32, 9]] = 0
-_CLASSES[ord("0") : ord("9") + 1] = 1
-_CLASSES[[ord("+"), ord("-")]] = 2
-_CLASSES[ord(".")] = 3
-_CLASSES[[ord("e"), ord("E")]] = 4
-_NEXT = np.array(
-    [
-        [0, 2, 1, 3, 8, 8],
-        [0, 2, 8, 3, 8, 8],
-        [0, 2, 8, 4, 5, 8],
-        [0, 4, 8, 8, 8, 8],
-        [0, 4, 8, 8, 5, 8],
-        [0, 7, 6, 8, 8, 8],
-        [0, 7, 8, 8, 8, 8],
-        [0, 7, 8, 8, 8, 8],
-        [0, 8, 8, 8, 8, 8],
-    ],
-    np.uint8,
-)
-_ACCEPTED = np.array([True, False, True, False, True, False, False, True, False])
+@inner_kernel
+def _closes(text: ByteArray, i: int, end: int) -> bool:
+    """Whether the score field text[:end] is over at `i`: by its end, or a separator."""
+    return i >= end or (text[i] == PIPE and i + 2 < end and text[i + 1] == PIPE and text[i + 2] == PIPE)
 
 
-@exact_kernel
+@inner_kernel
+def _plain_number(text: ByteArray, i: int, end: int) -> int:
+    """The byte after a number without sign at the beginning of text[i:end], with a digit before its exponent; or -1."""
+    first = i
+    while i < end and text[i] - ZERO <= _NINE:
+        i += 1
+    digits = i - first
+    if i < end and text[i] == POINT:
+        i += 1
+        first = i
+        while i < end and text[i] - ZERO <= _NINE:
+            i += 1
+        digits += i - first
+    if i < end and text[i] | _LOWER == _E:
+        i += 1
+        if i < end and (text[i] == MINUS or text[i] == PLUS):
+            i += 1
+        first = i
+        while i < end and text[i] - ZERO <= _NINE:
+            i += 1
+        if i == first:
+            return -1
+    return i if digits > 0 else -1
+
+
+@borrowing_kernel
 def scan_scores(text: ByteArray, start: int, end: int, expected: int, result: Int64Array) -> None:
     """Check the score field at `start`; it ends at `|||` or `end`.
 
@@ -138,24 +144,21 @@ def scan_scores(text: ByteArray, start: int, end: int, expected: int, result: In
     count = 0
     fault = OK
     last = start
-    first = start
-    state = np.uint8(0)
     i = start
-    while i <= end:
-        c = text[i] if i < end else SPACE
-        closes = c == PIPE and i + 2 < end and text[i + 1] == PIPE and text[i + 2] == PIPE
-        following = np.uint8(0) if closes else _NEXT[state, _CLASSES[c]]
-        if state == 0:
-            first = i
-        elif following == 0:
-            if not _ACCEPTED[state] and fault == OK:
+    while not _closes(text, i, end):
+        if is_blank(text[i]):
+            i += 1
+            continue
+        first = i
+        i = _plain_number(text, first, end)
+        if i < 0 or not (_closes(text, i, end) or is_blank(text[i])):
+            i = first
+            while not (_closes(text, i, end) or is_blank(text[i])):
+                i += 1
+            if fault == OK:
                 fault = check_number(text, first, i)
-            count += 1
-            last = i
-        state = following
-        if closes:
-            break
-        i += 1
+        count += 1
+        last = i
     if fault == OK and (count == 0 or (expected >= 0 and count != expected)):
         fault = WRONG_COUNT
     result[0] = fault
@@ -163,7 +166,7 @@ def scan_scores(text: ByteArray, start: int, end: int, expected: int, result: In
     result[2] = last
 
 
-@exact_kernel
+@borrowing_kernel
 def read_columns(
     text: ByteArray, start: int, end: int, wanted: Int64Array, values: npt.NDArray[np.float64], line: int
 ) -> None:

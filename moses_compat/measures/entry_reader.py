@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from moses_compat.files.streams import Input
-from moses_compat.lines.separators import line_offsets_of
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.parser import TableParser
@@ -90,7 +89,7 @@ class EntryReader:
         seen = tuple(similar.columns(raw.scores, raw.first_entry)) if similar else ()
         vocabularies = similar.vocabularies if similar else (None, None)
         parser = TableParser(*vocabularies, raw.scores, (*seen, *self._columns(raw.scores)), self._fingerprints)
-        block, faults = parser(raw.first_entry, raw.text)
+        block, faults = parser(raw.first_entry, raw.text, raw.line_offsets)
         passes = self._scan.passes(self._source.name, block.faulty, faults)
         scores = similar.score(block, block.columns[:, : len(seen)], taken) if similar else None
         return ReadBlock(raw, block, block.columns[:, len(seen) :], scores, passes, len(faults))
@@ -131,7 +130,7 @@ class MeasuredReader:
         block = EntryBlock(
             first,
             raw.text,
-            line_offsets_of(raw.text),
+            raw.line_offsets,
             nothing,
             nothing,
             nothing,

@@ -69,7 +69,7 @@ def count_table(source: Input, scan: TableScan) -> TableCounts:
     """
 
     def work(raw: RawBlock) -> tuple[RawBlock, PairStatistics, list[tuple[HashArray, Int32Array]]]:
-        block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text)
+        block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text, raw.line_offsets)
         scan.passes(source.name, block.faulty, faults)
         rows = np.flatnonzero(~block.faulty)
         # Of whole numbers, and enough of larger ones to see that they are larger.

@@ -9,12 +9,12 @@ import numpy as np
 
 from moses_compat.files import kinds
 from moses_compat.files.streams import Input
-from moses_compat.lines.separators import find_separator, same_tokens
+from moses_compat.lines.separators import find_separator, line_offsets_of, same_tokens
 from moses_compat.tables.parser import Fault, count_scores
 from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import LF
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import ByteArray, Mask
+from phrasetool.phrases import ByteArray, Int64Array, Mask
 
 BLOCK_BYTES = 1 << 21
 # Called with the bytes of the file consumed and the lines done so far.
@@ -76,17 +76,22 @@ class RawBlock:
 
     Attributes:
         first_entry: 0-based number of its first line.
-        lines: how many lines it has.
+        line_offsets: int64, shape (N + 1,), where each of its lines begins, and the end.
         text: the bytes, uint8.
         scores: how many scores an entry of this table has, as its first good line says; -1 if none came yet.
         position: bytes of the file consumed so far (compressed, if it is gzip).
     """
 
     first_entry: int
-    lines: int
+    line_offsets: Int64Array
     text: ByteArray
     scores: int
     position: int
+
+    @property
+    def lines(self) -> int:
+        """How many lines it has."""
+        return len(self.line_offsets) - 1
 
 
 def raw_blocks(source: Input, size: int = BLOCK_BYTES) -> Iterator[RawBlock]:
@@ -96,9 +101,9 @@ def raw_blocks(source: Input, size: int = BLOCK_BYTES) -> Iterator[RawBlock]:
     for text in blocks(source, size):
         if scores < 0:
             scores = _first_score_count(text)
-        lines = int(np.count_nonzero(text == LF)) + (text[-1] != LF)
-        yield RawBlock(first_entry, lines, text, scores, source.position())
-        first_entry += lines
+        block = RawBlock(first_entry, line_offsets_of(text), text, scores, source.position())
+        yield block
+        first_entry += block.lines
 
 
 def _first_score_count(text: ByteArray) -> int:

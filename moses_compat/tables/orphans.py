@@ -13,7 +13,6 @@ import numpy as np
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.insert_scores import selected_lines
 from moses_compat.lines.pair_hashes import HashArray, PairSet, hash_pairs, read_pair_hashes
-from moses_compat.lines.separators import line_offsets_of
 from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
@@ -71,12 +70,11 @@ def table_pairs(source: Input, scan: TableScan) -> PairSet:
     """
 
     def work(raw: RawBlock) -> tuple[RawBlock, HashArray]:
-        offsets = line_offsets_of(raw.text)
-        hashes = hash_pairs(raw.text, offsets, np.ones(raw.lines, np.bool_))
+        hashes = hash_pairs(raw.text, raw.line_offsets, np.ones(raw.lines, np.bool_))
         missing = np.flatnonzero(hashes == 0)
         if len(missing) and scan.on_error == "fail":
             line = int(missing[0])
-            fields = raw.text[offsets[line] : offsets[line + 1]].tobytes().count(b"|||") + 1
+            fields = raw.text[raw.line_offsets[line] : raw.line_offsets[line + 1]].tobytes().count(b"|||") + 1
             message = f"expected at least 3 fields separated by |||, found {fields}"
             raise DataError(source.name, message, raw.first_entry + line + 1)
         return raw, hashes
@@ -136,7 +134,7 @@ def _read(raw: RawBlock, name: str, scan: TableScan) -> tuple[Int64Array, Mask, 
     read = read_pair_hashes(raw.text, raw.lines, raw.scores)
     if read:
         return read[0], np.zeros(raw.lines, np.bool_), np.ones(raw.lines, np.bool_), read[1]
-    block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text)
+    block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text, raw.line_offsets)
     if scan.on_error == "fail" and faults[0].entry == 0:
         first = block.text[: block.line_offsets[1]].tobytes()
         if first.count(b"|||") == 1:

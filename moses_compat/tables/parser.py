@@ -172,15 +172,18 @@ class Fault:
     message: str
 
 
-def scan_lines(text: ByteArray, scores: int = -1, columns: Sequence[int] = ()) -> LineScan:
+def scan_lines(
+    text: ByteArray, scores: int = -1, columns: Sequence[int] = (), line_offsets: Int64Array | None = None
+) -> LineScan:
     """Find lines, fields, scores and source groups.
 
     Args:
         text: uint8, whole lines; the last may lack its line feed.
         scores: how many scores a line must have; -1 for any number.
         columns: 0-based score columns whose values are wanted.
+        line_offsets: where the lines begin, if that is known.
     """
-    offsets = line_offsets_of(text)
+    offsets = line_offsets_of(text) if line_offsets is None else line_offsets
     lines = len(offsets) - 1
     source_ends, target_ends, score_ends, found = (np.empty(lines, np.int64) for _ in range(4))
     faults, values = np.zeros(lines, np.uint8), np.zeros((lines, len(columns)), np.float64)
@@ -214,9 +217,11 @@ class TableParser:
     columns: Sequence[int] = field(default_factory=tuple)
     fingerprints: bool = False
 
-    def __call__(self, first_entry: int, text: ByteArray) -> tuple[EntryBlock, list[Fault]]:
+    def __call__(
+        self, first_entry: int, text: ByteArray, line_offsets: Int64Array | None = None
+    ) -> tuple[EntryBlock, list[Fault]]:
         """Parse the block `text`, whose first line is number `first_entry` of its table."""
-        scan = scan_lines(text, self.scores, self.columns)
+        scan = scan_lines(text, self.scores, self.columns, line_offsets)
         starts = scan.line_offsets[:-1]
         source_ends = np.maximum(scan.source_ends, starts)
         target_starts = np.minimum(source_ends + 3, scan.line_offsets[1:])

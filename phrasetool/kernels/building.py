@@ -131,7 +131,10 @@ def _modules_of_kernels() -> list[str]:
     return [
         name
         for name, module in loaded
-        if any(isinstance(value, (Kernel, Dispatcher)) for value in list(getattr(module, "__dict__", {}).values()))
+        # By type: to ask some modules' values for their class has them warn.
+        if any(
+            issubclass(type(value), (Kernel, Dispatcher)) for value in list(getattr(module, "__dict__", {}).values())
+        )
     ]
 
 

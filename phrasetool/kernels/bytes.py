@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from phrasetool.kernels.jit import exact_kernel, inner_kernel
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import ByteArray
 
 TAB = np.uint8(9)
@@ -25,7 +25,7 @@ def is_blank(c: int) -> bool:
     return c == SPACE or c == TAB
 
 
-@exact_kernel
+@borrowing_kernel
 def skip_blanks(text: ByteArray, i: int, end: int) -> int:
     """The first byte of text[i:end] that is no blank, or `end`."""
     while i < end and is_blank(text[i]):
@@ -33,7 +33,7 @@ def skip_blanks(text: ByteArray, i: int, end: int) -> int:
     return i
 
 
-@exact_kernel
+@borrowing_kernel
 def token_end(text: ByteArray, i: int, end: int) -> int:
     """The first blank of text[i:end], or `end`."""
     while i < end and not is_blank(text[i]):

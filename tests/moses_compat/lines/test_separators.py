@@ -1,5 +1,6 @@
 """The smallest parts of a table's text against slow Python."""
 
+import io
 from itertools import pairwise
 
 import numpy as np
@@ -72,3 +73,10 @@ def test_bars_are_written(place):
 
     assert write_bars(out, place) == place + 3
     assert out.tobytes() == b"\0" * place + b"|||" + b"\0" * (3 - place)
+
+
+@given(st.lists(st.sampled_from([b"\n", b"a", b"\r", b"\x8a", b"0123456", b"\n\n"])).map(b"".join), st.integers(0, 7))
+def test_line_offsets_at_any_address(data, shift):
+    text = np.frombuffer(bytes(shift) + data, np.uint8)[shift:]
+    lines = io.BytesIO(data).readlines()
+    assert line_offsets_of(text).tolist() == np.cumsum([0, *map(len, lines)]).tolist()
