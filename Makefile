@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types unit documents site clean
+.PHONY: demo test lint types unit documents site wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/phrasetool demo
@@ -24,15 +24,22 @@ unit: $(VENV)/installed-dev
 documents: $(VENV)/installed-dev
 	$(BIN)/python docs/generate_commands.py
 	$(BIN)/python benchmarks/result_tables.py
+	$(BIN)/python docs/generate_wrong_uses.py
 
 site: $(VENV)/installed-dev
 	$(BIN)/mkdocs build --strict
+
+# A wheel for this Python and platform, with compiled kernels.
+wheel: $(VENV)/installed-dev
+	rm -rf build
+	PHRASETOOL_COMPILE=1 $(BIN)/pip wheel --no-build-isolation --no-deps --wheel-dir dist .
+	rm -rf build
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/installed: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[all]'
 	touch $@
 
 $(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python

@@ -10,7 +10,7 @@ from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 _EXAMPLE = """\b
 Example:
-  phrasetool compile
+  phrasetool compile --quiet
 """
 
 

@@ -10,7 +10,7 @@ from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 _EXAMPLE = """\b
 Example:
-  phrasetool demo
+  phrasetool demo demo-output
   phrasetool demo --files try && phrasetool annotate try/engine/phrase-table.gz -m try/model -o - | head -3
 """
 
