@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from moses_compat.corpora.training_pairs import read_training_pairs
+from moses_compat.files.streams import Input, display_name
 from moses_compat.lines.insert_scores import SCALES, scale_similarities
 from moses_compat.tables.blocks import RawBlock
 from moses_compat.tables.parser import TableParser
@@ -14,6 +17,7 @@ from phrasetool.errors import DataError
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.fit import ModelFit, finding, measure_fit
 from phrasetool.phrases import ByteArray, EntryBlock, Int64Array
+from phrasetool.training.pairs import PhrasePairs
 from phrasetool.vocabulary import Vocabulary
 from phrasetool.watch import NOBODY, Watch
 
@@ -176,13 +180,54 @@ class FitCheck:
                 yield taken.pop()
         yield from raws
 
-    def _check(self, table: str, model: BilingualModel, sample: TableSample) -> None:
-        fit = fit_of(model, sample)
-        if found := finding(fit, lambda: fit_of(model, sample, swapped=True)):
-            self._object(DataError(table, f"the model {self.folder} does not fit: {found}", remedy="fit"))
+    def judge(self, name: str, fit: ModelFit, swapped: Callable[[], ModelFit | None]) -> None:
+        """Tell how well the model fits the pairs of a file.
+
+        Args:
+            name: the file, as messages call it.
+            fit: of a sample.
+            swapped: called for the fit with source and target swapped, if it can be had.
+
+        Raises:
+            DataError: it does not fit.
+        """
+        if found := finding(fit, swapped):
+            self._object(DataError(name, f"the model {self.folder} does not fit: {found}", remedy="fit"))
         if fit.words:
             self.fit = fit
             self._watch.say(f"{self.folder} {fit.words}")
+
+    def judge_pairs(self, path: str, model: BilingualModel, pairs: PhrasePairs, max_length: int, seed: int) -> None:
+        """The same for pairs that were read in the words of the model.
+
+        Args:
+            path: their file; it is read again where source and target may be swapped, unless it can be read only once.
+            model: of the folder.
+            pairs: what the file holds.
+            max_length: see `read_training_pairs`.
+            seed: of the sample.
+
+        Raises:
+            DataError: the model does not fit.
+        """
+        vocabularies = model.source_vocabulary, model.target_vocabulary
+
+        def fit(pairs: PhrasePairs, swapped: bool = False) -> ModelFit:
+            drawn = np.random.default_rng(seed).permutation(len(pairs))[:SAMPLE]
+            sides = pairs.sources.select(drawn), pairs.targets.select(drawn)
+            return measure_fit(model.scorer(), sides[::-1] if swapped else sides, vocabularies, seed=seed)
+
+        def swapped() -> ModelFit | None:
+            if not os.path.isfile(path):
+                return None
+            with Input(path) as source:
+                turned = read_training_pairs(source, max_length=max_length, vocabularies=vocabularies[::-1])
+            return fit(turned, swapped=True)
+
+        self.judge(display_name(path), fit(pairs), swapped)
+
+    def _check(self, table: str, model: BilingualModel, sample: TableSample) -> None:
+        self.judge(table, fit_of(model, sample), lambda: fit_of(model, sample, swapped=True))
         if self._appended and (column := columns_of(model, sample)) is not None:
             message = f"columns {column + 1} and {column + 2} already hold the similarities of the model {self.folder}"
             self._object(DataError(table, message, remedy="go on"))

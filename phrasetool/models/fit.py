@@ -15,7 +15,6 @@ from phrasetool.scoring.scorer import BilingualScorer
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
 
-# A bracketed token is a label, not a word; punctuation and numbers are the same in many languages.
 _LETTER = re.compile(rb"[A-Za-z\x80-\xff]")
 _LABEL = re.compile(rb"\[.+\]")
 # Fewer words on a side, or fewer pairs, are too few to tell.
@@ -125,10 +124,15 @@ def measure_fit(
     return ModelFit(len(phrases[0]), words[0], words[1], shares[0], shares[1], len(chosen), min(different), auc)
 
 
+def has_letter(word: bytes) -> bool:
+    """Whether this is more than punctuation and digits, which are the same in many languages."""
+    return _LETTER.search(word) is not None
+
+
 def _with_letters(phrases: Phrases, vocabulary: Vocabulary) -> Mask:
     """Which words are known and have letters; bool, flat."""
     ids, places = np.unique(phrases.words, return_inverse=True)
-    good = np.array([bool(i) and bool(_LETTER.search(vocabulary.words[i])) for i in ids.tolist()], np.bool_)
+    good = np.array([i != UNKNOWN and has_letter(vocabulary.words[i]) for i in ids.tolist()], np.bool_)
     found: Mask = good[places] if len(ids) else np.zeros(0, np.bool_)
     return found
 
@@ -152,7 +156,7 @@ def _sharing(phrases: tuple[Phrases, Phrases], vocabularies: tuple[Vocabulary, V
 
 def _count_words(texts: Sequence[bytes]) -> int:
     """Running words with letters."""
-    return sum(bool(_LETTER.search(token)) and not _LABEL.fullmatch(token) for text in texts for token in text.split())
+    return sum(has_letter(token) and not _LABEL.fullmatch(token) for text in texts for token in text.split())
 
 
 def _auc(scorer: BilingualScorer, sources: Phrases, targets: Phrases, seed: int) -> float | None:
