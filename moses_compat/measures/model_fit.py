@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from moses_compat.corpora.training_pairs import read_training_pairs
-from moses_compat.files.streams import Input, display_name
 from moses_compat.lines.insert_scores import SCALES, scale_similarities
 from moses_compat.tables.blocks import RawBlock
-from moses_compat.tables.parser import TableParser
+from moses_compat.tables.parser import TableParser, tokenise
 from phrasetool.errors import DataError
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.fit import ModelFit, finding, measure_fit
-from phrasetool.phrases import ByteArray, EntryBlock, Int64Array
-from phrasetool.training.pairs import PhrasePairs
+from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Phrases
 from phrasetool.vocabulary import Vocabulary
 from phrasetool.watch import NOBODY, Watch
 
@@ -55,8 +51,7 @@ class TableSample:
         if not taken:
             return None, taken
         # Which lines those are does not depend on the size of the blocks.
-        drawn = np.random.default_rng(seed).random(SAMPLE)
-        places = ((np.arange(SAMPLE) + drawn) * (min(size, LOOK_AHEAD) / SAMPLE)).astype(np.int64)
+        places = _places(min(size, LOOK_AHEAD), seed)
         return cls(_lines_at([raw.text for raw in taken], places), taken[-1].scores), taken
 
     def entries(self, vocabularies: tuple[Vocabulary, Vocabulary]) -> EntryBlock:
@@ -64,7 +59,13 @@ class TableSample:
         return TableParser(*vocabularies, self.scores, range(max(self.scores, 0)))(0, self.text)[0]
 
 
-def _lines_at(texts: list[ByteArray], places: Int64Array) -> ByteArray:
+def _places(size: int, seed: int) -> Int64Array:
+    """Bytes to draw lines at, ascending, spread evenly over so many."""
+    drawn = np.random.default_rng(seed).random(SAMPLE)
+    return ((np.arange(SAMPLE) + drawn) * (size / SAMPLE)).astype(np.int64)
+
+
+def _lines_at(texts: Sequence[ByteArray], places: Int64Array) -> ByteArray:
     """The lines that hold these bytes, each of them once.
 
     Args:
@@ -197,34 +198,34 @@ class FitCheck:
             self.fit = fit
             self._watch.say(f"{self.folder} {fit.words}")
 
-    def judge_pairs(self, path: str, model: BilingualModel, pairs: PhrasePairs, max_length: int, seed: int) -> None:
-        """The same for pairs that were read in the words of the model.
+    def judge_pairs(self, name: str, model: BilingualModel, texts: Sequence[ByteArray]) -> None:
+        """The same for training pairs, such as `read_training_pairs` reads.
 
         Args:
-            path: their file; it is read again where source and target may be swapped, unless it can be read only once.
+            name: their file, as messages call it.
             model: of the folder.
-            pairs: what the file holds.
-            max_length: see `read_training_pairs`.
-            seed: of the sample.
+            texts: of the file, in blocks of whole lines.
 
         Raises:
             DataError: the model does not fit.
         """
-        vocabularies = model.source_vocabulary, model.target_vocabulary
+        from moses_compat.corpora.training_pairs import pair_fields
 
-        def fit(pairs: PhrasePairs, swapped: bool = False) -> ModelFit:
-            drawn = np.random.default_rng(seed).permutation(len(pairs))[:SAMPLE]
-            sides = pairs.sources.select(drawn), pairs.targets.select(drawn)
-            return measure_fit(model.scorer(), sides[::-1] if swapped else sides, vocabularies, seed=seed)
+        text = _lines_at(texts, _places(sum(map(len, texts)), 1))
+        fields = pair_fields(text)[0]
+        data = text.tobytes()
 
-        def swapped() -> ModelFit | None:
-            if not os.path.isfile(path):
-                return None
-            with Input(path) as source:
-                turned = read_training_pairs(source, max_length=max_length, vocabularies=vocabularies[::-1])
-            return fit(turned, swapped=True)
+        def fit(swapped: bool) -> ModelFit:
+            sides: list[tuple[Phrases, Vocabulary, list[bytes]]] = []
+            for first in (2, 0) if swapped else (0, 2):
+                starts, ends = np.ascontiguousarray(fields[:, first]), np.ascontiguousarray(fields[:, first + 1])
+                vocabulary = model.target_vocabulary if sides else model.source_vocabulary
+                written = [data[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+                sides.append((tokenise(text, starts, ends, vocabulary), vocabulary, written))
+            (sources, own, source_texts), (targets, other, target_texts) = sides
+            return measure_fit(model.scorer(), (sources, targets), (own, other), (source_texts, target_texts))
 
-        self.judge(display_name(path), fit(pairs), swapped)
+        self.judge(name, fit(False), lambda: fit(True))
 
     def _check(self, table: str, model: BilingualModel, sample: TableSample) -> None:
         self.judge(table, fit_of(model, sample), lambda: fit_of(model, sample, swapped=True))

@@ -75,6 +75,8 @@ def start_parameters(
     return source, target
 
 
+# Of the running words with letters, a text of the same language knows 41 to 100 %, one of another 0 to 30 %, most in
+# manuals of the same programs, whose names they share; so only near zero is sure, or that the other side is known.
 def _unfit(
     side: str, own: tuple[Phrases, Vocabulary], other: tuple[Phrases, Vocabulary], known: Collection[bytes]
 ) -> str | None:

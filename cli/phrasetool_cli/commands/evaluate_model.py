@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from phrasetool_cli.shared.flags import default_model, force_option, json_option, model_option
+
+if TYPE_CHECKING:
+    from phrasetool.phrases import ByteArray
 
 _EXAMPLE = """\b
 Example:
@@ -54,12 +58,16 @@ def command(
 
     folder = model_folder or default_model()
     model = load_bilingual_model(folder)
+    texts: list[ByteArray] = []
     with Input(pairs) as source:
         data = read_training_pairs(
-            source, max_length=max_length, vocabularies=(model.source_vocabulary, model.target_vocabulary)
+            source,
+            max_length=max_length,
+            vocabularies=(model.source_vocabulary, model.target_vocabulary),
+            seen=texts.append,
         )
     check = FitCheck(folder, TerminalWatch(), force)
-    check.judge_pairs(pairs, model, data, max_length, seed)
+    check.judge_pairs(source.name, model, texts)
     drawn = np.random.default_rng(seed).permutation(len(data))[:limit]
     quality = evaluate_pairs(
         model.scorer(), data.sources.select(drawn), data.targets.select(drawn), len(model.target_vocabulary),
