@@ -85,7 +85,7 @@ class ModelFit:
         """All of it, in words; None if the pairs are too few to tell."""
         if not self.can_tell:
             return None
-        return f"{self.known_words}, and tells pairs from others with AUC {self.chance:.3f} ({self.pairs:,} entries)"
+        return f"{self.known_words}, and tells pairs from others with AUC {self.chance:.2f} ({self.pairs:,} entries)"
 
     def as_dict(self) -> dict[str, Any]:
         """For statistics."""

@@ -50,7 +50,7 @@ def test_what_may_fit(fit):
 
 
 def test_a_fit_in_words_only_where_there_is_enough():
-    assert RIGHT.words.endswith("and tells pairs from others with AUC 0.980 (2,000 entries)")
+    assert RIGHT.words.endswith("and tells pairs from others with AUC 0.98 (2,000 entries)")
     assert replace(RIGHT, compared=20).words is None
 
 
