@@ -159,7 +159,7 @@ class Vocabulary:
         self._slots = make_slots(len(self.words))
         repeated = _fill(self._text, self._offsets, self._slots)
         if repeated >= 0:
-            raise ValueError(f"the word {self.words[repeated]!r} occurs twice")
+            raise ValueError(f"the word {self.words[repeated].decode('utf-8', 'replace')} occurs twice")
 
     def __len__(self) -> int:
         return len(self.words)

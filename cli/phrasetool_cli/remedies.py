@@ -13,6 +13,8 @@ REMEDIES = {
         "; to put another table into the place of one, use `phrasetool moses-ini INI --table FILE --name NAME`"
     ),
     "name a table of the ini": "; choose one with --name",
+    "fit": "; name another model with -m, or go on all the same with --force",
+    "go on": "; to go on all the same, give --force",
     "name the model": "; give the model with -m",
 }
 

@@ -98,6 +98,7 @@ def read_training_pairs(
     min_count: float = 0,
     vocabularies: tuple[Vocabulary, Vocabulary] | None = None,
     progress: Callable[[int, int], None] = lambda position, entries: None,
+    seen: Callable[[ByteArray], None] = lambda text: None,
 ) -> PhrasePairs:
     """Read phrase pairs; duplicates are merged, pairs with an empty or too long side are left out.
 
@@ -107,6 +108,7 @@ def read_training_pairs(
         min_count: pairs with a smaller count are left out.
         vocabularies: words outside them become unknown; by default every word of the pairs is known.
         progress: called with the bytes of the file consumed and the pairs read so far.
+        seen: called with the text of the file, in blocks of whole lines.
 
     Raises:
         DataError: the file is damaged, a line has fewer than two fields, or no pair is left.
@@ -120,6 +122,7 @@ def read_training_pairs(
             raise DataError(source.name, "expected `source ||| target`, found no |||", lines + int(faulty[0]) + 1)
         lines += len(found)
         parts.append(fields)
+        seen(text)
         progress(source.position(), lines)
     source_vocabulary, target_vocabulary = vocabularies or (
         _collect_vocabulary(parts, target=False),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.measures.smoothed import SmoothedProbabilities
 from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
+from phrasetool.models.fit import ModelFit
 from phrasetool.phrases import ByteArray
 from phrasetool.pipeline import run
 from phrasetool.scoring.forced_probabilities import forced_probabilities
@@ -39,6 +40,7 @@ class AnnotateCounts:
         faulty: lines that could not be read.
         scores: score columns of an entry before, -1 for a table without entries.
         used: entries that forced decoding used.
+        fits: how well each model fits the table, where a sample of it could tell.
     """
 
     entries: int = 0
@@ -46,6 +48,7 @@ class AnnotateCounts:
     faulty: int = 0
     scores: int = -1
     used: int = 0
+    fits: list[ModelFit] = field(default_factory=list)
 
     def add(self, other: AnnotateCounts) -> None:
         """Add the counts of the block that follows."""
@@ -98,7 +101,10 @@ def annotate_table(
         return raw, output.encode(text), counts
 
     total = AnnotateCounts()
-    items = ((raw, [reader.take(raw) for reader in readers]) for raw in raw_blocks(source, scan.block_bytes))
+    raws = raw_blocks(source, scan.block_bytes)
+    for reader in readers:
+        raws = reader.look_at(raws)
+    items = ((raw, [reader.take(raw) for reader in readers]) for raw in raws)
     for raw, data, counts in run(items, work, scan.threads):
         output.write(data)
         total.add(counts)

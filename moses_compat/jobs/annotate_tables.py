@@ -22,6 +22,7 @@ from moses_compat.jobs.annotate import (
     AnnotateCounts,
     annotate_table,
 )
+from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import ModelSimilarities, SimilaritySource
 from moses_compat.measures.smoothed import SmoothedProbabilities, count_table
@@ -114,6 +115,7 @@ class AnnotateRequest:
         scale: how a similarity is written; see `insert_scores`.
         edit: what happens to a moses.ini, if anything.
         scan: how the table is read.
+        force: go on although a model does not fit the table, or annotated it before.
     """
 
     table: str
@@ -124,6 +126,7 @@ class AnnotateRequest:
     scale: str = "exp"
     edit: IniEdit | None = None
     scan: TableScan = field(default_factory=TableScan)
+    force: bool = False
 
     @property
     def columns(self) -> int:
@@ -144,12 +147,15 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
         more: sources of similarities besides the models; two columns each behind theirs.
 
     Raises:
-        DataError: a file is damaged, has a faulty line, or does not fit the others.
+        DataError: a file is damaged, has a faulty line, or does not fit the others; or, unless forced, a model does not
+            fit the table or annotated it before.
         ModelError: a model cannot be loaded.
         PhraseToolError: a file cannot be written.
         ValueError: there is nothing to append.
     """
-    sources = [*(ModelSimilarities(load_bilingual_model(folder)) for folder in request.models), *more]
+    checks = [FitCheck(folder, watch, request.force, appended=True) for folder in request.models]
+    models = [ModelSimilarities(load_bilingual_model(check.folder), check) for check in checks]
+    sources = [*models, *more]
     forced = PairUses.read(request.forced_pairs) if request.forced_pairs else None
     smoothed = _smoothed(request, watch) if request.smoothing else None
     columns = request.columns + MODEL_COLUMNS * len(more)
@@ -167,6 +173,7 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
             )  # fmt: skip
             if request.edit:
                 request.edit.check(counts.scores)
+    counts.fits.extend(check.fit for check in checks if check.fit)
     return counts
 
 

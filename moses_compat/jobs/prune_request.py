@@ -46,6 +46,7 @@ class PruneRequest:
         search: options of the decoder, see `SearchOptions`.
         by_criterion: where several criteria decide, whether to count which of them alone would have removed what goes.
         threads, block_bytes, on_error: see `TableScan`.
+        force: go on although a check says that the input makes no sense.
     """
 
     table: str
@@ -77,6 +78,7 @@ class PruneRequest:
     threads: int = 1
     block_bytes: int = BLOCK_BYTES
     on_error: str = "fail"
+    force: bool = False
 
     def scan(self) -> TableScan:
         """How the table is read."""

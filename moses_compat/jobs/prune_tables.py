@@ -18,6 +18,7 @@ from moses_compat.jobs.prune import Chosen, measure_sizes, prune_decided, prune_
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.sinks import Counts, KeptScores, SelectedLines, Sink, SurvivingPairs
 from moses_compat.lines.pair_hashes import PairSet
+from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.similarities import (
     ColumnSimilarities,
     FileSimilarities,
@@ -93,7 +94,8 @@ def prune(request: PruneRequest, watch: Watch = NOBODY, more: Sequence[Sink] = (
         more: sinks besides those of the files.
 
     Raises:
-        DataError: a file is damaged, has a faulty line, or does not fit the others.
+        DataError: a file is damaged, has a faulty line, or does not fit the others; or, unless forced, the model does
+            not fit the table.
         TableTooSmallError: more entries are protected than the wanted size allows.
         PhraseToolError: a file cannot be written.
         ValueError: nothing or too much says what goes, or the method lacks something.
@@ -115,7 +117,7 @@ def sweep(request: PruneRequest, watch: Watch = NOBODY) -> list[tuple[float, int
     """
     method, thresholds = _checked_method(request), list(request.sweep or ())
     if request.streams(method):
-        similarities = similarity_source(request)
+        similarities = similarity_source(request, watch)
         curve = _measure_sizes(request, method, similarities, _kept_path(request, similarities), watch, thresholds)
         counts = curve.survivors.tolist()
         return [(threshold, kept, curve.entries) for threshold, kept in zip(thresholds, counts, strict=True)]
@@ -136,8 +138,8 @@ def _checked_method(request: PruneRequest) -> Method:
     return method
 
 
-def similarity_source(request: PruneRequest) -> SimilaritySource:
-    """Where the similarities come from.
+def similarity_source(request: PruneRequest, watch: Watch = NOBODY) -> SimilaritySource:
+    """Where the similarities come from; whether a model fits the table is told to `watch`.
 
     Raises:
         ModelError: the model cannot be loaded.
@@ -148,7 +150,13 @@ def similarity_source(request: PruneRequest) -> SimilaritySource:
         return FileSimilarities(request.scores)
     from phrasetool.models.storage import load_bilingual_model
 
-    return ModelSimilarities(load_bilingual_model(request.model_folder))
+    check = FitCheck(request.model_folder, watch, request.force)
+    return ModelSimilarities(load_bilingual_model(request.model_folder), check)
+
+
+def _fit(similarities: SimilaritySource | None) -> FitCheck | None:
+    """What was found out about a model."""
+    return similarities.check if isinstance(similarities, ModelSimilarities) else None
 
 
 def _kept_path(request: PruneRequest, similarities: SimilaritySource) -> str | None:
@@ -158,7 +166,8 @@ def _kept_path(request: PruneRequest, similarities: SimilaritySource) -> str | N
 
 def _prune_streaming(request: PruneRequest, method: Method, watch: Watch, more: Sequence[Sink]) -> PruneResult:
     """Prune while the table streams; a wanted size takes a pass before, for the threshold."""
-    similarities = similarity_source(request)
+    similarities = similarity_source(request, watch)
+    check = _fit(similarities)
     keep, threshold = _kept_path(request, similarities), request.threshold
     with contextlib.ExitStack() as stack:
         if request.target_size is not None:
@@ -176,7 +185,7 @@ def _prune_streaming(request: PruneRequest, method: Method, watch: Watch, more: 
             prune_table(source, similarities, rule, sinks, scan, fingerprints=keep is not None)
 
         save = (lambda: _score_writer(keep, similarities)) if keep else None
-        return _write(request, send, PruneResult(PruneStatistics(), signature, method.names), watch, more, save)
+        return _write(request, send, PruneResult(PruneStatistics(), signature, method.names), watch, more, check, save)
 
 
 def _threshold_for_size(
@@ -247,9 +256,8 @@ def _prune_as_a_whole(request: PruneRequest, method: Method, watch: Watch, more:
         # Only a file of reasons shows the phrases.
         prune_decided(source, decision, reasons, sinks, scan, None if request.reasons else measures)
 
-    return _write(
-        request, send, PruneResult(PruneStatistics(), signature, method.names, figures=chosen.figures), watch, more
-    )
+    result = PruneResult(PruneStatistics(), signature, method.names, figures=chosen.figures)
+    return _write(request, send, result, watch, more, _fit(similarities))
 
 
 def _choose(request: PruneRequest, ranking: Ranking, watch: Watch) -> Chosen:
@@ -275,7 +283,7 @@ def _measure(request: PruneRequest, method: Method, watch: Watch) -> tuple[Measu
     # Here: a table that streams needs none of it, and its start is most of a short run.
     from moses_compat.measures.measure import MeasureRequest, measure_file
 
-    similarities = similarity_source(request) if SIMILARITIES in method.needs else None
+    similarities = similarity_source(request, watch) if SIMILARITIES in method.needs else None
 
     def wanted(scan: TableScan) -> MeasureRequest:
         return MeasureRequest.of(
@@ -302,6 +310,7 @@ def _write(
     result: PruneResult,
     watch: Watch,
     more: Sequence[Sink],
+    check: FitCheck | None,
     save: Callable[[], ScoreWriter] | None = None,
 ) -> PruneResult:
     """Send the table to the files that were asked for; all of them appear, or none.
@@ -309,6 +318,7 @@ def _write(
     Args:
         send: sends the table through sinks.
         result: without what is counted on the way.
+        check: what is known, in the end, of how a model fits the table.
         save: opens a file for similarities, which appears with the tables or not at all.
     """
     scan = request.scan()
@@ -339,6 +349,7 @@ def _write(
             sinks.append(KeptScores(stack.enter_context(save())))
         with watch.file("prune", source.size()) as progress:
             send(source, sinks, replace(scan, progress=progress))
+        counts.total.model_fit = check.fit.as_dict() if check and check.fit else {}
         result = replace(result, statistics=counts.total)
         if reordering and in_step:
             result = replace(result, orphans=_in_step(reordering, in_step, surviving, scan, watch))

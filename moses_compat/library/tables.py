@@ -138,10 +138,11 @@ def prune(
         reordering_table, reordering_out: a table to keep in step, and where to write it.
         dev: the two sides of a development set, for `max_bleu_loss`.
         watch: follows the work; nobody by default.
-        options: any other field of `PruneRequest`: `method`, `combine`, `keep_top`, `protect`, `threads`, ...
+        options: any other field of `PruneRequest`: `method`, `combine`, `keep_top`, `protect`, `threads`, `force`, ...
 
     Raises:
-        DataError: a file is damaged, has a faulty line, or does not fit the others.
+        DataError: a file is damaged, has a faulty line, or does not fit the others; or, unless forced, the model does
+            not fit the table.
         PhraseToolError: a file cannot be written, or the wanted size cannot be had.
         ValueError: nothing or too much says what goes, or the method lacks something.
         TypeError: there is no such option.
@@ -186,6 +187,7 @@ def annotate(
     weight: float = 0.0,
     threads: int = 1,
     on_error: str = "fail",
+    force: bool = False,
     watch: Watch = NOBODY,
 ) -> AnnotateCounts:
     """Write a phrase table with more score columns; see `phrasetool annotate`.
@@ -201,13 +203,15 @@ def annotate(
         weight: of each new column, in that ini.
         threads: worker threads.
         on_error: `fail`, `skip` or `keep`, for lines that are no entries.
+        force: go on although a model does not fit the table, or annotated it before.
         watch: follows the work; nobody by default.
 
     Returns:
-        Counts: entries, those without an opinion, those that forced decoding used.
+        Counts: entries, those without an opinion, those that forced decoding used; and how the models fit.
 
     Raises:
-        DataError: a file is damaged, has a faulty line, or does not fit the others.
+        DataError: a file is damaged, has a faulty line, or does not fit the others; or, unless forced, a model does not
+            fit the table or annotated it before.
         ValueError: there is nothing to append, or only one of the two inis was given.
 
     Examples:
@@ -224,6 +228,6 @@ def annotate(
         edit = IniEdit.of(there, os.fspath(table), os.fspath(output), os.fspath(moses_ini_out), weight)
     request = AnnotateRequest(
         os.fspath(table), os.fspath(output), [os.fspath(model) for model in models],
-        text_path(forced_pairs), smoothing, scale, edit, TableScan(on_error, threads),
+        text_path(forced_pairs), smoothing, scale, edit, TableScan(on_error, threads), force,
     )  # fmt: skip
     return annotate_files(request, watch)

@@ -71,8 +71,18 @@ class EntryReader:
         Raises:
             DataError: the table or the source of similarities is damaged.
         """
-        for raw in raw_blocks(self._source, self._scan.block_bytes):
+        for raw in self.look_at(raw_blocks(self._source, self._scan.block_bytes)):
             yield raw, self.take(raw)
+
+    def look_at(self, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
+        """The blocks, which the source of similarities may want to see first, for who reads the table by other means.
+
+        Raises:
+            DataError: the source does not fit the table.
+        """
+        # A reader of one's own need not have it.
+        look: Callable[[Iterator[RawBlock]], Iterator[RawBlock]] | None = getattr(self._similar, "look_at", None)
+        return look(raws) if look else raws
 
     def take(self, raw: RawBlock) -> Any:
         """What belongs to the next block of the source of similarities, for who reads the table by other means."""

@@ -6,13 +6,15 @@ reads a table asks its source for a reader, lets the reader see the blocks in or
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from moses_compat.lines.insert_scores import unscale_scores
+from moses_compat.measures.model_fit import FitCheck
+from moses_compat.tables.blocks import RawBlock
 from phrasetool.errors import DataError
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.phrases import DoubleArray, EntryBlock
@@ -64,6 +66,14 @@ class SimilarityReader:
         """
         return ()
 
+    def look_at(self, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
+        """The blocks of the table as they come; who wants to see some of them first may hold them back.
+
+        Raises:
+            DataError: the source does not fit the table.
+        """
+        return raws
+
     def take(self, lines: int) -> Any:
         """What belongs to the next block of so many lines.  Called for all blocks, in order, by one thread.
 
@@ -95,9 +105,15 @@ class SimilarityReader:
 
 @dataclass(frozen=True)
 class ModelSimilarities:
-    """Similarities computed by a model."""
+    """Similarities computed by a model.
+
+    Args:
+        model: it.
+        check: whether it fits the table; not asked if None.
+    """
 
     model: BilingualModel
+    check: FitCheck | None = None
 
     @property
     def signature(self) -> str:
@@ -106,13 +122,17 @@ class ModelSimilarities:
 
     def reader(self, table: str) -> SimilarityReader:
         """See `SimilaritySource`."""
-        return _ModelReader(self.model)
+        return _ModelReader(table, self.model, self.check)
 
 
 class _ModelReader(SimilarityReader):
-    def __init__(self, model: BilingualModel) -> None:
+    def __init__(self, table: str, model: BilingualModel, check: FitCheck | None) -> None:
+        self._table, self._model, self._check = table, model, check
         self.vocabularies = model.source_vocabulary, model.target_vocabulary
         self._scorer = model.scorer()
+
+    def look_at(self, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
+        return self._check.look(self._table, self._model, raws) if self._check else raws
 
     def score(self, block: EntryBlock, columns: DoubleArray, taken: Any) -> Scores:
         return self._scorer.score(block)

@@ -56,7 +56,10 @@ class BilingualModel:
             ("target", target_vocabulary, target),
         ):
             if len(vocabulary) != len(parameters.word_vectors):
-                raise ValueError(f"{len(parameters.word_vectors)} {side} word vectors for {len(vocabulary)} words")
+                raise ValueError(
+                    f"{len(parameters.word_vectors)} {side} word vectors for {len(vocabulary)} words: "
+                    "vocabulary and weights are not of one model, or damaged"
+                )
         self.source_vocabulary = source_vocabulary
         self.target_vocabulary = target_vocabulary
         self.source = source

@@ -26,6 +26,7 @@ class PruneStatistics:
         faulty_kept, faulty_skipped: lines that could not be read, passed through or left out.
         by_source_length: int64, shape (9, 2), entries and kept entries whose source has 0, 1, .. 7, 8 or more words.
         removed_by: which criteria alone would have removed them (see `Reasons.labels`) -> entries removed.
+        model_fit: how well the model fits the table (see `ModelFit`), where a sample of it could tell.
     """
 
     entries: int = 0
@@ -38,6 +39,7 @@ class PruneStatistics:
     faulty_skipped: int = 0
     by_source_length: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((_LONGEST + 1, 2), np.int64))
     removed_by: dict[str, int] = field(default_factory=dict)
+    model_fit: dict[str, Any] = field(default_factory=dict)
 
     def __iadd__(self, other: PruneStatistics) -> PruneStatistics:
         for name in ("entries", "sources", "kept", "protected", "without_opinion", "faulty_kept", "faulty_skipped"):
@@ -79,4 +81,5 @@ class PruneStatistics:
             "without_opinion": self.without_opinion,
             "faulty": {"kept": self.faulty_kept, "skipped": self.faulty_skipped},
             "by_source_length": lengths,
+            **({"model_fit": self.model_fit} if self.model_fit else {}),
         }

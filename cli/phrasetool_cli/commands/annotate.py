@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from phrasetool_cli.shared.annotate_ini import ini_edit, is_given
-from phrasetool_cli.shared.flags import WHICH_MODEL, default_model, table_options, weight_option
+from phrasetool_cli.shared.flags import WHICH_MODEL, default_model, force_option, table_options, weight_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
@@ -53,11 +53,12 @@ Example:
     weight_option,
     None,
     table_options,
+    force_option,
 )  # fmt: skip
 def command(
     table: str, model_folders: tuple[str, ...], forced_pairs: str | None, smoothing: str | None, output: str | None,
     scale: str, ini: str | None, ini_output: str | None, weight: float, threads: int, block_bytes: int, on_error: str,
-    quiet: bool,
+    quiet: bool, force: bool,
 ) -> None:  # fmt: skip
     """Add similarity columns to a phrase table.
 
@@ -84,7 +85,7 @@ def command(
     check_outputs([table, *([forced_pairs] if forced_pairs else [])], [output, ini_output])
     edit = ini_edit(table, output, ini, ini_output, weight, scale)
     scan = TableScan(on_error, threads, block_bytes)
-    request = AnnotateRequest(table, output, folders, forced_pairs, smoothing, scale, edit, scan)
+    request = AnnotateRequest(table, output, folders, forced_pairs, smoothing, scale, edit, scan, force)
     watch = TerminalWatch(quiet)
     for line in _summary(annotate(request, watch), request):
         watch.say(line)

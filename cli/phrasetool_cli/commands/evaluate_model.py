@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.flags import default_model, json_option, model_option
+from phrasetool_cli.shared.flags import default_model, force_option, json_option, model_option
+
+if TYPE_CHECKING:
+    from phrasetool.phrases import ByteArray
 
 _EXAMPLE = """\b
 Example:
@@ -27,8 +31,16 @@ Example:
               help="Leave out pairs with more words on a side.")  # fmt: skip
 @click.option("--seed", type=int, default=1, help="Of the shuffle and the random words.")
 @json_option
+@force_option
 def command(
-    pairs: str, model_folder: str | None, candidates: int, limit: int, max_length: int, seed: int, as_json: bool
+    pairs: str,
+    model_folder: str | None,
+    candidates: int,
+    limit: int,
+    max_length: int,
+    seed: int,
+    as_json: bool,
+    force: bool,
 ) -> None:
     """Measure a model on held-out phrase pairs.
 
@@ -39,21 +51,31 @@ def command(
 
     from moses_compat.corpora.training_pairs import read_training_pairs
     from moses_compat.files.streams import Input
+    from moses_compat.measures.model_fit import FitCheck
     from phrasetool.models.storage import load_bilingual_model
     from phrasetool.retrieval import evaluate_pairs
+    from phrasetool_cli.shared.progress import TerminalWatch
 
-    model = load_bilingual_model(model_folder or default_model())
+    folder = model_folder or default_model()
+    model = load_bilingual_model(folder)
+    texts: list[ByteArray] = []
     with Input(pairs) as source:
         data = read_training_pairs(
-            source, max_length=max_length, vocabularies=(model.source_vocabulary, model.target_vocabulary)
+            source,
+            max_length=max_length,
+            vocabularies=(model.source_vocabulary, model.target_vocabulary),
+            seen=texts.append,
         )
+    check = FitCheck(folder, TerminalWatch(), force)
+    check.judge_pairs(source.name, model, texts)
     drawn = np.random.default_rng(seed).permutation(len(data))[:limit]
     quality = evaluate_pairs(
         model.scorer(), data.sources.select(drawn), data.targets.select(drawn), len(model.target_vocabulary),
         candidates=candidates, seed=seed,
     )  # fmt: skip
     if as_json:
-        click.echo(json.dumps({"signature": model.signature, **asdict(quality)}, indent=2))
+        fit = {"model_fit": check.fit.as_dict()} if check.fit else {}
+        click.echo(json.dumps({"signature": model.signature, **asdict(quality), **fit}, indent=2))
         return
     n = f"{quality.candidates:,}"
     rows = [

@@ -32,7 +32,8 @@ Example:
 @training_flags.train_options
 def command(
     pairs: str, folder: str | None, model: str, seed: int, device: str, threads: int, resume: bool,
-    max_length: int | None, min_pair_count: float, quiet: bool, **others: Any,
+    max_length: int | None, min_pair_count: float, quiet: bool, force: bool,
+    **others: Any,
 ) -> None:  # fmt: skip
     """Train a model on phrase pairs, or on text of one language.
 
@@ -55,12 +56,12 @@ def command(
     record = {"pairs_file": pairs}
     record |= {key: others[key] for key in ("source_autoencoder", "target_autoencoder") if others[key]}
     kept = max_length or training_flags.MAX_LENGTH, min_pair_count
-    _train(pairs, path, chosen, starts, kept, record, device, threads, resume, quiet)
+    _train(pairs, path, chosen, starts, kept, record, device, threads, resume, quiet, force)
 
 
 def _train(
     pairs: str, path: Path, chosen: dict[str, Any], starts: tuple[Start, Start], kept: tuple[int, float],
-    record: dict[str, Any], device: str, threads: int, resume: bool, quiet: bool,
+    record: dict[str, Any], device: str, threads: int, resume: bool, quiet: bool, force: bool,
 ) -> None:  # fmt: skip
     """Train encoders of both languages."""
     import torch
@@ -73,7 +74,8 @@ def _train(
     from phrasetool.training.trainer import train_model
     from phrasetool_cli.shared.progress import TableProgress, TerminalWatch, TrainingProgress
 
-    tell = TerminalWatch(quiet).say
+    watch = TerminalWatch(quiet)
+    tell = watch.say
     try:
         settings = TrainingSettings.for_loss(**chosen)
     except ValueError as error:
@@ -92,11 +94,12 @@ def _train(
     def known(side: str, share: float) -> None:
         tell(f"{side} word vectors: {share:.1%} of the words start from known vectors")
 
+    unfit = (lambda error: watch.warn(str(error))) if force else None
     began = time.monotonic()
     with TrainingProgress(len(data), settings.pretrain_iterations, settings.iterations, quiet) as training:
         trained = train_model(
-            data, settings, lambda: start_parameters(data, settings, starts, known), path, device=place, resume=resume,
-            record=record, on_report=training.report, tick=training.tick,
+            data, settings, lambda: start_parameters(data, settings, starts, known, unfit), path, device=place,
+            resume=resume, record=record, on_report=training.report, tick=training.tick,
         )  # fmt: skip
     tell(f"saved {trained.signature} to {path} after {time.monotonic() - began:.0f} s")
 

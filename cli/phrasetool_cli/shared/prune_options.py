@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.flags import default_model, model_option, output_option, search_options, table_options
+from phrasetool_cli.shared.flags import (
+    default_model,
+    force_option,
+    model_option,
+    output_option,
+    search_options,
+    table_options,
+)
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.parameter_types import column_pair, threshold_sweep, worth_threshold
 from phrasetool_cli.shared.sections import sections
@@ -93,6 +100,7 @@ prune_options = sections(
     search_options,
     None,
     table_options,
+    force_option,
 )  # fmt: skip
 
 

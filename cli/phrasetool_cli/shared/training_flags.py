@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from phrasetool_cli.shared.flags import WHICH_MODEL, device_option, quiet_option, threads_option
+from phrasetool_cli.shared.flags import WHICH_MODEL, device_option, force_option, quiet_option, threads_option
 from phrasetool_cli.shared.sections import SectionedCommand, give_title, sections
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _AUTOENCODER = "Options of --model autoencoder"
 # Words of a pair's longer side.
 MAX_LENGTH = 7
 # Parameters that every kind of model takes.
-_OF_ALL = {"pairs", "folder", "model", "seed", "device", "threads", "resume", "max_length", "quiet"}
+_OF_ALL = {"pairs", "folder", "model", "seed", "device", "threads", "resume", "max_length", "quiet", "force"}
 _SIDES = ("source", "target")
 
 train_options = sections(
@@ -53,6 +53,7 @@ train_options = sections(
     click.option("--target-autoencoder", metavar="FOLDER", help="The same for the target language."),
     click.option("--freeze-encoders", is_flag=True,
                  help="Train nothing but the transformations between the languages."),
+    force_option,
     None,
     quiet_option,
 )  # fmt: skip
@@ -163,10 +164,15 @@ def chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
                 raise click.UsageError(str(error)) from error
     source, target = (
         Start(functools.partial(unescaped_sentences, given[side]["text"]) if given[side]["text"] else None,
-              given[side]["vectors"], model)
+              given[side]["vectors"], model, _name(given[side]))
         for side, model in zip(_SIDES, models, strict=True)
     )  # fmt: skip
     return source, target
+
+
+def _name(given: Mapping[str, Any]) -> str:
+    """What a language starts from, as messages call it; empty if nothing was given."""
+    return str(given["autoencoder"] or given["vectors"] or " ".join(given["text"]))
 
 
 def autoencoder_options(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,239 @@
+"""A sample of the first entries of a table, and what it says of a model that is to judge the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from moses_compat.lines.insert_scores import SCALES, scale_similarities
+from moses_compat.tables.blocks import RawBlock
+from moses_compat.tables.parser import TableParser, tokenise
+from phrasetool.errors import DataError
+from phrasetool.models.bilingual import BilingualModel
+from phrasetool.models.fit import ModelFit, finding, measure_fit
+from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Phrases
+from phrasetool.vocabulary import Vocabulary
+from phrasetool.watch import NOBODY, Watch
+
+SAMPLE = 2000
+# A sorted table begins with punctuation and numbers; so much of it is looked at.
+LOOK_AHEAD = 1 << 24
+# How far a similarity may be from the one that another processor computed and wrote with six decimals.
+_NEAR = 1e-4
+# Lines that are enough to know columns by, and the share of them that must agree.
+_LINES, _AGREEING = 400, 0.98
+
+
+@dataclass(frozen=True)
+class TableSample:
+    """Some lines from the beginning of a table.
+
+    Attributes:
+        text: the lines.
+        scores: of an entry of the table.
+    """
+
+    text: ByteArray
+    scores: int
+
+    @classmethod
+    def take(cls, raws: Iterator[RawBlock], seed: int = 1) -> tuple[TableSample | None, list[RawBlock]]:
+        """A sample, spread over the first blocks; and these blocks.  None of a table without lines."""
+        taken: list[RawBlock] = []
+        size = 0
+        for raw in raws:
+            taken.append(raw)
+            size += len(raw.text)
+            if size >= LOOK_AHEAD:
+                break
+        if not taken:
+            return None, taken
+        # Which lines those are does not depend on the size of the blocks.
+        places = _places(min(size, LOOK_AHEAD), seed)
+        return cls(_lines_at([raw.text for raw in taken], places), taken[-1].scores), taken
+
+    def entries(self, vocabularies: tuple[Vocabulary, Vocabulary]) -> EntryBlock:
+        """The lines with all their scores, in the words of two vocabularies."""
+        return TableParser(*vocabularies, self.scores, range(max(self.scores, 0)))(0, self.text)[0]
+
+
+def _places(size: int, seed: int) -> Int64Array:
+    """Bytes to draw lines at, ascending, spread evenly over so many."""
+    drawn = np.random.default_rng(seed).random(SAMPLE)
+    return ((np.arange(SAMPLE) + drawn) * (size / SAMPLE)).astype(np.int64)
+
+
+def _lines_at(texts: Sequence[ByteArray], places: Int64Array) -> ByteArray:
+    """The lines that hold these bytes, each of them once.
+
+    Args:
+        texts: whole lines, one after another.
+        places: int64, ascending.
+    """
+    found: list[bytes] = []
+    first = 0
+    for array in texts:
+        text = array.tobytes() if len(array) < 1 << 16 else None
+        last = -1
+        for place in (places[(places >= first) & (places < first + len(array))] - first).tolist():
+            if place < last:
+                continue
+            data, offset = (text, 0) if text is not None else _around(array, place)
+            start = data.rfind(b"\n", 0, place - offset) + 1
+            end = data.find(b"\n", place - offset)
+            end = len(data) if end < 0 else end
+            found.append(data[start:end] + b"\n")
+            last = offset + end + 1
+        first += len(array)
+    return np.frombuffer(b"".join(found), np.uint8)
+
+
+def _around(array: ByteArray, place: int) -> tuple[bytes, int]:
+    """Bytes that hold the line at a place, and where they begin."""
+    reach = 1 << 10
+    while True:
+        start, end = max(place - reach, 0), min(place + reach, len(array))
+        data = array[start:end].tobytes()
+        middle = place - start
+        before = start == 0 or data.rfind(b"\n", 0, middle) >= 0
+        if before and (end == len(array) or data.find(b"\n", middle) >= 0):
+            return data, start
+        reach *= 4
+
+
+def fit_of(model: BilingualModel, sample: TableSample, swapped: bool = False) -> ModelFit:
+    """How well a model fits a table, or how well it would if source and target were swapped."""
+    vocabularies = model.source_vocabulary, model.target_vocabulary
+    block = sample.entries(vocabularies[::-1] if swapped else vocabularies)
+    good = np.flatnonzero(~block.faulty)
+    data = block.text.tobytes()
+    starts, middles, ends = (
+        places[good].tolist() for places in (block.line_offsets[:-1], block.source_ends, block.target_ends)
+    )
+    texts = (
+        [data[start:end] for start, end in zip(starts, middles, strict=True)],
+        [data[start + 3 : end] for start, end in zip(middles, ends, strict=True)],
+    )
+    phrases = block.sources.select(_groups(block)[good]), block.targets.select(good)
+    if swapped:
+        phrases, texts = phrases[::-1], texts[::-1]
+    return measure_fit(model.scorer(), phrases, vocabularies, texts)
+
+
+def columns_of(model: BilingualModel, sample: TableSample) -> int | None:
+    """The first of two score columns, from 0, that hold the similarities of this model; None if there are none."""
+    block = sample.entries((model.source_vocabulary, model.target_vocabulary))
+    good = np.flatnonzero(~block.faulty)
+    good = good[:: max(len(good) // _LINES, 1)]
+    if not len(good) or sample.scores < 2:
+        return None
+    similarities = model.scorer().score_pairs(block.sources.select(_groups(block)[good]), block.targets.select(good))
+    for scale in SCALES:
+        written = scale_similarities(similarities, scale)
+        if np.ptp(written) < 10 * _NEAR:
+            continue
+        for column in range(sample.scores - 1):
+            near = np.abs(block.columns[good, column : column + 2] - written).max(1) <= _NEAR
+            if near.mean() >= _AGREEING:
+                return column
+    return None
+
+
+def _groups(block: EntryBlock) -> Int64Array:
+    """The source group of each entry."""
+    return np.repeat(np.arange(len(block.sources)), np.diff(block.group_offsets))
+
+
+class FitCheck:
+    """Makes sure, before a table is worked on, that a model fits it.
+
+    Args:
+        folder: of the model, as messages call it.
+        watch: is told how well the model fits.
+        force: go on although it does not, with a warning.
+        appended: whether the model's similarities will be appended to the table; then they must not be there.
+
+    Attributes:
+        fit: how well it fits; None where there was too little to tell.
+    """
+
+    def __init__(self, folder: str, watch: Watch = NOBODY, force: bool = False, appended: bool = False) -> None:
+        self.folder = folder
+        self.fit: ModelFit | None = None
+        self._watch, self._force, self._appended = watch, force, appended
+        self._done = False
+
+    def look(self, table: str, model: BilingualModel, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
+        """The blocks of a table from its beginning, the first of which are held back until a sample was looked at.
+
+        Raises:
+            DataError: the model does not fit the table, or was used on it before.
+        """
+        if not self._done:
+            self._done = True
+            sample, taken = TableSample.take(raws)
+            if sample:
+                self._check(table, model, sample)
+            taken.reverse()
+            while taken:
+                yield taken.pop()
+        yield from raws
+
+    def judge(self, name: str, fit: ModelFit, swapped: Callable[[], ModelFit | None]) -> None:
+        """Tell how well the model fits the pairs of a file.
+
+        Args:
+            name: the file, as messages call it.
+            fit: of a sample.
+            swapped: called for the fit with source and target swapped, if it can be had.
+
+        Raises:
+            DataError: it does not fit.
+        """
+        if found := finding(fit, swapped):
+            self._object(DataError(name, f"the model {self.folder} does not fit: {found}", remedy="fit"))
+        if fit.words:
+            self.fit = fit
+            self._watch.say(f"{self.folder} {fit.words}")
+
+    def judge_pairs(self, name: str, model: BilingualModel, texts: Sequence[ByteArray]) -> None:
+        """The same for training pairs, such as `read_training_pairs` reads.
+
+        Args:
+            name: their file, as messages call it.
+            model: of the folder.
+            texts: of the file, in blocks of whole lines.
+
+        Raises:
+            DataError: the model does not fit.
+        """
+        from moses_compat.corpora.training_pairs import pair_fields
+
+        text = _lines_at(texts, _places(sum(map(len, texts)), 1))
+        fields = pair_fields(text)[0]
+        data = text.tobytes()
+
+        def fit(swapped: bool) -> ModelFit:
+            sides: list[tuple[Phrases, Vocabulary, list[bytes]]] = []
+            for first in (2, 0) if swapped else (0, 2):
+                starts, ends = np.ascontiguousarray(fields[:, first]), np.ascontiguousarray(fields[:, first + 1])
+                vocabulary = model.target_vocabulary if sides else model.source_vocabulary
+                written = [data[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+                sides.append((tokenise(text, starts, ends, vocabulary), vocabulary, written))
+            (sources, own, source_texts), (targets, other, target_texts) = sides
+            return measure_fit(model.scorer(), (sources, targets), (own, other), (source_texts, target_texts))
+
+        self.judge(name, fit(False), lambda: fit(True))
+
+    def _check(self, table: str, model: BilingualModel, sample: TableSample) -> None:
+        self.judge(table, fit_of(model, sample), lambda: fit_of(model, sample, swapped=True))
+        if self._appended and (column := columns_of(model, sample)) is not None:
+            message = f"columns {column + 1} and {column + 2} already hold the similarities of the model {self.folder}"
+            self._object(DataError(table, message, remedy="go on"))
+
+    def _object(self, error: DataError) -> None:
+        if not self._force:
+            raise error
+        self._watch.warn(str(error))

@@ -1,0 +1,189 @@
+"""A model that does not fit is refused before anything is written, and one that fits never is."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import phrasetool
+import phrasetool_cli.demo
+from phrasetool.errors import DataError
+from phrasetool.models.bilingual import BilingualModel
+from phrasetool.models.storage import load_bilingual_model, save_model
+from tests.commands import read, run_inside, write
+
+DEMO = Path(phrasetool_cli.demo.__file__).parent
+RIGHT = "knows 99.3% of the source's words and 98.3% of the target's, and tells pairs from others with AUC 0.99"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The demo's table and model, and the table with its sides swapped."""
+    folder = tmp_path_factory.mktemp("fit")
+    for language in ("zh", "en"):
+        lines = (DEMO / f"corpus.{language}").read_bytes().splitlines(keepends=True)
+        write(folder / language, b"".join(line for i, line in enumerate(lines) if i % 10 not in (3, 7)))
+    table = folder / "table.gz"
+    done = run_inside("extract", folder / "zh", folder / "en", DEMO / "aligned.gz", "-o", table, "-q")
+    assert done.code == 0, done.err
+    lines = [line.split(b" ||| ") for line in read(table).splitlines(keepends=True)]
+    swapped = sorted(b" ||| ".join([target, source, *rest]) for source, target, *rest in lines)
+    write(folder / "swapped.gz", b"".join(swapped))
+    shutil.copytree(DEMO / "model", folder / "model")
+    return folder
+
+
+def commands(folder, table):
+    yield "annotate", table, "-m", folder / "model"
+    yield "prune", table, "-m", folder / "model", "--threshold", "0.5"
+    yield "prune", table, "-m", folder / "model", "--target-size", "1"
+    yield "prune", table, "-m", folder / "model", "--method", "semantic+count", "--target-size", "0.5"
+
+
+def test_what_fits_is_said_in_one_line(folder, tmp_path):
+    plain = write(tmp_path / "plain", read(folder / "table.gz"))
+    for command in commands(folder, folder / "table.gz"):
+        done = run_inside(*command, "-o", tmp_path / "out")
+        assert done.code == 0, done.err
+        assert done.err.count(f"phrasetool: {folder / 'model'} {RIGHT}") == 1
+        assert run_inside(*command, "-o", tmp_path / "quiet", "-q").err == ""
+        assert read(tmp_path / "quiet") == read(tmp_path / "out")
+    piped = run_inside("annotate", "-", "-m", folder / "model", stdin=plain.read_bytes())
+    assert RIGHT in piped.err
+
+
+def test_swapped_sides_are_seen_before_anything_is_written(folder, tmp_path):
+    write(tmp_path / "out", b"old")
+    for command in commands(folder, folder / "swapped.gz"):
+        done = run_inside(*command, "-o", tmp_path / "out", "-q")
+        assert done.code == 1
+        assert f"{folder / 'swapped.gz'}: the model {folder / 'model'} does not fit: source and tar" in done.message
+        assert "source and target look swapped: it knows 0.0% of the source's words" in done.message
+        assert done.message.endswith("; name another model with -m, or go on all the same with --force")
+        assert read(tmp_path / "out") == b"old"
+        assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    done = run_inside("annotate", "-", "-m", folder / "model", "-q", stdin=(folder / "swapped.gz").read_bytes())
+    assert (done.code, done.out) == (1, b"")
+    assert "standard input: the model" in done.message
+
+
+def test_force_goes_on_with_a_warning(folder, tmp_path):
+    for command in commands(folder, folder / "swapped.gz"):
+        done = run_inside(*command, "-o", tmp_path / "out", "-q", "--force")
+        assert done.code == 0
+        assert done.message.startswith(f"phrasetool: warning: {folder / 'swapped.gz'}: the model")
+        assert "--force" not in done.message
+        assert read(tmp_path / "out")
+
+
+def test_evaluate_model(folder, tmp_path):
+    options = ("-m", folder / "model", "--candidates", "10")
+    done = run_inside("evaluate-model", folder / "table.gz", *options, "--json")
+    assert "tells pairs from others with AUC 0.99" in done.message
+    assert json.loads(done.out)["model_fit"]["auc"] > 0.98
+    done = run_inside("evaluate-model", folder / "swapped.gz", *options)
+    assert done.code == 1
+    assert "source and target look swapped" in done.message
+    forced = run_inside("evaluate-model", folder / "swapped.gz", *options, "--force")
+    assert forced.code == 0
+    assert "warning" in forced.message
+    piped = run_inside("evaluate-model", "-", *options, stdin=(folder / "swapped.gz").read_bytes())
+    assert piped.code == 1
+    assert "standard input: the model" in piped.message
+    assert "source and target look swapped" in piped.message
+
+
+def test_a_vocabulary_in_another_order_is_no_better_than_chance(folder, tmp_path):
+    shutil.copytree(folder / "model", tmp_path / "m")
+    first, *words = read(tmp_path / "m" / "source.vocab").splitlines(keepends=True)
+    write(tmp_path / "m" / "source.vocab", b"".join([first, *sorted(words)]))
+    done = run_inside("annotate", folder / "table.gz", "-m", tmp_path / "m", "-o", tmp_path / "out")
+    assert done.code == 1
+    assert "it tells pairs from others hardly better than chance (AUC 0.5" in done.message
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("lines", [0, 1, 20])
+def test_small_tables_are_never_refused(folder, tmp_path, lines):
+    for name in ("table.gz", "swapped.gz"):
+        data = b"".join(read(folder / name).splitlines(keepends=True)[2000 : 2000 + lines])
+        done = run_inside("annotate", write(tmp_path / "t", data), "-m", folder / "model", "-o", tmp_path / "out", "-q")
+        assert (done.code, done.err) == (0, "")
+
+
+def test_the_beginning_of_a_sorted_table_is_enough(folder, tmp_path):
+    """Punctuation and numbers come first, and in pairs that are wrong more often than others."""
+    lines = read(folder / "table.gz").splitlines(keepends=True)
+    for count in (300, 600, 1200):
+        source = write(tmp_path / "t", b"".join(lines[:count]))
+        done = run_inside("annotate", source, "-m", folder / "model", "-o", tmp_path / "out", "-q")
+        assert (done.code, done.err) == (0, "")
+    marks = b"".join(b"%d ||| %d , ||| 0.5\n" % (i, i + 1) for i in range(3000))
+    done = run_inside("annotate", write(tmp_path / "t", marks), "-m", folder / "model", "-o", tmp_path / "out", "-q")
+    assert (done.code, done.err) == (0, "")
+
+
+def test_a_table_that_the_same_model_annotated(folder, tmp_path):
+    once, twice = tmp_path / "once.gz", tmp_path / "twice.gz"
+    options = ("-m", folder / "model", "-q")
+    assert run_inside("annotate", folder / "table.gz", *options, "-o", once).code == 0
+    done = run_inside("annotate", once, *options, "-o", twice)
+    assert done.code == 1
+    message = f"{once}: columns 5 and 6 already hold the similarities of the model {folder / 'model'}; to go on"
+    assert message in done.message
+    assert not twice.exists()
+    # Whoever prunes by them or by another model may.
+    assert run_inside("prune", once, *options, "-t", "0.5", "-o", twice).code == 0
+    done = run_inside("annotate", once, *options, "-o", twice, "--force")
+    assert done.code == 0
+    assert "warning" in done.message
+    model = load_bilingual_model(folder / "model")
+    arrays = model.source.arrays()
+    side = model.kind.parameters({**arrays, "transform": 0.7 * arrays["transform"]})
+    other = BilingualModel(model.source_vocabulary, model.target_vocabulary, side, model.target, model.kind)
+    save_model(other, tmp_path / "other")
+    assert run_inside("annotate", once, "-m", tmp_path / "other", "-q", "-o", twice).err == ""
+
+
+def test_statistics_hold_the_figures(folder, tmp_path):
+    table, model = str(folder / "table.gz"), str(folder / "model")
+    for options in (("-t", "0.5"), ("--method", "semantic+count", "--target-size", "0.5")):
+        done = run_inside("prune", table, "-m", model, *options, "-o", tmp_path / "o", "--stats", tmp_path / "s", "-q")
+        assert done.code == 0, done.err
+        fit = json.loads((tmp_path / "s").read_text())["model_fit"]
+        assert (fit["source_known"], fit["target_known"]) == (0.993, 0.9828)
+        assert fit["auc"] > 0.98
+    pruned = phrasetool.prune(table, str(tmp_path / "p"), model=model, threshold=0.5)
+    assert pruned.statistics.model_fit == fit
+    assert phrasetool.annotate(table, str(tmp_path / "a"), [model]).fits[0].as_dict() == fit
+
+
+def test_the_library_refuses_too(folder, tmp_path):
+    table, model = str(folder / "swapped.gz"), str(folder / "model")
+    with pytest.raises(DataError, match="look swapped"):
+        phrasetool.annotate(table, str(tmp_path / "a"), [model])
+    with pytest.raises(DataError, match="look swapped"):
+        phrasetool.prune(table, str(tmp_path / "a"), model=model, threshold=0.5)
+    assert not list(tmp_path.iterdir())
+    assert phrasetool.annotate(table, str(tmp_path / "a"), [model], force=True).entries > 20000
+    assert phrasetool.prune(table, str(tmp_path / "a"), model=model, threshold=0.5, force=True).statistics.entries
+
+
+def test_a_start_of_another_language(folder, tmp_path):
+    pairs = write(tmp_path / "pairs", b"".join(read(folder / "table.gz").splitlines(keepends=True)[::16]))
+    options = ("-o", tmp_path / "m", "--iterations", "1", "--dimension", "10", "-q")
+    done = run_inside("train", pairs, *options, "--source-text", folder / "en")
+    assert done.code == 1
+    assert f"{folder / 'en'}: knows 0.0% of the running words of the source and 100.0% of those of the" in done.message
+    assert "source and target look swapped; to go on all the same, give --force" in done.message
+    assert not (tmp_path / "m").exists()
+    none = write(tmp_path / "none", b"eins zwei drei vier\n" * 50)
+    done = run_inside("train", pairs, *options, "--target-text", none)
+    assert "none: knows 0.0% of the running words of the target: it is of another language" in done.message
+    done = run_inside("train", pairs, *options, "--target-text", none, "--force")
+    assert done.code == 0
+    assert "warning" in done.message
+    assert (
+        run_inside("train", pairs, *options, "--source-text", folder / "zh", "--target-text", folder / "en").err == ""
+    )

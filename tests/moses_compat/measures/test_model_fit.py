@@ -1,0 +1,82 @@
+"""The sample of a table, and what is looked for in it."""
+
+import numpy as np
+import pytest
+
+from moses_compat.files.streams import Input
+from moses_compat.lines.insert_scores import SCALES
+from moses_compat.measures import model_fit
+from moses_compat.measures.model_fit import FitCheck, TableSample, columns_of
+from moses_compat.tables.blocks import raw_blocks
+from phrasetool.errors import DataError
+from tests.commands import run_inside, write
+from tests.tables import TABLES
+
+LINES = [b"%s %d ||| %s ||| 0.5 0.25\n" % (b"w" * (i % 50 + 1), i, b"t" * (i % 30)) for i in range(9000)]
+
+
+def sample_of(path, size):
+    with Input(str(path)) as source:
+        raws = raw_blocks(source, size)
+        sample, taken = TableSample.take(raws)
+        return sample, taken, b"".join(raw.text.tobytes() for raw in raws)
+
+
+@pytest.mark.parametrize("look_ahead", [1 << 24, 300_000, 1])
+def test_a_sample_is_spread_and_does_not_depend_on_blocks(tmp_path, monkeypatch, look_ahead):
+    monkeypatch.setattr(model_fit, "LOOK_AHEAD", look_ahead)
+    table = write(tmp_path / "t.gz", b"".join(LINES))
+    found = []
+    for size in (1, 777, 100_000, 1 << 21):
+        sample, taken, rest = sample_of(table, size)
+        found.append(sample.text.tobytes())
+        # Nothing that was read is lost.
+        assert b"".join(raw.text.tobytes() for raw in taken) + rest == b"".join(LINES)
+    assert len(set(found)) == 1
+    places = [LINES.index(line) for line in found[0].splitlines(keepends=True)]
+    assert places == sorted(set(places))
+    if look_ahead == 1 << 24:
+        assert 1500 < len(places) <= 2000
+        assert np.diff(places).max() < 20
+
+
+@pytest.mark.parametrize("lines", [1, 20])
+def test_a_small_table_is_a_sample_of_itself(tmp_path, lines):
+    data = b"".join(LINES[:lines])
+    for text in (data, data[:-1]):
+        assert sample_of(write(tmp_path / "t", text), 64)[0].text.tobytes() == data
+
+
+def test_a_table_without_lines_has_none(tmp_path):
+    assert sample_of(write(tmp_path / "t", b""), 64)[:2] == (None, [])
+
+
+@pytest.mark.parametrize("name", ["seven fields", "one line", "crlf three fields", "hierarchical", "factored both"])
+@pytest.mark.parametrize("scale", SCALES)
+def test_columns_of_the_same_model(model, model_folder, tmp_path, name, scale):
+    table, out = write(tmp_path / "t", TABLES[name]), tmp_path / "out"
+    assert columns_of(model, sample_of(table, 64)[0]) is None
+    done = run_inside("annotate", table, "-m", model_folder, "-o", out, "--scale", scale, "-q")
+    assert (done.code, done.err) == (0, "")
+    sample = sample_of(out, 64)[0]
+    assert columns_of(model, sample) == sample.scores - 2
+
+
+def test_a_check_looks_once(model, tmp_path):
+    """A table that is read twice is looked at when it is read first."""
+    said = []
+
+    class Listener(model_fit.Watch):
+        def warn(self, message):
+            said.append(message)
+
+    out = tmp_path / "t"
+    write(out, TABLES["seven fields"])
+    check = FitCheck("m", Listener(), force=True, appended=True)
+    for _ in range(2):
+        with Input(str(out)) as source:
+            blocks = list(check.look("t", model, raw_blocks(source, 64)))
+        assert b"".join(raw.text.tobytes() for raw in blocks) == TABLES["seven fields"]
+    assert said == []
+    with pytest.raises(DataError, match=r"t: the model m does not fit: it knows 0\.0%"):
+        FitCheck("m").judge("t", model_fit.ModelFit(9, 900, 900, 0.0, 1.0, 0, 0, None), lambda: None)
