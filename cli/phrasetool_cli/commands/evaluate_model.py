@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 
 import click
 
-from phrasetool_cli.shared.flags import default_model, json_option, model_option
+from phrasetool_cli.shared.flags import default_model, model_option, quiet_option
+from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.shared.sections import SectionedCommand
 
 _EXAMPLE = """\b
 Example:
@@ -16,7 +17,7 @@ Example:
 """
 
 
-@click.command(epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("pairs")
 @model_option
 @click.option("--candidates", type=click.IntRange(2), default=1000, metavar="N",
@@ -27,9 +28,11 @@ Example:
               help="Leave out pairs with more words on a side.")  # fmt: skip
 @click.option("--seed", type=int, default=1, help="Of the shuffle and the random words.")
 @json_option
+@quiet_option
 def command(
-    pairs: str, model_folder: str | None, candidates: int, limit: int, max_length: int, seed: int, as_json: bool
-) -> None:
+    pairs: str, model_folder: str | None, candidates: int, limit: int, max_length: int, seed: int,
+    json_file: str | None, quiet: bool,
+) -> None:  # fmt: skip
     """Measure a model on held-out phrase pairs.
 
     The figures say how well it finds the true target of every source of PAIRS.  PAIRS should be held out from
@@ -42,6 +45,7 @@ def command(
     from phrasetool.models.storage import load_bilingual_model
     from phrasetool.retrieval import evaluate_pairs
 
+    document = json_document(json_file, [pairs])
     model = load_bilingual_model(model_folder or default_model())
     with Input(pairs) as source:
         data = read_training_pairs(
@@ -52,8 +56,8 @@ def command(
         model.scorer(), data.sources.select(drawn), data.targets.select(drawn), len(model.target_vocabulary),
         candidates=candidates, seed=seed,
     )  # fmt: skip
-    if as_json:
-        click.echo(json.dumps({"signature": model.signature, **asdict(quality)}, indent=2))
+    document({"signature": model.signature, **asdict(quality)})
+    if json_file == "-":
         return
     n = f"{quality.candidates:,}"
     rows = [
