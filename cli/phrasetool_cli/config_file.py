@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import click
@@ -35,15 +35,13 @@ def find_config(named: str | None) -> str | None:
     return named or (NAME if os.path.isfile(NAME) else None)
 
 
-def read_config(
-    path: str, names: Collection[str], command_of: Callable[[str], click.Command | None]
-) -> dict[str, _Section]:
+def read_config(path: str, names: Collection[str], parent: click.Context) -> dict[str, _Section]:
     """The defaults of commands, as click takes them: command -> parameter -> value.
 
     Args:
         path: the file.
         names: of all commands.
-        command_of: a command, by its name.
+        parent: the context of their group.
 
     Raises:
         DataError: the file cannot be read, or names a command, an option or a value that there is not.
@@ -58,22 +56,26 @@ def read_config(
         line = re.search(r"\(at line (\d+), column \d+\)", str(error))
         message = f"is no TOML: {str(error).replace(line[0], '').strip() if line else error}"
         raise DataError(path, message, int(line[1]) if line else None) from error
-    defaults = {}
+    group, defaults = parent.command, {}
+    assert isinstance(group, click.Group)
     for section, options in found.items():
         line_number = _line_of(text, section, None)
-        command = command_of(section) if section in names else None
+        command = group.get_command(parent, section) if section in names else None
         if command is None:
             raise DataError(path, f"unknown command {section!r}{nearest(section, names)}", line_number)
         if not isinstance(options, dict):
             raise DataError(path, f"expected a section [{section}], found a value", line_number)
-        defaults[section] = _section(path, text, section, command, options)
+        # As click makes it: a command keeps the names of its help option from the first context that asks for it.
+        settings = {**command.context_settings, "info_name": section, "resilient_parsing": True}
+        with click.Context(command, parent, **settings) as context:
+            defaults[section] = _section(path, text, section, context, options)
     return defaults
 
 
-def _section(path: str, text: str, section: str, command: click.Command, given: _Section) -> _Section:
+def _section(path: str, text: str, section: str, context: click.Context, given: _Section) -> _Section:
     """The defaults of one command."""
-    context = click.Context(command, info_name=section, resilient_parsing=True)
-    known = {_key(option): option for option in command.get_params(context) if isinstance(option, click.Option)}
+    options = context.command.get_params(context)
+    known = {_key(option): option for option in options if isinstance(option, click.Option)}
     defaults = {}
     for key, value in given.items():
         line = _line_of(text, section, key)

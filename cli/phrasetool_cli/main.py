@@ -140,7 +140,7 @@ def cli(context: click.Context, debug: bool, config: str | None) -> None:
         from phrasetool_cli.shared.verbosity import CONFIGURATION
 
         context.meta[CONFIGURATION] = path
-        context.default_map = read_config(path, COMMANDS, lambda name: cli.get_command(context, name))
+        context.default_map = read_config(path, COMMANDS, context)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -90,6 +90,14 @@ def test_debug_may_stand_behind_it(folder):
     assert "Traceback" in done.err
 
 
+def test_help_of_a_configured_command_has_its_names(folder):
+    (folder / "phrasetool.toml").write_text("[lm]\norder = 3\n[filter-pt]\non-error = 'skip'\n")
+    done = run_outside("lm", "-h", cwd=folder)
+    assert (done.code, done.err) == (0, "")
+    # There, -h says that the table is hierarchical.
+    assert run_outside("filter-pt", "-h", cwd=folder).err.startswith("phrasetool: nothing to do")
+
+
 def test_the_overview_reads_none(folder):
     assert configured(folder, "[nothing]\n", "--help").code == 0
 

@@ -287,7 +287,7 @@ def test_help_of_a_command(name):
     assert text.startswith(f"Usage: phrasetool {name}")
     _, example, tail = text.partition("Example:\n")
     assert example
-    assert tail.strip().startswith(f"phrasetool {name} ")
+    assert tail.split()[:2] == ["phrasetool", name]
 
 
 @pytest.mark.parametrize("name", BUILT)

@@ -30,6 +30,12 @@ def test_what_is_said(table, model_folder, tmp_path):
     assert set(plain.err.splitlines()) <= set(said)
 
 
+def test_every_kind_of_training_takes_it(tmp_path):
+    done = run_inside("train", "--model", "autoencoder", "-v", tmp_path / "none", "-o", tmp_path / "out")
+    assert done.code == 1
+    assert f"{tmp_path / 'none'}: No such file" in done.err.splitlines()[-1]
+
+
 def test_nothing_is_left_for_the_next_command(table):
     assert "version" in run_inside("inspect", table, "--verbose").err
     assert run_inside("inspect", table).err == ""

@@ -23,7 +23,7 @@ _AUTOENCODER = "Options of --model autoencoder"
 # Words of a pair's longer side.
 MAX_LENGTH = 7
 # Parameters that every kind of model takes.
-_OF_ALL = {"pairs", "folder", "model", "seed", "device", "threads", "resume", "max_length", "quiet"}
+_OF_ALL = {"pairs", "folder", "model", "seed", "device", "threads", "resume", "max_length", "quiet", "verbose"}
 _SIDES = ("source", "target")
 
 train_options = sections(
