@@ -78,6 +78,24 @@ def moved_to(ini: MosesIni, folder: str) -> MosesIni:
     return replace(ini, lines=lines)
 
 
+def with_relative_paths(ini: MosesIni) -> str:
+    """The text of an ini whose paths are relative to its folder, so that the folder can be moved as a whole.
+
+    Raises:
+        PhraseToolError: a path has a character that no path in an ini can have.
+    """
+    folder = os.path.realpath(os.path.dirname(os.path.abspath(ini.path)))
+    lines = list(ini.lines)
+    for feature in ini.features:
+        if path := feature.arguments.get("path"):
+            there = ini.resolve(path)
+            # The folder of a link is where it stands, not where it leads.
+            real = os.path.join(os.path.realpath(os.path.dirname(os.path.abspath(there))), os.path.basename(there))
+            relative = writable_path(os.path.relpath(real, folder))
+            lines[feature.line - 1] = _with_arguments(lines[feature.line - 1], feature, {"path": relative})
+    return "\n".join(lines)
+
+
 def writable_path(path: str) -> str:
     """A path that a line of an ini can hold.
 

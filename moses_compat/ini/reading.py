@@ -23,8 +23,17 @@ def read_moses_ini(path: str) -> MosesIni:
     """
     with Input(path) as source:
         data = source.read_all()
+    return parse_moses_ini(path, data.decode(*ENCODING))
+
+
+def parse_moses_ini(path: str, text: str) -> MosesIni:
+    """The text of a moses.ini of version 1 or 2, as if it stood in that file.
+
+    Raises:
+        DataError: as `read_moses_ini`.
+    """
     # Not `splitlines`, which knows more line ends than Moses; a CR stays where it is.
-    ini = MosesIni(path, data.decode(*ENCODING).split("\n"))
+    ini = MosesIni(path, text.split("\n"))
     section = ""
     for number, line in enumerate(ini.lines, 1):
         value = bare(line)

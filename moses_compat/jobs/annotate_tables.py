@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from moses_compat.files.streams import Input, Output
-from moses_compat.ini.editing import with_table_file
+from moses_compat.ini.editing import with_relative_paths, with_table_file
 from moses_compat.ini.lines import FeatureLine
 from moses_compat.ini.moses_ini import ENCODING, MosesIni
-from moses_compat.ini.reading import read_moses_ini
+from moses_compat.ini.reading import parse_moses_ini, read_moses_ini
 from moses_compat.ini.tables import check_table, find_table
 from moses_compat.jobs.annotate import (
     FORCED_COLUMNS,
@@ -52,6 +52,7 @@ class IniEdit:
         table: what is to come into its place.
         output: the ini to write.
         weight: of each new column.
+        relative: whether paths become relative to the folder of the ini to write.
     """
 
     ini: MosesIni
@@ -59,6 +60,7 @@ class IniEdit:
     table: str
     output: str
     weight: float = 0.0
+    relative: bool = False
 
     @classmethod
     def of(cls, ini: MosesIni, table: str, annotated: str, output: str, weight: float = 0.0) -> IniEdit:
@@ -98,6 +100,8 @@ class IniEdit:
     def write_to(self, out: Output, columns: int) -> None:
         """Write the ini for so many new columns."""
         text = with_table_file(self.ini, self.feature, self.table, self.scores + columns, self.weight, self.output)
+        if self.relative:
+            text = with_relative_paths(parse_moses_ini(self.output, text))
         out.write_text(text.encode(*ENCODING))
         out.flush()
 

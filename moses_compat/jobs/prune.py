@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
 from moses_compat.files.streams import STANDARD, Input
@@ -169,15 +170,15 @@ def measure_sizes(
     """
     reader = EntryReader(source, scan, similarities, fingerprints=save is not None)
 
-    def work(item: Item) -> tuple[ReadBlock, DoubleArray]:
+    def work(item: Item) -> tuple[ReadBlock, DoubleArray, npt.NDArray[np.floating]]:
         read = reader(item)
-        strengths = rank(method, measures_of(read)).strengths(best)
-        return read, strengths[read.passes]
+        ranking = rank(method, measures_of(read))
+        return read, ranking.strengths(best)[read.passes], ranking.worth[read.passes]
 
     curve = SizeCurve(thresholds)
     done = 0
-    for read, strengths in run(reader.items(), work, scan.threads):
-        curve.add(strengths)
+    for read, strengths, worth in run(reader.items(), work, scan.threads):
+        curve.add(strengths, worth)
         if save and read.scores:
             save.write(read.block.fingerprints, read.scores)
         done += len(read.block)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from moses_compat.tables.blocks import BLOCK_BYTES, TableScan
@@ -104,6 +105,23 @@ class PruneRequest:
         if USES in method.needs and self.forced_pairs is None:
             return "forced_pairs"
         return None
+
+    def check_thresholds(self, method: Method) -> None:
+        """Refuse thresholds that the method can never reach.
+
+        Raises:
+            ValueError: naming the first one.
+        """
+        for threshold in (self.threshold, *map(Threshold.of, self.sweep or ())):
+            method.check_threshold(threshold)
+
+    def dry(self) -> PruneRequest:
+        """The same without any file: what goes is counted, and nothing is written."""
+        scores = self.scores if self.scores and os.path.exists(self.scores) else None
+        nowhere = os.devnull if self.reordering_out else None
+        return replace(
+            self, output=os.devnull, reordering_out=nowhere, rejected=None, reasons=None, stats=None, scores=scores
+        )
 
     def streams(self, method: Method) -> bool:
         """Whether the table can be pruned in one pass: by meaning alone, and not by what a loss of BLEU allows."""

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.prune import Chosen, measure_sizes, prune_decided, prune_table, scratch_scores
@@ -69,6 +69,7 @@ class PruneResult:
         criteria: their names.
         orphans: what happened to the reordering table, if there is one.
         figures: more for the statistics.
+        best: what was protected, if that is known.
     """
 
     statistics: PruneStatistics
@@ -76,6 +77,7 @@ class PruneResult:
     criteria: tuple[str, ...]
     orphans: OrphanCounts | None = None
     figures: Mapping[str, Any] = field(default_factory=dict)
+    best: KeepBest | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For a file of statistics."""
@@ -109,8 +111,29 @@ def prune(request: PruneRequest, watch: Watch = NOBODY, more: Sequence[Sink] = (
     return _prune_as_a_whole(request, method, watch, more)
 
 
-def sweep(request: PruneRequest, watch: Watch = NOBODY) -> list[tuple[float, int, int]]:
-    """How many entries each threshold of `request.sweep` leaves, and of how many; no table is written.
+class Swept(NamedTuple):
+    """What a threshold would leave.
+
+    Attributes:
+        threshold: where entries are cut.
+        kept: entries that stay.
+        entries: all of them.
+        failing: entries that would go if nothing were protected.
+    """
+
+    threshold: float
+    kept: int
+    entries: int
+    failing: int
+
+    @property
+    def protected(self) -> int:
+        """Entries below the threshold that stay all the same."""
+        return self.failing - (self.entries - self.kept)
+
+
+def sweep(request: PruneRequest, watch: Watch = NOBODY) -> list[Swept]:
+    """How many entries each threshold of `request.sweep` leaves; no table is written.
 
     Raises:
         DataError: as `prune`.
@@ -119,12 +142,15 @@ def sweep(request: PruneRequest, watch: Watch = NOBODY) -> list[tuple[float, int
     if request.streams(method):
         similarities = similarity_source(request, watch)
         curve = _measure_sizes(request, method, similarities, _kept_path(request, similarities), watch, thresholds)
-        counts = curve.survivors.tolist()
-        return [(threshold, kept, curve.entries) for threshold, kept in zip(thresholds, counts, strict=True)]
+        counts = zip(thresholds, curve.survivors.tolist(), curve.failing.tolist(), strict=True)
+        return [Swept(threshold, kept, curve.entries, failing) for threshold, kept, failing in counts]
     ranking = Ranking.of(method, _measure(request, method, watch)[0])
     rules = [Rule.of(method, request.best, threshold=Threshold.of(threshold)) for threshold in thresholds]
-    kept = [int(rule.decide(ranking).keep.sum()) for rule in rules]
-    return [(threshold, count, len(ranking.worth)) for threshold, count in zip(thresholds, kept, strict=True)]
+    found = []
+    for threshold, rule in zip(thresholds, rules, strict=True):
+        decision = rule.decide(ranking)
+        found.append(Swept(threshold, int(decision.keep.sum()), len(decision.fails), int(decision.fails.sum())))
+    return found
 
 
 def _checked_method(request: PruneRequest) -> Method:
@@ -185,7 +211,8 @@ def _prune_streaming(request: PruneRequest, method: Method, watch: Watch, more: 
             prune_table(source, similarities, rule, sinks, scan, fingerprints=keep is not None)
 
         save = (lambda: _score_writer(keep, similarities)) if keep else None
-        return _write(request, send, PruneResult(PruneStatistics(), signature, method.names), watch, more, check, save)
+        result = PruneResult(PruneStatistics(), signature, method.names, best=rule.best)
+        return _write(request, send, result, watch, more, check, save)
 
 
 def _threshold_for_size(
@@ -256,7 +283,7 @@ def _prune_as_a_whole(request: PruneRequest, method: Method, watch: Watch, more:
         # Only a file of reasons shows the phrases.
         prune_decided(source, decision, reasons, sinks, scan, None if request.reasons else measures)
 
-    result = PruneResult(PruneStatistics(), signature, method.names, figures=chosen.figures)
+    result = PruneResult(PruneStatistics(), signature, method.names, figures=chosen.figures, best=chosen.best)
     return _write(request, send, result, watch, more, _fit(similarities))
 
 

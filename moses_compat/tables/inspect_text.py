@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from moses_compat.tables.inspect import GROUP_SIZES, ColumnSummary, TableSummary
 from moses_compat.tables.moses_loaders import LoaderVerdict, Objection
@@ -112,8 +112,8 @@ def _describe(column: ColumnSummary, entries: int) -> str:
     return text
 
 
-def table_json(name: str, summary: TableSummary, loaders: Sequence[LoaderVerdict]) -> bytes:
-    """The same as a document for programs, with a line feed; see `table_lines` and `loader_lines`."""
+def table_document(name: str, summary: TableSummary, loaders: Sequence[LoaderVerdict]) -> dict[str, Any]:
+    """The same as a document for programs; see `table_lines` and `loader_lines`."""
     found = {
         verdict.loader: {
             "answer": verdict.answer,
@@ -122,5 +122,4 @@ def table_json(name: str, summary: TableSummary, loaders: Sequence[LoaderVerdict
         }
         for verdict in loaders
     }
-    document = {"schema_version": SCHEMA_VERSION, "file": name, **summary.as_dict(), "loaders": found}
-    return json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n"
+    return {"schema_version": SCHEMA_VERSION, "file": name, **summary.as_dict(), "loaders": found}

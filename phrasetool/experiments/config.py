@@ -29,6 +29,7 @@ from phrasetool.experiments.settings import (
 from phrasetool.experiments.systems import PruningGrid, ways_of
 from phrasetool.pruning.measures import SIGNIFICANCE
 from phrasetool.pruning.methods import parse_method
+from phrasetool.pruning.thresholds import Threshold
 from phrasetool.training.settings import TrainingSettings
 
 _KNOWN = (
@@ -135,7 +136,9 @@ def _check_training(path: str, what: str, model: EncoderSettings, dimension: int
 def _prune(top: ConfigTable) -> PruningGrid:
     grid = top.section("prune", PruningGrid)
     for method in (*grid.methods, *grid.thresholds):
-        _check_method(top, "prune.methods" if method in grid.methods else "prune.thresholds", method, grid.combine)
+        key = "prune.methods" if method in grid.methods else "prune.thresholds"
+        _check_method(top, key, method, grid.combine)
+        _check_thresholds(top, method, grid)
     cut = {method for method in grid.methods if parse_method(method, None).thresholds or method in grid.thresholds}
     if not grid.sizes and set(grid.methods) - cut:
         raise top.error("prune.sizes", "is empty; give shares of the entries to keep, as in sizes = [0.28, 0.1]")
@@ -152,6 +155,17 @@ def _check_method(top: ConfigTable, key: str, method: str, combine: tuple[str, .
         ways_of(method, combine)
     except ValueError as error:
         raise top.error(key, f"{error}") from error
+
+
+def _check_thresholds(top: ConfigTable, method: str, grid: PruningGrid) -> None:
+    values = grid.thresholds.get(method, ())
+    for way in ways_of(method, grid.combine):
+        for threshold in (None, *map(Threshold.of, values)):
+            try:
+                parse_method(method, way or None).check_threshold(threshold)
+            except ValueError as error:
+                key = "prune.methods" if threshold is None else f"prune.thresholds.{method}"
+                raise top.error(key, f"{error}") from error
 
 
 def _annotate(top: ConfigTable, model: EncoderSettings) -> AnnotationSettings:

@@ -22,6 +22,8 @@ from phrasetool.pruning.thresholds import Threshold
 
 COMBINATIONS = ("product", "rank", "intersection", "union")
 NAMES = tuple(criterion.name for criterion in CRITERIA)
+# What a criterion says of an entry lies between these; of the others it is at least 0 and has no end.
+BOUNDS = {"semantic": (-1.0, 1.0), "probability": (0.0, 1.0), "random": (0.0, 1.0)}
 # Powers beyond this would leave single precision.
 LARGEST_WEIGHT = 10.0
 
@@ -69,6 +71,21 @@ class Method:
     @property
     def _weights(self) -> tuple[float, ...]:
         return self.weights or (1.0,) * len(self.parts)
+
+    def check_threshold(self, threshold: Threshold | None) -> None:
+        """Refuse thresholds outside of what is ever said of an entry: this one, and those of the criteria.
+
+        Raises:
+            ValueError: naming the first one.
+        """
+        for name, own in zip(self.names, self.thresholds, strict=False):
+            _check_bounds(name, own)
+        if threshold is None:
+            return
+        if len(self.parts) == 1:
+            _check_bounds(self.names[0], threshold)
+        elif self.combine != "product" and not 0 <= threshold.value(0.0) <= 1:
+            raise ValueError(f"{threshold.text} is outside the range of ranks, 0 to 1")
 
     def worth(self, measures: Measures) -> FloatArray:
         """float32, shape (N,): the larger, the more an entry deserves to stay; infinite for faulty lines.
@@ -207,6 +224,14 @@ def _threshold(name: str, text: str | None) -> Threshold | None:
     if threshold.named and name != "significance":
         raise ValueError(f"{threshold.text} is a threshold of significance, not of {name}")
     return threshold
+
+
+def _check_bounds(name: str, threshold: Threshold) -> None:
+    if name not in BOUNDS or threshold.named:
+        return
+    least, most = BOUNDS[name]
+    if not least <= threshold.value(0.0) <= most:
+        raise ValueError(f"{threshold.text} is outside the range of {name}, {least:g} to {most:g}")
 
 
 def _check_combination(combine: str, count: int, weights: list[float], own_thresholds: bool) -> None:

@@ -35,6 +35,12 @@ class SizeCurve:
     thresholds given to the constructor are exact; a wanted size is met from below, to within the entries whose
     strengths are equal in six decimals.
 
+    Attributes:
+        survivors: int64, entries that each of the thresholds leaves.
+        failing: int64, entries that each would remove if nothing were protected.
+        entries: all of them.
+        immortal: those of infinite strength.
+
     Args:
         thresholds: where exact counts are wanted.
     """
@@ -42,17 +48,25 @@ class SizeCurve:
     def __init__(self, thresholds: Sequence[float] = ()) -> None:
         self.thresholds = list(thresholds)
         self.survivors = np.zeros(len(self.thresholds), np.int64)
+        self.failing = np.zeros(len(self.thresholds), np.int64)
         self.entries = 0
         self.immortal = 0
         self._bins = np.zeros(_BINS + 1, np.int64)
 
-    def add(self, strengths: npt.NDArray[np.float64]) -> None:
-        """Count entries; `strengths` has shape (N,), in [-1, 1] or infinite."""
+    def add(self, strengths: npt.NDArray[np.float64], worth: npt.NDArray[np.floating] | None = None) -> None:
+        """Count entries.
+
+        Args:
+            strengths: shape (N,), in [-1, 1] or infinite.
+            worth: shape (N,), strengths without protection, for `failing`; as `strengths` if None.
+        """
+        worth = strengths if worth is None else worth
         mortal = strengths[np.isfinite(strengths)]
         self.entries += len(strengths)
         self.immortal += len(strengths) - len(mortal)
         for i, threshold in enumerate(self.thresholds):
             self.survivors[i] += int((strengths >= threshold).sum())
+            self.failing[i] += int((worth < threshold).sum())
         bins = np.floor((mortal + 1) * (_BINS / 2)).astype(np.int64)
         np.add.at(self._bins, np.clip(bins, 0, _BINS), 1)
 

@@ -119,3 +119,26 @@ def test_bad_input(model, monkeypatch, arguments, code, message):
     assert done.code == code
     assert message in done.err
     assert not (model / "out.ini").exists()
+
+
+def test_paths_relative_to_the_folder(model, tmp_path, monkeypatch):
+    new_ini(model, "--relative", "--reordering-table", model / "reordering")
+    text = read(model / "moses.ini").decode()
+    assert str(model) not in text
+    assert {"path=table.gz", "path=lm.arpa", "path=reordering"} <= set(text.split())
+    (model / "new").mkdir()
+    done = run_inside(
+        "moses-ini", model / "moses.ini", "--table", model / "table.gz", "--relative", "-o", model / "new" / "moses.ini"
+    )
+    assert done.code == 0
+    moved = read(model / "new" / "moses.ini").decode()
+    assert moved == text.replace("path=", "path=../")
+    # Wherever it is read from.
+    monkeypatch.chdir("/")
+    assert MosesModel.read(str(model / "new" / "moses.ini")).table == str(model / "table.gz")
+
+
+def test_relative_to_no_folder(model):
+    done = run_inside("moses-ini", "--table", model / "table.gz", "--lm", model / "lm.arpa", "--relative")
+    assert (done.code, done.out) == (2, b"")
+    assert "--relative needs to know the folder of the ini" in done.message

@@ -2,6 +2,7 @@ import click
 import pytest
 
 from phrasetool_cli.shared.parameter_types import (
+    Share,
     column_pair,
     factor_counts,
     finite_number,
@@ -23,6 +24,11 @@ from phrasetool_cli.shared.parameter_types import (
         (finite_number, "-1e3", -1000.0),
         (column_pair, "5,6", (4, 5)),
         (threshold_sweep, "0.4:0.6:0.1", [0.4, 0.5, 0.6]),
+        (Share(), "0.3", 0.3),
+        (Share(), "30%", 0.3),
+        (Share(), "30 %", 0.3),
+        (Share(), "0", 0.0),
+        (Share(min_open=True), "100%", 1.0),
     ],
 )
 def test_values(kind, text, value):
@@ -40,6 +46,12 @@ def test_values(kind, text, value):
         (finite_number, "nan", "'nan' is not a finite number"),
         (column_pair, "0,1", "'0,1' is not two column numbers from 1, as in 5,6"),
         (threshold_sweep, "0:1:0", "'0:1:0' is not FIRST:LAST:STEP, as in 0.4:0.8:0.1"),
+        (Share(), "30", "30 is not in the range 0<=x<=1; for 30 in a hundred write 30%"),
+        (Share(), "130%", r"1.3 is not in the range 0<=x<=1\.$"),
+        (Share(min_open=True), "0%", "is not in the range 0<x<=1"),
+        (Share(), "-1", "is not in the range"),
+        (Share(), "nan", "'nan' is not a share; expected a number as in 0.3, or 30%"),
+        (Share(), "%", "'%' is not a share"),
         (worth_threshold, "nan", "a threshold must be a number"),
         (finite_number, "much", "is not a finite number"),
     ],

@@ -57,7 +57,7 @@ def tables_with_ties(draw):
 def test_rule_agrees_with_naive(model, model_folder, workspace, table, keep_top, protect, data):
     # Thresholds that are similarities of the table tell `below` from `not above`.
     similarities = naive_scores(model, table)[2].ravel().tolist()
-    threshold = data.draw(st.one_of(st.sampled_from([-1.0, 0.0, 0.2, 1.1]), st.sampled_from(similarities)))
+    threshold = data.draw(st.one_of(st.sampled_from([-1.0, 0.0, 0.2, 1.0]), st.sampled_from(similarities)))
     source, out = write(workspace / "rule-in", table), workspace / "rule-out"
     done = prune(
         source,
@@ -89,7 +89,7 @@ def test_rule_on_moses_tables(model, model_folder, tmp_path, table, protect, kee
 
 def test_protect_words_keeps_every_word_translatable(model_folder, tmp_path):
     table = TABLES["seven fields"]
-    kept = prune(write(tmp_path / "t", table), model_folder, "-t", "2", "--keep-top", "1", "--protect", "words").out
+    kept = prune(write(tmp_path / "t", table), model_folder, "-t", "1", "--keep-top", "1", "--protect", "words").out
     words = {line.source.strip() for line in naive.parse_table(table)[0] if len(line.source.split()) == 1}
     assert {line.source.strip() for line in naive.parse_table(kept)[0]} >= words
     # Only the entry with the best mean of such a source is left (but for those without an opinion).
@@ -307,7 +307,7 @@ def test_target_size_is_the_largest_that_fits(model, model_folder, big, tmp_path
 def test_target_that_cannot_be_met(model_folder, big, tmp_path):
     done = prune(big, model_folder, "--target-size", "0.01", "--keep-top", "2", "-o", tmp_path / "o")
     assert done.code == 1
-    smallest = prune(big, model_folder, "-t", "2", "--keep-top", "2").out.count(b"\n")
+    smallest = prune(big, model_folder, "-t", "1", "--keep-top", "2").out.count(b"\n")
     assert f"{smallest:,} of 2,000 entries ({smallest / 2000:.1%})" in done.message
     assert str(big) in done.message
     assert not list(tmp_path.iterdir())
@@ -430,7 +430,7 @@ def test_bad_usage(model_folder, tmp_path, monkeypatch, options):
     done = prune(table, model_folder, *options)
     assert done.code == 2
     assert done.out == b""
-    assert "Error: " in done.err
+    assert done.message.startswith("phrasetool: ")
     assert os.listdir(tmp_path) == ["t"]
 
 
@@ -492,3 +492,60 @@ def test_model_is_read_only_when_needed(model_folder, tmp_path):
     table = write(tmp_path / "t", TABLES["lattice"])
     assert run_inside("prune", table, "-m", folder, "-t", "0", "-q").code == 1
     assert run_inside("prune", table, "-m", folder, "-t", "0", "-q", "--columns", "1,2").code == 0
+
+
+@pytest.mark.parametrize("rule", [("-t", "7"), ("-t", "-1.5"), ("--sweep", "0:2:0.5"), ("--method", "semantic:7")])
+def test_thresholds_outside_of_similarities(model_folder, tmp_path, rule):
+    done = prune(write(tmp_path / "t", TABLES["lattice"]), model_folder, *rule)
+    assert (done.code, done.out) == (2, b"")
+    assert "is outside the range of semantic, -1 to 1" in done.message
+
+
+def test_what_protection_decides_is_said(model_folder, tmp_path):
+    table = write(tmp_path / "t", TABLES["lattice"])
+    free = run_inside(
+        "prune", table, "-m", model_folder, "-t", "1", "--keep-top", "0", "--json", tmp_path / "free.json"
+    )
+    wanted = json.loads((tmp_path / "free.json").read_text())["removed"]["below_threshold"]
+    assert "protection" not in free.err
+    done = run_inside("prune", table, "-m", model_folder, "-t", "1")
+    assert done.out == TABLES["lattice"]
+    assert f"  {wanted:,} of {wanted:,} below the threshold stayed as one of the best of their source" in done.err
+    assert "protection (the 10 best of every source) kept 100.0% of what was below the threshold" in done.err
+    assert "--protect words protects those of one-word sources only" in done.err
+    # With words protected, there is another way out.
+    done = run_inside("prune", table, "-m", model_folder, "-t", "1", "--protect", "words")
+    assert "--protect words" not in done.err
+
+
+def test_what_protection_decides_is_said_of_a_sweep(model_folder, tmp_path):
+    table = write(tmp_path / "t", TABLES["lattice"])
+    done = run_inside("prune", table, "-m", model_folder, "--sweep", "0:1:1", "--json", tmp_path / "found.json")
+    found = json.loads((tmp_path / "found.json").read_text())
+    last = found["thresholds"][-1]
+    assert last["protected"] == last["below_threshold"] > 0
+    assert last["kept"] == found["entries"] == TABLES["lattice"].count(b"\n")
+    assert f"of {last['protected']:,} entries below 1, {last['protected']:,} stay" in done.err
+    assert "--protect words" in done.err
+    assert run_inside("prune", table, "-m", model_folder, "--sweep", "0:1:1", "-q").err == ""
+    printed = run_inside("prune", table, "-m", model_folder, "--sweep", "0:1:1", "--json", "-")
+    assert json.loads(printed.out) == found
+
+
+def test_dry_run(model_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = write(tmp_path / "t", TABLES["lattice"])
+    write(tmp_path / "r", TABLES["reordering"])
+    write(tmp_path / "out", b"old")
+    files = ("--rejected", "x", "--reasons", "y", "--stats", "z", "--scores", "s", "--reordering-table", "r",
+             "--reordering-out", "o", "-o", "out")  # fmt: skip
+    rule = ("--target-size", "50%", "--keep-top", "0")
+    dry = run_inside("prune", table, "-m", model_folder, *rule, *files, "--dry-run", "--json", "-")
+    assert dry.code == 0, dry.err
+    assert dry.err.splitlines()[-1] == "phrasetool: dry run: nothing was written"
+    assert sorted(os.listdir()) == ["out", "r", "t"]
+    assert read(tmp_path / "out") == b"old"
+    wet = run_inside("prune", table, "-m", model_folder, *rule, *files)
+    said = [line for line in dry.err.splitlines() if "dry run" not in line]
+    assert said == wet.err.splitlines()
+    assert json.loads(dry.out) == json.loads((tmp_path / "z").read_text())

@@ -129,7 +129,7 @@ def test_pairs_that_are_none(folder, pairs, message):
 
 
 def test_the_best_of_words_stay(folder):
-    options = ("--method", "random", "--seed", "3", "--protect", "words", "--keep-top", "1", "-t", "2")
+    options = ("--method", "random", "--seed", "3", "--protect", "words", "--keep-top", "1", "-t", "1")
     assert {TABLE[i].split()[0] for i in kept(folder, *options)} == {b"das", b"haus"}
     done = prune(folder, *options[:-2], "--target-size", "0.1")
     assert done.code == 1
@@ -196,7 +196,7 @@ def test_what_all_would_keep_and_what_any(folder):
     assert kept(folder, "--method", text, *options) == [0, 5]
     assert kept(folder, "--method", text, "--combine", "intersection", *options) == [0, 5]
     assert kept(folder, "--method", text, "--combine", "union", *options) == [0, 3, 4, 5]
-    assert kept(folder, "--method", "count:3+probability:2", "--keep-top", "1", "--protect", "words") == [0, 5]
+    assert kept(folder, "--method", "count:30+probability:1", "--keep-top", "1", "--protect", "words") == [0, 5]
     # By one rank, from count 5 4 3 2 1 1 and probability 1 0.9 0.6 0.3 0.3 0.1: at 1/2, each alone keeps three.
     ranks = ("--method", "count+probability", *options, "-t", "0.5")
     assert kept(folder, *ranks, "--combine", "intersection") == [0, 5]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from phrasetool_cli.shared.flags import output_option, quiet_option, threads_option
+from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TerminalWatch, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
@@ -54,12 +55,13 @@ _METHODS = ["grow-diag-final-and", "grow-diag-final", "grow-diag", "grow", "inte
     click.option("--unseeded", is_flag=True, help="Let chance decide, and use all threads."),
     threads_option("Threads of --unseeded."),
     None,
+    json_option,
     quiet_option,
 )  # fmt: skip
 def command(
     source: str, target: str, output: str, symmetrise: str, forward: str | None, reverse: str | None,
     only_symmetrise: bool, model: int, priors: str | None, iterations: float, seed: int | None, unseeded: bool,
-    threads: int, quiet: bool,
+    threads: int, quiet: bool, json_file: str | None,
 ) -> None:  # fmt: skip
     """Align the words of a bitext.
 
@@ -76,6 +78,7 @@ def command(
     if unseeded and seed is not None:
         raise click.UsageError("give --seed or --unseeded, not both")
     check_outputs([source, target, priors], [output, forward, reverse])
+    document = json_document(json_file, [source, target, priors], [output, forward, reverse])
     tell = TerminalWatch(quiet).say
     if only_symmetrise:
         directions = read_directions(source, target)
@@ -86,7 +89,9 @@ def command(
     both = symmetrised(*directions, symmetrise)
     files = zip((forward, reverse, output), (*directions, both), strict=True)
     write_alignments([(path, alignments) for path, alignments in files if path])
-    points = [f"{len(alignments.source):,}" for alignments in (*directions, both)]
+    counts = [len(alignments.source) for alignments in (*directions, both)]
+    document({"symmetrisation": symmetrise, **dict(zip(("forward", "reverse", "points"), counts, strict=True))})
+    points = [f"{count:,}" for count in counts]
     tell(f"{points[0]} points forward, {points[1]} reverse, {points[2]} after {symmetrise}")
 
 

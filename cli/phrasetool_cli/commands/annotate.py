@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from phrasetool_cli.shared.annotate_ini import ini_edit, is_given
-from phrasetool_cli.shared.flags import WHICH_MODEL, default_model, force_option, table_options, weight_option
+from phrasetool_cli.shared.flags import (
+    WHICH_MODEL,
+    default_model,
+    force_option,
+    relative_option,
+    table_options,
+    weight_option,
+)
+from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
@@ -51,14 +59,16 @@ Example:
     click.option("--moses-ini-out", "ini_output", metavar="FILE",
                  help="Write INI here with the annotated table in place of TABLE; all else in it stays."),
     weight_option,
+    relative_option,
     None,
+    json_option,
     table_options,
     force_option,
 )  # fmt: skip
 def command(
     table: str, model_folders: tuple[str, ...], forced_pairs: str | None, smoothing: str | None, output: str | None,
     scale: str, ini: str | None, ini_output: str | None, weight: float, threads: int, block_bytes: int, on_error: str,
-    quiet: bool, force: bool,
+    quiet: bool, force: bool, json_file: str | None, relative: bool,
 ) -> None:  # fmt: skip
     """Add similarity columns to a phrase table.
 
@@ -83,11 +93,14 @@ def command(
     if smoothing and (table == "-" or _is_stream(table)):
         raise click.UsageError("--smoothing reads the table twice, so it cannot come from standard input or a pipe")
     check_outputs([table, *([forced_pairs] if forced_pairs else [])], [output, ini_output])
-    edit = ini_edit(table, output, ini, ini_output, weight, scale)
+    document = json_document(json_file, [table, forced_pairs, ini], [output, ini_output])
+    edit = ini_edit(table, output, ini, ini_output, weight, scale, relative)
     scan = TableScan(on_error, threads, block_bytes)
     request = AnnotateRequest(table, output, folders, forced_pairs, smoothing, scale, edit, scan, force)
     watch = TerminalWatch(quiet)
-    for line in _summary(annotate(request, watch), request):
+    counts = annotate(request, watch)
+    document({**vars(counts), "columns": request.columns})
+    for line in _summary(counts, request):
         watch.say(line)
 
 

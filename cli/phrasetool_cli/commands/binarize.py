@@ -8,6 +8,7 @@ import shlex
 import click
 
 from phrasetool_cli.shared.flags import quiet_option, threads_option
+from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.parameter_types import factor_counts
 from phrasetool_cli.shared.progress import TableProgress, TerminalWatch
@@ -44,11 +45,13 @@ Example:
                  help="More arguments for the program, as in --extra '--log-prob'."),
     threads_option("Threads for sorting and for the programs that take a number."),
     None,
+    json_option,
     quiet_option,
 )  # fmt: skip
 def command(
     table: str, kind: str, output: str, reordering: tuple[str, ...], moses_bin: str | None, table_limit: int,
     factors: tuple[int, int] | None, name: str, extra: str, threads: int, quiet: bool,
+    json_file: str | None,
 ) -> None:  # fmt: skip
     """Make a binary table with Moses' programs.
 
@@ -68,9 +71,11 @@ def command(
         [table, *reordering],
         [output_path(kind, output), *(reordering_output_path(output, path) for path in reordering)],
     )
+    document = json_document(json_file, [table, *reordering], [output])
     options = BinarizeOptions(kind, moses_bin, threads, table_limit, factors, arguments)
     size = os.path.getsize(table) if os.path.isfile(table) else 0
     with TableProgress("check", size, quiet) as progress:
         made = binarize(table, output, options, reordering, name, TerminalWatch(quiet).say, progress)
-    for binary in made:
+    document({"features": [binary.feature_line for binary in made]})
+    for binary in made if json_file != "-" else ():
         click.echo(binary.feature_line)

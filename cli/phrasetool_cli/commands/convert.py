@@ -5,8 +5,10 @@ from __future__ import annotations
 import click
 
 from phrasetool_cli.shared.flags import quiet_option, threads_option
+from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TableProgress, say
+from phrasetool_cli.shared.sections import SectionedCommand
 
 _EXAMPLE = """\b
 Example:
@@ -15,12 +17,13 @@ Example:
 """
 
 
-@click.command(epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("table")
 @click.option("-o", "--output", required=True, metavar="FILE", help="Where to write; `-` is standard output.")
 @threads_option()
+@json_option
 @quiet_option
-def command(table: str, output: str, threads: int, quiet: bool) -> None:
+def command(table: str, output: str, threads: int, quiet: bool, json_file: str | None) -> None:
     """Turn a table into Parquet, or back.
 
     TABLE is a Moses phrase table in text form, or such a Parquet file.  Nothing is lost: the text comes back byte for
@@ -34,6 +37,7 @@ def command(table: str, output: str, threads: int, quiet: bool) -> None:
     from phrasetool.errors import PhraseToolError
 
     check_outputs([table], [output])
+    document = json_document(json_file, [table], [output])
     to_text = is_parquet(table)
     if to_text and output.endswith(".parquet"):
         raise PhraseToolError(f"{table}: is Parquet already; expected a text file as output, not {output}")
@@ -49,6 +53,7 @@ def command(table: str, output: str, threads: int, quiet: bool) -> None:
             TableProgress("convert", source.size(), quiet) as progress,
         ):
             counts = table_to_parquet(source, destination, threads=threads, progress=progress)
+    document(vars(counts))
     if not quiet:
         whole = f"; {counts.kept_whole:,} lines kept whole" if counts.kept_whole else ""
         say(f"converted {counts.entries:,} entries of {counts.scores} scores{whole}")

@@ -9,6 +9,7 @@ import click
 
 from phrasetool_cli.shared.decoder_loading import load_translator
 from phrasetool_cli.shared.flags import decoder_model_options, engine_options, output_option, search_options
+from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import ItemProgress, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
@@ -33,13 +34,15 @@ Example:
     click.option("--all-derivations", is_flag=True, help="List derivations that differ in segmentation only, too."),
     click.option("--segmentation", is_flag=True,
                  help="Add source and target spans and the word alignment to the list."),
+    json_option,
     None,
     search_options,
     engine_options,
 )  # fmt: skip
 def command(
     text: str, ini: str, table: str | None, reordering_table: str | None, output: str, n_best: tuple[str, int] | None,
-    all_derivations: bool, segmentation: bool, threads: int, quiet: bool, **search: Any,
+    all_derivations: bool, segmentation: bool, threads: int, quiet: bool, json_file: str | None,
+    **search: Any,
 ) -> None:  # fmt: skip
     """Translate text with a phrase-based model.
 
@@ -53,6 +56,7 @@ def command(
 
     model = MosesModel.read(ini, table, reordering_table)
     check_outputs([text, ini, *model.paths], [output, n_best[0] if n_best else None])
+    document = json_document(json_file, [text, ini, *model.paths], [output, n_best[0] if n_best else None])
     model = model.searching(**search)
     with Input(text) as source:
         data = source.read_all()
@@ -75,6 +79,8 @@ def command(
                 listing.write_text(lines)
             total += float(translation.steps.scores[0])
             progress.tick()
+    table_words = {"entries": len(translator.table), "copied_words": int(translator.table.copies.sum())}
+    document({"sentences": len(sentences.sentences), "model_score": total, **table_words})
     if not quiet:
         count = max(len(sentences.sentences), 1)
         seconds = progress.seconds

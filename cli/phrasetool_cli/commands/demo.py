@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 from pathlib import Path
 
 import click
 
+from phrasetool_cli.shared.flags import quiet_option
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 _EXAMPLE = """\b
@@ -20,8 +24,9 @@ Example:
 @sections(
     None,
     click.option("--files", is_flag=True, help="Only make a table, an engine and a model to try commands on: seconds."),
+    quiet_option,
 )
-def command(folder: Path, files: bool) -> None:
+def command(folder: Path, files: bool, quiet: bool) -> None:
     """Show the whole way on a small corpus, from text to BLEU.
 
     Runs some twenty commands and says what each of them shows.  Everything they make goes to FOLDER, demo-output if
@@ -29,5 +34,6 @@ def command(folder: Path, files: bool) -> None:
     """
     from phrasetool_cli.demo.steps import Demo
 
-    demo = Demo(folder)
-    demo.files() if files else demo.whole()
+    demo = Demo(folder, quiet)
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere if quiet else sys.stdout):
+        demo.files() if files else demo.whole()

@@ -41,9 +41,12 @@ def command(arguments: tuple[str, ...]) -> None:
     if any(option.startswith(("-o", "--output", "--sweep")) for option in options):
         raise click.UsageError("the output is OUT.gz; leave out --output and --sweep")
     table, suffix = _find(stem)
+    parent = click.get_current_context().parent
+    defaults = parent.default_map if parent else None
     prune.main(
         [table, *options, "-o", f"{output.removesuffix('.gz')}{suffix}.gz"],
         prog_name="phrasetool ems-prune", standalone_mode=False, help_option_names=["-h", "--help"],
+        default_map=(defaults or {}).get("prune"),
     )  # fmt: skip
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.flags import json_option
+from phrasetool_cli.shared.flags import quiet_option
+from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.parameter_types import names_of
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
@@ -44,10 +44,11 @@ Example:
     click.option("--seed", type=click.IntRange(1), default=12345, help="Of the samples."),
     None,
     json_option,
+    quiet_option,
 )  # fmt: skip
 def command(
     hypotheses: tuple[str, ...], references: tuple[str, ...], metrics: tuple[str, ...], tokenize: str, paired: str,
-    samples: int | None, seed: int, as_json: bool,
+    samples: int | None, seed: int, json_file: str | None, quiet: bool,
 ) -> None:  # fmt: skip
     """Score translations: BLEU, chrF, TER, and whether they differ.
 
@@ -60,6 +61,7 @@ def command(
 
     if (*hypotheses, *references).count("-") > 1:
         raise click.UsageError("only one file can be standard input")
+    document = json_document(json_file, [*hypotheses, *references])
     texts = {path: read_text_lines(path) for path in (*hypotheses, *references)}
     for path in hypotheses:
         for other in references:
@@ -70,8 +72,8 @@ def command(
     )  # fmt: skip
     notes = _notes(texts, references[0], tokenize)
     lines = len(texts[hypotheses[0]])
-    if as_json:
-        click.echo(json.dumps(_as_dict(hypotheses, references, lines, notes, reports), indent=2, ensure_ascii=False))
+    document(_as_dict(hypotheses, references, lines, notes, reports))
+    if json_file == "-":
         return
     several = "s" * (len(references) > 1)
     click.echo(f"{lines:,} lines, {len(references)} reference{several} ({', '.join(references)})")
@@ -142,4 +144,4 @@ def _as_dict(
         }
         for report in reports
     ]
-    return {"schema_version": 1, "lines": lines, "references": list(references), "notes": notes, "metrics": metrics}
+    return {"lines": lines, "references": list(references), "notes": notes, "metrics": metrics}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.flags import default_model, force_option, json_option, model_option
+from phrasetool_cli.shared.flags import default_model, force_option, model_option, quiet_option
+from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.shared.sections import SectionedCommand
 
 if TYPE_CHECKING:
     from phrasetool.phrases import ByteArray
@@ -20,7 +21,7 @@ Example:
 """
 
 
-@click.command(epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("pairs")
 @model_option
 @click.option("--candidates", type=click.IntRange(2), default=1000, metavar="N",
@@ -32,16 +33,11 @@ Example:
 @click.option("--seed", type=int, default=1, help="Of the shuffle and the random words.")
 @json_option
 @force_option
+@quiet_option
 def command(
-    pairs: str,
-    model_folder: str | None,
-    candidates: int,
-    limit: int,
-    max_length: int,
-    seed: int,
-    as_json: bool,
-    force: bool,
-) -> None:
+    pairs: str, model_folder: str | None, candidates: int, limit: int, max_length: int, seed: int,
+    json_file: str | None, force: bool, quiet: bool,
+) -> None:  # fmt: skip
     """Measure a model on held-out phrase pairs.
 
     The figures say how well it finds the true target of every source of PAIRS.  PAIRS should be held out from
@@ -56,6 +52,7 @@ def command(
     from phrasetool.retrieval import evaluate_pairs
     from phrasetool_cli.shared.progress import TerminalWatch
 
+    document = json_document(json_file, [pairs])
     folder = model_folder or default_model()
     model = load_bilingual_model(folder)
     texts: list[ByteArray] = []
@@ -66,16 +63,16 @@ def command(
             vocabularies=(model.source_vocabulary, model.target_vocabulary),
             seen=texts.append,
         )
-    check = FitCheck(folder, TerminalWatch(), force)
+    check = FitCheck(folder, TerminalWatch(quiet), force)
     check.judge_pairs(source.name, model, texts)
     drawn = np.random.default_rng(seed).permutation(len(data))[:limit]
     quality = evaluate_pairs(
         model.scorer(), data.sources.select(drawn), data.targets.select(drawn), len(model.target_vocabulary),
         candidates=candidates, seed=seed,
     )  # fmt: skip
-    if as_json:
-        fit = {"model_fit": check.fit.as_dict()} if check.fit else {}
-        click.echo(json.dumps({"signature": model.signature, **asdict(quality), **fit}, indent=2))
+    fit = {"model_fit": check.fit.as_dict()} if check.fit else {}
+    document({"signature": model.signature, **asdict(quality), **fit})
+    if json_file == "-":
         return
     n = f"{quality.candidates:,}"
     rows = [

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
 
 from phrasetool_cli.shared.flags import available_processors, quiet_option, threads_option
+from phrasetool_cli.shared.sections import SectionedCommand
 
 # What runs phrasetool's commands in processes of their own, whether or not `phrasetool` is on the path.
-_PROGRAM = (sys.executable, "-c", "from phrasetool_cli.main import main; main()")
+# A configuration of the folder would make it another experiment.
+_CODE = f"import sys; from phrasetool_cli.main import main; main(['--config', {os.devnull!r}, *sys.argv[1:]])"
+_PROGRAM = (sys.executable, "-c", _CODE)
 
 _EXAMPLE = """\b
 CONFIG is TOML; paths in it are relative to it; what has a value here may be left out:
@@ -40,7 +44,7 @@ Example:
 """
 
 
-@click.command(epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("config", type=click.Path(dir_okay=False))
 @click.option("-o", "--output", metavar="FOLDER", help="Where to write.  [default: as CONFIG says, else ./experiment "
               "beside it]")  # fmt: skip

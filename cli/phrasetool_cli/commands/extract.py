@@ -8,6 +8,7 @@ import time
 import click
 
 from phrasetool_cli.shared.flags import output_option, quiet_option, threads_option
+from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.parameter_types import size_in_bytes
 from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch
@@ -44,12 +45,13 @@ Example:
     click.option("--temporary", metavar="FOLDER", help="Where temporary files go.  [default: $TMPDIR]"),
     threads_option("Threads that score and compress."),
     None,
+    json_option,
     quiet_option,
 )  # fmt: skip
 def command(
     source: str, target: str, alignment: str, output: str, reordering_table: str | None, lexical: str | None,
     max_length: int, smoothing: str, reordering_smoothing: float, memory: int, temporary: str | None, threads: int,
-    quiet: bool,
+    quiet: bool, json_file: str | None,
 ) -> None:  # fmt: skip
     """Make a phrase table from an aligned bitext.
 
@@ -63,7 +65,9 @@ def command(
     from phrasetool.smt.extraction.phrase_table import PhraseTable
 
     lexical_files = (f"{lexical}.f2e", f"{lexical}.e2f") if lexical else None
-    check_outputs([source, target, alignment], [output, reordering_table, *(lexical_files or ())])
+    written = [output, reordering_table, *(lexical_files or ())]
+    check_outputs([source, target, alignment], written)
+    document = json_document(json_file, [source, target, alignment], written)
     if temporary and not os.path.isdir(temporary):
         raise PhraseToolError(f"{temporary}: there is no such folder for temporary files")
     tell = TerminalWatch(quiet).say
@@ -80,4 +84,12 @@ def command(
                 table, bitext.source_symbols, bitext.target_symbols, output, reordering_table, lexical_files,
                 reordering_smoothing, threads, progress.reach,
             )  # fmt: skip
+        document(
+            {
+                "sentence_pairs": len(bitext),
+                "alignment_points": len(bitext.alignments.source),
+                "phrase_pairs": len(table),
+                "files": [path for path in written if path],
+            }
+        )
     tell(f"written after {time.monotonic() - began:.0f} s")

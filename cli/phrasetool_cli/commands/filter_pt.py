@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from phrasetool_cli.shared.flags import output_option, table_options
+from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TableProgress, TerminalWatch, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
@@ -59,6 +60,7 @@ def _check_threshold(context: click.Context, parameter: click.Parameter, value: 
     click.option("--index", metavar="FOLDER",
                  help="Keep the index of the corpora here, and use it if they have not changed since."),
     None,
+    json_option,
     table_options,
     "How the table is read",
     click.option("-t", "moses_threads", type=click.IntRange(1), metavar="N", help="The same as --threads."),
@@ -67,7 +69,7 @@ def _check_threshold(context: click.Context, parameter: click.Parameter, value: 
 def command(
     table: str, output: str, source: str | None, target: str | None, threshold: str | None, top: int, column: int,
     counts: bool, values: bool, hierarchical: bool, moses_threads: int | None, index: str | None,
-    force: bool, threads: int, block_bytes: int, on_error: str, quiet: bool,
+    force: bool, threads: int, block_bytes: int, on_error: str, quiet: bool, json_file: str | None,
 ) -> None:  # fmt: skip
     """Filter a phrase table by significance and by rank, as Moses does.
 
@@ -93,7 +95,7 @@ def command(
     if [table, *corpora].count("-") > 1:
         raise click.UsageError("only one of the table and the corpora can be standard input")
     check_outputs([table, *corpora], [output])
-    significance = None
+    document, significance = json_document(json_file, [table, *corpora], [output]), None
     if source and target and tests:
         indexes = read_indexes(source, target, threads, index)
         least = _threshold(indexes, threshold or "0", TerminalWatch(quiet).say)
@@ -104,6 +106,7 @@ def command(
             done = filter_table(text, out, scan, top=top, column=column, significance=significance)
     except CorpusMismatchError as error:
         raise PhraseToolError(f"{error}  (--force filters all the same)") from error
+    document(vars(done))
     _report(done, significance, quiet)
 
 

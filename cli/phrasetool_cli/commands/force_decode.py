@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from phrasetool_cli.shared.flags import decoder_model_options, engine_options
+from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
@@ -41,6 +42,7 @@ Example:
     click.option("--partial", is_flag=True,
                  help="Where a sentence cannot be decoded to its translation, take the pairs of the best derivation "
                       "that leaves as little as possible uncovered."),
+    json_option,
     "Search",
     click.option("--stack", "stack_size", type=click.IntRange(1), default=500, metavar="N",
                  help="Hypotheses kept for each number of target words."),
@@ -51,6 +53,7 @@ Example:
 def command(
     source: str, target: str, ini: str, table: str | None, reordering_table: str | None, output: str,
     leave_one_out: bool, partial: bool, stack_size: int, distortion_limit: int | None, threads: int, quiet: bool,
+    json_file: str | None,
 ) -> None:  # fmt: skip
     """Find the phrase pairs that translate a bitext.
 
@@ -69,6 +72,7 @@ def command(
 
     model = MosesModel.read(ini, table, reordering_table)
     check_outputs([source, target, ini, *model.paths], [output])
+    document = json_document(json_file, [source, target, ini, *model.paths], [output])
     limit = model.search.distortion_limit if distortion_limit is None else distortion_limit
     with Input(source) as stream:
         text = InputPhrases.of(stream.read_all())
@@ -95,6 +99,12 @@ def command(
     uses = count_pairs(watched(), entries)
     with Output(output) as out:
         out.write_text(used_pairs(entries, uses))
+    document(
+        {
+            "sentences": len(references), "reached": outcomes[REACHED], "pairs": int((uses > 0).sum()),
+            "uses": int(uses.sum()), "not_reached": {REASONS[o]: n for o, n in outcomes.items() if o != REACHED},
+        }
+    )  # fmt: skip
     if not quiet:
         reached = outcomes.pop(REACHED, 0)
         say(f"{reached:,} of {len(references):,} sentences decoded to their translation")

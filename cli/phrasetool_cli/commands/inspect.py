@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import click
 
 from phrasetool_cli.remedies import with_remedy
 from phrasetool_cli.shared.flags import quiet_option, threads_option
-from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.progress import TableProgress
+from phrasetool_cli.shared.sections import SectionedCommand
 
 _EXAMPLE = """\b
 Example:
@@ -18,9 +20,9 @@ Example:
 """
 
 
-@click.command(epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("path")
-@click.option("--json", "json_file", metavar="FILE", help="Write what was found as JSON; `-`: instead of the text.")
+@json_option
 @threads_option()
 @quiet_option
 def command(path: str, json_file: str | None, threads: int, quiet: bool) -> None:
@@ -32,49 +34,58 @@ def command(path: str, json_file: str | None, threads: int, quiet: bool) -> None
     that does not is shown with the first line it would choke on.
     """
     from moses_compat.files.kinds import HEAD_BYTES, folder_kind, kind_of
-    from moses_compat.files.streams import Input, Output
+    from moses_compat.files.streams import Input
     from moses_compat.tables.inspect import inspect_table
-    from moses_compat.tables.inspect_text import loader_lines, table_json, table_lines
+    from moses_compat.tables.inspect_text import loader_lines, table_document, table_lines
     from moses_compat.tables.moses_loaders import verdicts
 
-    check_outputs([path], [json_file])
+    document = json_document(json_file, [path], indent=1)
     if os.path.isdir(path):
         kind = folder_kind(path)
         if kind is None or os.path.exists(os.path.join(path, "config.json")):
-            _show_model(path)
+            found, lines = _model(path)
         else:
-            click.echo(with_remedy(f"{path}: {kind}", kind.remedy))
+            found, lines = {"kind": str(kind)}, [with_remedy(f"{path}: {kind}", kind.remedy)]
+        document({"file": path, **found})
+        _show(lines, json_file)
         return
     with Input(path) as source:
         kind = kind_of(source.name, source.peek(HEAD_BYTES))
         if kind is not None:
-            click.echo(f"{source.name}: {kind}")
+            document({"file": source.name, "kind": str(kind)})
+            _show([f"{source.name}: {kind}"], json_file)
             return
         with TableProgress("inspect", source.size(), quiet) as progress:
             summary = inspect_table(source, progress, threads)
     loaders = verdicts(summary)
-    if json_file is not None:
-        with Output(json_file) as output:
-            output.write_text(table_json(source.name, summary, loaders))
+    document(table_document(source.name, summary, loaders))
+    _show([*table_lines(source.name, summary), *loader_lines(loaders)], json_file)
+
+
+def _show(lines: list[str], json_file: str | None) -> None:
+    """Print, unless JSON comes in the place of the text."""
     if json_file != "-":
-        for line in (*table_lines(source.name, summary), *loader_lines(loaders)):
+        for line in lines:
             click.echo(line)
 
 
-def _show_model(path: str) -> None:
+def _model(path: str) -> tuple[dict[str, Any], list[str]]:
+    """What a model is, for programs and for people."""
     from phrasetool.models.bilingual import BilingualModel
     from phrasetool.models.storage import load_model
 
     model = load_model(path)
-    click.echo(f"{path}: {model.signature}")
+    found: dict[str, Any] = {"kind": "model", "signature": model.signature}
+    lines = [f"{path}: {model.signature}"]
     if isinstance(model, BilingualModel):
-        click.echo(f"  encoder        {model.kind.name}")
-        click.echo(f"  columns        {', '.join(model.columns)}")
+        found |= {"encoder": model.kind.name, "columns": list(model.columns)}
+        lines += [f"  encoder        {model.kind.name}", f"  columns        {', '.join(model.columns)}"]
         vocabularies = {"source": model.source_vocabulary, "target": model.target_vocabulary}
     else:
         vocabularies = {"text": model.vocabulary}
     for name, vocabulary in vocabularies.items():
         common = b" ".join(vocabulary.words[1:9]).decode("utf-8", "replace")
-        click.echo(f"  {name + ' words':<12}   {len(vocabulary) - 1:,} (most frequent: {common})")
-    for key, value in model.training.items():
-        click.echo(f"  {key:<20} {value}")
+        lines.append(f"  {name + ' words':<12}   {len(vocabulary) - 1:,} (most frequent: {common})")
+    lines += [f"  {key:<20} {value}" for key, value in model.training.items()]
+    words = {name: len(vocabulary) - 1 for name, vocabulary in vocabularies.items()}
+    return {**found, "words": words, "training": dict(model.training)}, lines

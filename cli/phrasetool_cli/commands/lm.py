@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from phrasetool_cli.shared.flags import output_option, quiet_option
+from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TerminalWatch, say
+from phrasetool_cli.shared.sections import SectionedCommand
 
 if TYPE_CHECKING:
     from moses_compat.files.streams import Output
@@ -21,7 +23,7 @@ Example:
 """
 
 
-class _NumbersAfterPrune(click.Command):
+class _NumbersAfterPrune(SectionedCommand):
     """Takes all numbers that follow `--prune`, as lmplz does."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -65,8 +67,12 @@ def _parse_prune(context: click.Context, parameter: click.Parameter, value: str)
                    "the last one for all further orders; as lmplz.  [default: leave out nothing]")  # fmt: skip
 @click.option("--estimator", type=click.Choice(["auto", "lmplz", "built-in"]), default="auto",
               help="lmplz is a program of kenlm; auto takes it if it is on the PATH.  Same model.")  # fmt: skip
+@json_option
 @quiet_option
-def command(corpora: tuple[str, ...], output: str, order: int, prune: list[int], estimator: str, quiet: bool) -> None:
+def command(
+    corpora: tuple[str, ...], output: str, order: int, prune: list[int], estimator: str, json_file: str | None,
+    quiet: bool,
+) -> None:  # fmt: skip
     """Estimate a language model.
 
     CORPUS... is text with a sentence a line and words between spaces.  The smoothing is interpolated modified
@@ -78,6 +84,7 @@ def command(corpora: tuple[str, ...], output: str, order: int, prune: list[int],
     from phrasetool.errors import PhraseToolError
 
     check_outputs(list(corpora), [output])
+    document = json_document(json_file, corpora, [output])
     program = find_lmplz() if estimator != "built-in" else None
     if estimator == "lmplz" and not program:
         raise PhraseToolError("lmplz is not on the PATH; install kenlm's programs, or use --estimator built-in")
@@ -86,6 +93,12 @@ def command(corpora: tuple[str, ...], output: str, order: int, prune: list[int],
             replaced = _with_lmplz(program, corpora, destination, order, prune, quiet)
         else:
             replaced = _built_in(corpora, destination, order, prune, quiet)
+    document(
+        {
+            "estimator": "lmplz" if program else "built-in", "order": order, "prune": prune,
+            "replaced_discounts": replaced, "output": output,
+        }
+    )  # fmt: skip
     if replaced:
         named = ", ".join(map(str, replaced))
         say(f"lm: warning: the corpus is too small or odd to estimate the discounts of order {named}; "

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from phrasetool_cli.shared.flags import output_option, weight_option
+from phrasetool_cli.shared.flags import output_option, quiet_option, relative_option, weight_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
@@ -33,10 +33,14 @@ Example:
     "For INI",
     click.option("--name", metavar="NAME", help="Which phrase table of INI to replace, if it has several."),
     weight_option,
+    None,
+    relative_option,
+    quiet_option,
 )  # fmt: skip
 def command(
     ini: str | None, table: str, language_model: str | None, reordering_table: str | None, reordering_type: str,
     distortion_limit: int, name: str | None, weight: float, output: str,
+    relative: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Write a moses.ini, or change the table of one.
 
@@ -45,8 +49,12 @@ def command(
     be of version 1 or 2.
     """
     from moses_compat.files.streams import Output
+    from moses_compat.ini.editing import with_relative_paths
     from moses_compat.ini.moses_ini import ENCODING
+    from moses_compat.ini.reading import parse_moses_ini
 
+    if relative and output == "-":
+        raise click.UsageError("--relative needs to know the folder of the ini; name it with --output")
     if ini is None:
         if language_model is None:
             raise click.UsageError("a new moses.ini needs --lm")
@@ -56,6 +64,8 @@ def command(
         text = _new(table, language_model, reordering_table, reordering_type, distortion_limit)
     else:
         text = _changed(ini, table, reordering_table, name, weight, output)
+    if relative:
+        text = with_relative_paths(parse_moses_ini(output, text))
     with Output(output) as out:
         out.write_text(text.encode(*ENCODING))
 

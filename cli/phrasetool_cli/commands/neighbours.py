@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from phrasetool.errors import PhraseToolError
-from phrasetool_cli.shared.flags import default_model, device_option, engine_options, json_option, model_option
+from phrasetool_cli.shared.flags import default_model, device_option, engine_options, model_option
+from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.progress import ItemProgress, TableProgress, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel
     from phrasetool.models.bilingual import BilingualModel
     from phrasetool.neighbours import Neighbour
+
+    # Title -> what is listed under it.
+    _Shown = Mapping[str, Iterable[Neighbour]]
 
 _EXAMPLE = """\b
 Example:
@@ -48,7 +51,7 @@ Example:
 )  # fmt: skip
 def command(
     phrase: tuple[str, ...], model_folder: str | None, pairs: str | None, side: str, sentences: str | None, count: int,
-    device: str, as_json: bool, threads: int, quiet: bool,
+    device: str, json_file: str | None, threads: int, quiet: bool,
 ) -> None:  # fmt: skip
     """Show the phrases nearest to a phrase, or sentences to a sentence.
 
@@ -62,18 +65,25 @@ def command(
 
     text = " ".join(phrase).encode("utf-8", "surrogateescape")
     folder = model_folder or default_model()
+    document = json_document(json_file, [pairs, sentences])
     if sentences is not None:
         if pairs is not None or side != "auto":
             raise click.UsageError("--pairs and --side are for phrases; leave them out with --sentences")
-        _sentences(load_autoencoder(folder), text, sentences, count, device, as_json, threads, quiet)
+        found, shown = _sentences(load_autoencoder(folder), text, sentences, count, device, threads, quiet)
+        document(found)
+        _show(shown, json_file)
         return
     model = load_model(folder)
     if not isinstance(model, BilingualModel):
         raise PhraseToolError(f"{folder}: an autoencoder of one language; name texts to search with --sentences")
-    _phrases(model, text, pairs, side, count, as_json)
+    found, shown = _phrases(model, text, pairs, side, count)
+    document(found)
+    _show(shown, json_file)
 
 
-def _phrases(model: BilingualModel, text: bytes, pairs: str | None, side: str, count: int, as_json: bool) -> None:
+def _phrases(
+    model: BilingualModel, text: bytes, pairs: str | None, side: str, count: int
+) -> tuple[dict[str, Any], _Shown]:
     """Search the phrases of both languages."""
     from moses_compat.corpora.training_pairs import read_training_pairs
     from moses_compat.files.streams import Input
@@ -89,17 +99,14 @@ def _phrases(model: BilingualModel, text: bytes, pairs: str | None, side: str, c
     index = NearestPhrases(model, data.sources, data.targets)
     same, across = index.nearest(vocabularies[side].ids(text), side == "target", count)
     other = "source" if side == "target" else "target"
-    if as_json:
-        found = {name: _as_dicts(list_, "phrase") for name, list_ in ((side, same), (other, across))}
-        _echo_json({"phrase": _shown(text), "side": side, **found})
-        return
-    _echo_table(f"nearest in the same language ({side})", same)
-    _echo_table(f"nearest in the {other} language", across)
+    found = {name: _as_dicts(list_, "phrase") for name, list_ in ((side, same), (other, across))}
+    shown = {f"nearest in the same language ({side})": same, f"nearest in the {other} language": across}
+    return {"phrase": _shown(text), "side": side, **found}, shown
 
 
 def _sentences(
-    model: AutoencoderModel, text: bytes, file: str, count: int, device: str, as_json: bool, threads: int, quiet: bool
-) -> None:
+    model: AutoencoderModel, text: bytes, file: str, count: int, device: str, threads: int, quiet: bool
+) -> tuple[dict[str, Any], _Shown]:
     """Search the sentences of a file."""
     import torch
 
@@ -121,10 +128,8 @@ def _sentences(
     with ItemProgress("encode", len(sentences), "sentence", quiet) as progress:
         index = NearestSentences(model, sentences, symbols.words, place, progress.tick)
     found = index.nearest(sentence, count)
-    if as_json:
-        _echo_json({"sentence": _shown(text), "searched": len(sentences), "nearest": _as_dicts(found, "sentence")})
-        return
-    _echo_table(f"nearest of {len(sentences):,} sentences", found)
+    document = {"sentence": _shown(text), "searched": len(sentences), "nearest": _as_dicts(found, "sentence")}
+    return document, {f"nearest of {len(sentences):,} sentences": found}
 
 
 def _shown(text: bytes) -> str:
@@ -135,11 +140,11 @@ def _as_dicts(neighbours: Iterable[Neighbour], name: str) -> list[dict[str, Any]
     return [{name: _shown(n.text), "similarity": round(n.similarity, 6)} for n in neighbours]
 
 
-def _echo_json(found: dict[str, Any]) -> None:
-    click.echo(json.dumps(found, indent=2, ensure_ascii=False))
-
-
-def _echo_table(title: str, neighbours: Iterable[Neighbour]) -> None:
-    click.echo(title)
-    for neighbour in neighbours:
-        click.echo(f"  {neighbour.similarity:6.3f}  {_shown(neighbour.text)}")
+def _show(tables: _Shown, json_file: str | None) -> None:
+    """Print lists under their titles, unless JSON comes in their place."""
+    if json_file == "-":
+        return
+    for title, neighbours in tables.items():
+        click.echo(title)
+        for neighbour in neighbours:
+            click.echo(f"  {neighbour.similarity:6.3f}  {_shown(neighbour.text)}")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool_cli.shared.prune_options import check_request, chosen_method, prune_options, request_of
+from phrasetool_cli.shared.prune_summary import sweep_document, tell_pruned, tell_sweep
 from phrasetool_cli.shared.sections import SectionedCommand
 
 if TYPE_CHECKING:
     from moses_compat.jobs.prune_request import PruneRequest
-    from moses_compat.jobs.prune_tables import PruneResult
     from phrasetool.pruning.protection import KeepBest
     from phrasetool_cli.shared.progress import TerminalWatch
 
@@ -52,12 +52,15 @@ def command(**given: Any) -> None:
     """
     from moses_compat.jobs.prune_tables import TableTooSmallError, prune, sweep
     from phrasetool.errors import PhraseToolError
+    from phrasetool_cli.shared.json_output import json_document
     from phrasetool_cli.shared.progress import TerminalWatch
 
-    quiet = given["quiet"]
+    quiet, json_file, dry_run = given["quiet"], given["json_file"], given["dry_run"]
     request = request_of(given)
     method = chosen_method(request)
     check_request(request, bool(method.thresholds))
+    if dry_run:
+        request = request.dry()
     streams, watch = request.streams(method), TerminalWatch(quiet)
     if streams:
         _warn_of_meaning_alone(request, watch)
@@ -66,18 +69,23 @@ def command(**given: Any) -> None:
     elif request.scores and not os.path.exists(request.scores):
         message = f"{request.scores}: no such file; --method {method.name} uses similarities that are there"
         raise click.UsageError(message)
+    writes = request.sweep is None and not dry_run
+    files = [request.output, *request.outputs] if writes else []
+    document = json_document(json_file, [request.table], files)
     if request.sweep is not None:
         rows = sweep(request, watch)
-        click.echo("threshold\tentries\tshare")
-        for threshold, kept, of in rows:
-            click.echo(f"{threshold:g}\t{kept}\t{kept / max(of, 1):.4f}")
+        document(sweep_document(rows))
+        tell_sweep(rows, request.best, table=json_file != "-", summary=not quiet)
         return
     try:
         result = prune(request, watch)
     except TableTooSmallError as error:
         raise PhraseToolError(f"{error}; {_advice(error.best, streams)}") from error
+    document(result.as_dict())
     if not quiet:
-        _tell(result)
+        tell_pruned(result)
+        if dry_run:
+            watch.say("dry run: nothing was written")
 
 
 def _warn_of_meaning_alone(request: PruneRequest, watch: TerminalWatch) -> None:
@@ -94,35 +102,3 @@ def _advice(best: KeepBest, streams: bool) -> str:
     if streams or best.protect == "all":
         return "try --protect words or a smaller --keep-top"
     return "try a smaller --keep-top" if best.k > 1 else "--keep-top 0 lets words become unknown"
-
-
-def _tell(result: PruneResult) -> None:
-    """The summary."""
-    from phrasetool_cli.shared.progress import say
-    from phrasetool_cli.shared.summaries import say_kept, tell_orphans
-
-    counts = result.statistics
-    removed = sorted(counts.removed_by.items()) if len(result.criteria) > 1 else []
-    notes = [
-        *((count, f"went by {_by(label)}") for label, count in removed),
-        (counts.protected, "below the threshold stayed as one of the best of their source"),
-        (counts.without_opinion, "stayed because a side has only unknown words"),
-        (counts.faulty_kept, "faulty lines were passed through"),
-        (counts.faulty_skipped, "faulty lines were left out"),
-    ]
-    say_kept(counts.kept, counts.entries, "entries", notes, f" of {counts.sources:,} sources")
-    if result.orphans:
-        tell_orphans(result.orphans)
-    say(f"signature {result.signature}")
-
-
-def _by(label: str) -> str:
-    """Which criteria a label of `Reasons.labels` names."""
-    from phrasetool.pruning.reasons import TOGETHER
-
-    names = label.split("+")
-    if label == TOGETHER:
-        return "all criteria together: none would have removed them by itself"
-    if len(names) == 1:
-        return f"{label}: no other criterion would have removed them by itself"
-    return f"each of {', '.join(names[:-1])} and {names[-1]}"

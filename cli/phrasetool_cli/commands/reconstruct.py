@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.flags import default_model, device_option, engine_options, json_option, model_option
+from phrasetool_cli.shared.flags import default_model, device_option, engine_options, model_option
+from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import ItemProgress, TableProgress
 from phrasetool_cli.shared.sections import SectionedCommand, sections
@@ -45,7 +45,7 @@ Example:
 )  # fmt: skip
 def command(
     text: str, model_folder: str | None, output: str | None, limit: int | None, by_length: bool, device: str,
-    as_json: bool, threads: int, quiet: bool,
+    json_file: str | None, threads: int, quiet: bool,
 ) -> None:  # fmt: skip
     """Measure what an autoencoder gives back of a text.
 
@@ -66,6 +66,7 @@ def command(
     from phrasetool.training.device import choose_device
 
     check_outputs([text], [output])
+    document = json_document(json_file, [text], [output])
     model = load_autoencoder(model_folder or default_model())
     place = choose_device(device)
     torch.set_num_threads(threads)
@@ -79,8 +80,9 @@ def command(
         with Output(output) as out:
             out.write_text(b"".join(line + b"\n" for line in found.lines))
     figures = _figures(model, texts, symbols, found, by_length)
-    printed = json.dumps(figures, indent=2, ensure_ascii=False) if as_json else "\n".join(_table(figures))
-    click.echo(printed, err=output == "-")
+    document(figures)
+    if json_file != "-":
+        click.echo("\n".join(_table(figures)), err=output == "-")
 
 
 def _check_lengths(path: str, texts: Phrases) -> None:
@@ -105,7 +107,6 @@ def _figures(
     wanted = [symbols.join(one).decode("utf-8", "surrogateescape") for one in texts]
     written = [line.decode("utf-8", "surrogateescape") for line in found.lines]
     figures = {
-        "schema_version": 1,
         "signature": model.signature,
         "dimension": model.dimension,
         "words": len(texts.words),

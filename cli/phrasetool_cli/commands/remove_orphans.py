@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from phrasetool_cli.shared.flags import output_option, table_options
+from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TableProgress
 from phrasetool_cli.shared.sections import SectionedCommand, sections
@@ -25,11 +26,13 @@ Example:
                  help="The reordering table, gzip or not.  [default: -, standard input]"),
     output_option(),
     None,
+    json_option,
     table_options,
 )  # fmt: skip
 def command(
-    table: str, reordering_table: str, output: str, threads: int, block_bytes: int, on_error: str, quiet: bool
-) -> None:
+    table: str, reordering_table: str, output: str, threads: int, block_bytes: int, on_error: str, quiet: bool,
+    json_file: str | None,
+) -> None:  # fmt: skip
     """Remove from a reordering table the pairs that a table lacks.
 
     Lines whose phrase pair is in TABLE stay, byte for byte and in their order.  The two tables may be in different
@@ -43,10 +46,12 @@ def command(
     if table == reordering_table == "-":
         raise click.UsageError("the phrase table and the reordering table cannot both come from standard input")
     check_outputs([table, reordering_table], [output])
+    document = json_document(json_file, [table, reordering_table], [output])
     with Input(table) as entries, Input(reordering_table) as source, Output(output) as destination:
         with TableProgress("phrase table", entries.size(), quiet) as progress:
             pairs = table_pairs(entries, TableScan(on_error, threads, block_bytes, progress))
         with TableProgress("reordering table", source.size(), quiet) as progress:
             counts = remove_orphans(source, destination, pairs, TableScan(on_error, threads, block_bytes, progress))
+    document(counts.as_dict())
     if not quiet:
         tell_orphans(counts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from phrasetool_cli.shared.flags import output_option, table_options
+from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TableProgress, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
@@ -36,11 +37,12 @@ def _parse(context: click.Context, parameter: click.Parameter, value: str) -> di
     "What is written",
     output_option(),
     None,
+    json_option,
     table_options,
 )  # fmt: skip
 def command(
     thresholds: dict[int, float], table: str, output: str, keep_words: bool, threads: int, block_bytes: int,
-    on_error: str, quiet: bool,
+    on_error: str, quiet: bool, json_file: str | None,
 ) -> None:  # fmt: skip
     """Remove the entries of a phrase table that score too low.
 
@@ -53,9 +55,11 @@ def command(
     from moses_compat.tables.blocks import TableScan
 
     check_outputs([table], [output])
+    document = json_document(json_file, [table], [output])
     with Input(table) as text, Output(output) as out, TableProgress("filter", text.size(), quiet) as progress:
         scan = TableScan(on_error, threads, block_bytes, progress)
         done = threshold_table(text, out, thresholds, scan, keep_words=keep_words)
+    document(vars(done))
     if not quiet:
         say(f"kept {done.kept:,} of {done.entries:,} entries ({done.kept / max(done.entries, 1):.1%})")
         if done.protected:

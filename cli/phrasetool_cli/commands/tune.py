@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool_cli.shared.decoder_loading import load_translator
-from phrasetool_cli.shared.flags import decoder_model_options, engine_options, search_options
+from phrasetool_cli.shared.flags import decoder_model_options, engine_options, relative_option, search_options
+from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
@@ -38,6 +39,8 @@ Example:
     "What is written",
     click.option("-o", "--output", required=True, metavar="FILE", help="The moses.ini with the tuned weights."),
     click.option("--log", metavar="FILE", help="Write a line of JSON for each run of the decoder."),
+    json_option,
+    relative_option,
     "Tuning",
     click.option("--algorithm", "optimiser", type=click.Choice(["mira", "pro"]), default="mira",
                  help="Batch MIRA (Cherry and Foster) or pairwise ranking (Hopkins and May)."),
@@ -57,7 +60,7 @@ Example:
 def command(
     ini: str, table: str | None, reordering_table: str | None, source: str, references: tuple[str, ...], output: str,
     log: str | None, threads: int, quiet: bool, optimiser: str, iterations: int, restarts: int, patience: int,
-    n_best: int, seed: int, **search: Any,
+    n_best: int, seed: int, json_file: str | None, relative: bool, **search: Any,
 ) -> None:  # fmt: skip
     """Tune the weights of a model on a development set.
 
@@ -67,11 +70,16 @@ def command(
     """
     from moses_compat.engine.model import MosesModel
     from moses_compat.files.streams import Output
+    from moses_compat.ini.editing import with_relative_paths
     from moses_compat.ini.moses_ini import ENCODING
+    from moses_compat.ini.reading import parse_moses_ini
     from moses_compat.jobs.tune import TuningOptions, read_development_set, tune_model, tuned_ini
     from phrasetool.errors import DataError
 
     check_outputs([ini, source, *references], [output, log])
+    document = json_document(json_file, [ini, source, *references], [output, log])
+    if relative and output == "-":
+        raise click.UsageError("--relative needs to know the folder of the ini; name it with --output")
     model = MosesModel.read(ini, table, reordering_table)
     if not model.weights[model.tuneable].any():
         raise DataError(ini, "no weight to tune: all are 0, or have tuneable=false")
@@ -90,7 +98,16 @@ def command(
                  f"{run.new:,} new translations, {run.candidates:,} in all")  # fmt: skip
 
         result, weights = tune_model(model, translator, sentences, truth, options, threads, watch=watch, report=report)
-        out.write(tuned_ini(model, result, weights, options, references, output).encode(*ENCODING))
+        tuned = tuned_ini(model, result, weights, options, references, output)
+        if relative:
+            tuned = with_relative_paths(parse_moses_ini(output, tuned))
+        out.write(tuned.encode(*ENCODING))
+    document(
+        {
+            "bleu": result.best.bleu, "bleu_at_start": result.runs[0].bleu, "weights": weights,
+            "runs": [{**vars(run), "weights": run.weights.tolist()} for run in result.runs], "ended": result.reasons,
+        }
+    )  # fmt: skip
     watch.say(f"best: run {options.label(result.best)}, BLEU {result.best.bleu:.2f} "
          f"(at the start {result.runs[0].bleu:.2f})")  # fmt: skip
     for restart, reason in enumerate(result.reasons):

@@ -88,10 +88,11 @@ class Demo:
 
     Args:
         out: folder for everything that is made.
+        silent: whether nothing is shown of what commands print.
     """
 
-    def __init__(self, out: Path) -> None:
-        self.out, self.engine, self.quiet = out, out / "engine", False
+    def __init__(self, out: Path, silent: bool = False) -> None:
+        self.out, self.engine, self.silent, self.quiet = out, out / "engine", silent, silent
         self.model, self.table, self.ini = out / "model", self.engine / "phrase-table.gz", self.engine / "moses.ini"
         self.small, self.rejected, self.annotated = (out / f"{n}.gz" for n in ("small", "rejected", "annotated"))
 
@@ -106,8 +107,12 @@ class Demo:
             words.append("-q")
         else:
             print("\n$ phrasetool " + " ".join(f'"{word}"' if " " in word else word for word in words), flush=True)
-        code = "from phrasetool_cli.main import main; main()"
-        subprocess.run([sys.executable, "-c", code, *words], check=True, env={**os.environ, "COLUMNS": "120"})
+        # Commands do what is shown, whatever a configuration in the current folder says.
+        code = f"import sys; from phrasetool_cli.main import main; main(['--config', {os.devnull!r}, *sys.argv[1:]])"
+        subprocess.run(
+            [sys.executable, "-c", code, *words], check=True, env={**os.environ, "COLUMNS": "120"},
+            stdout=subprocess.DEVNULL if self.silent else None,
+        )  # fmt: skip
 
     def files(self) -> None:
         """The corpus, a table, an engine and the model, without a step that takes long."""

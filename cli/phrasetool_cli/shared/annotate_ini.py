@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -19,12 +20,14 @@ def is_given(option: str) -> bool:
 
 
 def ini_edit(
-    table: str, output: str, ini: str | None, ini_output: str | None, weight: float, scale: str
+    table: str, output: str, ini: str | None, ini_output: str | None, weight: float, scale: str, relative: bool
 ) -> IniEdit | None:
     """Check all that can be wrong with an ini, before any work starts."""
     if ini is None and ini_output is None:
         if is_given("weight"):
             raise click.UsageError("--weight is for the ini that --moses-ini-out writes")
+        if relative:
+            raise click.UsageError("--relative is for the ini that --moses-ini-out writes")
         return None
     if ini is None or ini_output is None:
         raise click.UsageError("--moses-ini and --moses-ini-out need each other")
@@ -40,4 +43,4 @@ def ini_edit(
 
     there = ini_beside(table, ini)
     check_outputs([table, ini, *there.paths], [output, ini_output])
-    return IniEdit.of(there, table, output, ini_output, weight)
+    return replace(IniEdit.of(there, table, output, ini_output, weight), relative=relative)

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
-from phrasetool_cli.shared.parameter_types import finite_number
+from phrasetool_cli.shared.parameter_types import Share, finite_number
 from phrasetool_cli.shared.sections import sections
+from phrasetool_cli.shared.verbosity import verbose_option
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Option = Callable[[_Function], _Function]
@@ -47,9 +48,13 @@ def threads_option(help_text: str = "Worker threads.") -> _Option[Any]:
     )  # fmt: skip
 
 
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress, no summary.")
 force_option = click.option("--force", is_flag=True, help="Go on although a check says that the input makes no sense.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+# How much a command says.
+quiet_option = sections(
+    None,
+    click.option("--quiet", "-q", is_flag=True, is_eager=True, help="No progress, no summary."),
+    verbose_option,
+)
 
 
 def device_option(help_text: str = "Where to compute: cpu, cuda or auto.") -> _Option[Any]:
@@ -87,7 +92,7 @@ search_options = sections(
                  help="Hypotheses a stack keeps.  [default: ini, else 200]"),
     click.option("--pop-limit", type=click.IntRange(1), metavar="N",
                  help="Hypotheses cube pruning makes for a stack.  [default: ini, else 1000]"),
-    click.option("--beam-threshold", type=click.FloatRange(0, 1), metavar="P",
+    click.option("--beam-threshold", type=Share(), metavar="P",
                  help="Drop hypotheses less probable than this share of their stack's best.  "
                       "[default: ini, else 1e-5]"),
     click.option("--distortion-limit", type=int, metavar="N",
@@ -99,6 +104,11 @@ search_options = sections(
 weight_option = click.option(
     "--weight", type=finite_number, default=0.0, metavar="W",
     help="Start weight of columns that the table in the ini did not have; 0 leaves every translation as it was.",
+)  # fmt: skip
+
+relative_option = click.option(
+    "--relative", is_flag=True,
+    help="In the ini that is written, make all paths relative to its folder.  Moses has to be started there.",
 )  # fmt: skip
 
 engine_options = sections(None, threads_option(), quiet_option)

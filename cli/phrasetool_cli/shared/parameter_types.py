@@ -5,12 +5,39 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from phrasetool.pruning.thresholds import Threshold
+
+
+class Share(click.FloatRange):
+    """A share of a whole: 0.3 or 30%.
+
+    Args:
+        min_open: whether nothing is no share.
+    """
+
+    name = "share"
+
+    def __init__(self, min_open: bool = False) -> None:
+        super().__init__(0, 1, min_open=min_open)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read it."""
+        text = str(value).strip()
+        try:
+            number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            number = math.nan
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a share; expected a number as in 0.3, or 30%", param, ctx)
+        if 1 < number <= 100 and not text.endswith("%"):
+            self.fail(f"{value} is not in the range {self._describe_range()}; for {number:g} in a hundred write "
+                      f"{number:g}%", param, ctx)  # fmt: skip
+        return float(super().convert(number, param, ctx))
 
 
 def names_of(names: Sequence[str]) -> Callable[[str], tuple[str, ...]]:

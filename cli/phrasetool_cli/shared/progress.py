@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from phrasetool.watch import FileProgress, ItemTick, ReadingProgress, Watch
+from phrasetool_cli.shared.verbosity import tell_step
 
 if TYPE_CHECKING:
     from phrasetool.training.trainer import IterationReport
@@ -33,11 +34,12 @@ class _Progress:
 
     Args:
         quiet: show nothing.
+        step: what is being done.
         bar: how tqdm is to draw it.
     """
 
-    def __init__(self, quiet: bool, **bar: Any) -> None:
-        self._quiet = quiet
+    def __init__(self, quiet: bool, step: str, **bar: Any) -> None:
+        self._quiet, self._step = quiet, step
         self._start = self._last = time.monotonic()
         self._bar: Any = None
         if not quiet and sys.stderr.isatty():
@@ -63,6 +65,7 @@ class _Progress:
     def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.close()
+        tell_step(self._step, self.seconds)
 
 
 class TableProgress(_Progress):
@@ -75,7 +78,9 @@ class TableProgress(_Progress):
     """
 
     def __init__(self, label: str, size: int, quiet: bool = False) -> None:
-        super().__init__(quiet, total=size or None, desc=label, unit="B", unit_scale=True, leave=False, delay=0.5)
+        super().__init__(
+            quiet, label, total=size or None, desc=label, unit="B", unit_scale=True, leave=False, delay=0.5
+        )
         self._label, self._size = label, size
 
     def __call__(self, position: int, entries: int) -> None:
@@ -104,7 +109,7 @@ class ItemProgress(_Progress):
     """
 
     def __init__(self, label: str, total: int, unit: str, quiet: bool = False) -> None:
-        super().__init__(quiet, total=total, desc=label, unit=unit, leave=False, delay=0.5)
+        super().__init__(quiet, label, total=total, desc=label, unit=unit, leave=False, delay=0.5)
         self._label, self._total, self._unit = label, total, unit
         self._done = 0
 
@@ -134,7 +139,7 @@ class TrainingProgress(_Progress):
     """
 
     def __init__(self, pairs: int, pretrain: int, iterations: int, quiet: bool = False) -> None:
-        super().__init__(quiet, total=pairs * (pretrain + iterations), unit="pair", unit_scale=True)
+        super().__init__(quiet, "train", total=pairs * (pretrain + iterations), unit="pair", unit_scale=True)
         self._pairs = pairs
         self._totals = {"pretrain": pretrain, "train": iterations}
 

@@ -16,8 +16,9 @@ from phrasetool_cli.shared.flags import (
     search_options,
     table_options,
 )
+from phrasetool_cli.shared.json_output import json_option
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.parameter_types import column_pair, threshold_sweep, worth_threshold
+from phrasetool_cli.shared.parameter_types import Share, column_pair, threshold_sweep, worth_threshold
 from phrasetool_cli.shared.sections import sections
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ def request_of(given: dict[str, Any]) -> PruneRequest:
 
     search = {name: value for name in _SEARCH if (value := given.pop(name)) is not None}
     quiet, folder = given.pop("quiet"), given.pop("model_folder") or default_model()
-    return PruneRequest(**given, model_folder=folder, search=search, by_criterion=not quiet)
+    told = given.pop("json_file") is not None or not quiet
+    given.pop("dry_run")
+    return PruneRequest(**given, model_folder=folder, search=search, by_criterion=told)
 
 
 prune_options = sections(
@@ -43,8 +46,8 @@ prune_options = sections(
                  help="Prune entries whose similarities are BOTH below this (-1 to 1); with another --method, entries "
                       "whose worth is: for significance -ln p, a+e or a-e as in filter-pt, for several criteria a "
                       "rank from 0 to 1 (a product: the product)."),
-    click.option("--target-size", type=click.FloatRange(0, 1, min_open=True), metavar="SHARE",
-                 help="Leave at most this share of the entries (0.3 = 30 %)."),
+    click.option("--target-size", type=Share(min_open=True), metavar="SHARE",
+                 help="Leave at most this share of the entries, as in 0.3 or 30%."),
     click.option("--max-bleu-loss", type=click.FloatRange(0), metavar="POINTS",
                  help="Leave the smallest table that loses no more BLEU than this on --dev."),
     click.option("--sweep", type=threshold_sweep, metavar="FIRST:LAST:STEP",
@@ -94,6 +97,9 @@ prune_options = sections(
     click.option("--stats", metavar="FILE",
                  help="Write counts here, as JSON: entries that went by which criteria, the steps of --max-bleu-loss, "
                       "the signature line."),
+    json_option,
+    click.option("--dry-run", is_flag=True,
+                 help="Count what would go and say it; write no file but that of --json."),
     "For --max-bleu-loss",
     click.option("--dev", nargs=2, metavar="SOURCE REFERENCE",
                  help="The development set that BLEU is measured on, a tokenised sentence a line."),
@@ -123,6 +129,11 @@ def chosen_method(request: PruneRequest) -> Method:
         raise click.UsageError(f"--method {method.name} needs {advice[lacking]}")
     if request.threshold is not None and request.threshold.named and method.names != ("significance",):
         raise click.UsageError(f"--threshold {request.threshold.text} goes with --method significance alone")
+    try:
+        request.check_thresholds(method)
+    except ValueError as error:
+        option = "--method" if method.thresholds else "--threshold" if request.sweep is None else "--sweep"
+        raise click.UsageError(f"{option}: {error}") from error
     return method
 
 
@@ -163,15 +174,17 @@ def check_request(request: PruneRequest, own_thresholds: bool) -> None:
 
 def _check_rule(request: PruneRequest, own_thresholds: bool) -> None:
     """One rule, and what belongs to it."""
-    rules = (request.threshold, request.target_size, request.max_bleu_loss, request.sweep)
-    given = sum(rule is not None for rule in rules)
-    if own_thresholds and given:
+    rules = {"--threshold": request.threshold, "--target-size": request.target_size,
+             "--max-bleu-loss": request.max_bleu_loss, "--sweep": request.sweep}  # fmt: skip
+    named = [name for name, rule in rules.items() if rule is not None]
+    if own_thresholds and named:
         raise click.UsageError(
             "the criteria of --method have thresholds of their own; leave out --threshold, --target-size, "
             "--max-bleu-loss and --sweep"
         )
-    if not own_thresholds and given != 1:
-        raise click.UsageError("give one of --threshold, --target-size, --max-bleu-loss and --sweep")
+    if not own_thresholds and len(named) != 1:
+        both = f", not both {' and '.join(named)}" if len(named) == 2 else f", not {', '.join(named)}" if named else ""
+        raise click.UsageError(f"give one of --threshold, --target-size, --max-bleu-loss and --sweep{both}")
     if any(number is not None and math.isnan(number) for number in (request.target_size, request.max_bleu_loss)):
         raise click.UsageError("a size or a loss must be a number, not NaN")
     if request.max_bleu_loss is None:

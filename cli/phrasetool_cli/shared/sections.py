@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
+from phrasetool_cli.shared.verbosity import is_verbose, tell_settings
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # Where click's decorators leave the parameters of a function, last one first; and where `sections` leaves a title.
@@ -59,6 +61,16 @@ class SectionedCommand(click.Command):
                 title = getattr(parameter, _TITLE, None)
                 (found.setdefault(title, []) if title else others).append(record)
         return {**found, "Other options" if found else "Options": others}
+
+    def invoke(self, context: click.Context) -> Any:
+        """Run with what was typed and what is configured; with --verbose, after a word about that."""
+        if context.default_map:
+            from phrasetool_cli.config_file import command_line_wins
+
+            command_line_wins(context)
+        if is_verbose():
+            tell_settings(context)
+        return super().invoke(context)
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections."""

@@ -23,7 +23,9 @@ _AUTOENCODER = "Options of --model autoencoder"
 # Words of a pair's longer side.
 MAX_LENGTH = 7
 # Parameters that every kind of model takes.
-_OF_ALL = {"pairs", "folder", "model", "seed", "device", "threads", "resume", "max_length", "quiet", "force"}
+_OF_ALL = {
+    "pairs", "folder", "model", "seed", "device", "threads", "resume", "max_length", "quiet", "verbose", "force",
+}  # fmt: skip
 _SIDES = ("source", "target")
 
 train_options = sections(

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_compat.ini.editing import moved_to, with_table, with_weights
+from moses_compat.ini.editing import moved_to, with_relative_paths, with_table, with_weights
 from moses_compat.ini.moses_ini import ENCODING
-from moses_compat.ini.reading import read_moses_ini
+from moses_compat.ini.reading import parse_moses_ini, read_moses_ini
 from moses_compat.ini.tables import check_table, phrase_tables
 from moses_compat.ini.writing import new_moses_ini
 from phrasetool.errors import DataError, PhraseToolError
@@ -222,3 +222,27 @@ def test_paths_that_no_ini_can_hold(read_bytes, path):
         with_table(ini, phrase_tables(ini)[0], path, 2)
     with pytest.raises(PhraseToolError, match="no blank and no #"):
         new_moses_ini(path, 4, "lm", 3)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("folder", ["new", "."])
+def test_relative_paths_lead_to_the_same_files(tmp_path, read_bytes, example, folder):
+    ini = read_bytes(EXAMPLES[example].encode())
+    (tmp_path / folder).mkdir(exist_ok=True)
+    place = str(tmp_path / folder / "moses.ini")
+    moved = moved_to(ini, str(tmp_path / folder))
+    again = parse_moses_ini(place, with_relative_paths(parse_moses_ini(place, moved.text)))
+    paths = [path for feature in again.features if (path := feature.arguments.get("path"))]
+    assert paths
+    assert not any(path.startswith("/") for path in paths)
+    assert [*map(str, again.paths)] == [str((tmp_path / path).resolve()) for path in ini.paths]
+    # A second time, nothing is left to do.
+    assert with_relative_paths(again) == again.text
+
+
+def test_relative_paths_that_cannot_be_written(tmp_path):
+    (tmp_path / "a b").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "a b")
+    text = new_moses_ini(str(tmp_path / "link" / "t"), 4, str(tmp_path / "lm"), 3)
+    with pytest.raises(PhraseToolError, match="a b/t: a path in a moses"):
+        with_relative_paths(parse_moses_ini(str(tmp_path / "moses.ini"), text))

@@ -82,7 +82,7 @@ def test_sizes_that_a_sweep_says_are_sizes_that_are_had(tmp_path, method):
     assert [row[0] for row in found] == thresholds
     assert {row[2] for row in found} == {len(LINES)}
     assert not (tmp_path / "out").exists()
-    for threshold, kept, _ in found:
+    for threshold, kept, *_ in found:
         prune(ask(tmp_path, threshold=threshold, **options))
         assert read(tmp_path / "out").count(b"\n") == kept
     assert len({row[1] for row in found}) > 2

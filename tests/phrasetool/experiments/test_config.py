@@ -115,6 +115,12 @@ def test_criteria_with_thresholds_of_their_own(folder):
         ("sizes", "keep_top = -1\nsizes", "prune.keep_top: is -1; expected 0 or more"),
         ("sizes", "keep_top = {big = 3}\nsizes", "prune.keep_top: has the key 'big'"),
         ("sizes", "seeds = []\nsizes", "prune.seeds: is empty"),
+        (
+            "sizes",
+            "thresholds.semantic = [7]\nsizes",
+            "prune.thresholds.semantic: 7.0 is outside the range of semantic",
+        ),
+        ('"random"', '"semantic:7"', "prune.methods: 7 is outside the range of semantic"),
         ("sizes", "thresholds = 0.7\nsizes", "prune.thresholds: 0.7 is not a table"),
         ('source = "a"', 'source = "gone"', "source: there is no file .*gone"),
         ('source = "a"', "", "the key data.*source is missing"),

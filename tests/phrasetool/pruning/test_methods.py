@@ -8,6 +8,7 @@ from scipy.stats import rankdata
 
 from phrasetool.pruning.measures import COUNTS, LOSSES, PROBABILITIES, SIMILARITIES, USES, Measures
 from phrasetool.pruning.methods import COMBINATIONS, NAMES, parse_method
+from phrasetool.pruning.thresholds import Threshold
 from tests.phrasetool.pruning.measured_tables import FACTORS, FAULTY, MEASURES, WORTHS
 
 
@@ -146,3 +147,31 @@ def test_what_has_to_be_measured():
 def test_methods_that_are_none(text, combine, message):
     with pytest.raises(ValueError, match=message):
         parse_method(text, combine)
+
+
+@pytest.mark.parametrize(
+    ("method", "combine", "good", "bad"),
+    [
+        ("semantic", None, "-1 0.7 1", "-1.01 1.5 7 inf"),
+        ("probability", None, "0 1", "-0.1 2"),
+        ("random", None, "0.5", "2"),
+        ("count", None, "0 1e9", ""),
+        ("significance", None, "30 a+e a-e", ""),
+        ("count+semantic", "product", "7", ""),
+        ("count+semantic", "rank", "0 0.5 1", "-1 7"),
+        ("count+semantic", "union", "0 0.5 1", "2"),
+    ],
+)
+def test_thresholds_that_can_be_meant(method, combine, good, bad):
+    chosen = parse_method(method, combine)
+    for text in good.split():
+        chosen.check_threshold(Threshold(text))
+    for text in bad.split():
+        with pytest.raises(ValueError, match="is outside the range of"):
+            chosen.check_threshold(Threshold(text))
+
+
+def test_a_threshold_of_its_own_that_cannot_be_meant():
+    parse_method("semantic:0.7+count:20", None).check_threshold(None)
+    with pytest.raises(ValueError, match="7 is outside the range of semantic, -1 to 1"):
+        parse_method("count:20+semantic:7", None).check_threshold(None)

@@ -43,3 +43,10 @@ def test_share_that_is_met_exactly(entries, fraction, left):
     curve = SizeCurve()
     curve.add(strengths)
     assert int((strengths >= curve.threshold_for(fraction)).sum()) == left
+
+
+def test_what_would_go_if_nothing_were_protected():
+    curve = SizeCurve([0.0, 0.5])
+    curve.add(np.array([np.inf, 0.1, 0.9]), np.array([-0.5, 0.1, 0.9]))
+    assert curve.survivors.tolist() == [3, 2]
+    assert curve.failing.tolist() == [1, 2]

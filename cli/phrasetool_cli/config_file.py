@@ -1,0 +1,150 @@
+"""`phrasetool.toml`: defaults for the options of commands.
+
+A section is called as a command, a key as the long name of an option.  The command line wins.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from phrasetool.errors import DataError, PhraseToolError
+
+NAME = "phrasetool.toml"
+
+_Section = dict[str, Any]
+# Parameters of which a command takes one at most.
+_EXCLUSIVE = (
+    ("threshold", "target_size", "max_bleu_loss", "sweep"), ("scores", "columns"), ("seed", "unseeded"),
+)  # fmt: skip
+
+
+def find_config(named: str | None) -> str | None:
+    """The file: the one that was named, else `phrasetool.toml` in the current folder if it is there.
+
+    Raises:
+        PhraseToolError: the named file is not there.
+    """
+    if named is not None and not os.path.exists(named):
+        raise PhraseToolError(f"{named}: no such configuration file")
+    return named or (NAME if os.path.isfile(NAME) else None)
+
+
+def read_config(path: str, names: Collection[str], parent: click.Context) -> dict[str, _Section]:
+    """The defaults of commands, as click takes them: command -> parameter -> value.
+
+    Args:
+        path: the file.
+        names: of all commands.
+        parent: the context of their group.
+
+    Raises:
+        DataError: the file cannot be read, or names a command, an option or a value that there is not.
+    """
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            text = file.read().decode("utf-8")
+        found = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        line = re.search(r"\(at line (\d+), column \d+\)", str(error))
+        message = f"is no TOML: {str(error).replace(line[0], '').strip() if line else error}"
+        raise DataError(path, message, int(line[1]) if line else None) from error
+    group, defaults = parent.command, {}
+    assert isinstance(group, click.Group)
+    for section, options in found.items():
+        line_number = _line_of(text, section, None)
+        command = group.get_command(parent, section) if section in names else None
+        if command is None:
+            raise DataError(path, f"unknown command {section!r}{nearest(section, names)}", line_number)
+        if not isinstance(options, dict):
+            raise DataError(path, f"expected a section [{section}], found a value", line_number)
+        # As click makes it: a command keeps the names of its help option from the first context that asks for it.
+        settings = {**command.context_settings, "info_name": section, "resilient_parsing": True}
+        with click.Context(command, parent, **settings) as context:
+            defaults[section] = _section(path, text, section, context, options)
+    return defaults
+
+
+def _section(path: str, text: str, section: str, context: click.Context, given: _Section) -> _Section:
+    """The defaults of one command."""
+    options = context.command.get_params(context)
+    known = {_key(option): option for option in options if isinstance(option, click.Option)}
+    defaults = {}
+    for key, value in given.items():
+        line = _line_of(text, section, key)
+        if key not in known:
+            raise DataError(path, f"{section} has no option --{key}{nearest(key, known)}", line)
+        option = known[key]
+        try:
+            defaults[str(option.name)] = _typed(option, value, context)
+        except click.BadParameter as error:
+            raise DataError(path, f"{key} of {section}: {error.message}", line) from error
+    return defaults
+
+
+def _typed(option: click.Option, value: Any, context: click.Context) -> Any:
+    """A value as the command line would give it: text, or several."""
+    if option.is_flag:
+        if not isinstance(value, bool):
+            raise click.BadParameter(f"expected true or false, found {value!r}")
+        return value
+    if isinstance(value, list):
+        if not (option.multiple or option.nargs > 1):
+            raise click.BadParameter("expected one value, found a list")
+        typed: Any = [_text(part) for part in value]
+    else:
+        typed = [_text(value)] if option.multiple else _text(value)
+    if option.nargs > 1 and not option.multiple and not (isinstance(typed, list) and len(typed) == option.nargs):
+        raise click.BadParameter(f"expected a list of {option.nargs} values")
+    option.type_cast_value(context, typed)
+    return typed
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise click.BadParameter(f"expected a number or a text, found {value!r}")
+    return str(value)
+
+
+def _key(option: click.Option) -> str:
+    return max(option.opts, key=len).lstrip("-")
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """What may be meant by a name that is none of these; for the end of a message."""
+    import difflib
+
+    near = difflib.get_close_matches(name, list(names), 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _line_of(text: str, section: str, key: str | None) -> int | None:
+    """Where a section, or a key in it, stands; the TOML reader does not say."""
+    within = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        head = re.match(r"\s*\[\s*[\"']?([^\"'\]]*?)[\"']?\s*\]", line)
+        word = re.match(r"\s*[\"']?([\w-]+)[\"']?\s*[.=]", line)
+        if head:
+            within = head[1]
+            if within == section and key is None:
+                return number
+        elif word and ((within == section and word[1] == key) or (not within and key is None and word[1] == section)):
+            return number
+    return None
+
+
+def command_line_wins(context: click.Context) -> None:
+    """Forget what a configuration says of options that exclude one that was typed; changes the context's parameters."""
+    for alternatives in _EXCLUSIVE:
+        sources = {name: context.get_parameter_source(name) for name in alternatives}
+        if ParameterSource.COMMANDLINE in sources.values():
+            for name, source in sources.items():
+                if source is ParameterSource.DEFAULT_MAP:
+                    context.params[name] = False if context.params[name] is True else None

@@ -1,0 +1,76 @@
+"""`--json`: what a command found or did, as one document for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import click
+
+SCHEMA_VERSION = 1
+_STANDARD = "-"
+
+
+json_option = click.option(
+    "--json", "json_file", is_flag=False, flag_value=_STANDARD, metavar="[FILE]",
+    help="Write what was found as one JSON document to FILE; without FILE or with `-` to standard output, instead of "
+         "any text there.",
+)  # fmt: skip
+
+
+def json_document(
+    path: str | None, inputs: Iterable[str | None] = (), outputs: Iterable[str | None] = (), indent: int = 2
+) -> Callable[[Mapping[str, Any]], None]:
+    """Where the document of the running command goes; its file appears when the command has ended well.
+
+    Args:
+        path: of `--json`; None writes nothing.
+        inputs: what the command reads.
+        outputs: what else it writes.
+        indent: blanks a level.
+
+    Returns:
+        Takes the document; `schema_version` is added if it has none.
+
+    Raises:
+        click.UsageError: document and data would both go to standard output, or the file holds something else.
+        PhraseToolError: the document would take the place of an input or of another output, or cannot be written.
+    """
+    from moses_compat.files.streams import Output
+    from phrasetool_cli.shared.output_checks import check_outputs
+
+    if path is None:
+        return lambda document: None
+    outputs = list(outputs)
+    if path == _STANDARD and _STANDARD in outputs:
+        raise click.UsageError(
+            "--json and the output both go to standard output; write one of them to a file (--json FILE or -o FILE)"
+        )
+    check_outputs(inputs, [*outputs, path])
+    _check_file(path)
+    output = click.get_current_context().with_resource(Output(path))
+
+    def write(document: Mapping[str, Any]) -> None:
+        whole = {"schema_version": SCHEMA_VERSION, **document}
+        # Counts may be scalars of numpy.
+        text = json.dumps(whole, indent=indent, ensure_ascii=False, default=lambda value: value.item())
+        output.write_text(f"{text}\n".encode("utf-8", "replace"))
+        output.flush()
+
+    return write
+
+
+def _check_file(path: str) -> None:
+    """Refuse a file that holds something else: `--json` before an argument takes that for its FILE."""
+    if path == _STANDARD or not os.path.isfile(path):
+        return
+    with open(path, "rb") as there:
+        head = there.read(2)
+    # What was written before was JSON, plain or compressed.
+    if head and head[:1] not in (b"{", b"[") and not (head == b"\x1f\x8b" and path.endswith(".json.gz")):
+        raise click.UsageError(
+            f"--json {path}: this file is there and is no JSON; name another one, or write `--json -` for standard "
+            "output"
+        )

@@ -1,0 +1,83 @@
+"""What is said of a pruned table, or of a sweep of thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from phrasetool_cli.shared.progress import say
+from phrasetool_cli.shared.summaries import say_kept, tell_orphans
+
+if TYPE_CHECKING:
+    from moses_compat.jobs.prune_tables import PruneResult, Swept
+    from phrasetool.pruning.protection import KeepBest
+
+
+def tell_pruned(result: PruneResult) -> None:
+    """The summary."""
+    counts = result.statistics
+    removed = sorted(counts.removed_by.items()) if len(result.criteria) > 1 else []
+    wanted = counts.protected + sum(counts.removed.values())
+    notes = [
+        *((count, f"went by {_by(label)}") for label, count in removed),
+        (counts.protected, f"of {wanted:,} below the threshold stayed as one of the best of their source"),
+        (counts.without_opinion, "stayed because a side has only unknown words"),
+        (counts.faulty_kept, "faulty lines were passed through"),
+        (counts.faulty_skipped, "faulty lines were left out"),
+    ]
+    say_kept(counts.kept, counts.entries, "entries", notes, f" of {counts.sources:,} sources")
+    if result.best is not None:
+        _tell_protection(counts.protected, wanted, result.best)
+    if result.orphans:
+        tell_orphans(result.orphans)
+    say(f"signature {result.signature}")
+
+
+def _tell_protection(kept: int, wanted: int, best: KeepBest) -> None:
+    """A word about protection where it, and not the threshold, decides."""
+    if 2 * kept <= wanted:
+        return
+    less = (
+        "--protect words protects those of one-word sources only"
+        if best.protect == "all"
+        else "a smaller --keep-top protects fewer"
+    )
+    say(f"  protection ({best.words}) kept {kept / wanted:.1%} of what was below the threshold; {less}")
+
+
+def sweep_document(rows: Sequence[Swept]) -> dict[str, Any]:
+    """A sweep, for `--json`."""
+    swept = [
+        {"threshold": row.threshold, "kept": row.kept, "below_threshold": row.failing, "protected": row.protected}
+        for row in rows
+    ]
+    return {"entries": rows[0].entries, "thresholds": swept}
+
+
+def tell_sweep(rows: Sequence[Swept], best: KeepBest, *, table: bool, summary: bool) -> None:
+    """Print the sizes on standard output if they are wanted; the summary is about the highest threshold."""
+    if table:
+        click.echo("threshold\tentries\tshare")
+        for row in rows:
+            click.echo(f"{row.threshold:g}\t{row.kept}\t{row.kept / max(row.entries, 1):.4f}")
+    last = rows[-1]
+    if summary and last.protected:
+        say(
+            f"of {last.failing:,} entries below {last.threshold:g}, {last.protected:,} stay as one of the best of "
+            "their source"
+        )
+        _tell_protection(last.protected, last.failing, best)
+
+
+def _by(label: str) -> str:
+    """Which criteria a label of `Reasons.labels` names."""
+    from phrasetool.pruning.reasons import TOGETHER
+
+    names = label.split("+")
+    if label == TOGETHER:
+        return "all criteria together: none would have removed them by itself"
+    if len(names) == 1:
+        return f"{label}: no other criterion would have removed them by itself"
+    return f"each of {', '.join(names[:-1])} and {names[-1]}"

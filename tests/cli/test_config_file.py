@@ -1,0 +1,110 @@
+"""`phrasetool.toml` and `--config`: defaults of options, and what is wrong with them."""
+
+import json
+import os
+
+import pytest
+
+from tests.commands import run_inside, run_outside, write
+from tests.tables import TABLES
+
+RULE = "[prune]\nthreshold = -1\nquiet = true\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    write(tmp_path / "t", TABLES["lattice"])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def configured(folder, text, *arguments, name="phrasetool.toml"):
+    (folder / name).write_text(text)
+    return run_inside(*arguments)
+
+
+def test_the_file_of_the_folder_is_read(folder, model_folder):
+    done = configured(folder, f"{RULE}model = '{model_folder}'\n", "prune", "t")
+    assert (done.code, done.out, done.err) == (0, TABLES["lattice"], "")
+
+
+def test_the_file_that_is_named_is_read_instead(folder, model_folder):
+    (folder / "phrasetool.toml").write_text("[nothing]\n")
+    done = configured(folder, RULE, "--config", "other", "prune", "t", "-m", model_folder, name="other")
+    assert (done.code, done.out) == (0, TABLES["lattice"])
+
+
+def test_the_command_line_wins_also_over_what_excludes_it(folder, model_folder):
+    text = "[prune]\nthreshold = 1\nkeep-top = 0\n"
+    assert configured(folder, text, "prune", "t", "-m", model_folder).out != TABLES["lattice"]
+    assert run_inside("prune", "t", "-m", model_folder, "-t", "-1").out == TABLES["lattice"]
+    assert run_inside("prune", "t", "-m", model_folder, "--target-size", "100%").out == TABLES["lattice"]
+
+
+def test_an_option_that_may_come_again_is_one_value_or_a_list(folder, model_folder):
+    for value in (f"'{model_folder}'", f"['{model_folder}']"):
+        done = configured(folder, f"[annotate]\nmodel = {value}\njson = 'a.json'\n", "annotate", "t", "-o", "a")
+        assert done.code == 0, done.err
+        assert json.loads((folder / "a.json").read_text())["columns"] == 2
+
+
+def test_ems_prune_prunes_as_prune_is_configured(folder, model_folder):
+    done = configured(folder, f"{RULE}model = '{model_folder}'\n", "ems-prune", "t", "small")
+    assert (done.code, done.err) == (0, "")
+    assert (folder / "small.gz").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("[prune]\n# words\nprotekt = 'words'\n", 3, "prune has no option --protekt; did you mean protect?"),
+        ("[align]\nseed = 1\n[prun]\n", 3, "unknown command 'prun'; did you mean "),
+        ("prune = 1\n", 1, "expected a section [prune], found a value"),
+        ("[prune]\nprotect = 'word'\n", 2, "protect of prune: 'word' is not one of"),
+        ("[prune]\nquiet = 1\n", 2, "quiet of prune: expected true or false, found 1"),
+        ("[prune]\nthreshold = true\n", 2, "threshold of prune: expected a number or a text, found True"),
+        ("[prune]\nthreshold = [1, 2]\n", 2, "threshold of prune: expected one value, found a list"),
+        ("[prune]\n\ncorpus = 'one'\n", 3, "corpus of prune: expected a list of 2 values"),
+        ("[prune]\ntarget-size = '130%'\n", 2, "target-size of prune: 1.3 is not in the range"),
+        ("[prune]\nprotect: 'words'\n", 2, "is no TOML: Expected '='"),
+        ("[train]\nencodr = 'rae'\n", 2, "train has no option --encodr; did you mean encoder?"),
+    ],
+)
+def test_what_is_wrong_has_a_line(folder, text, line, message):
+    done = configured(folder, text, "prune", "t", "-t", "-1")
+    assert done.code == 1
+    assert done.message.startswith(f"phrasetool: phrasetool.toml:{line}: {message}")
+
+
+def test_bytes_that_are_no_text(folder):
+    (folder / "phrasetool.toml").write_bytes(b"[prune]\nmodel = '\xff'\n")
+    assert run_inside("prune", "t").message.startswith("phrasetool: phrasetool.toml: is no TOML: ")
+
+
+def test_a_named_file_that_is_not_there(folder):
+    assert run_inside("--config", "no", "prune", "t").message == "phrasetool: no: no such configuration file"
+
+
+def test_debug_may_stand_behind_it(folder):
+    done = run_inside("--config", "no", "--debug", "prune", "t")
+    assert "Traceback" in done.err
+
+
+def test_help_of_a_configured_command_has_its_names(folder):
+    (folder / "phrasetool.toml").write_text("[lm]\norder = 3\n[filter-pt]\non-error = 'skip'\n")
+    done = run_outside("lm", "-h", cwd=folder)
+    assert (done.code, done.err) == (0, "")
+    # There, -h says that the table is hierarchical.
+    assert run_outside("filter-pt", "-h", cwd=folder).err.startswith("phrasetool: nothing to do")
+
+
+def test_the_overview_reads_none(folder):
+    assert configured(folder, "[nothing]\n", "--help").code == 0
+
+
+def test_what_others_run_reads_none(folder):
+    """The demo shows commands, and makes of them what is shown."""
+    (folder / "phrasetool.toml").write_text("[extract]\nmax-length = 1\n[moses-ini]\nno-such = 1\n")
+    done = run_outside("--config", os.devnull, "demo", "--files", "made", cwd=folder)
+    assert done.code == 0, done.err
+    assert (folder / "made/engine/moses.ini").exists()

@@ -1,0 +1,48 @@
+"""`--verbose`: settings, versions and times, on standard error, and nothing else changes."""
+
+import re
+
+import pytest
+
+from tests.commands import run_inside, write
+from tests.tables import TABLES
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return write(tmp_path / "t", TABLES["lattice"]).name
+
+
+def test_what_is_said(table, model_folder, tmp_path):
+    arguments = ("prune", table, "-m", model_folder, "-t", "0.5")
+    (tmp_path / "phrasetool.toml").write_text("[prune]\nkeep-top = 1\n")
+    plain, done = run_inside(*arguments), run_inside(*arguments, "-v")
+    assert done.out == plain.out
+    said = done.err.splitlines()
+    assert "phrasetool: configuration: phrasetool.toml" in said
+    assert any(line.startswith("phrasetool: version: phrasetool ") and "|numpy:" in line for line in said)
+    assert {"phrasetool: --threshold: 0.5", "phrasetool: --keep-top: 1  (configuration)"} <= set(said)
+    assert "phrasetool: --seed: 1  (default)" in said
+    assert re.search(r"^phrasetool: prune: \d+\.\d\d s$", done.err, re.MULTILINE)
+    assert re.fullmatch(r"phrasetool: prune: \d+\.\d\d s in all", said[-1])
+    # The summary of the quieter run is part of it.
+    assert set(plain.err.splitlines()) <= set(said)
+
+
+def test_every_kind_of_training_takes_it(tmp_path):
+    done = run_inside("train", "--model", "autoencoder", "-v", tmp_path / "none", "-o", tmp_path / "out")
+    assert done.code == 1
+    assert f"{tmp_path / 'none'}: No such file" in done.err.splitlines()[-1]
+
+
+def test_nothing_is_left_for_the_next_command(table):
+    assert "version" in run_inside("inspect", table, "--verbose").err
+    assert run_inside("inspect", table).err == ""
+
+
+@pytest.mark.parametrize("arguments", [("-q", "-v"), ("-v", "-q"), ("--verbose", "--quiet")])
+def test_not_both(table, arguments):
+    done = run_inside("inspect", table, *arguments)
+    assert done.code == 2
+    assert done.message.startswith("phrasetool: give --quiet or --verbose, not both")
