@@ -67,6 +67,7 @@ def command(
     check_outputs(
         [table, *reordering],
         [output_path(kind, output), *(reordering_output_path(output, path) for path in reordering)],
+        folders=True,
     )
     options = BinarizeOptions(kind, moses_bin, threads, table_limit, factors, arguments)
     size = os.path.getsize(table) if os.path.isfile(table) else 0

@@ -8,8 +8,9 @@ import time
 import click
 
 from phrasetool_cli.shared.flags import output_option, quiet_option, threads_option
+from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.parameter_types import size_in_bytes
+from phrasetool_cli.shared.parameter_types import FiniteRange, size_in_bytes
 from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
@@ -36,7 +37,7 @@ Example:
                  help="Words a phrase may have at most."),
     click.option("--smoothing", type=click.Choice(["none", "good-turing", "kneser-ney"]), default="none",
                  help="Discounting of the phrase translation probabilities."),
-    click.option("--reordering-smoothing", type=click.FloatRange(0, min_open=True), default=0.5, metavar="X",
+    click.option("--reordering-smoothing", type=FiniteRange(0, min_open=True), default=0.5, metavar="X",
                  help="What is added to each count of an orientation."),
     "Memory and threads",
     click.option("--memory", type=size_in_bytes, default="2G", metavar="BYTES",
@@ -64,6 +65,7 @@ def command(
 
     lexical_files = (f"{lexical}.f2e", f"{lexical}.e2f") if lexical else None
     check_outputs([source, target, alignment], [output, reordering_table, *(lexical_files or ())])
+    check_inputs([source, target, alignment])
     if temporary and not os.path.isdir(temporary):
         raise PhraseToolError(f"{temporary}: there is no such folder for temporary files")
     tell = TerminalWatch(quiet).say

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from phrasetool_cli.shared.flags import output_option, quiet_option
+from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TerminalWatch, say
 
@@ -78,6 +79,7 @@ def command(corpora: tuple[str, ...], output: str, order: int, prune: list[int],
     from phrasetool.errors import PhraseToolError
 
     check_outputs(list(corpora), [output])
+    check_inputs(corpora)
     program = find_lmplz() if estimator != "built-in" else None
     if estimator == "lmplz" and not program:
         raise PhraseToolError("lmplz is not on the PATH; install kenlm's programs, or use --estimator built-in")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -61,6 +61,17 @@ def finite_number(value: str | float) -> float:
     if not math.isfinite(number):
         raise click.BadParameter(f"{value!r} is not a finite number")
     return number
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers without NaN, which no bound keeps out, and without infinity."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See click."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        return number
 
 
 def threshold_sweep(value: str) -> list[float]:
