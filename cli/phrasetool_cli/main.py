@@ -129,8 +129,8 @@ def main(arguments: list[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         _exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        _fail("interrupted", 130, debug)
+    except (click.Abort, KeyboardInterrupt) as error:
+        _fail(str(error) or "interrupted", 130, debug)
     except PhraseToolError as error:
         from phrasetool_cli.remedies import with_remedy
 

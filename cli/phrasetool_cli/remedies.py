@@ -14,6 +14,13 @@ REMEDIES = {
     ),
     "name a table of the ini": "; choose one with --name",
     "name the model": "; give the model with -m",
+    "overwrite the model": "; name another folder with -o, or replace the model with --overwrite",
+    "train anew": "; to train anew, use --overwrite instead of --resume",
+    "train without a checkpoint": "; leave out --resume",
+    "train an autoencoder on text": (
+        "; pairs are `source ||| target`, and text of one language is for `phrasetool train --model autoencoder`"
+    ),
+    "go on anyway": "; to go on anyway, use --force",
 }
 
 # Package that can be missing -> the extra that brings it.

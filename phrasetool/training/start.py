@@ -13,7 +13,8 @@ from phrasetool.embeddings.initial import components_to_remove, initial_vectors
 from phrasetool.embeddings.word2vec import phrase_sentences, train_word2vec
 from phrasetool.errors import ModelError
 from phrasetool.phrases import FloatArray, Phrases
-from phrasetool.vocabulary import Vocabulary
+from phrasetool.training.plausibility import Doubt, check_known
+from phrasetool.vocabulary import UNKNOWN_WORD, Vocabulary
 
 if TYPE_CHECKING:
     from phrasetool.encoders.protocols import EncoderParameters
@@ -32,11 +33,15 @@ class Start:
         sentences: makes monolingual text to train word vectors on: words as byte strings.
         vectors: a file of word vectors.
         autoencoder: a trained one, whose encoder is taken as it is.
+        files: that will be read when it comes to that.
+        name: what messages call the model or the files that were given.
     """
 
     sentences: Callable[[], Iterable[list[bytes]]] | None = None
     vectors: str | None = None
     autoencoder: AutoencoderModel | None = None
+    files: tuple[str, ...] = ()
+    name: str = ""
 
 
 def start_parameters(
@@ -44,6 +49,7 @@ def start_parameters(
     settings: TrainingSettings,
     starts: tuple[Start, Start],
     report: Callable[[str, float], None] = lambda side, share: None,
+    doubt: Doubt = lambda message: None,
 ) -> tuple[EncoderParameters, EncoderParameters]:
     """Start parameters of both languages, source first.
 
@@ -52,18 +58,21 @@ def start_parameters(
         settings: of the training.
         starts: what each language starts from, source first.
         report: called with a side and the share of its words that start from known vectors, if any vectors are known.
+        doubt: told if what was given for a language is of another one.
 
     Raises:
         PhraseToolError: a file cannot be read, or holds vectors of another dimension.
     """
-    source = _side(0, pairs.sources, pairs.source_vocabulary, settings, starts[0], report)
-    return source, _side(1, pairs.targets, pairs.target_vocabulary, settings, starts[1], report)
+    vocabularies = pairs.source_vocabulary, pairs.target_vocabulary
+    source = _side(0, pairs.sources, vocabularies, settings, starts[0], report, doubt)
+    return source, _side(1, pairs.targets, vocabularies, settings, starts[1], report, doubt)
 
 
 def _side(
-    which: int, phrases: Phrases, vocabulary: Vocabulary, settings: TrainingSettings, start: Start,
-    report: Callable[[str, float], None],
+    which: int, phrases: Phrases, vocabularies: tuple[Vocabulary, Vocabulary], settings: TrainingSettings, start: Start,
+    report: Callable[[str, float], None], doubt: Doubt,
 ) -> EncoderParameters:  # fmt: skip
+    vocabulary = vocabularies[which]
     known: Mapping[bytes, FloatArray | None] = {}
     vectors: dict[bytes, FloatArray] = {}
     if start.autoencoder is not None:
@@ -73,6 +82,10 @@ def _side(
     if known:
         share = sum(word in known for word in vocabulary.words[1:]) / max(len(vocabulary) - 1, 1)
         report(SIDES[which], share)
+    if start.name:
+        # In a file of vectors the words of the other language were not looked for.
+        other = Vocabulary([UNKNOWN_WORD]) if start.vectors else vocabularies[1 - which]
+        check_known(start.name, SIDES[which], known, vocabulary, other, doubt)
     if start.autoencoder is not None:
         return settings.kind.parameters(start.autoencoder.encoder_arrays(vocabulary.words))
     rng = np.random.default_rng([settings.seed, which])
