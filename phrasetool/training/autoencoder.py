@@ -23,6 +23,7 @@ from phrasetool.models.folders import check_model_folder, check_space
 from phrasetool.models.storage import save_model
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.training.autoencoder_settings import AutoencoderSettings
+from phrasetool.training.divergence import StartError
 from phrasetool.training.pairs import fingerprint
 from phrasetool.training.resumable import (
     CHECKPOINT,
@@ -122,9 +123,9 @@ class AutoencoderTrainer:
         self.optimizer.step()
         return loss.detach()
 
-    def start_errors(self) -> dict[str, float]:
+    def start_errors(self) -> dict[str, StartError]:
         """The cross-entropy where every word is as probable as any other, which is about that of the start."""
-        return {"train": float(np.log(self._vocabulary_size))}
+        return {"train": StartError.of(math.log(self._vocabulary_size))}
 
     def tensors(self) -> dict[str, Tensor]:
         """Every tensor needed to go on: parameters and optimiser state, on CPU."""

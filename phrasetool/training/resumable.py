@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.training.divergence import DivergedError, divergence
+from phrasetool.training.divergence import DivergedError, StartError, divergence
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -43,7 +43,7 @@ class ResumableTrainer(Protocol):
     def progress(self) -> dict[str, Any]:
         """Everything else needed to go on, as JSON values."""
 
-    def start_errors(self) -> dict[str, float]:
+    def start_errors(self) -> dict[str, StartError]:
         """The error before the first iteration, by the phase of training."""
 
 

@@ -26,7 +26,7 @@ from phrasetool.models.folders import check_model_folder, check_space
 from phrasetool.models.storage import save_model
 from phrasetool.objectives.objective import CoTrainingObjective
 from phrasetool.training.co_training import CoTraining
-from phrasetool.training.divergence import DivergedError
+from phrasetool.training.divergence import DivergedError, StartError
 from phrasetool.training.joint import JointTraining
 from phrasetool.training.pairs import PhrasePairs
 from phrasetool.training.resumable import (
@@ -112,9 +112,11 @@ class Trainer:
             "pretrain": self._joint(reconstruction, None), "train": self._joint(reconstruction, semantic),
         }  # fmt: skip
 
-    def start_errors(self) -> dict[str, float]:
+    def start_errors(self) -> dict[str, StartError]:
         """The joint error of a first batch before the first iteration, by the phase of training."""
-        return dict(self._start_errors)
+        bounded = getattr(self.settings.objective, "bounded", True)
+        unbounded = {"pretrain": 0.0, "train": 0.0 if bounded else float(self.settings.dimension)}
+        return {phase: StartError.of(error, unbounded[phase]) for phase, error in self._start_errors.items()}
 
     # The state that a checkpoint keeps.
 

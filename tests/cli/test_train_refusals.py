@@ -98,7 +98,7 @@ def test_a_resume_names_what_differs(stopped, pairs):
     done = run_inside("train", pairs, "-o", folder, *options)
     assert done.code == 1
     assert "cannot resume: iterations was 500, not 400, seed was 1, not 3; give what was given" in done.message
-    other = write(folder.parent / "other", pair_lines() + b"a1 a1 ||| A1 A1\n")
+    other = write(folder.parent / "other", pair_lines() + b"zz ||| ZZ\n")
     options = ("--resume", "--dimension", "6", "--iterations", "500", "--vectors", "random", "-q")
     done = run_inside("train", other, "-o", folder, *options)
     assert "cannot resume: the pairs are other ones; give" in done.message
