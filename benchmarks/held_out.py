@@ -49,7 +49,9 @@ def main() -> None:
         for seed in range(options.splits):
             train, held_out = split(seed)
             folder = str(WORK / f"held-out-{loss}")
-            subprocess.run([COMMAND, "train", train, "-o", folder, "--loss", loss, "-q", *texts], check=True)
+            subprocess.run(
+                [COMMAND, "train", train, "-o", folder, "--overwrite", "--loss", loss, "-q", *texts], check=True
+            )
             done = subprocess.run(
                 [COMMAND, "evaluate-model", held_out, "-m", folder, "--json"], check=True, capture_output=True
             )

@@ -257,8 +257,8 @@ def _odd_texts() -> dict[str, bytes]:
     drawn = [[rng.randrange(len(SOURCES)) for _ in range(rng.randint(1, 4))] for _ in range(80)]
     source, target = ([b" ".join(side[i] for i in line) for line in drawn] for side in (SOURCES, TARGETS))
     pairs = [b"%s ||| %s ||| %d" % (s, t, rng.randint(1, 9)) for s in SOURCES for t in rng.sample(TARGETS, 4)]
-    factored = [b"%s|ART ||| %s ||| 2" % (s.replace(b" ", b"|NN "), t) for s, t in zip(SOURCES, TARGETS, strict=False)]
-    files = {"source": source, "target": target, "pairs": pairs, "factored-pairs": factored * 3}
+    factored = [b"%s|ART ||| %s ||| 2" % (s.replace(b" ", b"|NN "), t) for s in SOURCES for t in TARGETS[:3]]
+    files = {"source": source, "target": target, "pairs": pairs, "factored-pairs": factored}
     files["uncounted-pairs"] = [pair.rpartition(b" ||| ")[0] for pair in pairs]
     found = {name: b"".join(line + b"\n" for line in lines) for name, lines in files.items()}
     found["source-crlf"] = found["source"].replace(b"\n", b"\r\n")

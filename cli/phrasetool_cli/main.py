@@ -159,8 +159,8 @@ def main(arguments: list[str] | None = None) -> None:
         _exit(error.exit_code)
     except click.ClickException as error:
         _fail(error.format_message() + _where_help_is(error), error.exit_code, debug)
-    except (click.Abort, KeyboardInterrupt):
-        _fail("interrupted", 130, debug)
+    except (click.Abort, KeyboardInterrupt) as error:
+        _fail(str(error) or "interrupted", 130, debug)
     except PhraseToolError as error:
         from phrasetool_cli.remedies import with_remedy
 

@@ -16,6 +16,12 @@ REMEDIES = {
     "fit": "; name another model with -m, or go on all the same with --force",
     "go on": "; to go on all the same, give --force",
     "name the model": "; give the model with -m",
+    "overwrite the model": "; name another folder with -o, or replace the model with --overwrite",
+    "train anew": "; to train anew, use --overwrite instead of --resume",
+    "train without a checkpoint": "; leave out --resume",
+    "train an autoencoder on text": (
+        "; pairs are `source ||| target`, and text of one language is for `phrasetool train --model autoencoder`"
+    ),
 }
 
 # Package that can be missing -> the extra that brings it.

@@ -119,7 +119,9 @@ def read_training_pairs(
         found, counts = pair_fields(text)
         fields = _Fields(text, np.ascontiguousarray(found.T), counts)
         if len(faulty := np.flatnonzero(fields.places[1] < 0)):
-            raise DataError(source.name, "expected `source ||| target`, found no |||", lines + int(faulty[0]) + 1)
+            line = lines + int(faulty[0]) + 1
+            message = "expected `source ||| target`, found no |||"
+            raise DataError(source.name, message, line, remedy="train an autoencoder on text")
         lines += len(found)
         parts.append(fields)
         seen(text)

@@ -188,6 +188,9 @@ class CommandRunner:
         arguments = [*command.arguments, *(["--threads", str(threads)] if command.threads else [])]
         if self.store.can_resume(command):
             arguments.append("--resume")
+        elif command.resumes is not None:
+            # What is there was made by another command.
+            arguments.append("--overwrite")
         self.store.remember(command, done=False)
         self.say(f"{command.name}: {command.line}")
         began = time.monotonic()

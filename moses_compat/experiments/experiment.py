@@ -19,6 +19,7 @@ from moses_compat.experiments.workbench import Session, open_workbench
 from moses_compat.files.streams import Input
 from phrasetool.errors import PhraseToolError
 from phrasetool.experiments.settings import DEV, ExperimentConfig, FinishedModel, TextPair
+from phrasetool.models.folders import check_folder
 from phrasetool.watch import NOBODY, Watch
 
 
@@ -43,6 +44,7 @@ def run_experiment(
     """
     if config.moses:
         _check_model(config.moses)
+    check_folder(config.output)
     session = Session(config, read_experiment_texts(config), threads, watch)
     _warn_of_overlaps(session)
     session.part("texts")

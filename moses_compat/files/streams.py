@@ -12,6 +12,7 @@ import errno
 import gzip
 import io
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -237,6 +238,15 @@ class Output:
         except OSError as error:
             raise self._failure(error) from error
 
+    def discard(self) -> None:
+        """Close and forget what was written."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+        if self._temporary:
+            with contextlib.suppress(OSError):
+                os.unlink(self._temporary)
+            self._temporary = None
+
     def _failure(self, error: OSError) -> PhraseToolError:
         reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
         return PhraseToolError(f"{self.path}: cannot write: {reason}; nothing was changed")
@@ -263,11 +273,23 @@ class Output:
         except OSError as error:
             raise self._failure(error) from error
         finally:
-            with contextlib.suppress(OSError):
-                self._file.close()
-            if self._temporary:
-                with contextlib.suppress(OSError):
-                    os.unlink(self._temporary)
+            self.discard()
+
+
+def check_writable(path: str) -> None:
+    """Refuse a name under which nothing could be written; nothing is left there, and pipes and devices are let pass.
+
+    Raises:
+        PhraseToolError: there is no such folder, it cannot be written to, or its disk is full.
+    """
+    if path == STANDARD or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)):
+        return
+    folder = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(folder):
+        raise PhraseToolError(f"{path}: cannot write: there is no folder {os.path.dirname(path)}")
+    Output(path).discard()
+    if shutil.disk_usage(folder).free == 0:
+        raise PhraseToolError(f"{path}: cannot write: the disk is full")
 
 
 def _umask() -> int:

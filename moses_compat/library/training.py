@@ -32,6 +32,8 @@ def train(
     min_count: float = 0,
     device: str = "cpu",
     resume: bool = False,
+    overwrite: bool = False,
+    force: bool = False,
     watch: Watch = NOBODY,
     **settings: Any,
 ) -> PhraseModel:
@@ -46,6 +48,8 @@ def train(
         min_count: so are pairs that were used less often.
         device: `cpu`, `cuda` or `auto`.
         resume: go on with an interrupted run in `folder`.
+        overwrite: replace a finished model in `folder`.
+        force: go on, with a warning to who watches, although a check says that the pairs make no sense.
         watch: follows the work; nobody by default.
         settings: any other setting of training: `dimension`, `iterations`, `seed`, ...; see `TrainingSettings`.
 
@@ -54,28 +58,35 @@ def train(
 
     Raises:
         DataError: the file is damaged, or no pair is left.
+        ModelError: there is a finished model in `folder`, or no checkpoint to resume from, or one of other settings.
         ValueError: a setting is out of range; or a pair is none, or has a line feed or `|||` in it.
         DeviceError: there is no such device.
-        PhraseToolError: the folder cannot be written; or training diverged.
+        PhraseToolError: the folder cannot be written; training diverged; or the pairs are very few, or most have two
+            equal sides.
 
     Examples:
-        >>> pairs = [("经济", "economy"), ("经济 发展", "economic development"), ("天气", "weather")] * 20
+        >>> pairs = [(f"第 {number} 章", f"chapter {number}") for number in range(1, 31)]
         >>> model = train(pairs, "tiny-model", dimension=8, iterations=2, vectors="random")
         >>> model.dimension
         8
     """
     import torch
 
+    from phrasetool.models.folders import check_model_folder
     from phrasetool.training.device import choose_device
+    from phrasetool.training.plausibility import check_pairs, doubting
+    from phrasetool.training.resumable import CHECKPOINT
     from phrasetool.training.settings import TrainingSettings
     from phrasetool.training.start import Start, start_parameters
     from phrasetool.training.trainer import train_model
 
     chosen = TrainingSettings.for_loss(loss=loss, encoder=encoder, **settings)
+    check_model_folder(folder, CHECKPOINT, resume=resume, overwrite=overwrite)
+    place = choose_device(device)
     data = _read(pairs, max_length, min_count, watch)
+    check_pairs(os.fspath(pairs) if isinstance(pairs, str | os.PathLike) else "the pairs", data, doubting(watch, force))
     if "batch_size" not in settings:
         chosen = chosen.with_batches_for(len(data))
-    place = choose_device(device)
     # Both languages are trained side by side; within a language one thread is fastest at these sizes.
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -84,7 +95,7 @@ def train(
         with watch.items("train", passes * len(data), "pair") as tick:
             trained = train_model(
                 data, chosen, lambda: start_parameters(data, chosen, (Start(), Start())), Path(folder), device=place,
-                resume=resume, tick=tick,
+                resume=resume, overwrite=overwrite, tick=tick,
             )  # fmt: skip
     finally:
         torch.set_num_threads(threads)

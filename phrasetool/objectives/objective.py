@@ -48,6 +48,8 @@ class _Objective(Protocol):
         name: what users call it (`--loss`).
         summary: what it does, in some ten words, for `--help`.
         defaults: settings of training that differ from the general ones.
+
+    One whose losses can be below zero says so with `bounded`, False, so that its errors are judged by other measures.
     """
 
     name: ClassVar[str]

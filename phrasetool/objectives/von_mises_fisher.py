@@ -45,6 +45,8 @@ class VonMisesFisher:
     summary: ClassVar[str] = "likelihood of the partner under a von Mises-Fisher distribution"
     defaults: ClassVar[Mapping[str, Any]] = SPREAD
     needs_corrupted: ClassVar[bool] = False
+    # A density can be above one.
+    bounded: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not 0 < self.concentration < float("inf"):

@@ -7,6 +7,7 @@ what order batches come is drawn anew for every epoch.  On a CPU a seed fixes th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,19 @@ from torch import Tensor
 
 from phrasetool.encoders.autoencoders.autoencoder import Autoencoder
 from phrasetool.models.autoencoder import AutoencoderModel
+from phrasetool.models.folders import check_model_folder, check_space
 from phrasetool.models.storage import save_model
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.training.autoencoder_settings import AutoencoderSettings
+from phrasetool.training.divergence import StartError
 from phrasetool.training.pairs import fingerprint
-from phrasetool.training.resumable import forget_checkpoint, optimizer_tensors, restore_optimizer, train_resumably
+from phrasetool.training.resumable import (
+    CHECKPOINT,
+    forget_checkpoint,
+    optimizer_tensors,
+    restore_optimizer,
+    train_resumably,
+)
 from phrasetool.vocabulary import Vocabulary
 
 _OPTIMIZER = "optimizer."
@@ -80,6 +89,7 @@ class AutoencoderTrainer:
         self.module = module.to(device or torch.device("cpu"))
         self.optimizer = torch.optim.Adam(self.module.parameters(), lr=settings.learning_rate, fused=True)
         self.epoch = 0
+        self._vocabulary_size = vocabulary_size + 1
         self._updates_an_epoch = -(-len(texts) // settings.batch_size)
 
     def run(self, tick: Callable[[int], None] = lambda texts: None) -> Iterator[EpochReport]:
@@ -113,6 +123,10 @@ class AutoencoderTrainer:
         self.optimizer.step()
         return loss.detach()
 
+    def start_errors(self) -> dict[str, StartError]:
+        """The cross-entropy where every word is as probable as any other, which is about that of the start."""
+        return {"train": StartError.of(math.log(self._vocabulary_size))}
+
     def tensors(self) -> dict[str, Tensor]:
         """Every tensor needed to go on: parameters and optimiser state, on CPU."""
         found = {name: value.detach() for name, value in self.module.named_parameters()}
@@ -144,6 +158,7 @@ def train_autoencoder(
     *,
     device: torch.device | None = None,
     resume: bool = False,
+    overwrite: bool = False,
     record: dict[str, Any] | None = None,
     on_report: Callable[[EpochReport], None] = lambda report: None,
     tick: Callable[[int], None] = lambda texts: None,
@@ -159,18 +174,23 @@ def train_autoencoder(
         folder: the model folder; gets `training.jsonl` and a checkpoint on the way, which goes when all is done.
         device: where to train; CPU by default.
         resume: go on from the checkpoint in `folder`.
+        overwrite: a finished model in `folder` may be replaced.
         record: more to remember in `config.json`, under `training`.
         on_report: called after every epoch.
         tick: called with the number of texts just seen.
 
     Raises:
-        ModelError: the checkpoint is missing, damaged, or of other texts or settings.
-        PhraseToolError: the folder cannot be written.
+        ModelError: there is a finished model; or the checkpoint is missing, damaged, or of other texts or settings.
+        DivergedError: the learning rate is too large; the last good checkpoint stays.
+        PhraseToolError: the folder cannot be written, or has too little room.
         ValueError: there is no text, or one has no words or more than the settings allow.
     """
     lengths = texts.lengths
     if not len(texts) or lengths.min() < 1 or lengths.max() > settings.max_length:
         raise ValueError(f"expected texts of 1 to {settings.max_length} words, at least one")
+    check_model_folder(folder, CHECKPOINT, resume=resume, overwrite=overwrite)
+    # A checkpoint with two moments of Adam, and the one that takes its place.
+    check_space(folder, 2 * 3 * 4 * sum(map(math.prod, settings.shape.shapes(len(vocabulary)).values())))
     identity = {"texts": fingerprint([texts], [vocabulary]), "settings": settings.as_dict()}
 
     def start() -> AutoencoderTrainer:

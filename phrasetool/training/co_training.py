@@ -63,6 +63,22 @@ class CoTraining:
             self._loss(vectors, errors, which, frozen).backward()  # type: ignore[no-untyped-call]
             side.optimizer.zero_grad()
 
+    def errors(self, batch: Int64Array) -> tuple[float, float]:
+        """E_rec and semantic error of a batch under the current parameters, means, both sides added.
+
+        The wrong phrases, where the objective needs some, are those of other pairs.
+        """
+        encoded = [side.measured(batch) for side in self._sides]
+        losses = 0.0
+        with torch.no_grad():
+            for which, side in enumerate(self._sides):
+                other = encoded[1 - which][0]
+                corrupted = other.roll(1, 0) if self._objective.needs_corrupted else None
+                frozen = FrozenBatch(other, corrupted, unit_vectors(other), np.random.default_rng(0))
+                predicted = side.module.transformed(encoded[which][0])
+                losses += float(self._objective.frozen_losses(predicted, frozen).mean())
+        return sum(float(errors.mean()) for _, errors in encoded), losses
+
     def iteration(
         self, rng: np.random.Generator, side_rngs: tuple[np.random.Generator, ...], tick: Callable[[int], None]
     ) -> tuple[float, float]:

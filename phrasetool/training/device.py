@@ -22,6 +22,9 @@ def choose_device(name: str) -> torch.device:
     if device.type == "cuda" and not torch.cuda.is_available():
         message = f"device {name} was asked for, but this machine has no usable GPU"
         raise DeviceError(message, remedy="another device")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        message = f"device {name} was asked for, but this machine has {torch.cuda.device_count()} GPUs, from cuda:0 on"
+        raise DeviceError(message, remedy="another device")
     if device.type not in ("cpu", "cuda"):
         raise DeviceError(f"unknown device {name!r}; expected cpu, cuda or auto")
     return device

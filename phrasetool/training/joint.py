@@ -36,6 +36,16 @@ class JointTraining:
             (losses.mean() + errors.mean()).backward()  # type: ignore[no-untyped-call]
             side.optimizer.zero_grad()
 
+    def errors(self, batch: Int64Array) -> tuple[float, float]:
+        """E_rec and semantic error of a batch under the current parameters, means, both sides added."""
+        encoded = [side.measured(batch) for side in self._sides]
+        losses = 0.0
+        with torch.no_grad():
+            for which, side in enumerate(self._sides):
+                predicted = side.module.transformed(encoded[which][0])
+                losses += float(self._objective.batch_losses(predicted, encoded[1 - which][0]).mean())
+        return sum(float(errors.mean()) for _, errors in encoded), losses
+
     def iteration(
         self, rng: np.random.Generator, side_rngs: tuple[np.random.Generator, ...], tick: Callable[[int], None]
     ) -> tuple[float, float]:

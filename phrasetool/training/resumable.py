@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from phrasetool.errors import ModelError, PhraseToolError
+from phrasetool.training.divergence import DivergedError, StartError, divergence
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -41,6 +42,9 @@ class ResumableTrainer(Protocol):
 
     def progress(self) -> dict[str, Any]:
         """Everything else needed to go on, as JSON values."""
+
+    def start_errors(self) -> dict[str, StartError]:
+        """The error before the first iteration, by the phase of training."""
 
 
 Trained = TypeVar("Trained", bound=ResumableTrainer)
@@ -71,29 +75,73 @@ def train_resumably(
 
     Raises:
         ModelError: the checkpoint is missing, damaged, or of other data or settings.
+        DivergedError: the error is not finite, or far above what it was; the checkpoint before that stays.
         PhraseToolError: the folder cannot be written.
     """
     history: list[dict[str, Any]] = []
     if resume:
         tensors, state = load_checkpoint(folder)
         what = next(iter(identity))
-        if state["identity"] != identity:
-            raise ModelError(f"{folder / CHECKPOINT}: made from other {what} or with other settings; cannot resume")
+        _check_identity(folder, state["identity"], identity)
         history = state["history"]
         try:
             trainer = resumed(tensors, state["progress"])
         except (KeyError, RuntimeError, ValueError) as error:
             raise ModelError(f"{folder / CHECKPOINT}: does not fit these {what} and settings ({error})") from error
+        write_log(folder, history)
     else:
         trainer = start()
-    write_log(folder, history)
-    for report in trainer.run(tick):
-        history.append(asdict(report))
-        write_log(folder, history)
-        state = {"identity": identity, "progress": trainer.progress(), "history": history}
-        save_checkpoint(folder, trainer.tensors(), state)
-        on_report(report)
+    done = len(history)
+    try:
+        for report in trainer.run(tick):
+            history.append(asdict(report))
+            tensors = _good_tensors(trainer, history)
+            write_log(folder, history)
+            state = {"identity": identity, "progress": trainer.progress(), "history": history}
+            save_checkpoint(folder, tensors, state)
+            done += 1
+            on_report(report)
+    except DivergedError as error:
+        rate = identity["settings"]["learning_rate"]
+        kept = f"the checkpoint of iteration {done} stays" if done else "nothing was saved"
+        message = f"{folder}: training diverged in iteration {done + 1}: {error}; {kept}"
+        raise DivergedError(f"{message}; train anew with a smaller learning rate than {rate:g}") from error
     return trainer
+
+
+def _good_tensors(trainer: ResumableTrainer, history: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
+    """The tensors of a checkpoint.
+
+    Raises:
+        DivergedError: the last iteration made a worse error of it than can be meant, or numbers that are not finite.
+    """
+    if fault := divergence(history, trainer.start_errors()):
+        raise DivergedError(fault)
+    tensors = trainer.tensors()
+    for name, tensor in tensors.items():
+        if not torch.isfinite(tensor).all():
+            raise DivergedError(f"{name} has numbers that are not finite")
+    return tensors
+
+
+def _check_identity(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint of other data or settings.
+
+    Raises:
+        ModelError: naming each setting that differs, with both values.
+    """
+    found = []
+    for what, value in now.items():
+        if what != "settings" and before.get(what) != value:
+            found.append(f"the {what} are other ones")
+    settings, chosen = before.get("settings", {}), now["settings"]
+    for name in [*chosen, *(name for name in settings if name not in chosen)]:
+        if settings.get(name) != chosen.get(name):
+            found.append(f"{name} was {settings.get(name)}, not {chosen.get(name)}")
+    if found:
+        raise ModelError(
+            f"{folder / CHECKPOINT}: cannot resume: {', '.join(found)}; give what was given before, or train anew"
+        )
 
 
 def forget_checkpoint(folder: Path) -> None:

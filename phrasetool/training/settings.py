@@ -85,6 +85,10 @@ class TrainingSettings:
             self._require(getattr(self, name) >= 1, name, "at least 1")
         for name in ("iterations", "pretrain_iterations", "seed", "lambda_words", "lambda_rec", "lambda_sem"):
             self._require(getattr(self, name) >= 0, name, "0 or more")
+        # gensim takes no larger one.
+        self._require(self.seed < 1 << 32, "seed", f"at most {(1 << 32) - 1}")
+        if not self.pretrain_iterations:
+            self._require(self.iterations >= 1, "iterations", "at least 1")
         for name in ("learning_rate", "vector_scale"):
             self._require(getattr(self, name) > 0, name, "more than 0")
         for name in ("alpha", "unknown_rate"):

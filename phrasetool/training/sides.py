@@ -123,6 +123,12 @@ class Side:
         vectors = self.encode_all().vectors(self.rows(batch))
         return vectors, vectors.new_zeros(len(vectors))
 
+    def measured(self, batch: Int64Array) -> tuple[Tensor, Tensor]:
+        """The same without gradients and without dropout."""
+        self.module.train(False)
+        with torch.no_grad():
+            return self.forward(batch, self.phrases.select(batch))
+
     def encode_all(self) -> EncodedPhrases:
         """All phrases of this side, as `encode` does; by frozen encoders once and for all."""
         if not self._settings.freeze_encoders:

@@ -11,9 +11,10 @@ import numpy as np
 from phrasetool.embeddings.files import load_vectors
 from phrasetool.embeddings.initial import components_to_remove, initial_vectors
 from phrasetool.embeddings.word2vec import phrase_sentences, train_word2vec
-from phrasetool.errors import DataError, ModelError
+from phrasetool.errors import ModelError
 from phrasetool.models.fit import CLEARLY, FEWEST, HARDLY_KNOWN, WELL_KNOWN, has_letter
 from phrasetool.phrases import FloatArray, Phrases
+from phrasetool.training.plausibility import Doubt
 from phrasetool.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -33,13 +34,15 @@ class Start:
         sentences: makes monolingual text to train word vectors on: words as byte strings.
         vectors: a file of word vectors.
         autoencoder: a trained one, whose encoder is taken as it is.
-        name: what is given, as messages call it.
+        name: what messages call the model or the files that were given.
+        files: that will be read when it comes to that.
     """
 
     sentences: Callable[[], Iterable[list[bytes]]] | None = None
     vectors: str | None = None
     autoencoder: AutoencoderModel | None = None
     name: str = ""
+    files: tuple[str, ...] = ()
 
 
 def start_parameters(
@@ -47,7 +50,7 @@ def start_parameters(
     settings: TrainingSettings,
     starts: tuple[Start, Start],
     report: Callable[[str, float], None] = lambda side, share: None,
-    unfit: Callable[[DataError], None] | None = None,
+    doubt: Doubt = lambda message: None,
 ) -> tuple[EncoderParameters, EncoderParameters]:
     """Start parameters of both languages, source first.
 
@@ -56,7 +59,7 @@ def start_parameters(
         settings: of the training.
         starts: what each language starts from, source first.
         report: called with a side and the share of its words that start from known vectors, if any vectors are known.
-        unfit: called, instead of raising, with what says that a language was given a start of another.
+        doubt: told if what was given for a language is of another one.
 
     Raises:
         DataError: of the words of a language, hardly any is known to what was given to start it from.
@@ -66,10 +69,7 @@ def start_parameters(
 
     def check(which: int, known: Collection[bytes]) -> None:
         if starts[which].name and (found := _unfit(SIDES[which], texts[which], texts[1 - which], known)):
-            error = DataError(starts[which].name, found, remedy="go on")
-            if unfit is None:
-                raise error
-            unfit(error)
+            doubt(f"{starts[which].name}: {found}")
 
     source, target = (_side(which, *texts[which], settings, starts[which], report, check) for which in range(2))
     return source, target

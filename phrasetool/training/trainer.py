@@ -21,14 +21,21 @@ import torch
 from torch import Tensor
 
 from phrasetool.encoders.protocols import EncoderParameters
-from phrasetool.errors import PhraseToolError
 from phrasetool.models.bilingual import BilingualModel
+from phrasetool.models.folders import check_model_folder, check_space
 from phrasetool.models.storage import save_model
 from phrasetool.objectives.objective import CoTrainingObjective
 from phrasetool.training.co_training import CoTraining
+from phrasetool.training.divergence import DivergedError, StartError
 from phrasetool.training.joint import JointTraining
 from phrasetool.training.pairs import PhrasePairs
-from phrasetool.training.resumable import forget_checkpoint, optimizer_tensors, restore_optimizer, train_resumably
+from phrasetool.training.resumable import (
+    CHECKPOINT,
+    forget_checkpoint,
+    optimizer_tensors,
+    restore_optimizer,
+    train_resumably,
+)
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.training.sides import Sides, parts
 
@@ -98,7 +105,18 @@ class Trainer:
         # MKL settles on its kernels at the first call.  Two threads that race there can get different ones, and other
         # last bits, in their first batch: seen once in some twenty runs whose libraries were not in memory yet.
         # Therefore one thread calls first what the two will call.
-        self._method.try_out(np.arange(min(settings.batch_size, len(pairs))))
+        batch = np.arange(min(settings.batch_size, len(pairs)))
+        self._method.try_out(batch)
+        reconstruction, semantic = self._method.errors(batch)
+        self._start_errors = {
+            "pretrain": self._joint(reconstruction, None), "train": self._joint(reconstruction, semantic),
+        }  # fmt: skip
+
+    def start_errors(self) -> dict[str, StartError]:
+        """The joint error of a first batch before the first iteration, by the phase of training."""
+        bounded = getattr(self.settings.objective, "bounded", True)
+        unbounded = {"pretrain": 0.0, "train": 0.0 if bounded else float(self.settings.dimension)}
+        return {phase: StartError.of(error, unbounded[phase]) for phase, error in self._start_errors.items()}
 
     # The state that a checkpoint keeps.
 
@@ -123,6 +141,7 @@ class Trainer:
             "finished": self.finished,
             "last_error": None if np.isinf(self._last_error) else self._last_error,
             "rng": self.rng.bit_generator.state,
+            "start_errors": self._start_errors,
         }
 
     @classmethod
@@ -151,23 +170,22 @@ class Trainer:
         trainer.finished = progress["finished"]
         trainer._last_error = np.inf if progress["last_error"] is None else progress["last_error"]
         trainer.rng.bit_generator.state = progress["rng"]
+        # Checkpoints of earlier versions lack it; then it counts from where they are.
+        trainer._start_errors = progress.get("start_errors", trainer._start_errors)
         return trainer
 
     def parameters(self) -> tuple[EncoderParameters, EncoderParameters]:
         """The current parameters, source first; after a local minimum of the joint error, those that reached it.
 
         Raises:
-            PhraseToolError: training diverged: they are not finite any more.
+            DivergedError: they are not finite any more.
         """
         if self._rose and self._best is not None:
             return self._best
         try:
             source, target = (side.module.numpy() for side in self._sides)
         except ValueError as error:
-            raise PhraseToolError(
-                f"training diverged in iteration {self.iteration} ({error}); "
-                f"try a smaller learning rate than {self.settings.learning_rate:g}"
-            ) from error
+            raise DivergedError(str(error)) from error
         return source, target
 
     # Iterations.
@@ -179,7 +197,7 @@ class Trainer:
             tick: called with the number of pairs just seen.
 
         Raises:
-            PhraseToolError: training diverged.
+            DivergedError: parameters are not finite any more.
         """
         s = self.settings
         while not self.finished:
@@ -213,7 +231,7 @@ class Trainer:
         With a falling step size a rise is noise of the early, large steps, so there all iterations are done.
         """
         self.finished = self.iteration >= self.settings.iterations
-        if self.settings.schedule != "constant":
+        if self.settings.schedule != "constant" or not np.isfinite(error):
             return
         if error > self._last_error and self._best is not None:
             self._rose = self.finished = True
@@ -233,9 +251,13 @@ class Trainer:
         return total
 
     def _report(self, reconstruction: float, semantic: float | None) -> IterationReport:
-        alpha = self.settings.alpha if semantic is not None else 1.0
-        joint = alpha * reconstruction + (1 - alpha) * (semantic or 0.0) + self._penalty()
+        joint = self._joint(reconstruction, semantic)
         return IterationReport(self.phase, self.iteration, reconstruction, semantic, joint)
+
+    def _joint(self, reconstruction: float, semantic: float | None) -> float:
+        """The joint error under the current parameters; `semantic` is None while pre-training."""
+        alpha = self.settings.alpha if semantic is not None else 1.0
+        return alpha * reconstruction + (1 - alpha) * (semantic or 0.0) + self._penalty()
 
     def _pretrain(self, own: tuple[np.random.Generator, ...], tick: Callable[[int], None]) -> IterationReport:
         """Unsupervised: each encoder minimises its reconstruction error (Eq. 5)."""
@@ -266,6 +288,7 @@ def train_model(
     *,
     device: torch.device | None = None,
     resume: bool = False,
+    overwrite: bool = False,
     record: dict[str, Any] | None = None,
     on_report: Callable[[IterationReport], None] = lambda report: None,
     tick: Callable[[int], None] = lambda pairs: None,
@@ -281,14 +304,18 @@ def train_model(
         folder: the model folder; gets `training.jsonl` and a checkpoint on the way, which goes when all is done.
         device: where to train; CPU by default.
         resume: go on from the checkpoint in `folder`.
+        overwrite: a finished model in `folder` may be replaced.
         record: more to remember in `config.json`, under `training`.
         on_report: called after every iteration.
         tick: called with the number of pairs just seen.
 
     Raises:
-        ModelError: the checkpoint is missing, damaged, or of other pairs or settings.
-        PhraseToolError: the folder cannot be written; or training diverged.
+        ModelError: there is a finished model; or the checkpoint is missing, damaged, or of other pairs or settings.
+        DivergedError: the learning rate is too large; the last good checkpoint stays.
+        PhraseToolError: the folder cannot be written, or has too little room.
     """
+    check_model_folder(folder, CHECKPOINT, resume=resume, overwrite=overwrite)
+    check_space(folder, _space(pairs, settings))
     identity = {"pairs": pairs.fingerprint, "settings": settings.as_dict()}
     trainer = train_resumably(
         folder, identity, lambda: Trainer(pairs, settings, *initial(), device),
@@ -301,6 +328,14 @@ def train_model(
     save_model(model, folder)
     forget_checkpoint(folder)
     return model
+
+
+def _space(pairs: PhrasePairs, settings: TrainingSettings) -> int:
+    """Bytes of word vectors on the disk at most: a checkpoint, and the one that takes its place."""
+    words = len(pairs.source_vocabulary) + len(pairs.target_vocabulary)
+    # Two moments of Adam, or the best parameters so far.
+    copies = 3 if settings.optimizer == "adam" else 2
+    return 2 * copies * 4 * words * settings.kind.word_dimension(settings.dimension)
 
 
 def _arrays(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Any]:

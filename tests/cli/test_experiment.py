@@ -296,3 +296,23 @@ def test_a_step_that_fails(tmp_path):
     assert done.code == 1
     assert "train.src:2: the sentence is empty" in done.message
     assert "(step align)" in done.message
+
+
+@pytest.mark.parametrize(("options", "seed"), [((), 1), (("--seed", "7"), 7), (("--seed", "7", "--quick"), 7)])
+def test_the_seed_of_the_command_line_counts(tmp_path, monkeypatch, options, seed):
+    from moses_compat.experiments import experiment
+
+    ran = []
+    monkeypatch.setattr(experiment, "run_experiment", lambda config, *_: ran.append(config.seed))
+    done = run_inside("experiment", write_experiment(tmp_path / "e", "\n[neighbours]\nphrases = ['a']\n"), *options)
+    assert (done.code, ran) == (0, [seed]), done.err
+
+
+def test_a_folder_that_cannot_be_written_is_found_first(tmp_path):
+    config = write_experiment(tmp_path / "e", "\n[neighbours]\nphrases = ['a']\n")
+    (tmp_path / "file").write_text("")
+    done = run_inside("experiment", config, "-o", tmp_path / "file", "-q")
+    assert (done.code, done.message) == (
+        1,
+        f"phrasetool: {tmp_path / 'file'}: is a file, expected a folder to write to",
+    )

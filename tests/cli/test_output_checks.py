@@ -1,7 +1,92 @@
+import os
+from types import SimpleNamespace
+
 import pytest
 
+from moses_compat.files import streams
 from phrasetool.errors import PhraseToolError
+from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.output_checks import check_outputs
+from tests.commands import run_inside, write
+from tests.small_experiment import write_experiment
+
+
+def test_nothing_is_left_by_the_check(tmp_path):
+    (tmp_path / "there").write_bytes(b"as it was")
+    check_outputs([], [str(tmp_path / "new.gz"), str(tmp_path / "there"), "-", "/dev/null"])
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("there", b"as it was")]
+
+
+def test_a_pipe_is_not_opened(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    check_outputs([], [str(tmp_path / "pipe")])
+    check_inputs([str(tmp_path / "pipe"), "-", None])
+
+
+def test_outputs_that_cannot_be(tmp_path, monkeypatch):
+    for path, message in (
+        (tmp_path / "no" / "out", "out: cannot write: there is no folder .*no$"),
+        (tmp_path, "is a folder, expected a file name"),
+        ("/proc/out", "/proc/out: cannot write: "),
+    ):
+        with pytest.raises(PhraseToolError, match=message):
+            check_outputs([], [str(path)])
+    monkeypatch.setattr(streams.shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
+    with pytest.raises(PhraseToolError, match="out: cannot write: the disk is full"):
+        check_outputs([], [str(tmp_path / "out")])
+
+
+def test_inputs_that_are_not_there(tmp_path):
+    (tmp_path / "a").write_bytes(b"a")
+    check_inputs([str(tmp_path / "a")])
+    for path, message in ((tmp_path / "b", "b: No such file"), (tmp_path, "is a directory")):
+        with pytest.raises(PhraseToolError, match=message):
+            check_inputs([str(tmp_path / "a"), str(path)])
+
+
+# What takes long finds them before it starts: the text is damaged, and would be complained of first.
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("align", "BAD", "BAD", "-o", "no/out"),
+        ("align", "BAD", "BAD", "-o", "out", "--reverse", "no/out"),
+        ("extract", "BAD", "BAD", "BAD", "-o", "out", "--lexical", "no/out"),
+        ("lm", "BAD", "-o", "no/out"),
+        ("decode", "--moses-ini", "INI", "BAD", "-o", "out", "--n-best-list", "no/out", "5"),
+        ("force-decode", "--moses-ini", "INI", "BAD", "BAD", "-o", "no/out"),
+        ("tune", "--moses-ini", "INI", "--source", "BAD", "-r", "BAD", "-o", "out", "--log", "no/out"),
+    ],
+    ids=lambda command: f"{command[0]} {command[-2]}",
+)
+def test_outputs_are_checked_before_the_work(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    bad = write(tmp_path / "bad", b"\x1f\x8brubbish")
+    ini = write_experiment(tmp_path / "files").with_name("moses.ini")
+    done = run_inside(*({"BAD": bad, "INI": ini}.get(argument, argument) for argument in command))
+    assert done.code == 1
+    assert "cannot write: there is no folder no" in done.message
+    assert sorted(os.listdir(tmp_path)) == ["bad", "files"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("align", "BAD", "missing", "-o", "out"),
+        ("extract", "BAD", "BAD", "missing", "-o", "out"),
+        ("lm", "BAD", "missing", "-o", "out"),
+        ("decode", "--moses-ini", "INI", "BAD", "--table", "missing", "-o", "out"),
+        ("force-decode", "--moses-ini", "INI", "BAD", "missing", "-o", "out"),
+        ("tune", "--moses-ini", "INI", "--source", "BAD", "-r", "missing", "-o", "out"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_inputs_are_checked_before_the_work(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    bad = write(tmp_path / "bad", b"\x1f\x8brubbish")
+    ini = write_experiment(tmp_path / "files").with_name("moses.ini")
+    done = run_inside(*({"BAD": bad, "INI": ini}.get(argument, argument) for argument in command))
+    assert done.code == 1
+    assert "missing: No such file" in done.message
 
 
 def test_files_that_differ(tmp_path):

@@ -2,6 +2,7 @@ import click
 import pytest
 
 from phrasetool_cli.shared.parameter_types import (
+    FiniteRange,
     Share,
     column_pair,
     factor_counts,
@@ -59,3 +60,11 @@ def test_values(kind, text, value):
 def test_what_is_none(kind, text, message):
     with pytest.raises(click.BadParameter, match=message):
         kind(text)
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "x"])
+def test_a_range_of_finite_numbers(text):
+    kind = FiniteRange(0)
+    assert kind.convert("2.5", None, None) == 2.5
+    with pytest.raises(click.BadParameter, match="is not"):
+        kind.convert(text, None, None)

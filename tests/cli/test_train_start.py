@@ -107,7 +107,7 @@ def test_an_autoencoder_of_another_architecture_cannot_encode_phrases(files, tmp
 
 
 def test_a_phrase_beyond_the_limit_of_an_encoder_is_one_line(tmp_path):
-    pairs = write(tmp_path / "pairs.gz", b"a ||| b\n" + b"a " * 600 + b"||| b c\n")
+    pairs = write(tmp_path / "pairs.gz", b"".join(b"a%d ||| b\n" % i for i in range(20)) + b"a " * 600 + b"||| b c\n")
     options = ("--encoder", "mean-max", "--dimension", "8", "--word-units", "4", "--max-length", "700", "-q")
     done = run_inside("train", pairs, "-o", tmp_path / "m", *options)
     assert done.code == 1

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from phrasetool_cli.shared.flags import output_option, quiet_option, threads_option
+from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.shared.parameter_types import FiniteRange
 from phrasetool_cli.shared.progress import TerminalWatch, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
@@ -48,7 +50,7 @@ _METHODS = ["grow-diag-final-and", "grow-diag-final", "grow-diag", "grow", "inte
                  help="Of eflomal: 1 IBM model 1, 2 with jumps, 3 with jumps and fertility."),
     click.option("--priors", metavar="FILE",
                  help="Counts from an earlier alignment, as eflomal-makepriors writes them."),
-    click.option("--iterations", type=click.FloatRange(0, min_open=True), default=1.0, metavar="X",
+    click.option("--iterations", type=FiniteRange(0, min_open=True), default=1.0, metavar="X",
                  help="X times as many iterations as eflomal would choose."),
     click.option("--seed", type=int, metavar="N",
                  help="Makes the result repeatable, with one thread a direction.  [default: 1]"),
@@ -78,6 +80,7 @@ def command(
     if unseeded and seed is not None:
         raise click.UsageError("give --seed or --unseeded, not both")
     check_outputs([source, target, priors], [output, forward, reverse])
+    check_inputs([source, target, priors])
     document = json_document(json_file, [source, target, priors], [output, forward, reverse])
     tell = TerminalWatch(quiet).say
     if only_symmetrise:

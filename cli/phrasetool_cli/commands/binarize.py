@@ -70,6 +70,7 @@ def command(
     check_outputs(
         [table, *reordering],
         [output_path(kind, output), *(reordering_output_path(output, path) for path in reordering)],
+        folders=True,
     )
     document = json_document(json_file, [table, *reordering], [output])
     options = BinarizeOptions(kind, moses_bin, threads, table_limit, factors, arguments)

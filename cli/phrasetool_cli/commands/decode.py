@@ -9,6 +9,7 @@ import click
 
 from phrasetool_cli.shared.decoder_loading import load_translator
 from phrasetool_cli.shared.flags import decoder_model_options, engine_options, output_option, search_options
+from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import ItemProgress, say
@@ -56,6 +57,7 @@ def command(
 
     model = MosesModel.read(ini, table, reordering_table)
     check_outputs([text, ini, *model.paths], [output, n_best[0] if n_best else None])
+    check_inputs([text, ini, *model.paths])
     document = json_document(json_file, [text, ini, *model.paths], [output, n_best[0] if n_best else None])
     model = model.searching(**search)
     with Input(text) as source:

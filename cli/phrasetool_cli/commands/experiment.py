@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 
 import click
 
@@ -50,9 +51,10 @@ Example:
               "beside it]")  # fmt: skip
 @click.option("--quick", is_flag=True,
               help="Fewer methods, sizes, sentences and iterations: some minutes, in FOLDER/quick.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(1), metavar="N", help="Of everything random, instead of CONFIG's.")
 @threads_option("Worker threads, for everything.")
 @quiet_option
-def command(config: str, output: str | None, quick: bool, threads: int, quiet: bool) -> None:
+def command(config: str, output: str | None, quick: bool, seed: int | None, threads: int, quiet: bool) -> None:
     """Compare ways to prune and annotate a table, from text to report.
 
     From a bitext or a finished Moses model: what is missing is made, then the table is pruned by many methods to many
@@ -63,6 +65,8 @@ def command(config: str, output: str | None, quick: bool, threads: int, quiet: b
     from phrasetool.experiments.config import read_experiment_config
 
     wanted = read_experiment_config(config, output)
+    if seed is not None:
+        wanted = replace(wanted, seed=seed)
     # What is wrong with the configuration is told before the decoder and the figures are imported.
     from moses_compat.experiments.experiment import run_experiment
     from phrasetool_cli.shared.progress import TerminalWatch

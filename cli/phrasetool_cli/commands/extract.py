@@ -8,9 +8,10 @@ import time
 import click
 
 from phrasetool_cli.shared.flags import output_option, quiet_option, threads_option
+from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.parameter_types import size_in_bytes
+from phrasetool_cli.shared.parameter_types import FiniteRange, size_in_bytes
 from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
@@ -37,7 +38,7 @@ Example:
                  help="Words a phrase may have at most."),
     click.option("--smoothing", type=click.Choice(["none", "good-turing", "kneser-ney"]), default="none",
                  help="Discounting of the phrase translation probabilities."),
-    click.option("--reordering-smoothing", type=click.FloatRange(0, min_open=True), default=0.5, metavar="X",
+    click.option("--reordering-smoothing", type=FiniteRange(0, min_open=True), default=0.5, metavar="X",
                  help="What is added to each count of an orientation."),
     "Memory and threads",
     click.option("--memory", type=size_in_bytes, default="2G", metavar="BYTES",
@@ -67,6 +68,7 @@ def command(
     lexical_files = (f"{lexical}.f2e", f"{lexical}.e2f") if lexical else None
     written = [output, reordering_table, *(lexical_files or ())]
     check_outputs([source, target, alignment], written)
+    check_inputs([source, target, alignment])
     document = json_document(json_file, [source, target, alignment], written)
     if temporary and not os.path.isdir(temporary):
         raise PhraseToolError(f"{temporary}: there is no such folder for temporary files")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from phrasetool_cli.shared.flags import decoder_model_options, engine_options
+from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch, say
@@ -72,6 +73,8 @@ def command(
 
     model = MosesModel.read(ini, table, reordering_table)
     check_outputs([source, target, ini, *model.paths], [output])
+    # The language model of the ini is not asked.
+    check_inputs([source, target, model.table])
     document = json_document(json_file, [source, target, ini, *model.paths], [output])
     limit = model.search.distortion_limit if distortion_limit is None else distortion_limit
     with Input(source) as stream:

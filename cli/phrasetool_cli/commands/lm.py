@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from phrasetool_cli.shared.flags import output_option, quiet_option
+from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TerminalWatch, say
@@ -84,6 +85,7 @@ def command(
     from phrasetool.errors import PhraseToolError
 
     check_outputs(list(corpora), [output])
+    check_inputs(corpora)
     document = json_document(json_file, corpora, [output])
     program = find_lmplz() if estimator != "built-in" else None
     if estimator == "lmplz" and not program:

@@ -10,6 +10,7 @@ import click
 
 from phrasetool_cli.shared.decoder_loading import load_translator
 from phrasetool_cli.shared.flags import decoder_model_options, engine_options, relative_option, search_options
+from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TerminalWatch
@@ -81,6 +82,7 @@ def command(
     if relative and output == "-":
         raise click.UsageError("--relative needs to know the folder of the ini; name it with --output")
     model = MosesModel.read(ini, table, reordering_table)
+    check_inputs([source, *references, *model.paths])
     if not model.weights[model.tuneable].any():
         raise DataError(ini, "no weight to tune: all are 0, or have tuneable=false")
     model = model.searching(**search)

@@ -7,13 +7,17 @@ from collections.abc import Iterable
 from phrasetool.errors import PhraseToolError
 
 
-def check_outputs(inputs: Iterable[str | None], outputs: Iterable[str | None]) -> None:
-    """Refuse to write over an input or twice to one file; what is None was not given.
+def check_outputs(inputs: Iterable[str | None], outputs: Iterable[str | None], *, folders: bool = False) -> None:
+    """Refuse to write over an input, twice to one file, or where nothing can be written; what is None was not given.
+
+    Args:
+        inputs, outputs: files.
+        folders: outputs may be folders, too, and only their names are checked.
 
     Raises:
-        PhraseToolError: two of the paths are one file.
+        PhraseToolError: two of the paths are one file, or a file cannot be made.
     """
-    from moses_compat.files.streams import same_file
+    from moses_compat.files.streams import check_writable, same_file
 
     given = [path for path in inputs if path is not None]
     named = [path for path in outputs if path is not None]
@@ -24,3 +28,5 @@ def check_outputs(inputs: Iterable[str | None], outputs: Iterable[str | None]) -
         for other in named[:i]:
             if same_file(path, other) or path == other == "-":
                 raise PhraseToolError(f"{path}: two outputs go to one file")
+    for path in named if not folders else ():
+        check_writable(path)

@@ -90,6 +90,17 @@ def finite_number(value: str | float) -> float:
     return number
 
 
+class FiniteRange(click.FloatRange):
+    """A range of numbers without NaN, which no bound keeps out, and without infinity."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See click."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        return number
+
+
 def threshold_sweep(value: str) -> list[float]:
     """FIRST:LAST:STEP; the thresholds, the last one included."""
     try:

@@ -11,7 +11,9 @@ import click
 from click.core import ParameterSource
 
 from phrasetool_cli.shared.flags import WHICH_MODEL, device_option, force_option, quiet_option, threads_option
+from phrasetool_cli.shared.parameter_types import FiniteRange
 from phrasetool_cli.shared.sections import SectionedCommand, give_title, sections
+from phrasetool_cli.shared.training_run import ARGUMENTS
 
 if TYPE_CHECKING:
     from phrasetool.training.start import Start
@@ -24,7 +26,8 @@ _AUTOENCODER = "Options of --model autoencoder"
 MAX_LENGTH = 7
 # Parameters that every kind of model takes.
 _OF_ALL = {
-    "pairs", "folder", "model", "seed", "device", "threads", "resume", "max_length", "quiet", "verbose", "force",
+    "pairs", "folder", "model", "seed", "device", "threads", "resume", "overwrite", "force", "max_length", "quiet",
+    "verbose",
 }  # fmt: skip
 _SIDES = ("source", "target")
 
@@ -38,10 +41,12 @@ train_options = sections(
     device_option(),
     threads_option("CPU threads; on pairs, two are used at most."),
     click.option("--resume", is_flag=True, help="Go on from the checkpoint in the model folder."),
+    click.option("--overwrite", is_flag=True, help="Replace the finished model that is in the folder."),
+    force_option,
     "What it learns from",
     click.option("--max-length", type=click.IntRange(1), metavar="N",
                  help=f"Leave out pairs with more words on a side.  [default: {MAX_LENGTH}; autoencoder 511]"),
-    click.option("--min-pair-count", type=float, default=0, metavar="C",
+    click.option("--min-pair-count", type=FiniteRange(0), default=0, metavar="C",
                  help="Leave out pairs with a smaller count (of a table: the joint count)."),
     "What it starts from",
     click.option("--source-text", multiple=True, metavar="FILE",
@@ -104,6 +109,11 @@ class TrainCommand(SectionedCommand):
         place = [parameter.name for parameter in own].index("model") + 1
         return [*own[:place], *chosen, *own[place:], *declared]
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Remember the arguments as they were given."""
+        ctx.meta[ARGUMENTS] = list(args)
+        return super().parse_args(ctx, args)
+
     def sections(self, context: click.Context) -> dict[str, list[tuple[str, str]]]:
         """The flags, and what there is to choose from."""
         from phrasetool.encoders import ENCODERS
@@ -164,17 +174,13 @@ def chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
                 chosen.update(prescribed_settings(model, folder, chosen))
             except ValueError as error:
                 raise click.UsageError(str(error)) from error
+    named = [tuple(filter(None, (*given[side]["text"], given[side]["vectors"]))) for side in _SIDES]
     source, target = (
         Start(functools.partial(unescaped_sentences, given[side]["text"]) if given[side]["text"] else None,
-              given[side]["vectors"], model, _name(given[side]))
-        for side, model in zip(_SIDES, models, strict=True)
+              given[side]["vectors"], model, folder or ", ".join(files), files)
+        for side, folder, model, files in zip(_SIDES, folders, models, named, strict=True)
     )  # fmt: skip
     return source, target
-
-
-def _name(given: Mapping[str, Any]) -> str:
-    """What a language starts from, as messages call it; empty if nothing was given."""
-    return str(given["autoencoder"] or given["vectors"] or " ".join(given["text"]))
 
 
 def autoencoder_options(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -128,7 +128,8 @@ def test_training_goes_on(tmp_path):
                            resumes=str(tmp_path / "model"))  # fmt: skip
     (tmp_path / "model" / "checkpoint.safetensors").write_text("")
     make(tmp_path, [command])
-    assert not output.read_text().endswith("--resume")
+    # What another command left there is replaced.
+    assert output.read_text().endswith("--overwrite")
     record = json.loads((tmp_path / "commands.json").read_text())
     record["train"]["done"] = False
     (tmp_path / "commands.json").write_text(json.dumps(record))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from moses_compat.library.training import train
-from phrasetool.errors import DataError, DeviceError
+from phrasetool.errors import DataError, DeviceError, ModelError, PhraseToolError
 from phrasetool.models.storage import load_model
 from phrasetool.watch import Watch
 from tests.commands import run_inside, write
@@ -124,7 +124,29 @@ def test_what_is_refused(tmp_path):
     assert not folder.exists()
 
 
+def test_a_finished_model_is_replaced_only_on_request(tmp_path):
+    first = train(PAIRS, tmp_path / "m", **OPTIONS)
+    with pytest.raises(ModelError, match="there is a finished model already"):
+        train(PAIRS, tmp_path / "m", **{**OPTIONS, "seed": 6})
+    assert load_model(tmp_path / "m").signature == first.signature
+    second = train(PAIRS, tmp_path / "m", overwrite=True, **{**OPTIONS, "seed": 6})
+    assert load_model(tmp_path / "m").signature == second.signature != first.signature
+
+
+def test_pairs_that_make_no_sense(tmp_path):
+    class Listening(Watch):
+        def warn(self, message):
+            heard.append(message)
+
+    heard = []
+    with pytest.raises(PhraseToolError, match=r"^the pairs: 3 distinct phrase pairs to learn from"):
+        train(PAIRS[:3], tmp_path / "m", **OPTIONS)
+    assert not (tmp_path / "m").exists()
+    train(PAIRS[:3], tmp_path / "m", force=True, watch=Listening(), **OPTIONS)
+    assert heard == ["the pairs: 3 distinct phrase pairs to learn from, expected some 20 at least"]
+
+
 def test_a_finished_model_is_not_resumed(tmp_path):
     train(PAIRS, tmp_path / "m", **OPTIONS)
-    with pytest.raises(Exception, match="no checkpoint to resume from"):
+    with pytest.raises(Exception, match="the training is finished, there is nothing to resume"):
         train(PAIRS, tmp_path / "m", resume=True, **OPTIONS)

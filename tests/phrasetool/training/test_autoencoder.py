@@ -71,8 +71,11 @@ def test_a_checkpoint_of_other_texts_or_settings_is_refused(texts, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         train_autoencoder(texts, VOCABULARY, settings(), tmp_path, on_report=stop)
-    for others, changes in ((texts, {"seed": 5}), (texts.part(0, 30), {})):
-        with pytest.raises(ModelError, match="other texts or with other settings"):
+    for others, changes, expected in (
+        (texts, {"seed": 5, "dropout": 0.5}, r"cannot resume: dropout was 0\.\d+, not 0\.5, seed was 1, not 5; give"),
+        (texts.part(0, 30), {}, "cannot resume: the texts are other ones; give"),
+    ):
+        with pytest.raises(ModelError, match=expected):
             train_autoencoder(others, VOCABULARY, settings(**changes), tmp_path, resume=True)
     with pytest.raises(ModelError, match="no checkpoint"):
         train_autoencoder(texts, VOCABULARY, settings(), tmp_path / "nowhere", resume=True)

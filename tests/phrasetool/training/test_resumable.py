@@ -78,8 +78,10 @@ def test_a_checkpoint_of_other_settings_or_pairs_is_refused(pairs, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         train_model(pairs, settings("in-batch"), start, tmp_path, on_report=stop)
-    with pytest.raises(ModelError, match="other settings"):
-        train_model(pairs, settings("in-batch", seed=9), start, tmp_path, resume=True)
+    with pytest.raises(ModelError, match=r"cannot resume: seed was 1, not 9, learning_rate was 0\.006, not 0\.1; give"):
+        train_model(pairs, settings("in-batch", seed=9, learning_rate=0.1), start, tmp_path, resume=True)
+    with pytest.raises(ModelError, match="cannot resume: the pairs are other ones; give"):
+        train_model(some_of(pairs, np.arange(9)), settings("in-batch"), start, tmp_path, resume=True)
     (tmp_path / "checkpoint.safetensors").write_bytes(b"not a checkpoint")
     with pytest.raises(ModelError, match="damaged"):
         train_model(pairs, settings("in-batch"), start, tmp_path, resume=True)

@@ -1,0 +1,93 @@
+"""How `phrasetool train` runs, whatever it trains: what is checked before, and what is said when it is interrupted."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from phrasetool_cli.shared.input_checks import check_inputs
+
+if TYPE_CHECKING:
+    import torch
+
+# Where `TrainCommand` leaves the arguments as they were given.
+ARGUMENTS = "phrasetool.train.arguments"
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """How a training runs.
+
+    Attributes:
+        folder: the model folder.
+        device, threads: where and with how many threads.
+        resume: go on from the checkpoint there.
+        overwrite: a finished model there may be replaced.
+        force: go on where a check says that the input makes no sense.
+        quiet: no progress.
+    """
+
+    folder: Path
+    device: str
+    threads: int
+    resume: bool
+    overwrite: bool
+    force: bool
+    quiet: bool
+
+    def ready(self, inputs: Iterable[str]) -> torch.device:
+        """Check the folder, the device and that files are there; returns the device.
+
+        Raises:
+            PhraseToolError: what cannot be written, used or read.
+        """
+        from phrasetool.models.folders import check_model_folder
+        from phrasetool.training.device import choose_device
+        from phrasetool.training.resumable import CHECKPOINT
+
+        check_model_folder(self.folder, CHECKPOINT, resume=self.resume, overwrite=self.overwrite)
+        check_inputs(inputs)
+        return choose_device(self.device)
+
+    @contextlib.contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Say how to go on when the block is interrupted.
+
+        Raises:
+            click.Abort: it was.
+        """
+        from phrasetool.training.resumable import CHECKPOINT
+
+        checkpoint = self.folder / CHECKPOINT
+        before = _stamp(checkpoint)
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            now = _stamp(checkpoint)
+            # One that was there before is of another training, unless this one went on from it.
+            if now is None or (now == before and not self.resume):
+                raise click.Abort("interrupted before the first checkpoint: nothing is kept") from error
+            raise click.Abort(f"interrupted; go on with: {_resuming()}") from error
+
+
+def _resuming() -> str:
+    """The command that resumes the one that is running."""
+    given = click.get_current_context().meta[ARGUMENTS]
+    kept = [argument for argument in given if argument not in ("--resume", "--overwrite")]
+    return shlex.join(["phrasetool", "train", "--resume", *kept])
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """What tells a file from one that takes its place; None if there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns

@@ -1,0 +1,213 @@
+"""What `train` refuses before it starts, and how it ends when it must."""
+
+import os
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from phrasetool.models.storage import load_model
+from tests.cli.test_train import pair_lines
+from tests.commands import COMMAND, clean_environment, run_inside, write
+
+FAST = ("--dimension", "6", "--iterations", "2", "--vectors", "random", "-q")
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("pairs") / "pairs", pair_lines())
+
+
+@pytest.fixture(scope="module")
+def finished(pairs, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finished") / "m"
+    assert run_inside("train", pairs, "-o", folder, *FAST).code == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def stopped(pairs, tmp_path_factory):
+    """A training that was stopped, and what it said."""
+    folder = tmp_path_factory.mktemp("stopped") / "a model"
+    command = [*COMMAND, "train", str(pairs), "-o", str(folder), *FAST[:2], "--iterations", "500", *FAST[4:6]]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=clean_environment(), text=True) as process:
+        for line in process.stderr:
+            if "train 2/" in line:
+                process.send_signal(signal.SIGINT)
+                break
+        said = process.stderr.read()
+        assert process.wait(60) == 130
+    return folder, said
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_finished_model_stays(pairs, finished):
+    before = contents(finished)
+    done = run_inside("train", pairs, "-o", finished, "--seed", "2", *FAST)
+    assert done.code == 1
+    assert done.message == (
+        f"phrasetool: {finished}: there is a finished model already; name another folder with -o, or replace the model "
+        "with --overwrite"
+    )
+    done = run_inside("train", pairs, "-o", finished, *FAST, "--resume")
+    assert done.code == 1
+    assert "the training is finished, there is nothing to resume; to train anew, use --overwrite" in done.message
+    assert contents(finished) == before
+
+
+def test_a_finished_model_is_replaced_by_one_that_is_finished(pairs, finished, tmp_path):
+    folder = tmp_path / "m"
+    shutil.copytree(finished, folder)
+    before = contents(folder)
+    done = run_inside("train", pairs, "-o", folder, "--overwrite", *FAST, "--learning-rate", "1e6")
+    assert done.code == 1
+    assert contents(folder) == before
+    assert run_inside("train", pairs, "-o", folder, "--overwrite", "--seed", "2", *FAST).code == 0
+    assert load_model(folder).identity != load_model(finished).identity
+
+
+def test_an_interrupted_training_says_how_it_goes_on(stopped, pairs):
+    folder, said = stopped
+    last = said.splitlines()[-1]
+    assert last == (
+        f"phrasetool: interrupted; go on with: phrasetool train --resume {pairs} -o '{folder}' --dimension 6 "
+        "--iterations 500 --vectors random"
+    )
+    assert (folder / "checkpoint.safetensors").exists()
+
+
+def test_an_interruption_before_the_first_checkpoint(pairs, tmp_path, monkeypatch):
+    from moses_compat.corpora import training_pairs
+
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training_pairs, "read_training_pairs", interrupted)
+    done = run_inside("train", pairs, "-o", tmp_path / "m", *FAST)
+    assert done.code == 130
+    assert done.message == "phrasetool: interrupted before the first checkpoint: nothing is kept"
+
+
+def test_a_resume_names_what_differs(stopped, pairs):
+    folder, _ = stopped
+    options = ("--resume", "--dimension", "6", "--iterations", "400", "--vectors", "random", "--seed", "3", "-q")
+    done = run_inside("train", pairs, "-o", folder, *options)
+    assert done.code == 1
+    assert "cannot resume: iterations was 500, not 400, seed was 1, not 3; give what was given" in done.message
+    other = write(folder.parent / "other", pair_lines() + b"zz ||| ZZ\n")
+    options = ("--resume", "--dimension", "6", "--iterations", "500", "--vectors", "random", "-q")
+    done = run_inside("train", other, "-o", folder, *options)
+    assert "cannot resume: the pairs are other ones; give" in done.message
+
+
+def test_a_training_that_diverges_keeps_nothing_or_the_last_good_state(pairs, tmp_path):
+    done = run_inside("train", pairs, "-o", tmp_path / "m", *FAST, "--learning-rate", "1000")
+    assert done.code == 1
+    assert "training diverged in iteration 1: the joint error is" in done.message
+    assert "nothing was saved; train anew with a smaller learning rate than 1000" in done.message
+    assert not (tmp_path / "m").exists()
+    text = write(tmp_path / "text", pair_lines().replace(b"|||", b""))
+    options = ("--model", "autoencoder", "--word-units", "6", "--hidden", "8", "--epochs", "2", "--heads", "2", "-q")
+    done = run_inside("train", text, "-o", tmp_path / "a", *options, "--learning-rate", "1e5")
+    assert done.code == 1
+    assert "training diverged in iteration 1: the cross-entropy is" in done.message
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_training_that_diverges_later_keeps_its_checkpoint(pairs, tmp_path, monkeypatch):
+    from phrasetool.training import resumable
+
+    monkeypatch.setattr(resumable, "divergence", lambda history, starts: "it is bad" if len(history) == 2 else None)
+    done = run_inside("train", pairs, "-o", tmp_path / "m", *FAST)
+    assert done.code == 1
+    assert "diverged in iteration 2: it is bad; the checkpoint of iteration 1 stays; train anew with" in done.message
+    assert sorted(os.listdir(tmp_path / "m")) == ["checkpoint.safetensors", "training.jsonl"]
+    assert len((tmp_path / "m" / "training.jsonl").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--iterations", "0"), 2, "iterations is 0, expected at least 1"),
+        (("--learning-rate", "-1"), 2, "learning_rate is -1.0, expected more than 0"),
+        (("--learning-rate", "nan"), 2, "learning_rate is nan, expected a finite number"),
+        (("--min-pair-count", "nan"), 2, "'nan' is not a finite number"),
+        (("--min-pair-count", "-1"), 2, "-1.0 is not in the range x>=0"),
+        (("--seed", str(1 << 32)), 2, "seed is 4294967296, expected at most 4294967295"),
+        (("--device", "gpu"), 1, "unknown device 'gpu'; expected cpu, cuda or auto"),
+        (("--source-text", "missing.gz"), 1, "missing.gz: No such file"),
+        (("--target-vectors", "missing.vec"), 1, "missing.vec: No such file"),
+    ],
+)
+def test_arguments_are_checked_before_pairs_are_read(pairs, tmp_path, monkeypatch, arguments, code, message):
+    from moses_compat.corpora import training_pairs
+
+    monkeypatch.setattr(training_pairs, "read_training_pairs", lambda *_, **__: pytest.fail("work has begun"))
+    options = () if arguments[0] in ("--source-text", "--target-vectors") else ("--vectors", "random")
+    done = run_inside("train", pairs, "-o", tmp_path / "m", "-q", *options, *arguments)
+    assert done.code == code
+    assert message in done.err
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_found_before_pairs_are_read(pairs, tmp_path, monkeypatch):
+    from moses_compat.corpora import training_pairs
+
+    monkeypatch.setattr(training_pairs, "read_training_pairs", lambda *_, **__: pytest.fail("work has begun"))
+    assert "pairs: is a file, expected a folder" in run_inside("train", pairs, "-o", pairs, *FAST).message
+    assert "/proc/m: cannot write: " in run_inside("train", pairs, "-o", "/proc/m", *FAST).message
+
+
+def test_no_room_on_the_disk(pairs, tmp_path, monkeypatch):
+    from types import SimpleNamespace
+
+    from phrasetool.models import folders
+
+    monkeypatch.setattr(folders.shutil, "disk_usage", lambda path: SimpleNamespace(free=100))
+    done = run_inside("train", pairs, "-o", tmp_path / "m", *FAST)
+    assert done.code == 1
+    assert f"{tmp_path / 'm'}: 0.0 MB are free on its disk, but what is written there takes up to" in done.message
+    assert not (tmp_path / "m").exists()
+
+
+def test_pairs_that_make_no_sense(tmp_path):
+    lines = pair_lines().splitlines(keepends=True)
+    few = write(tmp_path / "few", b"".join(lines[:5]))
+    equal = write(tmp_path / "equal", b"".join(b"w%d ||| w%d\n" % (i, i) for i in range(30)))
+    column = write(tmp_path / "column", b"the house\nthe cat\n")
+    for path, message in (
+        (few, f"{few}: 5 distinct phrase pairs to learn from, expected some 20 at least"),
+        (equal, f"{equal}: 30 of 30 pairs have the same phrase on both sides, expected phrases and their translations"),
+    ):
+        done = run_inside("train", path, "-o", tmp_path / "m", *FAST)
+        assert done.code == 1
+        assert done.message == f"phrasetool: {message}; to go on anyway, use --force"
+        assert not (tmp_path / "m").exists()
+        done = run_inside("train", path, "-o", tmp_path / f"{path.name}.model", *FAST, "--force")
+        assert (done.code, done.message) == (0, f"phrasetool: warning: {message}")
+    done = run_inside("train", column, "-o", tmp_path / "m", *FAST)
+    assert done.code == 1
+    assert f"{column}:1: expected `source ||| target`, found no |||; pairs are" in done.message
+    assert "`phrasetool train --model autoencoder`" in done.message
+
+
+def test_autoencoders_of_the_other_language(tmp_path):
+    pairs = write(tmp_path / "pairs", pair_lines())
+    for which, side in enumerate(("source", "target")):
+        phrases = [line.split(b" ||| ")[which] for line in pair_lines().splitlines()]
+        text = write(tmp_path / f"{side}.txt", b"\n".join(phrases) + b"\n")
+        options = ("--word-units", "6", "--hidden", "8", "--heads", "2", "--epochs", "1", "--min-count", "1", "-q")
+        assert run_inside("train", text, "--model", "autoencoder", "-o", tmp_path / side, *options).code == 0
+    options = ("--source-autoencoder", tmp_path / "target", "--iterations", "1", "-q")
+    done = run_inside("train", pairs, "-o", tmp_path / "m", *options)
+    assert done.code == 1
+    assert done.message == (
+        f"phrasetool: {tmp_path / 'target'}: knows 0.0% of the words of the source language, as one of another "
+        "language would; to go on anyway, use --force"
+    )
+    assert not (tmp_path / "m").exists()
+    assert run_inside("train", pairs, "-o", tmp_path / "m", *options, "--force").code == 0
