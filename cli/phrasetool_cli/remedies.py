@@ -14,6 +14,7 @@ REMEDIES = {
     ),
     "name a table of the ini": "; choose one with --name",
     "name the model": "; give the model with -m",
+    "go on in spite of a check": " (--force goes on)",
 }
 
 # Package that can be missing -> the extra that brings it.

@@ -145,9 +145,10 @@ def test_another_table(example, tmp_path):
 def test_what_it_says(example, tmp_path):
     done = run_inside("decode", "--moses-ini", example.ini, example.text, "-o", tmp_path / "out")
     assert done.code == 0
-    first, last = done.err.splitlines()
+    first, share, last = done.err.splitlines()
     assert "6 sentences; " in first
     assert "words have no translation and will be copied" in first
+    assert re.fullmatch(r"phrasetool: \d+\.\d % of \d+ tokens have no translation", share)
     assert "6 sentences translated" in last
     assert "mean model score" in last
 

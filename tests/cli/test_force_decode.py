@@ -102,6 +102,7 @@ def test_what_was_not_reached_is_said(example, tmp_path):
     done = run_inside("force-decode", "--moses-ini", ini, source, target, "-o", tmp_path / "pairs")
     assert done.code == 0
     lines = [line.removeprefix("phrasetool: ") for line in done.err.splitlines()]
+    assert lines.pop(0) == "3.8 % of 26 tokens have no translation"
     assert lines[0] == "5 of 10 sentences decoded to their translation"
     assert sorted(lines[1:-1]) == [
         "  1 not: a reference word is produced by no entry",

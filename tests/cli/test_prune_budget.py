@@ -277,7 +277,7 @@ def test_tables_of_few_entries(folder, tmp_path):
         table = write(tmp_path / "t", lines)
         done = run_inside(
             "prune", table, "--moses-ini", folder / "moses.ini", "--dev", folder / "dev.x", folder / "dev.y",
-            "--method", "count", *LOSS, "-q", "-o", tmp_path / "o",
+            "--method", "count", *LOSS, "--force", "-q", "-o", tmp_path / "o",
         )  # fmt: skip
         assert done.code == code
         assert (tmp_path / "o").exists() == (code == 0)

@@ -130,7 +130,7 @@ def test_candidates_are_the_decoders(model):
 
 def test_words_of_the_reference_that_no_entry_has_match_nothing(model):
     write(model / "strange.ref", b"xx yy zz vv\n" * 12)
-    done = run(model, "--iterations", 2, reference="strange.ref")
+    done = run(model, "--iterations", 2, "--force", reference="strange.ref")
     assert done.code == 0
     assert "BLEU 0.00" in done.err
     symbols = Symbols([b"a"])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import click
 
-from phrasetool_cli.shared.flags import available_processors, quiet_option, threads_option
+from phrasetool_cli.shared.flags import available_processors, force_option, quiet_option, threads_option
 
 # What runs phrasetool's commands in processes of their own, whether or not `phrasetool` is on the path.
 _PROGRAM = (sys.executable, "-c", "from phrasetool_cli.main import main; main()")
@@ -47,8 +48,9 @@ Example:
 @click.option("--quick", is_flag=True,
               help="Fewer methods, sizes, sentences and iterations: some minutes, in FOLDER/quick.")  # fmt: skip
 @threads_option("Worker threads, for everything.")
+@force_option
 @quiet_option
-def command(config: str, output: str | None, quick: bool, threads: int, quiet: bool) -> None:
+def command(config: str, output: str | None, quick: bool, threads: int, force: bool, quiet: bool) -> None:
     """Compare ways to prune and annotate a table, from text to report.
 
     From a bitext or a finished Moses model: what is missing is made, then the table is pruned by many methods to many
@@ -58,7 +60,7 @@ def command(config: str, output: str | None, quick: bool, threads: int, quiet: b
     """
     from phrasetool.experiments.config import read_experiment_config
 
-    wanted = read_experiment_config(config, output)
+    wanted = replace(read_experiment_config(config, output), force=force)
     # What is wrong with the configuration is told before the decoder and the figures are imported.
     from moses_compat.experiments.experiment import run_experiment
     from phrasetool_cli.shared.progress import TerminalWatch

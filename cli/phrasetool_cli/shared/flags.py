@@ -48,6 +48,7 @@ def threads_option(help_text: str = "Worker threads.") -> _Option[Any]:
 
 
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress, no summary.")
+force_option = click.option("--force", is_flag=True, help="Go on although a check says that the input makes no sense.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.flags import default_model, model_option, output_option, search_options, table_options
+from phrasetool_cli.shared.flags import (
+    default_model,
+    force_option,
+    model_option,
+    output_option,
+    search_options,
+    table_options,
+)
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.parameter_types import column_pair, threshold_sweep, worth_threshold
 from phrasetool_cli.shared.sections import sections
@@ -92,6 +99,7 @@ prune_options = sections(
                  help="The development set that BLEU is measured on, a tokenised sentence a line."),
     search_options,
     None,
+    force_option,
     table_options,
 )  # fmt: skip
 
