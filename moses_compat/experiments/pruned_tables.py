@@ -33,7 +33,8 @@ from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, SIGNIFICANCE, SIMI
 from phrasetool.pruning.methods import Method
 from phrasetool.pruning.protection import AffordableBest
 from phrasetool.pruning.sizes import TooSmallError, allowed_entries
-from phrasetool.smt.evaluation.bootstrap import sentence_statistics
+from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.smt.evaluation.bleu import bleu_statistics
 
 # Histograms and surprises are of the tables nearest to this size.
 _LOOKED_AT = 0.1
@@ -76,8 +77,11 @@ def pruned_table_frames(bench: Workbench, asked: PruningGrid) -> dict[str, pd.Da
 
 def _check_bleu(bench: Workbench, translations: Sequence[str]) -> None:
     """Refuse a development set that the full table cannot translate, before it is translated by others."""
-    statistics = sentence_statistics(translations, bench.session.texts.references[DEV])
-    development_check(bench.session, bench.model).bleu(statistics)
+    symbols = Symbols()
+    found = symbols.read_lines("".join(f"{line}\n" for line in translations).encode())
+    truth = symbols.read_lines(bench.session.texts.targets[DEV])
+    measure = functools.partial(bleu_statistics, np.arange(len(found)), found)
+    development_check(bench.session, bench.model).bleu(measure, [truth])
 
 
 def prune_command(bench: Workbench, system: PruningSystem) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from moses_compat.files.streams import Input
 from moses_compat.jobs.prune import Chosen
 from moses_compat.jobs.prune_request import PruneRequest
 from phrasetool.errors import DataError, PhraseToolError
-from phrasetool.phrases import Int32Array, Mask
+from phrasetool.phrases import Int32Array, Mask, Phrases
 from phrasetool.pruning.budget import Comparison, Found, compare, search_size, size_grid
 from phrasetool.pruning.decision import Decision, Everything, OfSize, Ranking, decide
 from phrasetool.pruning.protection import KeepBest
@@ -101,9 +103,9 @@ class FullTable:
         translator = laboratory.translator()
         sentences = laboratory.sentences[_TEXT]
         share = development.check.coverage(translator.table, sentences, development.source, development.reference)
-        statistics = self._statistics("full table", translator)
-        development.check.bleu(statistics, share)
-        self.bleu = self._bootstrap(statistics)
+        measure = self._translated("full table", translator)
+        development.check.bleu(measure, self._references, share)
+        self.bleu = self._bootstrap(measure(self._references))
 
     @classmethod
     def translate(cls, request: PruneRequest, development: DevelopmentSet, watch: Watch) -> FullTable:
@@ -124,13 +126,14 @@ class FullTable:
             label: of the table.
             keep: bool, shape (N,), which of its entries are there.
         """
-        return self._bootstrap(self._statistics(label, self._laboratory.translator(keep)))
+        return self._bootstrap(self._translated(label, self._laboratory.translator(keep))(self._references))
 
-    def _statistics(self, label: str, translator: Translator) -> Int32Array:
+    def _translated(self, label: str, translator: Translator) -> Callable[[Sequence[Phrases]], Int32Array]:
+        """The statistics of the translations, by references."""
         with self._watch.items(label, self._sentences, "sentence") as tick:
             lines = self._laboratory.translate(translator, lambda: tick(1))[_TEXT]
         found = self._symbols.read_lines("".join(f"{line}\n" for line in lines).encode())
-        return bleu_statistics(np.arange(len(found)), found, self._references)
+        return partial(bleu_statistics, np.arange(len(found)), found)
 
 
 class _Steps:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.development_check import DevelopmentCheck
@@ -82,7 +83,7 @@ def checked_start(
         PhraseToolError: see `DevelopmentCheck`.
     """
     share = check.coverage(translator.table, sentences.sentences, text, references[0])
-    return lambda found, truth: check.bleu(first_best_statistics(found, truth), share)
+    return lambda found, truth: check.bleu(partial(first_best_statistics, found), truth, share)
 
 
 def _read(path: str) -> bytes:

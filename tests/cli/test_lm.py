@@ -130,3 +130,18 @@ def test_the_input_is_not_the_output(tmp_path):
     outcome = run_inside("lm", corpus, "-o", corpus)
     assert outcome.code == 1
     assert corpus.read_bytes() == CORPUS
+
+
+def test_a_corpus_that_is_given_twice(tmp_path):
+    corpus, other = write(tmp_path / "corpus", CORPUS), tmp_path / "link"
+    other.symlink_to(corpus)
+    done = run_inside("lm", corpus, other, "--order", 2, "--estimator", "built-in", "-q")
+    assert done.code == 0
+    assert done.err.splitlines()[0] == f"phrasetool: warning: {other}: is given twice; its words count twice"
+
+
+def test_lines_without_words(tmp_path):
+    done = run_inside("lm", write(tmp_path / "c", b"\n \n"), "--estimator", "built-in", "-q", "-o", tmp_path / "lm")
+    assert done.code == 1
+    assert "c: the corpus has no word" in done.message
+    assert not (tmp_path / "lm").exists()
