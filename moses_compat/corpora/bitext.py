@@ -9,12 +9,17 @@ import numpy as np
 
 from moses_compat.corpora.alignments import read_alignments
 from moses_compat.corpora.texts import line_blocks
-from moses_compat.files.streams import STANDARD, Input
+from moses_compat.files.streams import STANDARD, Input, display_name, same_file
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.aligning.alignments import Alignments
 from phrasetool.smt.corpus.bitext import SEPARATOR, Bitext
 from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.watch import Watch
+
+# Seven corpora of 8,000 to 65,000 sentence pairs have none that is two equal sentences, and 6 to 25 % that are equally
+# long; of English and the same text normalised, 63 % are equal.
+_MANY_COPIES = 0.9
 
 
 def read_sentences(path: str, symbols: Symbols) -> Phrases:
@@ -60,10 +65,12 @@ def read_sentence_pairs(source: str, target: str) -> tuple[Phrases, Phrases, Sym
 
     Raises:
         DataError: see `read_sentences`; or the files have different numbers of lines, or none.
-        PhraseToolError: both are standard input.
+        PhraseToolError: both are one file, or standard input.
     """
     if source == target == STANDARD:
         raise PhraseToolError("standard input: cannot be both sides of a bitext")
+    if same_file(source, target):
+        raise PhraseToolError(f"{target}: is the file of the source, too; expected its translation")
     source_symbols, target_symbols = Symbols(), Symbols()
     sources, targets = read_sentences(source, source_symbols), read_sentences(target, target_symbols)
     check_line_counts(source, len(sources), target, len(targets))
@@ -72,17 +79,42 @@ def read_sentence_pairs(source: str, target: str) -> tuple[Phrases, Phrases, Sym
     return sources, targets, source_symbols, target_symbols
 
 
+def warn_of_copies(names: tuple[str, str], bitext: tuple[Phrases, Phrases, Symbols, Symbols], watch: Watch) -> None:
+    """Warn if nearly all sentence pairs of a bitext are two equal sentences.
+
+    Args:
+        names: of its files.
+        bitext: of `read_sentence_pairs`.
+        watch: is warned.
+    """
+    sources, targets, source_symbols, target_symbols = bitext
+    alike = np.flatnonzero(sources.lengths == targets.lengths)
+    # Few pairs of real sentences are equally long.
+    if len(alike) <= _MANY_COPIES * len(sources):
+        return
+    ids = np.array([source_symbols.id(word) for word in target_symbols.words], np.int32)
+    first, second = sources.select(alike), targets.select(alike)
+    copies = int(np.logical_and.reduceat(first.words == ids[second.words], first.offsets[:-1]).sum())
+    if copies > _MANY_COPIES * len(sources):
+        watch.warn(
+            f"{copies:,} of {len(sources):,} sentences of {display_name(names[1])} are the same as in "
+            f"{display_name(names[0])}; expected their translations"
+        )
+
+
 def read_bitext(source: str, target: str, alignment: str) -> Bitext:
     """Read a bitext with its word alignment in Pharaoh form.
 
     Raises:
-        DataError: see `read_sentence_pairs` and `alignment_text.read_alignments`.
+        DataError: see `read_sentence_pairs` and `read_alignments`; or no words are aligned.
         PhraseToolError: two of them are standard input.
     """
     if alignment == STANDARD and STANDARD in (source, target):
         raise PhraseToolError("standard input: cannot be both a side of the bitext and its alignment")
     sources, targets, source_symbols, target_symbols = read_sentence_pairs(source, target)
     alignments = read_alignments(alignment, sources.lengths, targets.lengths)
+    if not len(alignments.source):
+        raise DataError(alignment, "aligns no word of the bitext; expected points such as 0-0 1-2")
     return Bitext(sources, targets, alignments, source_symbols, target_symbols)
 
 

@@ -112,7 +112,7 @@ def _plan_decoder(config: ExperimentConfig, dev: TextPair, place: Place, plan: B
     tune = BuildCommand(
         "tune",
         ("tune", "--moses-ini", place("start.ini"), "--source", dev.source, "--reference", dev.target, "--seed", seed,
-         *options, "-o", place("moses.ini")),
+         *options, *(("--force",) if config.force else ()), "-o", place("moses.ini")),
         ("moses.ini",), (start,),
     )  # fmt: skip
     plan.phases += [[[lm], [align, extract]], [[start, tune]]]

@@ -20,11 +20,12 @@ import pandas as pd
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.experiments.build_commands import shown_path
 from moses_compat.experiments.run_store import RunStore, digest_of
-from moses_compat.experiments.workbench import Workbench
+from moses_compat.experiments.workbench import Workbench, development_check
 from moses_compat.files.streams import Input
 from moses_compat.tables.blocks import raw_blocks
 from phrasetool.experiments.phrase_frames import histogram_frame, surprise_frame, surprising_entries
 from phrasetool.experiments.results import FinishedRun, Scoreboard, pruning_frames
+from phrasetool.experiments.settings import DEV
 from phrasetool.experiments.systems import AFFORDABLE, FULL, RANDOM, PruningGrid, PruningSystem, labels_of
 from phrasetool.phrases import ByteArray, Int64Array, Mask
 from phrasetool.pruning.decision import Ranking
@@ -32,6 +33,8 @@ from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, SIGNIFICANCE, SIMI
 from phrasetool.pruning.methods import Method
 from phrasetool.pruning.protection import AffordableBest
 from phrasetool.pruning.sizes import TooSmallError, allowed_entries
+from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.smt.evaluation.bleu import bleu_statistics
 
 # Histograms and surprises are of the tables nearest to this size.
 _LOOKED_AT = 0.1
@@ -43,6 +46,9 @@ def pruned_table_frames(bench: Workbench, asked: PruningGrid) -> dict[str, pd.Da
     Args:
         bench: the decoder and the measures.
         asked: which tables; those whose size cannot be had are left out.
+
+    Raises:
+        PhraseToolError: the development set makes no sense, see `DevelopmentCheck`.
     """
     session, store = bench.session, bench.store
     labels = labels_of([PruningSystem(), *asked.systems()])
@@ -59,12 +65,23 @@ def pruned_table_frames(bench: Workbench, asked: PruningGrid) -> dict[str, pd.Da
         for run in planned:
             record = decode_run(bench.load, run, store, lambda: tick(1))
             took += record["seconds"]
+            if run.system.rule == FULL:
+                _check_bleu(bench, record["translations"][DEV])
             line = prune_command(bench, run.system)
             finished.append(FinishedRun(run.system, run.label, run.entries, run.of, record["translations"], line))
     session.seconds["all pruning runs, when they were done"] = round(took, 3)
     board = Scoreboard(session.texts.references, session.config.samples)
     table, contests = pruning_frames(finished, board)
     return {"pruning": table, "contests": contests, **_looked_at(bench, planned)}
+
+
+def _check_bleu(bench: Workbench, translations: Sequence[str]) -> None:
+    """Refuse a development set that the full table cannot translate, before it is translated by others."""
+    symbols = Symbols()
+    found = symbols.read_lines("".join(f"{line}\n" for line in translations).encode())
+    truth = symbols.read_lines(bench.session.texts.targets[DEV])
+    measure = functools.partial(bleu_statistics, np.arange(len(found)), found)
+    development_check(bench.session, bench.model).bleu(measure, [truth])
 
 
 def prune_command(bench: Workbench, system: PruningSystem) -> str:

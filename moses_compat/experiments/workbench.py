@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from moses_compat.engine.development_check import DevelopmentCheck
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.build import BuildPlan
@@ -18,7 +19,7 @@ from moses_compat.measures.measure import MeasureRequest, measure_file
 from moses_compat.measures.model_weights import weights_of
 from moses_compat.measures.similarities import FileSimilarities
 from moses_compat.tables.blocks import TableScan
-from phrasetool.experiments.settings import ExperimentConfig
+from phrasetool.experiments.settings import DEV, ExperimentConfig
 from phrasetool.pruning.measures import Measures
 from phrasetool.watch import Watch
 
@@ -67,7 +68,8 @@ class Workbench:
         measures: of its table.
         store: finished runs.
         identity: of the model and the texts, see `decoder_identity`.
-        load: the model in memory; it is loaded when something is to be translated, and once.
+        load: the model in memory; it is loaded when something is to be translated, and once.  It refuses a development
+            set that has nothing to do with the table, see `DevelopmentCheck`.
     """
 
     session: Session
@@ -100,10 +102,25 @@ def open_workbench(session: Session, plan: BuildPlan) -> Workbench:
     @functools.cache
     def load() -> Laboratory:
         with session.watch.reading(model.tables) as progress:
-            return Laboratory.load(model, session.texts.sources, session.threads, progress)
+            laboratory = Laboratory.load(model, session.texts.sources, session.threads, progress)
+        _check_development_set(session, laboratory)
+        return laboratory
 
     identity = decoder_identity(model, session.texts.sources)
     return Workbench(session, plan, model, measures, RunStore(session.path("runs")), identity, load)
+
+
+def development_check(session: Session, model: MosesModel) -> DevelopmentCheck:
+    """What asks whether the development set makes sense."""
+    files, force = session.config.dev, session.config.force
+    return DevelopmentCheck(model, files.source, [files.target], force, session.watch)
+
+
+def _check_development_set(session: Session, laboratory: Laboratory) -> None:
+    check = development_check(session, laboratory.model)
+    source, target = session.texts.sources[DEV], session.texts.targets[DEV]
+    check.texts(source, [target])
+    check.coverage(laboratory.translator().table, laboratory.sentences[DEV], source, target)
 
 
 def _measured(session: Session, model: MosesModel, plan: BuildPlan) -> Measures:

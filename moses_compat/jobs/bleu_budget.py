@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from moses_compat.corpora.bitext import shared_pairs
+from moses_compat.engine.development_check import DevelopmentCheck
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel, check_sides
 from moses_compat.files.streams import Input
 from moses_compat.jobs.prune import Chosen
 from moses_compat.jobs.prune_request import PruneRequest
 from phrasetool.errors import DataError, PhraseToolError
-from phrasetool.phrases import Mask
+from phrasetool.phrases import Int32Array, Mask, Phrases
 from phrasetool.pruning.budget import Comparison, Found, compare, search_size, size_grid
 from phrasetool.pruning.decision import Decision, Everything, OfSize, Ranking, decide
 from phrasetool.pruning.protection import KeepBest
 from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.smt.decoder.translator import Translator
 from phrasetool.smt.evaluation.bleu import bleu_statistics
 from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
 from phrasetool.watch import Watch
@@ -34,12 +38,14 @@ class DevelopmentSet:
         model: which translates it.
         source, reference: the text of the two files.
         sentences: lines of each.
+        check: that the files make sense.
     """
 
     model: MosesModel
     source: bytes
     reference: bytes
     sentences: int
+    check: DevelopmentCheck
 
     @classmethod
     def read(cls, request: PruneRequest, watch: Watch) -> DevelopmentSet:
@@ -47,6 +53,7 @@ class DevelopmentSet:
 
         Raises:
             DataError: the ini is not one for the decoder; a file is empty, or the two differ in their number of lines.
+            PhraseToolError: the two are the same text.
             ValueError: there is no ini, or no development set.
         """
         if request.ini is None or request.dev is None:
@@ -61,9 +68,11 @@ class DevelopmentSet:
         if not sentences:
             raise DataError(request.dev[0], "the file has no lines")
         check_sides(sentences, references, *request.dev)
+        check = DevelopmentCheck(model, request.dev[0], request.dev[1:], request.force, watch)
+        check.texts(source, [reference])
         if request.corpora:
             _warn_of_overlap(request.dev, texts, request.corpora, watch)
-        return cls(model, source, reference, sentences)
+        return cls(model, source, reference, sentences, check)
 
 
 def _warn_of_overlap(dev: tuple[str, str], texts: list[bytes], corpora: tuple[str, str], watch: Watch) -> None:
@@ -77,30 +86,73 @@ def _warn_of_overlap(dev: tuple[str, str], texts: list[bytes], corpora: tuple[st
         )
 
 
+class FullTable:
+    """The development set translated by the full table, and what translates it by parts of it.
+
+    Args:
+        development: what is translated.
+        laboratory: of the model and the source.
+        watch: follows the work.
+    """
+
+    def __init__(self, development: DevelopmentSet, laboratory: Laboratory, watch: Watch) -> None:
+        self._laboratory, self._watch, self._sentences = laboratory, watch, development.sentences
+        self._symbols = Symbols()
+        self._references = [self._symbols.read_lines(development.reference)]
+        self._bootstrap = Bootstrap(development.sentences)
+        translator = laboratory.translator()
+        sentences = laboratory.sentences[_TEXT]
+        share = development.check.coverage(translator.table, sentences, development.source, development.reference)
+        measure = self._translated("full table", translator)
+        development.check.bleu(measure, self._references, share)
+        self.bleu = self._bootstrap(measure(self._references))
+
+    @classmethod
+    def translate(cls, request: PruneRequest, development: DevelopmentSet, watch: Watch) -> FullTable:
+        """Read what the development set needs of the model, and translate it.
+
+        Raises:
+            DataError: a file is damaged or does not fit the ini, or the table has no entries.
+            PhraseToolError: the development set makes no sense, see `DevelopmentCheck`.
+        """
+        with watch.reading(development.model.tables) as progress:
+            laboratory = Laboratory.load(development.model, {_TEXT: development.source}, request.threads, progress)
+        return cls(development, laboratory, watch)
+
+    def pruned(self, label: str, keep: Mask) -> BleuSamples:
+        """BLEU of the translations by some entries, on all samples.
+
+        Args:
+            label: of the table.
+            keep: bool, shape (N,), which of its entries are there.
+        """
+        return self._bootstrap(self._translated(label, self._laboratory.translator(keep))(self._references))
+
+    def _translated(self, label: str, translator: Translator) -> Callable[[Sequence[Phrases]], Int32Array]:
+        """The statistics of the translations, by references."""
+        with self._watch.items(label, self._sentences, "sentence") as tick:
+            lines = self._laboratory.translate(translator, lambda: tick(1))[_TEXT]
+        found = self._symbols.read_lines("".join(f"{line}\n" for line in lines).encode())
+        return partial(bleu_statistics, np.arange(len(found)), found)
+
+
 class _Steps:
     """Tables of one ranking, each compared with the full one.
 
     Args:
         request: what was asked for.
-        development: what is translated.
-        ranking: of the entries of the full table.
+        baseline: the full table.
+        ranking: of its entries.
         watch: follows the work.
     """
 
-    def __init__(self, request: PruneRequest, development: DevelopmentSet, ranking: Ranking, watch: Watch) -> None:
-        self._request, self._development = request, development
+    def __init__(self, request: PruneRequest, baseline: FullTable, ranking: Ranking, watch: Watch) -> None:
+        self._request, self._baseline = request, baseline
         self._ranking, self._watch = ranking, watch
         # What is protected in a table of so many entries.
         self.best = request.rule_for_size(ranking.measures)
-        model = development.model
-        with watch.reading(model.tables) as progress:
-            self._laboratory = Laboratory.load(model, {_TEXT: development.source}, request.threads, progress)
-        self._symbols = Symbols()
-        self._references = [self._symbols.read_lines(development.reference)]
         self._count = 0
-        self._bootstrap = Bootstrap(development.sentences)
-        self._baseline = self._translate("full table", None)
-        self.full = compare(self._baseline, self._baseline)
+        self.full = compare(baseline.bleu, baseline.bleu)
 
     @property
     def entries(self) -> int:
@@ -125,17 +177,9 @@ class _Steps:
             result = self.full
         else:
             label = f"{entries / self.entries:.1%}"
-            result = compare(self._translate(label, self.select(entries).keep), self._baseline)
+            result = compare(self._baseline.pruned(label, self.select(entries).keep), self._baseline.bleu)
         self._tell(entries, result)
         return result
-
-    def _translate(self, label: str, keep: Mask | None) -> BleuSamples:
-        """BLEU of the translations of some entries, on all samples."""
-        laboratory = self._laboratory
-        with self._watch.items(label, self._development.sentences, "sentence") as tick:
-            lines = laboratory.translate(laboratory.translator(keep), lambda: tick(1))[_TEXT]
-        found = self._symbols.read_lines("".join(f"{line}\n" for line in lines).encode())
-        return self._bootstrap(bleu_statistics(np.arange(len(found)), found, self._references))
 
     def _tell(self, entries: int, result: Comparison) -> None:
         self._count += 1
@@ -159,7 +203,7 @@ def _difference(result: Comparison) -> str:
     return f"BLEU {result.bleu:.2f}, {result.difference:+.2f} [{result.low:+.2f}, {result.high:+.2f}]"
 
 
-def search_budget(request: PruneRequest, development: DevelopmentSet, ranking: Ranking, watch: Watch) -> Chosen:
+def search_budget(request: PruneRequest, baseline: FullTable, ranking: Ranking, watch: Watch) -> Chosen:
     """Find the smallest table that loses no more than `request.max_bleu_loss` of BLEU.
 
     Raises:
@@ -168,7 +212,7 @@ def search_budget(request: PruneRequest, development: DevelopmentSet, ranking: R
     if not len(ranking.worth):
         raise PhraseToolError(f"{request.table}: the table has no entries")
     assert request.max_bleu_loss is not None
-    steps = _Steps(request, development, ranking, watch)
+    steps = _Steps(request, baseline, ranking, watch)
     found = search_size(steps, size_grid(steps.entries, steps.smallest()), request.max_bleu_loss)
     entries = found.answer.entries
     best = steps.best(entries)

@@ -45,9 +45,9 @@ class PruneRequest:
         rejected, reasons, stats: files for lines that go, for why, and for counts.
         dev: the two sides of the development set.
         search: options of the decoder, see `SearchOptions`.
+        force: go on where a check finds that the input makes no sense.
         by_criterion: where several criteria decide, whether to count which of them alone would have removed what goes.
         threads, block_bytes, on_error: see `TableScan`.
-        force: go on although a check says that the input makes no sense.
     """
 
     table: str
@@ -75,11 +75,11 @@ class PruneRequest:
     stats: str | None = None
     dev: tuple[str, str] | None = None
     search: Mapping[str, Any] = field(default_factory=dict)
+    force: bool = False
     by_criterion: bool = True
     threads: int = 1
     block_bytes: int = BLOCK_BYTES
     on_error: str = "fail"
-    force: bool = False
 
     def scan(self) -> TableScan:
         """How the table is read."""

@@ -255,10 +255,10 @@ def _prune_as_a_whole(request: PruneRequest, method: Method, watch: Watch, more:
     """Measure the table, decide, and stream it once more."""
     development = None
     if request.max_bleu_loss is not None:
-        # What cannot be read is found out before the long work.
-        from moses_compat.jobs.bleu_budget import DevelopmentSet, search_budget
+        # What cannot be read, or makes no sense, is found out before the long work.
+        from moses_compat.jobs.bleu_budget import DevelopmentSet, FullTable, search_budget
 
-        development = DevelopmentSet.read(request, watch)
+        development = FullTable.translate(request, DevelopmentSet.read(request, watch), watch)
     measures, similarities = _measure(request, method, watch)
     ranking = Ranking.of(method, measures)
     if development:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from moses_compat.engine.decoder_tables import InputPhrases
+from moses_compat.engine.development_check import DevelopmentCheck
 from moses_compat.engine.model import MosesModel, check_sides
 from moses_compat.files.streams import Input
 from moses_compat.ini.editing import moved_to, with_weights
 from phrasetool import __version__
 from phrasetool.errors import DataError
+from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.translator import Translator
-from phrasetool.smt.tuning.candidates import NBest, Weights
+from phrasetool.smt.tuning.candidates import NBest, Weights, first_best_statistics
 from phrasetool.smt.tuning.loop import TuningResult, TuningRun, tune
 from phrasetool.smt.tuning.n_best_decoder import NBestDecoder
 from phrasetool.watch import NOBODY, ItemTick, Watch
@@ -66,6 +69,23 @@ def read_development_set(source: str, references: Sequence[str]) -> tuple[bytes,
     return text, list(texts.values())
 
 
+def checked_start(
+    check: DevelopmentCheck, translator: Translator, sentences: InputPhrases, text: bytes, references: Sequence[bytes]
+) -> Callable[[NBest, Sequence[Phrases]], None]:
+    """Check how much of a development set the table covers; what is returned checks its BLEU, see `tune_model`.
+
+    Args:
+        check: of the development set, whose texts were looked at.
+        translator, sentences: of the model and the development set.
+        text, references: of `read_development_set`.
+
+    Raises:
+        PhraseToolError: see `DevelopmentCheck`.
+    """
+    share = check.coverage(translator.table, sentences.sentences, text, references[0])
+    return lambda found, truth: check.bleu(partial(first_best_statistics, found), truth, share)
+
+
 def _read(path: str) -> bytes:
     with Input(path) as stream:
         return stream.read_all()
@@ -79,6 +99,7 @@ def tune_model(
     options: TuningOptions,
     threads: int,
     *,
+    check: Callable[[NBest, Sequence[Phrases]], None] = lambda found, truth: None,
     watch: Watch = NOBODY,
     report: Callable[[TuningRun, NamedWeights], None] = lambda run, weights: None,
 ) -> tuple[TuningResult, NamedWeights]:
@@ -90,6 +111,7 @@ def tune_model(
         references: its translations.
         options: how to tune.
         threads: for decoding.
+        check: given the first run's translations and the references before anything is learnt from them.
         watch: told how far each run of the decoder is.
         report: told of each run and its weights, by the ini's names.
 
@@ -103,7 +125,10 @@ def tune_model(
         nonlocal bar, runs
         runs += 1
         with watch.items(f"run {runs}", len(source.sentences), "sentence") as bar:
-            return decoder(weights)
+            found = decoder(weights)
+        if runs == 1:
+            check(found, truth)
+        return found
 
     decoder = NBestDecoder(
         translator, source.sentences, model.search, options.n_best, model.tuneable, threads, lambda: bar(1)

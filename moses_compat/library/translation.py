@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from moses_compat.engine.development_check import DevelopmentCheck, tell_coverage
 from moses_compat.engine.model import MosesModel
 from moses_compat.files.streams import Output
 from moses_compat.ini.moses_ini import ENCODING
-from moses_compat.jobs.tune import TuningOptions, read_development_set, tune_model, tuned_ini
+from moses_compat.jobs.tune import TuningOptions, checked_start, read_development_set, tune_model, tuned_ini
 from moses_compat.library.paths import StrPath, text_path
 from phrasetool.watch import NOBODY, Watch
 
@@ -58,6 +59,7 @@ def decode(
     model = _model(moses_ini, table, search)
     with watch.reading(model.tables) as progress:
         translator, source = model.load("".join(f"{line}\n" for line in lines).encode(), threads, progress)
+    tell_coverage(translator.table, source.sentences, "the text", model.table, watch)
     found = []
     with watch.items("translate", len(lines), "sentence") as tick:
         for translation in translator.translate_all(source.sentences, model.search, threads=threads):
@@ -90,6 +92,7 @@ def tune(
     table: StrPath | None = None,
     search: Mapping[str, Any] | None = None,
     threads: int = 1,
+    force: bool = False,
     watch: Watch = NOBODY,
     **options: Any,
 ) -> Tuned:
@@ -101,11 +104,12 @@ def tune(
         references: files of its translations.
         output: the ini with the weights that were found.
         table, search, threads, watch: see `decode`.
+        force: go on, with a warning, although the development set seems to have nothing to do with the model.
         options: fields of `TuningOptions`: `algorithm`, `iterations`, `seed`, ...
 
     Raises:
         DataError: a file cannot be read, or the texts are of different lengths.
-        PhraseToolError: the ini cannot be written.
+        PhraseToolError: the ini cannot be written; or the development set makes no sense, see `DevelopmentCheck`.
 
     Examples:
         >>> found = tune(demo_ini, "dev.zh", ["dev.en"], "tuned.ini", iterations=2)
@@ -116,12 +120,14 @@ def tune(
     wanted = TuningOptions(**options)
     model = _model(moses_ini, table, search)
     text, truth = read_development_set(os.fspath(source), files)
+    development = DevelopmentCheck(model, os.fspath(source), files, force, watch)
+    development.texts(text, truth)
     with watch.reading(model.tables) as progress:
         translator, loaded = model.load(text, threads, progress)
-
+    check = checked_start(development, translator, loaded, text, truth)
     steps: list[float] = []
     result, weights = tune_model(
-        model, translator, loaded, truth, wanted, threads, watch=watch,
+        model, translator, loaded, truth, wanted, threads, check=check, watch=watch,
         report=lambda run, weights: steps.append(run.bleu),
     )  # fmt: skip
     with Output(os.fspath(output)) as out:

@@ -8,7 +8,7 @@ import pytest
 from moses_compat.engine.model import MosesModel
 from moses_compat.engine.n_best import n_best_lines
 from tests import naive_decoder as naive
-from tests.commands import read, run_inside, run_outside
+from tests.commands import read, run_inside, run_outside, write
 from tests.decoder_models import LanguageModels, random_model, random_sentence, write_model
 from tests.n_best_lists import read_n_best
 
@@ -145,11 +145,20 @@ def test_another_table(example, tmp_path):
 def test_what_it_says(example, tmp_path):
     done = run_inside("decode", "--moses-ini", example.ini, example.text, "-o", tmp_path / "out")
     assert done.code == 0
-    first, last = done.err.splitlines()
+    first, share, last = done.err.splitlines()
     assert "6 sentences; " in first
     assert "words have no translation and will be copied" in first
+    assert re.fullmatch(r"phrasetool: \d+\.\d % of \d+ tokens have no translation", share)
     assert "6 sentences translated" in last
     assert "mean model score" in last
+
+
+def test_a_text_that_the_table_does_not_know(example, tmp_path):
+    text = write(tmp_path / "text", b"zz yy xx\nvv\n")
+    done = run_inside("decode", "--moses-ini", example.ini, text, "-q")
+    assert (done.code, done.out) == (0, b"zz yy xx\nvv\n")
+    assert f"phrasetool: warning: {text}: 100.0 % of its 4 tokens have no translation in " in done.message
+    assert run_inside("decode", "--moses-ini", example.ini, write(text, b"\n"), "-q").err == ""
 
 
 def test_help_ends_with_an_example():

@@ -164,3 +164,12 @@ def test_the_reference_run(reference, name, bleu):
     hypothesis, truth = reference / f"test_{name}.moses.en", reference.parent / f"test_{name}.en"
     done = text_of(hypothesis, "-r", truth, "--metrics", "bleu", "--samples", 20, "--json")
     assert round(json.loads(done)["metrics"][0]["systems"][0]["score"], 2) == bleu
+
+
+def test_a_text_of_another_language_is_told(tmp_path):
+    write(tmp_path / "ref", b"the house is green .\n" * 20)
+    write(tmp_path / "hyp", b"das haus ist gr\xc3\xbcn\n" * 20)
+    warning = (
+        f"Warning: BLEU of {tmp_path / 'hyp'} is 0.00, and 0.0 % of its words stand in the reference of their line"
+    )
+    assert warning in text_of(tmp_path / "hyp", "-r", tmp_path / "ref")

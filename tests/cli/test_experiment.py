@@ -234,6 +234,27 @@ def test_a_development_set_from_the_training_set(tmp_path):
     assert done.message == ("phrasetool: warning: 5 of 6 sentence pairs of the development set are in the training set")
 
 
+def test_a_development_set_that_makes_no_sense(tmp_path):
+    config = write_experiment(tmp_path, '[prune]\nmethods = ["count"]\nsizes = 0.5\n')
+    source, target = ((tmp_path / f"dev.{side}").read_text() for side in ("src", "trg"))
+    for changed, text, message in [
+        ("src", "".join(f"x{word}\n" for word in range(source.count("\n"))), "expected at least 30.0 %"),
+        ("trg", "zz yy xx vv uu tt ss rr qq\n" * target.count("\n"), "what the whole table makes of "),
+    ]:
+        (tmp_path / "dev.src").write_text(source)
+        (tmp_path / "dev.trg").write_text(target)
+        (tmp_path / f"dev.{changed}").write_text(text)
+        done = run_inside("experiment", config, "-q")
+        assert done.code == 1
+        assert message in done.message
+        assert done.message.endswith("; to go on all the same, give --force")
+        assert not (tmp_path / "out" / "report.html").exists()
+    done = run_inside("experiment", config, "-q", "--force")
+    assert done.code == 0
+    assert "warning: " in done.message
+    assert message in done.message
+
+
 def test_help_has_the_keys():
     done = run_inside("experiment", "--help")
     assert done.code == 0

@@ -103,3 +103,10 @@ def test_full_disk(tmp_path):
     assert done.code == 1
     assert "/dev/full: cannot write: the disk is full" in done.message
     assert not os.listdir(tmp_path)
+
+
+def test_sides_that_are_alike_are_told(tmp_path):
+    source, target, points = (write(tmp_path / n, b) for n, b in (("s", b"a b\n"), ("t", b"a b\n"), ("a", b"0-0\n")))
+    done = run_inside("extract", source, target, points, "-q", "-o", tmp_path / "out")
+    assert done.code == 0
+    assert done.message.startswith(f"phrasetool: warning: 1 of 1 sentences of {target} are the same as in {source}")

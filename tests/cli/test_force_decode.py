@@ -102,6 +102,7 @@ def test_what_was_not_reached_is_said(example, tmp_path):
     done = run_inside("force-decode", "--moses-ini", ini, source, target, "-o", tmp_path / "pairs")
     assert done.code == 0
     lines = [line.removeprefix("phrasetool: ") for line in done.err.splitlines()]
+    assert lines.pop(0) == "3.8 % of 26 tokens have no translation"
     assert lines[0] == "5 of 10 sentences decoded to their translation"
     assert sorted(lines[1:-1]) == [
         "  1 not: a reference word is produced by no entry",
@@ -214,3 +215,18 @@ def test_wrong_usage(example):
     assert run_inside("force-decode", "--moses-ini", ini, source, target).code == 2
     assert run_inside("force-decode", "--moses-ini", ini, source, "-o", "x").code == 2
     assert force(example, "-o", "x", "--stack", "0").code == 2
+
+
+def test_a_text_is_not_its_own_translation(example, tmp_path):
+    _, ini, source, _ = example
+    done = run_inside("force-decode", "--moses-ini", ini, source, source, "-o", tmp_path / "pairs")
+    assert done.code == 1
+    assert done.message == f"phrasetool: {source}: is the file of the source, too; expected its translation"
+
+
+def test_a_source_that_the_table_does_not_know(example, tmp_path):
+    _, ini, source, target = example
+    done = run_inside("force-decode", "--moses-ini", ini, target, source, "-o", tmp_path / "pairs", "-q")
+    assert done.code == 0
+    assert f"warning: {target}: 100.0 % of its 27 tokens" in done.message
+    assert "tokens have no translation in" in done.message

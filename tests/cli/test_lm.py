@@ -24,7 +24,7 @@ def lmplz(folder, monkeypatch, script):
 
 def test_built_in(tmp_path):
     corpus, output = write(tmp_path / "corpus.gz", CORPUS), tmp_path / "lm.arpa.gz"
-    outcome = run_inside("lm", corpus, corpus, "--order", 3, "-o", output)
+    outcome = run_inside("lm", corpus, write(tmp_path / "more", CORPUS), "--order", 3, "-o", output)
     assert outcome.code == 0
     assert outcome.err.splitlines() == [
         "phrasetool: lm: estimating with the built-in estimator",
@@ -87,7 +87,8 @@ echo "=== 2/5 ===" >&2
 echo "Substituting fallback discounts for order 1: D1=0.5 D2=1 D3+=1.5" >&2"""
     program = lmplz(tmp_path, monkeypatch, script)
     corpus, output = write(tmp_path / "corpus.gz", CORPUS[:-1]), tmp_path / "lm.arpa.gz"
-    outcome = run_inside("lm", corpus, corpus, "--order", 4, "--prune", 0, 1, "-o", output)
+    more = write(tmp_path / "more", CORPUS)
+    outcome = run_inside("lm", corpus, more, "--order", 4, "--prune", 0, 1, "-o", output)
     assert outcome.code == 0
     assert outcome.err.splitlines() == [
         f"phrasetool: lm: estimating with {program}",
@@ -129,3 +130,18 @@ def test_the_input_is_not_the_output(tmp_path):
     outcome = run_inside("lm", corpus, "-o", corpus)
     assert outcome.code == 1
     assert corpus.read_bytes() == CORPUS
+
+
+def test_a_corpus_that_is_given_twice(tmp_path):
+    corpus, other = write(tmp_path / "corpus", CORPUS), tmp_path / "link"
+    other.symlink_to(corpus)
+    done = run_inside("lm", corpus, other, "--order", 2, "--estimator", "built-in", "-q")
+    assert done.code == 0
+    assert done.err.splitlines()[0] == f"phrasetool: warning: {other}: is given twice; its words count twice"
+
+
+def test_lines_without_words(tmp_path):
+    done = run_inside("lm", write(tmp_path / "c", b"\n \n"), "--estimator", "built-in", "-q", "-o", tmp_path / "lm")
+    assert done.code == 1
+    assert "c: the corpus has no word" in done.message
+    assert not (tmp_path / "lm").exists()

@@ -12,6 +12,7 @@ from phrasetool.pruning.budget import size_grid
 from tests.commands import read, run_inside, write
 
 WORDS = 12
+LOSS = ("--max-bleu-loss", "1")
 INI = """\
 [feature]
 UnknownWordPenalty
@@ -183,6 +184,37 @@ def test_a_development_set_that_was_trained_on(folder, tmp_path):
     assert f"warning: {seen} of 120 sentence pairs of {folder / 'dev.x'} are in {tmp_path / 'x.gz'}" in done.message
 
 
+def test_a_development_set_that_makes_no_sense(folder, tmp_path):
+    source, target = ((folder / name).read_bytes() for name in ("dev.x", "dev.y"))
+    write(tmp_path / "other", source.replace(b"w", b"q"))
+    write(tmp_path / "capitals", target.upper())
+    outputs = ("-q", "-o", tmp_path / "out.gz", "--stats", tmp_path / "stats")
+    before = sorted(os.listdir(tmp_path))
+    for dev, message in [
+        ((folder / "dev.y", folder / "dev.x"), "dev.x: the source and the reference are swapped"),
+        ((tmp_path / "other", folder / "dev.y"), "expected at least 30.0 %"),
+        ((folder / "dev.x", folder / "dev.x"), "is the same text"),
+        ((folder / "dev.x", tmp_path / "capitals"), "100.0 % of the tokens, makes of"),
+    ]:
+        done = prune(folder, *LOSS, *outputs, dev=dev)
+        assert done.code == 1
+        assert message in done.message
+        assert done.message.endswith("; to go on all the same, give --force")
+        assert sorted(os.listdir(tmp_path)) == before
+    # The last of them, all the same.
+    done = prune(folder, *LOSS, *outputs, "--force", dev=dev)
+    assert done.code == 0
+    assert message in done.message
+    assert "warning: " in done.message
+    assert json.loads(read(tmp_path / "stats"))["budget"]["full_bleu"] == 0
+
+
+def test_a_check_changes_nothing_for_a_right_set(folder, tmp_path):
+    for name, options in (("a", ()), ("b", ("--force",))):
+        assert prune(folder, *LOSS, *options, "-q", "-o", tmp_path / name).err == ""
+    assert read(tmp_path / "a") == read(tmp_path / "b")
+
+
 def test_usage(folder, tmp_path):
     """What the development set uses is what it needs."""
     lines = read(folder / "table.gz").splitlines(keepends=True)
@@ -195,9 +227,6 @@ def test_usage(folder, tmp_path):
     assert set(used) <= set(kept)
     assert len(kept) < len(lines)
     assert json.loads(read(tmp_path / "s"))["signature"].startswith("method:usage|")
-
-
-LOSS = ("--max-bleu-loss", "1")
 
 
 @pytest.mark.parametrize(
@@ -277,7 +306,7 @@ def test_tables_of_few_entries(folder, tmp_path):
         table = write(tmp_path / "t", lines)
         done = run_inside(
             "prune", table, "--moses-ini", folder / "moses.ini", "--dev", folder / "dev.x", folder / "dev.y",
-            "--method", "count", *LOSS, "-q", "-o", tmp_path / "o",
+            "--method", "count", *LOSS, "--force", "-q", "-o", tmp_path / "o",
         )  # fmt: skip
         assert done.code == code
         assert (tmp_path / "o").exists() == (code == 0)

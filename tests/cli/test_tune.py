@@ -1,5 +1,6 @@
 import json
 import os
+import re
 
 import numpy as np
 import pytest
@@ -130,7 +131,7 @@ def test_candidates_are_the_decoders(model):
 
 def test_words_of_the_reference_that_no_entry_has_match_nothing(model):
     write(model / "strange.ref", b"xx yy zz vv\n" * 12)
-    done = run(model, "--iterations", 2, reference="strange.ref")
+    done = run(model, "--iterations", 2, "--force", reference="strange.ref")
     assert done.code == 0
     assert "BLEU 0.00" in done.err
     symbols = Symbols([b"a"])
@@ -191,3 +192,105 @@ def test_outputs_must_not_be_inputs(model):
     done = run(model, output="moses.ini")
     assert done.code == 1
     assert "the output is the input" in done.message
+
+
+def lines_of(path):
+    return path.read_bytes().splitlines()
+
+
+def swapped(model):
+    return (
+        "dev.ref",
+        "dev.src",
+        r"0\.0 % of its 77 tokens .*but 8\d\.\d % of those of .*dev\.src: the source and .* swap",
+    )
+
+
+def another_language(model):
+    write(model / "other", (model / "dev.src").read_bytes().replace(b"s", b"z"))
+    return (
+        "other",
+        "dev.ref",
+        r"other: 0\.0 % of its 77 tokens have a translation in .*table, expected at least 30\.0 %",
+    )
+
+
+def other_capitals(model):
+    write(model / "capitals", (model / "dev.src").read_bytes().upper())
+    return "capitals", "dev.ref", r"capitals: 0\.0 % .* but 8\d\.\d % if it is lower-cased: give it the capitals"
+
+
+def not_tokenised(model):
+    write(model / "table", b", ||| , ||| 0.5 0.5 ||| 0-0\n" + (model / "table").read_bytes())
+    write(model / "raw", (model / "dev.src").read_bytes().replace(b" ", b", "))
+    return "raw", "dev.ref", r"raw: 0\.0 % .* % if spaces stand around its punctuation: tokenise it"
+
+
+def the_source_itself(model):
+    return "dev.src", "dev.src", r"dev\.src: is the same text as .*dev\.src; expected its translation"
+
+
+def references_of_another_language(model):
+    write(model / "strange", b"xx yy zz vv\n" * 12)
+    return (
+        "dev.src",
+        "strange",
+        r"strange: what the whole table, which can translate 8\d\.\d % of the .* BLEU 0\.00, exp",
+    )
+
+
+WRONG = [swapped, another_language, other_capitals, not_tokenised, the_source_itself, references_of_another_language]
+
+
+@pytest.mark.parametrize("make", WRONG)
+def test_a_development_set_that_makes_no_sense(model, make):
+    source, reference, message = make(model)
+    before = sorted(os.listdir(model))
+    done = run(model, "--log", model / "log", "--iterations", 2, "-q", source=source, reference=reference)
+    assert done.code == 1
+    assert re.search(message, done.message), done.message
+    assert done.message.endswith("; to go on all the same, give --force")
+    assert sorted(os.listdir(model)) == before
+    forced = run(model, "--force", "--iterations", 1, "-q", source=source, reference=reference)
+    assert forced.code == 0
+    assert forced.err.startswith("phrasetool: warning: ")
+    assert re.search(message, forced.err)
+    assert (model / "tuned.ini").exists()
+
+
+def test_coverage_is_looked_at_before_anything_is_decoded(model, monkeypatch):
+    decoded = []
+    monkeypatch.setattr(NBestDecoder, "__call__", lambda *arguments: decoded.append(arguments))
+    assert run(model, source="dev.ref", reference="dev.src").code == 1
+    assert not decoded
+
+
+def test_texts_without_words(model):
+    write(model / "blank", b" \n" * 12)
+    for source, reference in (("blank", "dev.ref"), ("dev.src", "blank")):
+        done = run(model, "--force", source=source, reference=reference)
+        assert done.code == 1
+        assert done.message.endswith("blank: has no words; expected a tokenised sentence a line")
+
+
+def test_a_table_without_entries_is_not_taken_for_a_wrong_text(model):
+    write(model / "table", b"\n")
+    assert "table" in run(model, "-q").message
+    write(model / "table", b"")
+    assert run(model, "-q").message.endswith("table: the table has no entries")
+
+
+def test_a_small_right_set_is_right(model):
+    """A sentence of two words has no match of four words, and BLEU 0."""
+    write(model / "one.src", b"s1 s2\n")
+    write(model / "one.ref", b"right1 right2\n")
+    done = run(model, "--iterations", 2, "-q", source="one.src", reference="one.ref")
+    assert (done.code, done.err) == (0, "")
+
+
+def test_half_known_is_told(model):
+    write(model / "half.src", b"".join(line.rsplit(b" ", 3)[0] + b" x y z\n" for line in lines_of(model / "dev.src")))
+    write(model / "half.ref", b"".join(line.rsplit(b" ", 3)[0] + b" x y z\n" for line in lines_of(model / "dev.ref")))
+    done = run(model, "--iterations", 1, "-q", source="half.src", reference="half.ref")
+    assert done.code == 0
+    assert re.search(r"warning: .*half\.src: [345]\d\.\d % of its 7\d+ tokens have a translation in ", done.message)

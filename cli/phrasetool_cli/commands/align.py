@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -82,43 +81,44 @@ def command(
     check_outputs([source, target, priors], [output, forward, reverse])
     check_inputs([source, target, priors])
     document = json_document(json_file, [source, target, priors], [output, forward, reverse])
-    tell = TerminalWatch(quiet).say
+    watch = TerminalWatch(quiet)
     if only_symmetrise:
         directions = read_directions(source, target)
     else:
         start = None if unseeded else 1 if seed is None else seed
         settings = AlignerSettings(model, relative_iterations=iterations, seed=start, threads=threads)
-        directions = _align(source, target, settings, priors, seed is not None, tell)
+        directions = _align(source, target, settings, priors, seed is not None, watch)
     both = symmetrised(*directions, symmetrise)
     files = zip((forward, reverse, output), (*directions, both), strict=True)
     write_alignments([(path, alignments) for path, alignments in files if path])
     counts = [len(alignments.source) for alignments in (*directions, both)]
     document({"symmetrisation": symmetrise, **dict(zip(("forward", "reverse", "points"), counts, strict=True))})
     points = [f"{count:,}" for count in counts]
-    tell(f"{points[0]} points forward, {points[1]} reverse, {points[2]} after {symmetrise}")
+    watch.say(f"{points[0]} points forward, {points[1]} reverse, {points[2]} after {symmetrise}")
 
 
 def _align(
     source: str, target: str, settings: AlignerSettings, priors: str | None, seed_matters: bool,
-    tell: Callable[[str], None],
+    watch: TerminalWatch,
 ) -> tuple[Alignments, Alignments]:  # fmt: skip
     """Align in both directions."""
-    from moses_compat.corpora.bitext import read_sentence_pairs
+    from moses_compat.corpora.bitext import read_sentence_pairs, warn_of_copies
     from moses_compat.engine.eflomal_priors import read_priors
     from phrasetool.errors import PhraseToolError
     from phrasetool.smt.aligning.eflomal import MAX_SENTENCE_WORDS, align, can_be_seeded
 
     if priors:
         settings = replace(settings, priors=read_priors(priors))
-    sources, targets, source_symbols, target_symbols = read_sentence_pairs(source, target)
+    sources, targets, source_symbols, target_symbols = bitext = read_sentence_pairs(source, target)
+    warn_of_copies((source, target), bitext, watch)
     if settings.seed is not None and not can_be_seeded():
         if seed_matters:
             raise PhraseToolError("eflomal cannot be seeded on this system; leave out --seed")
         say("eflomal cannot be seeded on this system: the alignment will differ a little from run to run")
-    tell(f"aligning {len(sources):,} sentence pairs in both directions, eflomal model {settings.model}")
+    watch.say(f"aligning {len(sources):,} sentence pairs in both directions, eflomal model {settings.model}")
     if long := int(((sources.lengths > MAX_SENTENCE_WORDS) | (targets.lengths > MAX_SENTENCE_WORDS)).sum()):
-        tell(f"{long:,} pairs have more than {MAX_SENTENCE_WORDS:,} words on a side and stay without points")
+        watch.say(f"{long:,} pairs have more than {MAX_SENTENCE_WORDS:,} words on a side and stay without points")
     began = time.monotonic()
     directions = align(sources, targets, source_symbols, target_symbols, settings)
-    tell(f"aligned after {time.monotonic() - began:.0f} s")
+    watch.say(f"aligned after {time.monotonic() - began:.0f} s")
     return directions

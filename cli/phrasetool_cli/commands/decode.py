@@ -12,7 +12,7 @@ from phrasetool_cli.shared.flags import decoder_model_options, engine_options, o
 from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.progress import ItemProgress, say
+from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 _EXAMPLE = """\b
@@ -51,6 +51,7 @@ def command(
     an ARPA language model and, if there is one, a text reordering table; what is found is what Moses would find with
     the same limits.
     """
+    from moses_compat.engine.development_check import tell_coverage
     from moses_compat.engine.model import MosesModel
     from moses_compat.engine.n_best import n_best_lines
     from moses_compat.files.streams import Input, Output
@@ -63,6 +64,7 @@ def command(
     with Input(text) as source:
         data = source.read_all()
     translator, sentences = load_translator(model, data, threads, quiet)
+    tell_coverage(translator.table, sentences.sentences, text, model.table, TerminalWatch(quiet))
     wanted = n_best[1] if n_best else 1
     total = 0.0
     with (

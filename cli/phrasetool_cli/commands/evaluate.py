@@ -57,7 +57,7 @@ def command(
     samples; p is the chance of a difference as large between systems equally good.
     """
     from moses_compat.corpora.texts import read_text_lines
-    from phrasetool.smt.evaluation.metrics import SIGNIFICANT, any_significant, evaluate, score_lines
+    from phrasetool.smt.evaluation.metrics import SIGNIFICANT, any_significant, evaluate, score_lines, unlike_references
 
     if (*hypotheses, *references).count("-") > 1:
         raise click.UsageError("only one file can be standard input")
@@ -71,6 +71,9 @@ def command(
         metrics=metrics, tokenize=tokenize, test=paired, samples=samples, seed=seed,
     )  # fmt: skip
     notes = _notes(texts, references[0], tokenize)
+    notes += unlike_references(
+        reports, {path: texts[path] for path in hypotheses}, [texts[path] for path in references]
+    )
     lines = len(texts[hypotheses[0]])
     document(_as_dict(hypotheses, references, lines, notes, reports))
     if json_file == "-":

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import click
 
-from phrasetool_cli.shared.flags import available_processors, quiet_option, threads_option
+from phrasetool_cli.shared.flags import available_processors, force_option, quiet_option, threads_option
 from phrasetool_cli.shared.sections import SectionedCommand
 
 # What runs phrasetool's commands in processes of their own, whether or not `phrasetool` is on the path.
@@ -53,8 +53,11 @@ Example:
               help="Fewer methods, sizes, sentences and iterations: some minutes, in FOLDER/quick.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(1), metavar="N", help="Of everything random, instead of CONFIG's.")
 @threads_option("Worker threads, for everything.")
+@force_option
 @quiet_option
-def command(config: str, output: str | None, quick: bool, seed: int | None, threads: int, quiet: bool) -> None:
+def command(
+    config: str, output: str | None, quick: bool, seed: int | None, threads: int, force: bool, quiet: bool
+) -> None:
     """Compare ways to prune and annotate a table, from text to report.
 
     From a bitext or a finished Moses model: what is missing is made, then the table is pruned by many methods to many
@@ -64,7 +67,7 @@ def command(config: str, output: str | None, quick: bool, seed: int | None, thre
     """
     from phrasetool.experiments.config import read_experiment_config
 
-    wanted = read_experiment_config(config, output)
+    wanted = replace(read_experiment_config(config, output), force=force)
     if seed is not None:
         wanted = replace(wanted, seed=seed)
     # What is wrong with the configuration is told before the decoder and the figures are imported.

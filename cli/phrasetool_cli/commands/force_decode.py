@@ -65,14 +65,17 @@ def command(
     extracted.
     """
     from moses_compat.engine.decoder_tables import InputPhrases, used_pairs
+    from moses_compat.engine.development_check import tell_coverage
     from moses_compat.engine.model import MosesModel, check_sides
-    from moses_compat.files.streams import Input, Output
+    from moses_compat.files.streams import Input, Output, same_file
     from phrasetool.errors import PhraseToolError
     from phrasetool.smt.corpus.symbols import Symbols
     from phrasetool.smt.decoder.forced import REACHED, REASONS, ForcedDecoder, ForcedOptions, count_pairs
 
     model = MosesModel.read(ini, table, reordering_table)
     check_outputs([source, target, ini, *model.paths], [output])
+    if same_file(source, target):
+        raise PhraseToolError(f"{target}: is the file of the source, too; expected its translation")
     # The language model of the ini is not asked.
     check_inputs([source, target, model.table])
     document = json_document(json_file, [source, target, ini, *model.paths], [output])
@@ -90,6 +93,7 @@ def command(
         decoder = ForcedDecoder(entries, model.features, model.weights, options)
     except ValueError as error:
         raise PhraseToolError(f"{model.table}: {error}") from error
+    tell_coverage(entries, text.sentences, source, model.table, TerminalWatch(quiet))
     outcomes: Counter[int] = Counter()
 
     def watched() -> Iterator[ForcedDerivation]:

@@ -81,12 +81,15 @@ def command(
     `lmplz --discount_fallback` (0.5 1 1.5) are used, with a warning.  Files may be gzip; `-` is standard input.
     """
     from moses_compat.engine.lmplz import find_lmplz
-    from moses_compat.files.streams import Output
+    from moses_compat.files.streams import Output, same_file
     from phrasetool.errors import PhraseToolError
 
     check_outputs(list(corpora), [output])
     check_inputs(corpora)
     document = json_document(json_file, corpora, [output])
+    for i, path in enumerate(corpora):
+        if any(same_file(path, other) for other in corpora[:i]):
+            TerminalWatch(quiet).warn(f"{path}: is given twice; its words count twice")
     program = find_lmplz() if estimator != "built-in" else None
     if estimator == "lmplz" and not program:
         raise PhraseToolError("lmplz is not on the PATH; install kenlm's programs, or use --estimator built-in")
@@ -131,6 +134,8 @@ def _built_in(corpora: Sequence[str], destination: Output, order: int, prune: li
     sentences = read_corpus(corpora, symbols, forbidden=MARKERS)
     if not len(sentences):
         raise DataError(", ".join(corpora), "the corpus has no line")
+    if not len(sentences.words):
+        raise DataError(", ".join(corpora), "the corpus has no word; expected a tokenised sentence a line")
     estimate = estimate_language_model(symbols.words, sentences, order, prune)
     write_arpa(estimate.model, destination)
     if not quiet:

@@ -48,7 +48,8 @@ def command(**given: Any) -> None:
     With --max-bleu-loss, the size is searched for: tables of many sizes translate the development set, none of them
     written; first each half as large as the one before, then those about the answer.  BLEU does not rise evenly with
     the size, so the answer must hold both by itself and by the rising curve through all sizes tried.  Each step is
-    reported with the 95 % interval of its difference to the full table (paired bootstrap).
+    reported with the 95 % interval of its difference to the full table (paired bootstrap).  A development set that has
+    nothing to do with TABLE is refused, see `phrasetool tune`.
     """
     from moses_compat.jobs.prune_tables import TableTooSmallError, prune, sweep
     from phrasetool.errors import PhraseToolError

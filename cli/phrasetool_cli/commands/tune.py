@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool_cli.shared.decoder_loading import load_translator
-from phrasetool_cli.shared.flags import decoder_model_options, engine_options, relative_option, search_options
+from phrasetool_cli.shared.flags import (
+    decoder_model_options,
+    engine_options,
+    force_option,
+    relative_option,
+    search_options,
+)
 from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
@@ -56,25 +62,31 @@ Example:
     click.option("--seed", type=click.IntRange(0), default=1, help="Of everything random."),
     None,
     search_options,
+    force_option,
     engine_options,
 )  # fmt: skip
 def command(
     ini: str, table: str | None, reordering_table: str | None, source: str, references: tuple[str, ...], output: str,
     log: str | None, threads: int, quiet: bool, optimiser: str, iterations: int, restarts: int, patience: int,
-    n_best: int, seed: int, json_file: str | None, relative: bool, **search: Any,
+    n_best: int, seed: int, json_file: str | None, relative: bool, force: bool, **search: Any,
 ) -> None:  # fmt: skip
     """Tune the weights of a model on a development set.
 
     The decoder translates the development set, an optimiser looks for weights with a higher BLEU among the translations
     found so far, and so on.  The weights of the run with the best BLEU (of words as they are) are written; everything
     else in the ini stays as it was.  Weights with `tuneable=false` are left alone.
+
+    A development set that has nothing to do with the model is refused: less than 30 % of its tokens have a translation
+    in the table, another form of it (lower-cased, tokenised, the reference) would do much better, or BLEU at the start
+    is below 1.
     """
+    from moses_compat.engine.development_check import DevelopmentCheck
     from moses_compat.engine.model import MosesModel
     from moses_compat.files.streams import Output
     from moses_compat.ini.editing import with_relative_paths
     from moses_compat.ini.moses_ini import ENCODING
     from moses_compat.ini.reading import parse_moses_ini
-    from moses_compat.jobs.tune import TuningOptions, read_development_set, tune_model, tuned_ini
+    from moses_compat.jobs.tune import TuningOptions, checked_start, read_development_set, tune_model, tuned_ini
     from phrasetool.errors import DataError
 
     check_outputs([ini, source, *references], [output, log])
@@ -90,7 +102,10 @@ def command(
     watch = TerminalWatch(quiet)
     with Output(log) if log else contextlib.nullcontext() as journal, Output(output) as out:
         text, truth = read_development_set(source, references)
+        development = DevelopmentCheck(model, source, references, force, watch)
+        development.texts(text, truth)
         translator, sentences = load_translator(model, text, threads, quiet)
+        check = checked_start(development, translator, sentences, text, truth)
 
         def report(run: TuningRun, weights: NamedWeights) -> None:
             if journal:
@@ -99,7 +114,9 @@ def command(
             watch.say(f"run {options.label(run)}: BLEU {run.bleu:.2f}{best}; "
                  f"{run.new:,} new translations, {run.candidates:,} in all")  # fmt: skip
 
-        result, weights = tune_model(model, translator, sentences, truth, options, threads, watch=watch, report=report)
+        result, weights = tune_model(
+            model, translator, sentences, truth, options, threads, check=check, watch=watch, report=report
+        )
         tuned = tuned_ini(model, result, weights, options, references, output)
         if relative:
             tuned = with_relative_paths(parse_moses_ini(output, tuned))

@@ -150,14 +150,19 @@ class CandidatePool:
 
 
 def first_best_bleu(found: NBest, references: Sequence[Phrases]) -> float:
-    """Corpus BLEU (0 to 100) of the first candidate of each sentence: what the decoder would have printed.
+    """Corpus BLEU (0 to 100) of the first candidate of each sentence: what the decoder would have printed."""
+    return corpus_bleu(first_best_statistics(found, references))
+
+
+def first_best_statistics(found: NBest, references: Sequence[Phrases]) -> Int32Array:
+    """BLEU statistics, shape (S, 9), of the first candidate of each of S sentences.
 
     A sentence without candidates counts as translated by nothing.
     """
     sentences, first = np.unique(found.sentence, return_index=True)
     rows = _nothing(references)
     rows[sentences] = bleu_statistics(sentences, found.words.select(first), references)
-    return corpus_bleu(rows)
+    return rows
 
 
 def normalised(weights: npt.ArrayLike) -> Weights:

@@ -2,10 +2,18 @@ import gzip
 
 import pytest
 
-from moses_compat.corpora.bitext import read_bitext, read_directions, read_sentence_pairs, read_sentences, shared_pairs
+from moses_compat.corpora.bitext import (
+    read_bitext,
+    read_directions,
+    read_sentence_pairs,
+    read_sentences,
+    shared_pairs,
+    warn_of_copies,
+)
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.smt.corpus.symbols import Symbols
 from tests.commands import write
+from tests.moses_compat.experiments.watching import Told
 
 
 def test_reads_both_sides(tmp_path):
@@ -78,3 +86,28 @@ def test_lines_without_words_are_no_shared_sentences(tmp_path):
     texts = {"one": (b"\na\nb\n", b"\nx\nx"), "two": (b"\n", b" \n"), "three": (b"\n", b"y\n")}
     bitext = str(tmp_path / "t.src"), str(tmp_path / "t.trg")
     assert shared_pairs(bitext, texts) == {"one": (1, 2), "three": (1, 1)}
+
+
+def test_one_file_is_no_bitext(tmp_path):
+    path = write(tmp_path / "s", b"a b\n")
+    with pytest.raises(PhraseToolError, match="s: is the file of the source, too; expected its translation"):
+        read_sentence_pairs(str(path), f"{tmp_path}/./s")
+
+
+@pytest.mark.parametrize(("copied", "told"), [(0, False), (9, False), (10, True)])
+def test_sides_that_are_alike(tmp_path, copied, told):
+    """All sentences are equally long, and some have words of both languages."""
+    source = b"".join(b"x%d y z\n" % i for i in range(10))
+    lines = source.splitlines(keepends=True)
+    target = b"".join([*lines[:copied], *(line.replace(b"y", b"x%d" % i) for i, line in enumerate(lines[copied:]))])
+    paths = tuple(str(write(tmp_path / name, text)) for name, text in (("s", source), ("t", target)))
+    watch = Told()
+    warn_of_copies(paths, read_sentence_pairs(*paths), watch)
+    expected = f"10 of 10 sentences of {tmp_path}/t are the same as in {tmp_path}/s; expected their translations"
+    assert watch.warned == ([expected] if told else [])
+
+
+def test_an_alignment_without_points(tmp_path):
+    source, target = (str(write(tmp_path / name, b"a b\nc\n")) for name in "st")
+    with pytest.raises(DataError, match="a: aligns no word of the bitext"):
+        read_bitext(source, target, str(write(tmp_path / "a", b"\n\n")))

@@ -8,7 +8,13 @@ from sacrebleu.metrics import BLEU
 
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
-from phrasetool.smt.evaluation.bleu import COLUMNS, bleu_statistics, corpus_bleu, sentence_bleu_plus_one
+from phrasetool.smt.evaluation.bleu import (
+    COLUMNS,
+    bleu_statistics,
+    corpus_bleu,
+    corpus_bleu_plus_half,
+    sentence_bleu_plus_one,
+)
 
 # Few words and short sentences: repeated n-grams, matches of every order, and none.
 SENTENCES = st.lists(st.integers(0, 3), max_size=9)
@@ -136,3 +142,14 @@ def test_bleu_of_the_reference_run(reference, name, bleu):
     truth = symbols.read_lines((reference.parent / f"test_{name}.en").read_bytes())
     statistics = bleu_statistics(np.arange(len(truth), dtype=np.int32), translations, [truth])
     assert round(corpus_bleu(statistics), 2) == bleu
+
+
+def test_half_a_match_more_counts_little_in_a_corpus():
+    few, many = np.array([[2, 1, 0, 0, 2, 1, 0, 0, 2]]), np.array([[900, 700, 500, 400, 1000, 900, 800, 700, 1000]])
+    assert corpus_bleu(few) == 0
+    assert corpus_bleu_plus_half(few) == pytest.approx(100)
+    assert corpus_bleu_plus_half(np.array([[0, 0, 0, 0, 2, 1, 0, 0, 2]])) == pytest.approx(100 * (1 / 15) ** 0.25)
+    assert corpus_bleu_plus_half(np.array([[1, 0, 0, 0, 1, 0, 0, 0, 2]])) == pytest.approx(100 / np.e)
+    assert corpus_bleu_plus_half(np.array([[0, 0, 0, 0, 0, 0, 0, 0, 2]])) == pytest.approx(100 / np.e**3)
+    assert corpus_bleu_plus_half(many) == pytest.approx(corpus_bleu(many), rel=1e-3)
+    assert corpus_bleu_plus_half(np.concatenate([few, many])) == corpus_bleu_plus_half(few + many)

@@ -11,7 +11,9 @@ from phrasetool.smt.evaluation.metrics import (
     any_significant,
     evaluate,
     score_lines,
+    shared_words,
     text_form,
+    unlike_references,
 )
 
 WORDS = ["a", "man", "in", "the", "blue", "shirt", "rides", "two", "dogs", "."]
@@ -149,3 +151,19 @@ def test_systems_are_compared_with_the_first():
 @pytest.mark.parametrize(("p", "expected"), [(0.049, True), (0.05, False), (1.0, False), (None, False)])
 def test_what_is_significant(p, expected):
     assert any_significant([report(), report(SystemScore(1, 1, 1, 1, p))]) is expected
+
+
+def test_shared_words():
+    assert shared_words(["a a b", "c"], [["a x y", "d c"]]) == 0.5
+    assert shared_words(["a a b", "c"], [["a x y", "d"], ["b a a", "d"]]) == 0.75
+    assert shared_words(["", ""], [["a", "b"]]) == 1
+
+
+def test_texts_that_translate_something_else_are_told():
+    truth = [f"the {i} men see {i + 1} of them ." for i in range(30)]
+    texts = {"right": truth, "other": ["les hommes en voient deux ."] * 30, "poor": ["them the see ."] * 30}
+    reports = evaluate(list(texts.values()), [truth], metrics=("bleu", "ter"), samples=2)
+    (warning,) = unlike_references(reports, texts, [truth])
+    assert warning.startswith("Warning: BLEU of other is 0.")
+    assert " and 16.7 % of its words stand in the reference of their line" in warning
+    assert unlike_references(evaluate([texts["other"]], [truth], metrics=("ter",), samples=2), texts, [truth]) == []
