@@ -48,7 +48,7 @@ def run_inside(*arguments, stdin=None):
     return Outcome(end.value.code or 0, out.buffer.getvalue(), err.getvalue())
 
 
-COMMAND = [sys.executable, "-c", "from phrasetool_cli.main import run; run()"]
+COMMAND = [sys.executable, "-c", "from phrasetool_cli.start import run; run()"]
 
 
 def clean_environment(**changes):

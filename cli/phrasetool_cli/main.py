@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import importlib
 import os
-import signal
 import sys
-import threading
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from moses_compat.files import notices
 from phrasetool import kernels
 from phrasetool.errors import PhraseToolError
+from phrasetool_cli.signals import exit_code, no_more_signals, send_lost_signals_again, watch_signals
+from phrasetool_cli.standard_streams import mend_standard_streams
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -116,15 +117,14 @@ def cli(debug: bool) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 1 bad data or I/O, 2 bad usage, 130 interrupted."""
+    """Run the command line and exit: 0 done, 1 bad data or I/O, 2 bad usage, 130 interrupted, 143 terminated."""
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments[:1]
     if not {"-q", "--quiet", "compile"}.intersection(arguments) and "PHRASETOOL_KERNELS" not in os.environ:
         kernels.announcements.append(_announce_compilation)
-    if threading.current_thread() is threading.main_thread():
-        # A polite kill leaves no half-written file either.
-        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    notices.listeners[:] = [_Warnings().say]
     try:
+        watch_signals()
         cli.main(arguments, prog_name="phrasetool", standalone_mode=False)
     except click.ClickException as error:
         error.show()
@@ -163,9 +163,12 @@ def run() -> None:
 
     Every file is closed and every thread has ended by then.
     """
+    mend_standard_streams()
+    send_lost_signals_again()
     try:
         main()
     except SystemExit as end:
+        no_more_signals()
         sys.stderr.flush()
         os._exit(end.code if isinstance(end.code, int) else 0)
 
@@ -197,7 +200,19 @@ def _exit(code: int) -> NoReturn:
         if code == 0:
             print(f"phrasetool: standard output: {_describe(error)}", file=sys.stderr)
             code = 1
-    sys.exit(code)
+    sys.exit(exit_code(code))
+
+
+class _Warnings:
+    """Says what is noticed about files, once: many are read more than once."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def say(self, message: str) -> None:
+        if message not in self._said:
+            self._said.add(message)
+            print(f"phrasetool: warning: {message}", file=sys.stderr, flush=True)
 
 
 def _abandon_output() -> None:

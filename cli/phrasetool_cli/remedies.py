@@ -28,6 +28,7 @@ EXTRAS = {
     "matplotlib": "report",
     "jinja2": "report",
     "pandas": "report",
+    "zstandard": "zstd",
 }
 
 
