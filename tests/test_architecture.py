@@ -32,7 +32,10 @@ FLOORS = {
         ["files"], ["lines"], ["tables"], ["corpora"], ["ini"], ["measures"], ["engine"], ["jobs"], ["experiments"],
         ["library"],
     ],
-    "phrasetool_cli": [["shared", "completion", "remedies", "signals", "standard_streams", "version"], ["demo"], ["commands"], ["main"], ["start"]],
+    "phrasetool_cli": [
+        ["shared", "completion", "remedies", "signals", "standard_streams", "version"], ["demo"], ["commands"],
+        ["main"], ["start"],
+    ],
 }  # fmt: skip
 MOST_MODULES = 15
 MOST_LINES_OF_A_COMMAND = 150

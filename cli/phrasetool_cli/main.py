@@ -12,7 +12,7 @@ import click
 from moses_compat.files import notices
 from phrasetool import kernels
 from phrasetool.errors import PhraseToolError
-from phrasetool_cli.signals import exit_code, no_more_signals, send_lost_signals_again, watch_signals
+from phrasetool_cli.signals import no_more_signals, raise_if_one_arrived, send_lost_signals_again, watch_signals
 from phrasetool_cli.standard_streams import mend_standard_streams
 
 if TYPE_CHECKING:
@@ -123,9 +123,13 @@ def main(arguments: list[str] | None = None) -> None:
     if not {"-q", "--quiet", "compile"}.intersection(arguments) and "PHRASETOOL_KERNELS" not in os.environ:
         kernels.announcements.append(_announce_compilation)
     notices.listeners[:] = [_Warnings().say]
+    notices.read_pipes_once()
     try:
         watch_signals()
-        cli.main(arguments, prog_name="phrasetool", standalone_mode=False)
+        try:
+            cli.main(arguments, prog_name="phrasetool", standalone_mode=False)
+        finally:
+            raise_if_one_arrived()
     except click.ClickException as error:
         error.show()
         _exit(error.exit_code)
@@ -175,8 +179,18 @@ def run() -> None:
 
 def _describe(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        name = error.filename or ("standard output" if _output_is_broken() else "")
+        return f"{name}: {error.strerror}" if name else error.strerror
     return str(error) or type(error).__name__
+
+
+def _output_is_broken() -> bool:
+    """Whether standard output does not take what was printed."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return True
+    return False
 
 
 def _fail(message: str, code: int, debug: bool) -> NoReturn:
@@ -200,7 +214,7 @@ def _exit(code: int) -> NoReturn:
         if code == 0:
             print(f"phrasetool: standard output: {_describe(error)}", file=sys.stderr)
             code = 1
-    sys.exit(exit_code(code))
+    sys.exit(code)
 
 
 class _Warnings:

@@ -38,9 +38,10 @@ def _arrive(number: int, frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
-def exit_code(code: int) -> int:
-    """The exit code of a command that ends with `code`; that of a signal which someone on the way kept for himself."""
-    return 128 + _arrived if _arrived and code == 0 else code
+def raise_if_one_arrived() -> None:
+    """End the command as the signal should have; what it interrupted may have kept it, or said so in other words."""
+    if _arrived:
+        _arrive(_arrived, None)
 
 
 def no_more_signals() -> None:

@@ -19,7 +19,7 @@ def mend_standard_streams() -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             _occupy(number)
-            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         utf_8 = sys.stdout.encoding.lower().replace("-", "") == "utf8"
         sys.stdout.reconfigure(errors="surrogateescape" if utf_8 else "backslashreplace")

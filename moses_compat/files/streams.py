@@ -12,6 +12,7 @@ import errno
 import gzip
 import io
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -21,8 +22,7 @@ from typing import Any, BinaryIO
 from isal import igzip, isal_zlib
 
 from moses_compat.files import kinds as table_kind
-from moses_compat.files import packing
-from moses_compat.files.notices import notice
+from moses_compat.files import notices, packing
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import ByteArray
 
@@ -88,6 +88,7 @@ class Input:
         self.path = path
         self.name = display_name(path)
         try:
+            self._refuse_second_reading()
             self._raw: Any = sys.stdin.buffer if path == STANDARD else open(path, "rb")  # noqa: SIM115
             head = self._raw.read(packing.HEAD_BYTES)
         except (IsADirectoryError, FileNotFoundError) as error:
@@ -110,6 +111,16 @@ class Input:
             raise
         self._peeked = b""
         self._begun = False
+
+    def _refuse_second_reading(self) -> None:
+        """Before it is opened: to open a pipe to which nobody writes would wait for ever."""
+        if notices.read_pipes is None or self.path == STANDARD or not is_pipe(self.path):
+            return
+        status = os.stat(self.path)
+        pipe = (status.st_dev, status.st_ino)
+        if pipe in notices.read_pipes:
+            raise DataError(self.name, "is a pipe, was read already and has to be read again; expected a file")
+        notices.read_pipes.add(pipe)
 
     def _unpacked(self, whole: Any) -> Any:
         if self.packing is packing.GZIP:
@@ -182,7 +193,7 @@ class Input:
 
     def _without_mark(self, start: bytes) -> bytes:
         if start.startswith(_BYTE_ORDER_MARK):
-            notice(f"{self.name}: a byte order mark at its start was left out")
+            notices.notice(f"{self.name}: a byte order mark at its start was left out")
             return start[len(_BYTE_ORDER_MARK) :]
         if _is_utf_16(start[:_START_BYTES]):
             raise DataError(self.name, "is UTF-16 text; expected UTF-8 (iconv -f UTF-16 -t UTF-8 makes it)")
@@ -276,6 +287,9 @@ class Output:
             if os.path.exists(path) and not os.path.isfile(path):
                 self._file = open(path, "wb")  # noqa: SIM115
                 return
+            # A name that is too long is refused here; the temporary one is cut.
+            with contextlib.suppress(FileNotFoundError):
+                os.lstat(self._target)
             prefix = os.fsdecode(os.fsencode(f".{os.path.basename(path)}.")[:_LONGEST_PREFIX])
             handle, self._temporary = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=folder)
             self._file = os.fdopen(handle, "wb")
@@ -335,8 +349,9 @@ class Output:
 
     def _failure(self, error: OSError) -> PhraseToolError:
         reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
-        name = "standard output" if self.path == STANDARD else self.path
-        return PhraseToolError(f"{name}: cannot write: {reason}; nothing was changed")
+        if self.path == STANDARD:
+            return PhraseToolError(f"standard output: cannot write: {reason}")
+        return PhraseToolError(f"{self.path}: cannot write: {reason}; nothing was changed")
 
     def __enter__(self) -> Output:
         return self
@@ -377,6 +392,24 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def check_readable(path: str) -> None:
+    """Refuse what `Input` would; of a pipe nothing is taken.
+
+    Raises:
+        DataError: the file cannot be opened.
+    """
+    if not is_pipe(path):
+        Input(path).close()
+
+
+def is_pipe(path: str) -> bool:
+    """Whether a path names a pipe, which can be read once."""
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def same_file(first: str, second: str) -> bool:
