@@ -53,7 +53,7 @@ COMMAND = [
     sys.executable,
     "-c",
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from phrasetool_cli.start import run; run()",
+    "from phrasetool_cli.console import run; run()",
 ]
 
 

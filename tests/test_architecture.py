@@ -34,7 +34,7 @@ FLOORS = {
     ],
     "phrasetool_cli": [
         ["shared", "completion", "remedies", "signals", "standard_streams", "version"], ["demo"], ["commands"],
-        ["main"], ["start"],
+        ["main"], ["console"],
     ],
 }  # fmt: skip
 MOST_MODULES = 15

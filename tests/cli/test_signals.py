@@ -13,7 +13,7 @@ from tests.commands import clean_environment
 CODE = """
 import os, signal, sys
 import phrasetool_cli.main as command
-import phrasetool_cli.start as start
+import phrasetool_cli.console as console
 signal.signal(signal.SIGINT, signal.default_int_handler)
 NUMBER = int(sys.argv[1])
 
@@ -44,7 +44,7 @@ def kept(*arguments, **options):
 
 
 command.cli.main = globals()[sys.argv[2]]
-start.run()
+console.run()
 """
 
 
@@ -65,14 +65,14 @@ def test_no_signal_is_lost(number, how):
 
 def test_an_interrupt_while_modules_are_imported():
     code = (
-        "import sys, signal, phrasetool_cli.start as start\n"
+        "import sys, signal, phrasetool_cli.console as console\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "class Finder:\n"
         "    def find_spec(self, name, *more):\n"
         "        if name == 'click':\n"
         "            signal.raise_signal(signal.SIGINT)\n"
         "sys.meta_path.insert(0, Finder())\n"
-        "start.run()\n"
+        "console.run()\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], env=clean_environment(), capture_output=True, text=True, timeout=60, check=False
