@@ -7,8 +7,9 @@ file has a checksum; one that does not fit counts as not there, so the kernel is
 from __future__ import annotations
 
 import contextlib
-import pickle
+import io
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 from numba.core import caching
@@ -46,39 +47,33 @@ class CheckedFiles(caching.IndexDataCacheFile):  # type: ignore[misc]
     A checksum stands behind what numba writes, where numba itself does not mind it.
     """
 
-    def _dump(self, obj: Any) -> bytes:
-        data: bytes = super()._dump(obj)
-        return data + _checksum(data)
+    @contextlib.contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[io.BytesIO]:
+        written = io.BytesIO()
+        with super()._open_for_write(filepath) as file:
+            yield written
+            data = written.getvalue()
+            file.write(data + _checksum(data))
 
     def _load_index(self) -> dict[Any, str]:
-        try:
-            with open(self._index_path, "rb") as file:
-                if pickle.load(file) != self._version:
-                    return {}
-                stamp, overloads = _checked(file.read())
-        except Exception:  # damaged bytes lead to whatever they say
-            return {}
-        found: dict[Any, str] = overloads
-        return found if stamp == self._source_stamp else {}
+        found: dict[Any, str] = super()._load_index() if _is_whole(self._index_path) else {}
+        return found
 
     def _load_data(self, name: str) -> Any:
-        try:
-            with open(self._data_path(name), "rb") as file:
-                return _checked(file.read())
-        except Exception as error:
-            raise OSError(f"{name}: damaged") from error
+        if not _is_whole(self._data_path(name)):
+            raise OSError(f"{name}: damaged")
+        return super()._load_data(name)
 
 
 def _checksum(data: bytes) -> bytes:
     return zlib.crc32(data).to_bytes(_CHECKSUM_BYTES, "little")
 
 
-def _checked(data: bytes) -> Any:
-    """What was dumped.
-
-    Raises:
-        ValueError: the checksum is wrong, or there is none.
-    """
-    if _checksum(data[:-_CHECKSUM_BYTES]) != data[-_CHECKSUM_BYTES:]:
-        raise ValueError("damaged")
-    return pickle.loads(data)
+def _is_whole(path: str) -> bool:
+    """Whether a file can be read and its checksum is right."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError:
+        return False
+    return data[-_CHECKSUM_BYTES:] == _checksum(data[:-_CHECKSUM_BYTES])
