@@ -4,4 +4,4 @@ import importlib
 
 if __name__ == "__main__":
     # By name: the package itself never imports the command line.
-    importlib.import_module("phrasetool_cli.main").run()
+    importlib.import_module("phrasetool_cli.console").run()

@@ -48,7 +48,13 @@ def run_inside(*arguments, stdin=None):
     return Outcome(end.value.code or 0, out.buffer.getvalue(), err.getvalue())
 
 
-COMMAND = [sys.executable, "-c", "from phrasetool_cli.main import run; run()"]
+# Whoever started the tests in the background made them, and what they start, ignore SIGINT.
+COMMAND = [
+    sys.executable,
+    "-c",
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from phrasetool_cli.console import run; run()",
+]
 
 
 def clean_environment(**changes):

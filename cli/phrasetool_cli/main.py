@@ -5,15 +5,16 @@ from __future__ import annotations
 import importlib
 import itertools
 import os
-import signal
 import sys
-import threading
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from moses_compat.files import notices
 from phrasetool import kernels
 from phrasetool.errors import PhraseToolError
+from phrasetool_cli.signals import no_more_signals, raise_if_one_arrived, send_lost_signals_again, watch_signals
+from phrasetool_cli.standard_streams import mend_standard_streams
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -144,16 +145,19 @@ def cli(context: click.Context, debug: bool, config: str | None) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 1 bad data or I/O, 2 bad usage, 130 interrupted."""
+    """Run the command line and exit: 0 done, 1 bad data or I/O, 2 bad usage, 130 interrupted, 143 terminated."""
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in itertools.takewhile(lambda argument: argument not in COMMANDS, arguments)
     if not {"-q", "--quiet", "compile"}.intersection(arguments) and "PHRASETOOL_KERNELS" not in os.environ:
         kernels.announcements.append(_announce_compilation)
-    if threading.current_thread() is threading.main_thread():
-        # A polite kill leaves no half-written file either.
-        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    notices.listeners[:] = [_Warnings().say]
+    notices.read_pipes_once()
     try:
-        cli.main(arguments, prog_name="phrasetool", standalone_mode=False)
+        watch_signals()
+        try:
+            cli.main(arguments, prog_name="phrasetool", standalone_mode=False)
+        finally:
+            raise_if_one_arrived()
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         _exit(error.exit_code)
@@ -193,9 +197,12 @@ def run() -> None:
 
     Every file is closed and every thread has ended by then.
     """
+    mend_standard_streams()
+    send_lost_signals_again()
     try:
         main()
     except SystemExit as end:
+        no_more_signals()
         sys.stderr.flush()
         os._exit(end.code if isinstance(end.code, int) else 0)
 
@@ -207,8 +214,18 @@ def _where_help_is(error: click.ClickException) -> str:
 
 def _describe(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        name = error.filename or ("standard output" if _output_is_broken() else "")
+        return f"{name}: {error.strerror}" if name else error.strerror
     return str(error) or type(error).__name__
+
+
+def _output_is_broken() -> bool:
+    """Whether standard output does not take what was printed."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return True
+    return False
 
 
 def _fail(message: str, code: int, debug: bool) -> NoReturn:
@@ -233,6 +250,18 @@ def _exit(code: int) -> NoReturn:
             print(f"phrasetool: standard output: {_describe(error)}", file=sys.stderr)
             code = 1
     sys.exit(code)
+
+
+class _Warnings:
+    """Says what is noticed about files, once: many are read more than once."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def say(self, message: str) -> None:
+        if message not in self._said:
+            self._said.add(message)
+            print(f"phrasetool: warning: {message}", file=sys.stderr, flush=True)
 
 
 def _abandon_output() -> None:

@@ -36,6 +36,7 @@ EXTRAS = {
     "matplotlib": "report",
     "jinja2": "report",
     "pandas": "report",
+    "zstandard": "zstd",
 }
 
 

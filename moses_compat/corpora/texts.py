@@ -31,6 +31,23 @@ def line_blocks(path: str) -> Iterator[bytes]:
             yield whole.translate(_BLANKS) if b"\r" in whole or b"\0" in whole else whole
 
 
+def read_sentences(path: str) -> bytes:
+    """A text to translate: one sentence a line.
+
+    Args:
+        path: the file, compressed or not; `-` for standard input.
+
+    Raises:
+        DataError: the file cannot be read, or there is a carriage return in it, which no word and no line ends with.
+    """
+    with Input(path) as file:
+        text = file.read_all()
+    if (place := text.find(b"\r")) >= 0:
+        message = "a carriage return in the sentence; expected lines that end with a line feed, and words without one"
+        raise DataError(file.name, message, text.count(b"\n", 0, place) + 1)
+    return text
+
+
 def read_corpus(paths: Sequence[str], symbols: Symbols, forbidden: Sequence[bytes] = ()) -> Phrases:
     """Read the sentences of some files, one after another; new words are added to the symbols.
 

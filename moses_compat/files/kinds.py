@@ -58,13 +58,13 @@ _ENDINGS = (
     (re.compile(r"\.(sa_corpus|sa_suffix|sa_offset|id_voc)$"), _SUFFIX_ARRAY),
 )
 PARQUET = FileKind("a Parquet file", "make it text with `phrasetool convert`")
-_BZIP2 = FileKind("compressed with bzip2", "unpack it, or pipe it: bzip2 -dc FILE | phrasetool ... -")
+_BZIP2 = FileKind("bzip2 inside other compressed data", "unpack it once")
 _FIRST_BYTES = (
     (b"PAR1", PARQUET),
-    (b"\x1f\x8b", FileKind("gzip inside gzip", "unpack it once")),
-    (b"\xfd7zXZ\0", FileKind("compressed with xz", "unpack it, or pipe it: xz -dc FILE | phrasetool ... -")),
+    (b"\x1f\x8b", FileKind("gzip inside other compressed data", "unpack it once")),
+    (b"\xfd7zXZ\0", FileKind("xz inside other compressed data", "unpack it once")),
     *((b"BZh%d1AY&SY" % level, _BZIP2) for level in range(1, 10)),
-    (b"\x28\xb5\x2f\xfd", FileKind("compressed with zstd", "unpack it, or pipe it: zstd -dc FILE | phrasetool ... -")),
+    (b"\x28\xb5\x2f\xfd", FileKind("zstd inside other compressed data", "unpack it once")),
     (b"PK\x03\x04", FileKind("a zip archive", "unpack it")),
     (b"mmap lm http", FileKind("a binary language model (KenLM)", "expected a phrase table in text form")),
 )
@@ -116,9 +116,9 @@ def why_not_a_file(path: str) -> str:
     return "No such file or directory"
 
 
-def why_no_bytes(path: str) -> str:
-    """Why a file named as gzip may have no byte at all: Moses' test models keep such beside binary tables."""
-    reason = "the file has 0 bytes; expected gzip data"
+def why_no_bytes(path: str, expected: str = "gzip") -> str:
+    """Why a file named as compressed may have no byte at all: Moses' test models keep such beside binary tables."""
+    reason = f"the file has 0 bytes; expected {expected} data"
     for stem in (path, path.removesuffix(".gz")):
         for ending in _BESIDE[1:]:
             if os.path.exists(stem + ending):

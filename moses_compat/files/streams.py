@@ -1,4 +1,4 @@
-"""Bytes in and out: plain files, gzip, standard input and output.
+"""Bytes in and out: plain files, compressed ones (see `packing`), standard input and output.
 
 Output goes to a temporary file beside its target and is renamed when complete, so a run that dies leaves the old
 file or none.  Gzip is written as a sequence of members, compressed by whoever made the bytes (in parallel), without
@@ -13,6 +13,7 @@ import gzip
 import io
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -22,16 +23,21 @@ from typing import Any, BinaryIO
 from isal import igzip, isal_zlib
 
 from moses_compat.files import kinds as table_kind
+from moses_compat.files import notices, packing
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import ByteArray
 
 STANDARD = "-"
 # Texts that are taken in as a whole come in pieces of this many bytes.
 LINES_AT_ONCE = 1 << 24
-GZIP_MAGIC = b"\x1f\x8b"
-# Level 1 of igzip: a third of the time of its level 2 for some 5 % more bytes.
-_LEVEL = 1
-_DAMAGED: tuple[type[Exception], ...] = (gzip.BadGzipFile, isal_zlib.error)  # type: ignore[assignment]
+# As much of the text as tells its encoding.
+_START_BYTES = 64
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# Short texts are compressed together when this many bytes are there; gzip is written at once.
+_PACKED_AT_ONCE = 1 << 20
+# Room for the letters that a temporary name adds to the 255 bytes of a name.
+_LONGEST_PREFIX = 230
+_DAMAGED: tuple[type[Exception], ...] = (gzip.BadGzipFile, isal_zlib.error, packing.Damaged)  # type: ignore[assignment]
 
 
 def display_name(path: str) -> str:
@@ -39,15 +45,9 @@ def display_name(path: str) -> str:
     return "standard input" if path == STANDARD else path
 
 
-def is_gzip_name(path: str) -> bool:
-    """Whether what is written under this name is compressed."""
-    return path.endswith(".gz")
-
-
 def compress(data: bytes | ByteArray) -> bytes:
     """One gzip member with no name and no timestamp."""
-    packed: bytes = isal_zlib.compress(data, level=_LEVEL, wbits=31)
-    return packed
+    return packing.GZIP.compress(data)
 
 
 class _Headed(io.RawIOBase):
@@ -68,38 +68,70 @@ class _Headed(io.RawIOBase):
 
 
 class Input:
-    """A table or corpus opened for reading, decompressed if it is gzip (told by its content, not its name).
+    """A table or corpus opened for reading, decompressed if it is compressed (told by its content, not its name).
+
+    A byte order mark at the start of the text is left out, and noticed (see `notices`).
 
     Args:
         path: a file, or `-` for standard input.
 
     Attributes:
         name: what messages call it.
-        gzip: whether its content is.
+        packing: how it is compressed; None if it is not.
 
     Raises:
-        DataError: the file cannot be opened, or is a 0-byte `.gz` (a placeholder, not an empty table).
+        DataError: the file cannot be opened, or has 0 bytes and a name of a compressed one (a placeholder, not an empty
+            table).
+        ModuleNotFoundError: the package that can read it is not installed.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.name = display_name(path)
         try:
+            self._refuse_second_reading()
             self._raw: Any = sys.stdin.buffer if path == STANDARD else open(path, "rb")  # noqa: SIM115
-            head = self._raw.read(len(GZIP_MAGIC))
+            head = self._raw.read(packing.HEAD_BYTES)
         except (IsADirectoryError, FileNotFoundError) as error:
             kind = table_kind.folder_kind(path) if os.path.isdir(path) else None
             remedy = kind.remedy if kind else None
             raise DataError(self.name, table_kind.why_not_a_file(path), remedy=remedy) from error
         except OSError as error:
             raise DataError(self.name, error.strerror or str(error)) from error
-        if not head and is_gzip_name(path):
+        except ValueError as error:
+            raise DataError(path.replace("\0", "\\0"), "is no name of a file; it holds a zero byte") from error
+        if not head and (expected := packing.packing_for(path)):
             self.close()
-            raise DataError(self.name, table_kind.why_no_bytes(path))
-        whole = io.BufferedReader(_Headed(head, self._raw), 1 << 17)
-        self.gzip = head == GZIP_MAGIC
-        self._stream: Any = igzip.GzipFile(fileobj=whole) if self.gzip else whole
+            raise DataError(self.name, table_kind.why_no_bytes(path, expected.name))
+        whole: Any = io.BufferedReader(_Headed(head, self._raw), 1 << 17)
+        self.packing = packing.packing_of(head, path)
+        try:
+            self._stream: Any = self._unpacked(whole)
+        except ModuleNotFoundError:
+            self.close()
+            raise
         self._peeked = b""
+        self._begun = False
+
+    def _refuse_second_reading(self) -> None:
+        """Before it is opened: to open a pipe to which nobody writes would wait for ever."""
+        if notices.read_pipes is None or self.path == STANDARD or not is_pipe(self.path):
+            return
+        status = os.stat(self.path)
+        pipe = (status.st_dev, status.st_ino)
+        if pipe in notices.read_pipes:
+            raise DataError(self.name, "is a pipe, was read already and has to be read again; expected a file")
+        notices.read_pipes.add(pipe)
+
+    def _unpacked(self, whole: Any) -> Any:
+        if self.packing is packing.GZIP:
+            return igzip.GzipFile(fileobj=whole)
+        return packing.Unpacked(whole, self.packing) if self.packing else whole
+
+    @property
+    def gzip(self) -> bool:
+        """Whether its content is gzip."""
+        return self.packing is packing.GZIP
 
     def peek(self, size: int) -> bytes:
         """The next bytes, up to `size`, which stay to be read.
@@ -107,31 +139,66 @@ class Input:
         Raises:
             DataError: as `read`.
         """
-        self._peeked = self.read(size)
-        return self._peeked
+        next_bytes = self.read(size)
+        self._peeked = next_bytes + self._peeked
+        return next_bytes
 
     def read(self, size: int) -> bytes:
         """Read up to `size` bytes; fewer only at the end.
 
         Raises:
-            DataError: truncated or corrupt gzip, or a read error.
+            DataError: truncated or damaged data, text that is UTF-16, or a read error.
         """
+        if not self._begun:
+            self._begun = True
+            self._peeked = self._without_mark(self._read(max(size, _START_BYTES)))
         pieces = []
         if self._peeked:
             pieces.append(self._peeked[:size])
             self._peeked = self._peeked[size:]
             size -= len(pieces[0])
+        if size > 0:
+            pieces.append(self._read(size))
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _read(self, size: int) -> bytes:
+        pieces = []
         try:
             while size > 0 and (piece := self._stream.read(size)):
                 pieces.append(piece)
                 size -= len(piece)
-        except EOFError as error:
-            raise DataError(self.name, "the gzip data end too early (truncated file?)") from error
+        except packing.Foreign as error:
+            raise self._foreign(error.offset) from error
+        except (EOFError, packing.Truncated) as error:
+            self._refuse_foreign_bytes(error)
+            raise self._fault("end too early (truncated file?)") from error
         except _DAMAGED as error:
-            raise DataError(self.name, f"the gzip data are damaged ({error})") from error
+            if isinstance(error, gzip.BadGzipFile):
+                self._refuse_foreign_bytes(error)
+            raise self._fault(f"are damaged ({error})") from error
         except OSError as error:
             raise DataError(self.name, error.strerror or str(error)) from error
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _fault(self, what: str) -> DataError:
+        assert self.packing is not None
+        return DataError(self.name, f"the {self.packing.name} data {what}")
+
+    def _foreign(self, offset: int) -> DataError:
+        return self._fault(f"end at byte {offset}, and what follows is something else; expected the end of the file")
+
+    def _refuse_foreign_bytes(self, error: Exception) -> None:
+        """The reader of gzip does not say whether it was within a member, nor where."""
+        if self.gzip and self.path != STANDARD and (offset := packing.foreign_bytes(self.path)) is not None:
+            raise self._foreign(offset) from error
+
+    def _without_mark(self, start: bytes) -> bytes:
+        if start.startswith(_BYTE_ORDER_MARK):
+            notices.notice(f"{self.name}: a byte order mark at its start was left out")
+            return start[len(_BYTE_ORDER_MARK) :]
+        if _is_utf_16(start[:_START_BYTES]):
+            raise DataError(self.name, "is UTF-16 text; expected UTF-8 (iconv -f UTF-16 -t UTF-8 makes it)")
+        return start
 
     def read_all(self) -> bytes:
         """Read everything that is left."""
@@ -176,20 +243,38 @@ class Input:
         self.close()
 
 
+def _is_utf_16(start: bytes) -> bool:
+    """Whether text has a byte order mark of UTF-16, or letters of ASCII with a zero byte before or after each."""
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return True
+    even, odd = start[::2], start[1::2]
+    zeros = even.count(0), odd.count(0)
+    return len(odd) >= 4 and min(zeros) == 0 and max(zeros) > 0.8 * len(odd)
+
+
 class Output:
     """A file that appears under its name only when complete; or standard output.
 
     Use as a context manager: leaving it normally renames the temporary file, leaving it by an exception removes it.
 
+    Attributes:
+        packing: how it is compressed, as its name says; None if it is not.
+
     Raises:
         PhraseToolError: the folder cannot be written to, or (from `write` and on leaving) the disk is full.
+        ModuleNotFoundError: the package that can compress it is not installed.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.gzip = is_gzip_name(path)
+        self.packing = packing.packing_for(path)
+        if self.packing:
+            # It raises here what else would come after hours.
+            self.packing.decompressor()
         self._temporary: str | None = None
         self._bytes = 0
+        self._waiting: list[bytes] = []
+        self._waiting_bytes = 0
         if path == STANDARD:
             self._file: BinaryIO = sys.stdout.buffer
             return
@@ -203,13 +288,24 @@ class Output:
             if os.path.exists(path) and not os.path.isfile(path):
                 self._file = open(path, "wb")  # noqa: SIM115
                 return
-            handle, self._temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", suffix=".part", dir=folder)
+            # A name that is too long is refused here; the temporary one is cut.
+            with contextlib.suppress(FileNotFoundError):
+                os.lstat(self._target)
+            prefix = os.fsdecode(os.fsencode(f".{os.path.basename(path)}.")[:_LONGEST_PREFIX])
+            handle, self._temporary = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=folder)
             self._file = os.fdopen(handle, "wb")
         except OSError as error:
             raise PhraseToolError(f"{path}: cannot write: {error.strerror}") from error
+        except ValueError as error:
+            shown = path.replace("\0", "\\0")
+            raise PhraseToolError(f"{shown}: is no name of a file; it holds a zero byte") from error
 
     def write(self, data: bytes | ByteArray) -> None:
-        """Write bytes that are already in the file's form (compressed, if its name ends in `.gz`)."""
+        """Write bytes that are already in the file's form (compressed, if its name says so)."""
+        self._pack_waiting()
+        self._write(data)
+
+    def _write(self, data: bytes | ByteArray) -> None:
         try:
             self._file.write(data)  # type: ignore[arg-type]
             self._bytes += len(data)
@@ -219,20 +315,34 @@ class Output:
             raise self._failure(error) from error
 
     def encode(self, text: bytes | ByteArray) -> bytes:
-        """Text in the file's form, compressed if its name ends in `.gz`; may be called by several threads.
+        """Text in the file's form, compressed if its name says so; may be called by several threads.
 
         Nothing stays nothing.
         """
         if not len(text):
             return b""
-        return compress(text) if self.gzip else bytes(text)
+        return self.packing.compress(text) if self.packing else bytes(text)
 
     def write_text(self, text: bytes) -> None:
-        """Write text, compressed first if the name ends in `.gz`."""
-        self.write(self.encode(text))
+        """Write text, compressed first if the name says so."""
+        if self.packing in (None, packing.GZIP):
+            self._write(self.encode(text))
+            return
+        # A stream of a few words costs as much time as one of many.
+        self._waiting.append(text)
+        self._waiting_bytes += len(text)
+        if self._waiting_bytes >= _PACKED_AT_ONCE:
+            self._pack_waiting()
+
+    def _pack_waiting(self) -> None:
+        if self._waiting:
+            text = b"".join(self._waiting)
+            self._waiting, self._waiting_bytes = [], 0
+            self._write(self.encode(text))
 
     def flush(self) -> None:
         """Bring what was written to the disk, where there may be no room for it."""
+        self._pack_waiting()
         try:
             self._file.flush()
         except OSError as error:
@@ -249,6 +359,8 @@ class Output:
 
     def _failure(self, error: OSError) -> PhraseToolError:
         reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
+        if self.path == STANDARD:
+            return PhraseToolError(f"standard output: cannot write: {reason}")
         return PhraseToolError(f"{self.path}: cannot write: {reason}; nothing was changed")
 
     def __enter__(self) -> Output:
@@ -259,12 +371,18 @@ class Output:
     ) -> None:
         if self.path == STANDARD:
             if kind is None:
-                self._file.flush()
+                try:
+                    self._file.flush()
+                except BrokenPipeError:
+                    raise
+                except OSError as error:
+                    raise self._failure(error) from error
             return
         try:
             if kind is None:
-                if self.gzip and not self._bytes:
-                    self.write(compress(b""))
+                self._pack_waiting()
+                if self.packing and not self._bytes:
+                    self._write(self.packing.compress(b""))
                 self._file.close()
                 if self._temporary:
                     os.chmod(self._temporary, 0o666 & ~_umask())
@@ -296,6 +414,24 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def check_readable(path: str) -> None:
+    """Refuse what `Input` would; of a pipe nothing is taken.
+
+    Raises:
+        DataError: the file cannot be opened.
+    """
+    if not is_pipe(path):
+        Input(path).close()
+
+
+def is_pipe(path: str) -> bool:
+    """Whether a path names a pipe, which can be read once."""
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def same_file(first: str, second: str) -> bool:

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from moses_compat.files.streams import Input, Output
+from moses_compat.files.streams import Input, Output, check_readable
 from moses_compat.ini.editing import with_relative_paths, with_table_file
 from moses_compat.ini.lines import FeatureLine
 from moses_compat.ini.moses_ini import ENCODING, MosesIni
@@ -38,7 +38,7 @@ def ini_beside(table: str, ini: str) -> MosesIni:
         DataError: the table or the ini cannot be read.
     """
     # A table that is not there has no place in an ini either.
-    Input(table).close()
+    check_readable(table)
     return read_moses_ini(ini)
 
 

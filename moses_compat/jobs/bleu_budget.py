@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from moses_compat.corpora.bitext import shared_pairs
+from moses_compat.corpora.texts import read_sentences
 from moses_compat.engine.development_check import DevelopmentCheck
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel, check_sides
@@ -59,11 +60,10 @@ class DevelopmentSet:
         if request.ini is None or request.dev is None:
             raise ValueError("to search for a loss of BLEU takes an ini and a development set")
         model = MosesModel.read(request.ini, request.table).searching(**request.search)
-        texts = []
-        for path in request.dev:
-            with Input(path) as stream:
-                texts.append(stream.read_all())
-        source, reference = texts
+        source = read_sentences(request.dev[0])
+        with Input(request.dev[1]) as stream:
+            reference = stream.read_all()
+        texts = [source, reference]
         sentences, references = (len(Symbols().read_lines(text)) for text in texts)
         if not sentences:
             raise DataError(request.dev[0], "the file has no lines")

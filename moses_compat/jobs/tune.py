@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from moses_compat.corpora.texts import read_sentences
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.development_check import DevelopmentCheck
 from moses_compat.engine.model import MosesModel, check_sides
@@ -60,7 +61,7 @@ def read_development_set(source: str, references: Sequence[str]) -> tuple[bytes,
     Raises:
         DataError: a file cannot be read, the text is empty, or a translation is of another length.
     """
-    text = _read(source)
+    text = read_sentences(source)
     if not text:
         raise DataError(source, "the file has no lines")
     texts = {path: _read(path) for path in references}

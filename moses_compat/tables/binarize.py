@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 from moses_compat.files.kinds import folder_kind
+from moses_compat.files.packing import without_ending
 from moses_compat.tables.blocks import Progress
 from moses_compat.tables.canonical import TableForm, examine, write_copy
 from phrasetool.errors import DataError, PhraseToolError
@@ -112,7 +113,7 @@ def output_path(kind: str, output: str) -> str:
 
 def reordering_output_path(output: str, reordering: str) -> str:
     """Where the binary form of a reordering table goes: beside the phrase table."""
-    name = os.path.basename(reordering).removesuffix(".gz")
+    name = os.path.basename(without_ending(reordering))
     return os.path.join(os.path.dirname(output.rstrip("/")), name + ".minlexr")
 
 
@@ -296,9 +297,9 @@ class _Binarizer:
             link = f"{name}.gz" if form.gzip else name
             os.symlink(os.path.abspath(form.path), self.place.path(link))
             return form, link
-        line = form.odd_line or form.unsorted_line
-        reason = "odd spaces, bars or line ends" if form.odd_line else "not in the order of LC_ALL=C sort"
-        self.tell(f"{form.path}:{line}: {reason}; a sorted, regular copy is binarised")
+        if line := form.odd_line or form.unsorted_line:
+            reason = "odd spaces, bars or line ends" if form.odd_line else "not in the order of LC_ALL=C sort"
+            self.tell(f"{form.path}:{line}: {reason}; a sorted, regular copy is binarised")
         copy = self.place.path(f"{name}.gz")
         write_copy(form, copy, self.options.threads)
         return examine(copy, self.progress), f"{name}.gz"

@@ -109,6 +109,7 @@ class TableForm:
     Attributes:
         path: the file.
         gzip: whether its content is.
+        packed_otherwise: how it is compressed, if not so: `xz` or another name; else empty.
         entries, sources: lines, and runs of lines with one source.
         scores: of every entry; -1 if there is none.
         odd_line: first line (from 1) that is not in canonical form; 0 if all are.
@@ -123,6 +124,7 @@ class TableForm:
 
     path: str
     gzip: bool = False
+    packed_otherwise: str = ""
     entries: int = 0
     sources: int = 0
     scores: int = -1
@@ -139,7 +141,7 @@ class TableForm:
     @property
     def ready(self) -> bool:
         """Whether a binariser can take the text as it is."""
-        return not self.odd_line and not self.unsorted_line
+        return not (self.odd_line or self.unsorted_line or self.packed_otherwise)
 
 
 def examine(path: str, progress: Progress = lambda position, entries: None) -> TableForm:
@@ -154,6 +156,7 @@ def examine(path: str, progress: Progress = lambda position, entries: None) -> T
     previous = np.zeros(0, np.uint8)
     with Input(path) as source:
         form.gzip = source.gzip
+        form.packed_otherwise = source.packing.name if source.packing and not source.gzip else ""
         for raw in raw_blocks(source):
             if not form.entries:
                 form.scores = raw.scores

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from moses_compat.files.arrow import number_array, numbers_of, parquet_file, text_array
-from moses_compat.files.streams import STANDARD, Input, Output
+from moses_compat.files.streams import STANDARD, Input, Output, is_pipe
 from moses_compat.lines.columns import RAW, TEXTS, Rows, gather, read_rows, write_rows
 from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
 from phrasetool import __version__
@@ -69,8 +69,8 @@ class ConvertCounts:
 
 
 def is_parquet(path: str) -> bool:
-    """Whether a file is Parquet, by its first bytes; standard input never is."""
-    if path == STANDARD:
+    """Whether a file is Parquet, by its first bytes; standard input and other pipes never are."""
+    if path == STANDARD or is_pipe(path):
         return False
     try:
         with open(path, "rb") as file:

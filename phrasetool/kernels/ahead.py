@@ -232,7 +232,10 @@ def folders(package: str) -> list[Path]:
     assert spec is not None
     assert spec.origin is not None
     here = Path(spec.origin).parent
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:  # a user without a home
+        return [here]
     return [here, cache / "phrasetool" / f"{zlib.crc32(str(here).encode()):08x}"]
 
 
@@ -244,7 +247,12 @@ def missing_features(wanted: list[str]) -> list[str]:
 
 def compile_by_numba(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """What numba makes of a function, compiled when it is first called with each type of arguments."""
-    return _numba().njit(**options)(function)
+    numba = _numba()
+    if options.get("cache"):
+        from phrasetool.kernels.cache import with_checked_cache
+
+        return with_checked_cache(numba.njit(**{**options, "cache": False})(function))
+    return numba.njit(**options)(function)
 
 
 @functools.cache

@@ -77,14 +77,15 @@ def command(
     probabilities that count a pair where it explains a sentence from which it was not extracted; where there is little
     to count, they follow those of TABLE (its third and first score).  Last, with --smoothing, the two that `extract`
     with that smoothing would have written; TABLE is read twice for them, and should be whole: annotate it before it is
-    pruned.  Everything else of a line stays as it is, byte for byte.  TABLE is a Moses phrase table in text form, gzip
-    or not; `-` is standard input.
+    pruned.  Everything else of a line stays as it is, byte for byte.  TABLE is a Moses phrase table in text form,
+    compressed or not; `-` is standard input.
     """
+    from moses_compat.files.packing import without_ending
     from moses_compat.jobs.annotate_tables import AnnotateRequest, annotate
     from moses_compat.tables.blocks import TableScan
     from phrasetool_cli.shared.progress import TerminalWatch
 
-    output = output or ("-" if table == "-" else table.removesuffix(".gz") + ".annotated.gz")
+    output = output or ("-" if table == "-" else without_ending(table) + ".annotated.gz")
     folders = model_folders or (() if forced_pairs or smoothing else (default_model(),))
     if not folders and is_given("scale"):
         raise click.UsageError("--scale is for the similarities of a model; name one with -m")

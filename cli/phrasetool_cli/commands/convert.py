@@ -32,6 +32,7 @@ def command(table: str, output: str, threads: int, quiet: bool, json_file: str |
     tail and raw hold what is written in an unusual way.  Rows may be removed or given more scores with any program
     before they become text again.
     """
+    from moses_compat.files.packing import packing_for
     from moses_compat.files.streams import Input, Output
     from moses_compat.tables.parquet import is_parquet, parquet_to_table, table_to_parquet
     from phrasetool.errors import PhraseToolError
@@ -41,7 +42,7 @@ def command(table: str, output: str, threads: int, quiet: bool, json_file: str |
     to_text = is_parquet(table)
     if to_text and output.endswith(".parquet"):
         raise PhraseToolError(f"{table}: is Parquet already; expected a text file as output, not {output}")
-    if not to_text and output.endswith(".gz"):
+    if not to_text and packing_for(output):
         raise PhraseToolError(f"{table}: is not Parquet; expected an output such as table.parquet, not {output}")
     if to_text:
         with Output(output) as destination, TableProgress("convert", 0, quiet) as progress:

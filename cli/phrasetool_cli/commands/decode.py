@@ -51,19 +51,18 @@ def command(
     an ARPA language model and, if there is one, a text reordering table; what is found is what Moses would find with
     the same limits.
     """
+    from moses_compat.corpora.texts import read_sentences
     from moses_compat.engine.development_check import tell_coverage
     from moses_compat.engine.model import MosesModel
     from moses_compat.engine.n_best import n_best_lines
-    from moses_compat.files.streams import Input, Output
+    from moses_compat.files.streams import Output
 
     model = MosesModel.read(ini, table, reordering_table)
     check_outputs([text, ini, *model.paths], [output, n_best[0] if n_best else None])
     check_inputs([text, ini, *model.paths])
     document = json_document(json_file, [text, ini, *model.paths], [output, n_best[0] if n_best else None])
     model = model.searching(**search)
-    with Input(text) as source:
-        data = source.read_all()
-    translator, sentences = load_translator(model, data, threads, quiet)
+    translator, sentences = load_translator(model, read_sentences(text), threads, quiet)
     tell_coverage(translator.table, sentences.sentences, text, model.table, TerminalWatch(quiet))
     wanted = n_best[1] if n_best else 1
     total = 0.0

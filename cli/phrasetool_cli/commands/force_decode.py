@@ -64,6 +64,7 @@ def command(
     --forced-pairs` makes probabilities of: they tell which entries explain sentences from which they were not
     extracted.
     """
+    from moses_compat.corpora.texts import read_sentences
     from moses_compat.engine.decoder_tables import InputPhrases, used_pairs
     from moses_compat.engine.development_check import tell_coverage
     from moses_compat.engine.model import MosesModel, check_sides
@@ -80,8 +81,7 @@ def command(
     check_inputs([source, target, model.table])
     document = json_document(json_file, [source, target, ini, *model.paths], [output])
     limit = model.search.distortion_limit if distortion_limit is None else distortion_limit
-    with Input(source) as stream:
-        text = InputPhrases.of(stream.read_all())
+    text = InputPhrases.of(read_sentences(source))
     symbols = Symbols()
     with Input(target) as stream:
         references = symbols.read_lines(stream.read_all())

@@ -147,6 +147,8 @@ def check_request(request: PruneRequest, own_thresholds: bool) -> None:
         click.UsageError: options that do not go together.
         PhraseToolError: an output is an input, or another output.
     """
+    from moses_compat.files.packing import packing_for
+
     _check_rule(request, own_thresholds)
     if request.scores and request.columns:
         raise click.UsageError("--scores and --columns are two sources of similarities; give one")
@@ -158,8 +160,8 @@ def check_request(request: PruneRequest, own_thresholds: bool) -> None:
             "--sweep writes no table; leave out --output, --rejected, --reasons, --stats and the options of the "
             "reordering table"
         )
-    if request.reasons and request.reasons.endswith(".gz"):
-        raise click.UsageError("--reasons writes Parquet, which is compressed in itself; leave out .gz")
+    if request.reasons and (packing := packing_for(request.reasons)):
+        raise click.UsageError(f"--reasons writes Parquet, which is compressed in itself; leave out {packing.ending}")
     if (request.reordering_table is None) != (request.reordering_out is None):
         raise click.UsageError("--reordering-table and --reordering-out go together; give both or none")
     if request.reordering_table == request.table == "-":

@@ -1,0 +1,79 @@
+"""Numba's cache of compiled code, for files that are damaged and folders that cannot be written to.
+
+Numba trusts what it finds: a file that was cut off stops every command, and changed machine code is run.  Here each
+file has a checksum; one that does not fit counts as not there, so the kernel is compiled again and the file replaced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from numba.core import caching
+
+_CHECKSUM_BYTES = 4
+
+
+def with_checked_cache(dispatcher: Any) -> Any:
+    """Let a compiled function keep its code in numba's cache folder, if there is one that can be written to."""
+    # Where numba is told not to compile, it is a plain function; without a folder, it is compiled for this process.
+    with contextlib.suppress(RuntimeError):
+        if hasattr(dispatcher, "enable_caching"):
+            dispatcher._cache = CheckedCache(dispatcher.py_func)
+    return dispatcher
+
+
+class CheckedCache(caching.FunctionCache):  # type: ignore[misc]
+    """The compiled code of one function on disk."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self._cache_file = CheckedFiles(
+            self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
+        )
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        """Save compiled code; if it cannot be, the next process compiles it again."""
+        with contextlib.suppress(OSError):
+            super().save_overload(signature, data)
+
+
+class CheckedFiles(caching.IndexDataCacheFile):  # type: ignore[misc]
+    """The files of one function: its index (.nbi) and the code for each type of arguments (.nbc).
+
+    A checksum stands behind what numba writes, where numba itself does not mind it.
+    """
+
+    @contextlib.contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[io.BytesIO]:
+        written = io.BytesIO()
+        with super()._open_for_write(filepath) as file:
+            yield written
+            data = written.getvalue()
+            file.write(data + _checksum(data))
+
+    def _load_index(self) -> dict[Any, str]:
+        found: dict[Any, str] = super()._load_index() if _is_whole(self._index_path) else {}
+        return found
+
+    def _load_data(self, name: str) -> Any:
+        if not _is_whole(self._data_path(name)):
+            raise OSError(f"{name}: damaged")
+        return super()._load_data(name)
+
+
+def _checksum(data: bytes) -> bytes:
+    return zlib.crc32(data).to_bytes(_CHECKSUM_BYTES, "little")
+
+
+def _is_whole(path: str) -> bool:
+    """Whether a file can be read and its checksum is right."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError:
+        return False
+    return data[-_CHECKSUM_BYTES:] == _checksum(data[:-_CHECKSUM_BYTES])

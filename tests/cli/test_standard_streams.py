@@ -1,0 +1,149 @@
+"""Commands in a shell that has closed or filled their standard streams, or whose terminal knows few characters."""
+
+import gzip
+import os
+import shlex
+import subprocess
+
+import pytest
+
+from tests.commands import COMMAND, clean_environment, run_outside, write
+from tests.tables import TABLES
+
+TEXT = TABLES["seven fields"]
+needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+
+
+@pytest.fixture
+def table(tmp_path):
+    return write(tmp_path / "t.gz", TEXT)
+
+
+def shell(table, model_folder, arguments, redirections, **changes):
+    """Run a command with redirections of `sh`; `T` stands for the table, `M` for the model."""
+    words = [{"T": str(table), "M": str(model_folder)}.get(word, word) for word in arguments.split()]
+    return subprocess.run(
+        ["sh", "-c", f"{shlex.join([*COMMAND, *words])} {redirections}"],
+        cwd=table.parent,
+        env=clean_environment(**changes),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+
+PRUNE = "prune -t -1 -m M T"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "redirections"),
+    [
+        (f"{PRUNE} -o out", "<&- >&- 2>&-"),
+        (f"{PRUNE} -o out", ">&-"),
+        pytest.param(f"{PRUNE} -o out", "2>/dev/full", marks=needs_full),
+        ("annotate T -m M -o out", "2>&-"),
+    ],
+)
+def test_streams_that_are_not_needed(table, model_folder, arguments, redirections):
+    done = shell(table, model_folder, arguments, redirections)
+    assert done.returncode == 0
+    assert done.stdout == b""
+    assert gzip.decompress(table.read_bytes()) == TEXT
+    out = (table.parent / "out").read_bytes()
+    assert out.count(b"\n") == TEXT.count(b"\n")
+    assert b"phrasetool: " not in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "redirections", "code", "message"),
+    [
+        (PRUNE + " -q", ">&-", 1, "standard output: cannot write: Bad file descriptor"),
+        ("prune -t -1 -m M -q", "<&-", 1, "standard input: Bad file descriptor"),
+        ("inspect T", ">&-", 1, "standard output: Bad file descriptor"),
+        pytest.param("inspect T", ">/dev/full", 1, "standard output: No space left on device", marks=needs_full),
+        ("--help", ">&-", 1, "standard output: Bad file descriptor"),
+        ("inspect nothing", "2>&-", 1, None),
+        pytest.param("inspect nothing", "2>/dev/full", 1, None, marks=needs_full),
+        ("inspect --nothing", "2>&-", 2, None),
+    ],
+)
+def test_streams_that_are_needed(table, model_folder, arguments, redirections, code, message):
+    done = shell(table, model_folder, arguments, redirections)
+    assert done.returncode == code
+    assert done.stdout == b""
+    assert done.stderr.decode() == (f"phrasetool: {message}\n" if message else "")
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"PYTHONIOENCODING": "cp1252"},
+        {"PYTHONIOENCODING": "ascii"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_terminals_that_know_few_characters(table, model_folder, tmp_path, environment):
+    named = table.rename(tmp_path / "\u65e5.gz")
+    for arguments in ("inspect T", "prune -m M T --sweep 0:1:0.5"):
+        done = shell(named, model_folder, arguments, "", **environment)
+        assert done.returncode == 0, done.stderr
+        assert b"Traceback" not in done.stderr
+        assert done.stdout
+
+
+def test_what_a_terminal_lacks_is_printed_with_backslashes(table, model_folder, tmp_path):
+    named = table.rename(tmp_path / "\u65e5.gz")
+    done = shell(named, model_folder, "inspect T", "", PYTHONIOENCODING="cp1252")
+    assert b"/\\u65e5.gz: phrase table" in done.stdout
+
+
+def test_a_name_that_is_no_text_is_printed_as_it_is(table, model_folder):
+    name = os.fsdecode(b"\xff.gz")
+    table.rename(table.parent / name)
+    done = shell(table.parent / name, model_folder, "inspect T", "", PYTHONUTF8="1")
+    assert done.returncode == 0
+    assert b"/\xff.gz" in done.stdout
+
+
+def test_names_as_long_as_can_be(table, model_folder):
+    for name in ("n" * 252 + ".gz", "\u65e5" * 84 + ".gz"):
+        assert run_outside("prune", "-q", "-t", "-1", "-m", model_folder, table, "-o", table.parent / name).code == 0
+        assert (table.parent / name).exists()
+    done = run_outside("prune", "-q", "-t", "-1", "-m", model_folder, table, "-o", table.parent / ("n" * 256))
+    assert done.code == 1
+    assert done.message.endswith(": cannot write: File name too long")
+
+
+def test_pipes_are_read_once(table, model_folder):
+    for arguments, code in (("inspect", 0), ("convert -o out.parquet", 0), ("prune -q -t -1 -o out -m M", 0)):
+        done = piped(table, model_folder, arguments)
+        assert done.returncode == code, done.stderr
+    assert (table.parent / "out").read_bytes() == TEXT
+    done = piped(table, model_folder, "prune -q --target-size 0.5 --keep-top 0 --protect none -m M -o new")
+    assert done.returncode == 1
+    assert (
+        done.stderr.decode()
+        == "phrasetool: fifo: is a pipe, was read already and has to be read again; expected a file\n"
+    )
+    assert not (table.parent / "new").exists()
+
+
+def piped(table, model_folder, arguments):
+    fifo = table.parent / "fifo"
+    if not fifo.exists():
+        os.mkfifo(fifo)
+    writer = subprocess.Popen(["sh", "-c", f"exec cat {shlex.quote(str(table))} > fifo"], cwd=table.parent)
+    try:
+        return shell(table, model_folder, f"{arguments} fifo", "")
+    finally:
+        writer.kill()
+        writer.wait()
+
+
+def test_a_byte_order_mark_is_said_once(table, model_folder):
+    table.write_bytes(gzip.compress(b"\xef\xbb\xbf" + TEXT))
+    done = shell(table, model_folder, "prune --target-size 1 --keep-top 0 -m M -q T", "")
+    assert done.returncode == 0
+    assert done.stdout[:5] == TEXT[:5]
+    assert done.stderr.decode() == f"phrasetool: warning: {table}: a byte order mark at its start was left out\n"

@@ -1,0 +1,82 @@
+import importlib.util
+
+import pytest
+
+from phrasetool.kernels import ahead
+
+KERNEL = "def double(x):\n    return 2 * x\n"
+
+
+def called(folder):
+    """What a kernel gives in a new process, and how many loads from the cache and compilations there were."""
+    spec = importlib.util.spec_from_file_location("kernel", folder / "kernel.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    double = ahead.compile_by_numba(module.double, {"cache": True})
+    return double(21), sum(double.stats.cache_hits.values()), sum(double.stats.cache_misses.values())
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    assert called(tmp_path) == (42, 0, 1)
+    assert called(tmp_path) == (42, 1, 0)
+    return tmp_path
+
+
+def damage(how, data):
+    return {"cut": data[: len(data) // 2], "empty": b"", "zeros": bytes(len(data)), "bit": flipped(data)}[how]
+
+
+def flipped(data):
+    changed = bytearray(data)
+    changed[len(data) * 2 // 3] ^= 8
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_damaged_files_are_made_again(folder, ending):
+    (path,) = (folder / "__pycache__").glob(f"*.{ending}")
+    whole = path.read_bytes()
+    for how in ("cut", "empty", "zeros", "bit"):
+        path.write_bytes(damage(how, whole))
+        assert called(folder) == (42, 0, 1), how
+        assert called(folder) == (42, 1, 0), how
+
+
+def test_no_folder_for_the_cache(tmp_path, monkeypatch):
+    """Neither the package's nor the user's can be made: files stand in their place."""
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    (tmp_path / "__pycache__").write_text("")
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    assert called(tmp_path) == (42, 0, 1)
+    assert called(tmp_path) == (42, 1, 0)
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "kernel.py"))
+    for _ in range(2):
+        assert called(tmp_path) == (42, 0, 1)
+
+
+def test_a_cache_that_cannot_be_written_to_any_more(folder, monkeypatch):
+    (path,) = (folder / "__pycache__").glob("*.nbc")
+    path.unlink()
+    monkeypatch.setattr("numba.core.caching.open", refuse, raising=False)
+    assert called(folder) == (42, 0, 1)
+    assert not path.exists()
+
+
+def refuse(path, mode):
+    if "w" in mode:
+        raise OSError("full")
+    return open(path, mode)
+
+
+def test_no_home(monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr("pathlib.Path.home", no_home)
+    assert len(ahead.folders("phrasetool")) == 1
+
+
+def no_home():
+    raise RuntimeError("Could not determine home directory.")
