@@ -14,6 +14,9 @@ REMEDIES = {
     ),
     "name a table of the ini": "; choose one with --name",
     "name the model": "; give the model with -m",
+    "sort the table": "; --sort sorts it, --force goes on all the same",
+    "allow an empty input": "; --allow-empty goes on all the same",
+    "go on by force": "; --force goes on all the same",
 }
 
 # Package that can be missing -> the extra that brings it.

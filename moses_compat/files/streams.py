@@ -38,6 +38,11 @@ def display_name(path: str) -> str:
     return "standard input" if path == STANDARD else path
 
 
+def is_stream(path: str) -> bool:
+    """Whether this can be read only once: standard input, or what is there and is neither a file nor a folder."""
+    return path == STANDARD or (os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)))
+
+
 def is_gzip_name(path: str) -> bool:
     """Whether what is written under this name is compressed."""
     return path.endswith(".gz")
@@ -71,6 +76,7 @@ class Input:
 
     Args:
         path: a file, or `-` for standard input.
+        name: what messages call it, if not by its path.
 
     Attributes:
         name: what messages call it.
@@ -80,9 +86,9 @@ class Input:
         DataError: the file cannot be opened, or is a 0-byte `.gz` (a placeholder, not an empty table).
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, name: str | None = None) -> None:
         self.path = path
-        self.name = display_name(path)
+        self.name = name or display_name(path)
         try:
             self._raw: Any = sys.stdin.buffer if path == STANDARD else open(path, "rb")  # noqa: SIM115
             head = self._raw.read(len(GZIP_MAGIC))

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from moses_compat.files.streams import Input, Output
+from moses_compat.files.streams import Input, Output, is_stream
 from moses_compat.ini.editing import with_table_file
 from moses_compat.ini.lines import FeatureLine
 from moses_compat.ini.moses_ini import ENCODING, MosesIni
@@ -24,8 +24,9 @@ from moses_compat.jobs.annotate import (
 )
 from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import ModelSimilarities, SimilaritySource
-from moses_compat.measures.smoothed import SmoothedProbabilities, count_table
+from moses_compat.measures.smoothed import SmoothedProbabilities, check_whole, count_table
 from moses_compat.tables.blocks import TableScan, raw_blocks
+from moses_compat.tables.plausible import check_plausible
 from phrasetool.models.storage import load_bilingual_model
 from phrasetool.watch import NOBODY, Watch
 
@@ -149,6 +150,10 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
         PhraseToolError: a file cannot be written.
         ValueError: there is nothing to append.
     """
+    request = replace(request, scan=replace(request.scan, warn=watch.warn))
+    if not is_stream(request.table):
+        with Input(request.table) as source:
+            check_plausible(source, request.scan)
     sources = [*(ModelSimilarities(load_bilingual_model(folder)) for folder in request.models), *more]
     forced = PairUses.read(request.forced_pairs) if request.forced_pairs else None
     smoothed = _smoothed(request, watch) if request.smoothing else None
@@ -161,6 +166,9 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
             Output(request.output) as destination,
             watch.file("annotate", source.size()) as progress,
         ):
+            # What can be read only once was not looked at before.
+            if is_stream(request.table):
+                check_plausible(source, request.scan)
             counts = annotate_table(
                 source, destination, sources, replace(request.scan, progress=progress),
                 forced=forced, smoothed=smoothed, scale=request.scale,
@@ -174,6 +182,7 @@ def _smoothed(request: AnnotateRequest, watch: Watch) -> SmoothedProbabilities:
     """Read the table for the first time."""
     with Input(request.table) as source, watch.file("count", source.size()) as progress:
         counts = count_table(source, replace(request.scan, progress=progress))
+    check_whole(source.name, counts, request.scan)
     if counts.statistics.pairs and not counts.statistics.by_count[1]:
         watch.say(
             f"no entry of {request.table} was seen only once: if they were pruned, annotate the whole table before"

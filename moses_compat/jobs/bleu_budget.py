@@ -51,7 +51,7 @@ class DevelopmentSet:
         """
         if request.ini is None or request.dev is None:
             raise ValueError("to search for a loss of BLEU takes an ini and a development set")
-        model = MosesModel.read(request.ini, request.table).searching(**request.search)
+        model = MosesModel.read(request.ini, request.read_path).searching(**request.search)
         texts = []
         for path in request.dev:
             with Input(path) as stream:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -57,7 +56,7 @@ Example:
 def command(
     table: str, model_folders: tuple[str, ...], forced_pairs: str | None, smoothing: str | None, output: str | None,
     scale: str, ini: str | None, ini_output: str | None, weight: float, threads: int, block_bytes: int, on_error: str,
-    quiet: bool,
+    allow_empty: bool, force: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Add similarity columns to a phrase table.
 
@@ -69,6 +68,7 @@ def command(
     pruned.  Everything else of a line stays as it is, byte for byte.  TABLE is a Moses phrase table in text form, gzip
     or not; `-` is standard input.
     """
+    from moses_compat.files.streams import is_stream
     from moses_compat.jobs.annotate_tables import AnnotateRequest, annotate
     from moses_compat.tables.blocks import TableScan
     from phrasetool_cli.shared.progress import TerminalWatch
@@ -79,20 +79,15 @@ def command(
         raise click.UsageError("--scale is for the similarities of a model; name one with -m")
     if table == forced_pairs == "-":
         raise click.UsageError("TABLE and --forced-pairs cannot both be standard input")
-    if smoothing and (table == "-" or _is_stream(table)):
+    if smoothing and (is_stream(table)):
         raise click.UsageError("--smoothing reads the table twice, so it cannot come from standard input or a pipe")
     check_outputs([table, *([forced_pairs] if forced_pairs else [])], [output, ini_output])
     edit = ini_edit(table, output, ini, ini_output, weight, scale)
-    scan = TableScan(on_error, threads, block_bytes)
+    scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force)
     request = AnnotateRequest(table, output, folders, forced_pairs, smoothing, scale, edit, scan)
     watch = TerminalWatch(quiet)
     for line in _summary(annotate(request, watch), request):
         watch.say(line)
-
-
-def _is_stream(path: str) -> bool:
-    """Whether this can be read only once."""
-    return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 
 def _summary(counts: AnnotateCounts, request: AnnotateRequest) -> Iterator[str]:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.flags import default_model, model_option, output_option, search_options, table_options
+from phrasetool_cli.shared.flags import (
+    default_model,
+    model_option,
+    output_option,
+    search_options,
+    sort_option,
+    table_options,
+)
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.parameter_types import column_pair, threshold_sweep, worth_threshold
 from phrasetool_cli.shared.sections import sections
@@ -91,6 +98,8 @@ prune_options = sections(
     click.option("--dev", nargs=2, metavar="SOURCE REFERENCE",
                  help="The development set that BLEU is measured on, a tokenised sentence a line."),
     search_options,
+    "How the table is read",
+    sort_option,
     None,
     table_options,
 )  # fmt: skip
