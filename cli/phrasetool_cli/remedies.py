@@ -14,7 +14,7 @@ REMEDIES = {
     ),
     "name a table of the ini": "; choose one with --name",
     "fit": "; name another model with -m, or go on all the same with --force",
-    "go on": "; to go on all the same, give --force",
+    "go on": "; --force goes on all the same",
     "name the model": "; give the model with -m",
     "overwrite the model": "; name another folder with -o, or replace the model with --overwrite",
     "train anew": "; to train anew, use --overwrite instead of --resume",
@@ -22,6 +22,8 @@ REMEDIES = {
     "train an autoencoder on text": (
         "; pairs are `source ||| target`, and text of one language is for `phrasetool train --model autoencoder`"
     ),
+    "sort the table": "; --sort sorts it, --force goes on all the same",
+    "allow an empty input": "; --allow-empty goes on all the same",
 }
 
 # Package that can be missing -> the extra that brings it.

@@ -193,6 +193,12 @@ def guess(head: bytes) -> FileKind | None:
     rows = [[field.split() for field in line.split(b"|||")] for line in lines]
     if not lines:
         return None
+    if all(len(row) == 1 and line.count(b"\t") > 1 for row, line in zip(rows, lines, strict=True)):
+        return FileKind("a table with tabs between fields", "expected ` ||| ` between them")
+    if all(len(row) == 1 and b" || " in line for row, line in zip(rows, lines, strict=True)):
+        return FileKind("a table with || between fields", "expected ` ||| ` between them")
+    if all(len(row) == 1 and all(map(_POINT.fullmatch, row[0])) for row in rows):
+        return FileKind("word alignments", "expected a phrase table")
     if all(len(row) in (3, 4) and row[2] and all(map(_POINT.fullmatch, row[2])) for row in rows):
         return EXTRACTED
     if all(len(row) >= 4 and row[0] and row[0][0].isdigit() and b"=" in b" ".join(row[2]) for row in rows):
@@ -207,4 +213,8 @@ def guess(head: bytes) -> FileKind | None:
         return FileKind("a moses.ini", "expected a phrase table")
     if all(len(row) == 2 or (len(row) == 3 and len(row[2]) == 1) for row in rows):
         return FileKind("phrase pairs", "`phrasetool train` takes them")
+    if lines[0].startswith(b"{"):
+        return FileKind("JSON", "expected a phrase table")
+    if all(len(row) == 1 for row in rows):
+        return FileKind("plain text without ||| between fields", "expected a phrase table")
     return None

@@ -45,6 +45,11 @@ def display_name(path: str) -> str:
     return "standard input" if path == STANDARD else path
 
 
+def is_stream(path: str) -> bool:
+    """Whether this can be read only once: standard input, or what is there and is neither a file nor a folder."""
+    return path == STANDARD or (os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)))
+
+
 def compress(data: bytes | ByteArray) -> bytes:
     """One gzip member with no name and no timestamp."""
     return packing.GZIP.compress(data)
@@ -74,6 +79,7 @@ class Input:
 
     Args:
         path: a file, or `-` for standard input.
+        name: what messages call it, if not by its path.
 
     Attributes:
         name: what messages call it.
@@ -85,9 +91,9 @@ class Input:
         ModuleNotFoundError: the package that can read it is not installed.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, name: str | None = None) -> None:
         self.path = path
-        self.name = display_name(path)
+        self.name = name or display_name(path)
         try:
             self._refuse_second_reading()
             self._raw: Any = sys.stdin.buffer if path == STANDARD else open(path, "rb")  # noqa: SIM115

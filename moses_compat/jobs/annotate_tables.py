@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from moses_compat.files.streams import Input, Output, check_readable
+from moses_compat.files.streams import Input, Output, check_readable, is_stream
 from moses_compat.ini.editing import with_relative_paths, with_table_file
 from moses_compat.ini.lines import FeatureLine
 from moses_compat.ini.moses_ini import ENCODING, MosesIni
@@ -25,8 +25,9 @@ from moses_compat.jobs.annotate import (
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import ModelSimilarities, SimilaritySource
-from moses_compat.measures.smoothed import SmoothedProbabilities, count_table
+from moses_compat.measures.smoothed import SmoothedProbabilities, check_whole, count_table
 from moses_compat.tables.blocks import TableScan, raw_blocks
+from moses_compat.tables.plausible import check_plausible
 from phrasetool.models.storage import load_bilingual_model
 from phrasetool.watch import NOBODY, Watch
 
@@ -119,7 +120,6 @@ class AnnotateRequest:
         scale: how a similarity is written; see `insert_scores`.
         edit: what happens to a moses.ini, if anything.
         scan: how the table is read.
-        force: go on although a model does not fit the table, or annotated it before.
     """
 
     table: str
@@ -130,7 +130,6 @@ class AnnotateRequest:
     scale: str = "exp"
     edit: IniEdit | None = None
     scan: TableScan = field(default_factory=TableScan)
-    force: bool = False
 
     @property
     def columns(self) -> int:
@@ -157,7 +156,11 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
         PhraseToolError: a file cannot be written.
         ValueError: there is nothing to append.
     """
-    checks = [FitCheck(folder, watch, request.force, appended=True) for folder in request.models]
+    request = replace(request, scan=replace(request.scan, warn=watch.warn))
+    if not is_stream(request.table):
+        with Input(request.table) as source:
+            check_plausible(source, request.scan)
+    checks = [FitCheck(folder, watch, request.scan.force, appended=True) for folder in request.models]
     models = [ModelSimilarities(load_bilingual_model(check.folder), check) for check in checks]
     sources = [*models, *more]
     forced = PairUses.read(request.forced_pairs) if request.forced_pairs else None
@@ -171,6 +174,9 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
             Output(request.output) as destination,
             watch.file("annotate", source.size()) as progress,
         ):
+            # What can be read only once was not looked at before.
+            if is_stream(request.table):
+                check_plausible(source, request.scan)
             counts = annotate_table(
                 source, destination, sources, replace(request.scan, progress=progress),
                 forced=forced, smoothed=smoothed, scale=request.scale,
@@ -185,6 +191,7 @@ def _smoothed(request: AnnotateRequest, watch: Watch) -> SmoothedProbabilities:
     """Read the table for the first time."""
     with Input(request.table) as source, watch.file("count", source.size()) as progress:
         counts = count_table(source, replace(request.scan, progress=progress))
+    check_whole(source.name, counts, request.scan)
     if counts.statistics.pairs and not counts.statistics.by_count[1]:
         watch.say(
             f"no entry of {request.table} was seen only once: if they were pruned, annotate the whole table before"

@@ -59,7 +59,7 @@ class DevelopmentSet:
         """
         if request.ini is None or request.dev is None:
             raise ValueError("to search for a loss of BLEU takes an ini and a development set")
-        model = MosesModel.read(request.ini, request.table).searching(**request.search)
+        model = MosesModel.read(request.ini, request.read_path).searching(**request.search)
         source = read_sentences(request.dev[0])
         with Input(request.dev[1]) as stream:
             reference = stream.read_all()

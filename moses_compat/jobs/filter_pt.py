@@ -16,6 +16,7 @@ from moses_compat.lines.scores import OK
 from moses_compat.measures.pair_test import CorpusCheck, PairTest, Tested
 from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.parser import LineScan, TableParser, scan_lines
+from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.errors import DataError
 from phrasetool.phrases import ByteArray, Int64Array, Mask
 from phrasetool.pipeline import run
@@ -111,14 +112,18 @@ def filter_table(
         significance: the test; none by default.  An entry with a side without words is never removed by it.
 
     Raises:
-        DataError: the table is damaged, has a faulty line and `scan.on_error` is `fail`, or has no such column.
+        DataError: the table is damaged, has a faulty line and `scan.on_error` is `fail`, or has no such column; or,
+            with `top`, a source comes back after others, unless `scan.force` is set.
         CorpusMismatchError: more than half of the first entries do not occur in the corpora.
     """
     work = _BlockFilter(source, output, scan, top, column, significance)
     trial = CorpusCheck(source.name, significance.test) if significance and not significance.force else None
     total = FilterCounts()
     held: list[bytes] = []
-    for raw, data, counts, tested in run(raw_blocks(source, scan.block_bytes), work, scan.threads):
+    order = SourceOrder(source.name, scan)
+    for raw, data, counts, tested, look in run(raw_blocks(source, scan.block_bytes), work, scan.threads):
+        if look:
+            order.add(raw.first_entry, look)
         total += counts
         held.append(data)
         if trial and tested:
@@ -129,6 +134,7 @@ def filter_table(
                 output.write(piece)
             held = []
         scan.progress(raw.position, total.entries)
+    order.finish()
     if trial:
         trial.check()
     for piece in held:
@@ -147,7 +153,7 @@ class _BlockFilter:
     column: int
     significance: Significance | None
 
-    def __call__(self, raw: RawBlock) -> tuple[RawBlock, bytes, FilterCounts, Tested | None]:
+    def __call__(self, raw: RawBlock) -> tuple[RawBlock, bytes, FilterCounts, Tested | None, SourceLook | None]:
         if self.top and 0 <= raw.scores <= self.column:
             message = f"column {self.column} (from 0) was asked for, but entries have {raw.scores} scores"
             raise DataError(self.source.name, message, raw.first_entry + 1)
@@ -155,8 +161,9 @@ class _BlockFilter:
         faulty = scan.faults != OK
         faults = TableParser(scores=raw.scores).faults(scan, raw.first_entry)
         passed = self.scan.passes(self.source.name, faulty, faults)
-        best = ~faulty
+        best, look = ~faulty, None
         if self.top:
+            look = SourceLook.of(raw.text, scan.line_offsets, scan.source_ends, scan.group_offsets)
             best = best_of_groups(scan.group_offsets, scan.columns[:, 0], self.top, best)
         rows = np.flatnonzero(best)
         tested = None
@@ -181,7 +188,7 @@ class _BlockFilter:
             counts.absent_sources = int(tested.absent_sources.sum())
             counts.absent_targets = int(tested.absent_targets.sum())
             counts.wordless = int(tested.wordless.sum())
-        return raw, self._encode(raw.text, scan, keep, rows, tested), counts, tested
+        return raw, self._encode(raw.text, scan, keep, rows, tested), counts, tested, look
 
     def _encode(self, text: ByteArray, scan: LineScan, keep: Mask, rows: Int64Array, tested: Tested | None) -> bytes:
         significance = self.significance

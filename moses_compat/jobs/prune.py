@@ -22,8 +22,9 @@ from moses_compat.jobs.sinks import DecidedBlock, Sink
 from moses_compat.measures.entry_reader import EntryReader, Item, MeasuredReader, ReadBlock
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
+from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.errors import DataError
-from phrasetool.phrases import DoubleArray
+from phrasetool.phrases import DoubleArray, EntryBlock
 from phrasetool.pipeline import run
 from phrasetool.pruning.decision import Decision, Rule, rank
 from phrasetool.pruning.measures import OPINION, SIMILARITIES, Measure, Measures
@@ -62,25 +63,42 @@ def measures_of(read: ReadBlock) -> Measures:
     return Measures(block.group_offsets, block.source_lengths, block.faulty, columns)
 
 
+def _look(block: EntryBlock, order: SourceOrder | None) -> SourceLook | None:
+    """The sources of a block, if their order matters."""
+    if order is None:
+        return None
+    return SourceLook.of(block.text, block.line_offsets, block.source_ends, block.group_offsets)
+
+
+def _order_of(source: Input, scan: TableScan, best: KeepBest) -> SourceOrder | None:
+    """Whoever keeps the best of a source must see all of it."""
+    return SourceOrder(source.name, scan) if best.k and best.protect != "none" else None
+
+
 def _send(
     reader: EntryReader | MeasuredReader,
     judge: Callable[[ReadBlock], DecidedBlock],
     sinks: Sequence[Sink],
     scan: TableScan,
+    order: SourceOrder | None = None,
 ) -> int:
     """Read, judge and write; the number of lines."""
 
-    def work(item: Item) -> tuple[DecidedBlock, list[Any]]:
+    def work(item: Item) -> tuple[DecidedBlock, SourceLook | None, list[Any]]:
         decided = judge(reader(item))
-        return decided, [sink.prepare(decided) for sink in sinks]
+        return decided, _look(decided.block, order), [sink.prepare(decided) for sink in sinks]
 
     done = 0
-    for decided, prepared in run(reader.items(), work, scan.threads):
+    for decided, look, prepared in run(reader.items(), work, scan.threads):
+        if order and look:
+            order.add(decided.read.raw.first_entry, look)
         for sink, part in zip(sinks, prepared, strict=True):
             sink.write(part)
         done += len(decided.block)
         scan.progress(decided.read.raw.position, done)
     reader.finish(done)
+    if order:
+        order.finish()
     return done
 
 
@@ -102,7 +120,8 @@ def prune_table(
         fingerprints: whether a sink needs fingerprints of the pairs.
 
     Raises:
-        DataError: the table is damaged, has a faulty line, or does not fit the source of similarities.
+        DataError: the table is damaged, has a faulty line, or does not fit the source of similarities; or, where the
+            best of a source stay, a source comes back after others (unless `scan.force` is set).
     """
 
     def judge(read: ReadBlock) -> DecidedBlock:
@@ -110,7 +129,8 @@ def prune_table(
         decision = rule.decide(ranking)
         return DecidedBlock(read, decision, explain(ranking, decision))
 
-    _send(EntryReader(source, scan, similarities, fingerprints), judge, sinks, scan)
+    reader = EntryReader(source, scan, similarities, fingerprints)
+    _send(reader, judge, sinks, scan, _order_of(source, scan, rule.best))
 
 
 def prune_decided(
@@ -170,20 +190,27 @@ def measure_sizes(
     """
     reader = EntryReader(source, scan, similarities, fingerprints=save is not None)
 
-    def work(item: Item) -> tuple[ReadBlock, DoubleArray, npt.NDArray[np.floating]]:
+    order = _order_of(source, scan, best)
+
+    def work(item: Item) -> tuple[ReadBlock, SourceLook | None, DoubleArray, npt.NDArray[np.floating]]:
         read = reader(item)
         ranking = rank(method, measures_of(read))
-        return read, ranking.strengths(best)[read.passes], ranking.worth[read.passes]
+        look = _look(read.block, order)
+        return read, look, ranking.strengths(best)[read.passes], ranking.worth[read.passes]
 
     curve = SizeCurve(thresholds)
     done = 0
-    for read, strengths, worth in run(reader.items(), work, scan.threads):
+    for read, look, strengths, worth in run(reader.items(), work, scan.threads):
+        if order and look:
+            order.add(read.raw.first_entry, look)
         curve.add(strengths, worth)
         if save and read.scores:
             save.write(read.block.fingerprints, read.scores)
         done += len(read.block)
         scan.progress(read.raw.position, done)
     reader.finish(done)
+    if order:
+        order.finish()
     return curve
 
 

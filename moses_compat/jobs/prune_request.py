@@ -7,12 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from moses_compat.files.streams import Input
 from moses_compat.tables.blocks import BLOCK_BYTES, TableScan
+from moses_compat.tables.sorted_copy import sorted_name
 from phrasetool.pruning.decision import is_paper_s
 from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, SIGNIFICANCE, USES, Measures
 from phrasetool.pruning.methods import Method, parse_method
 from phrasetool.pruning.protection import AffordableBest, KeepBest
 from phrasetool.pruning.thresholds import Threshold
+from phrasetool.watch import NOBODY, Watch
 
 # What is best by measurement, where the weights of a model are given.
 BEST = "composition+semantic"
@@ -45,9 +48,10 @@ class PruneRequest:
         rejected, reasons, stats: files for lines that go, for why, and for counts.
         dev: the two sides of the development set.
         search: options of the decoder, see `SearchOptions`.
-        force: go on where a check finds that the input makes no sense.
         by_criterion: where several criteria decide, whether to count which of them alone would have removed what goes.
-        threads, block_bytes, on_error: see `TableScan`.
+        threads, block_bytes, on_error, allow_empty, force: see `TableScan`.
+        sort: whether to sort the table first, into a copy beside `output`.
+        sorted_table: that copy, where it was made.
     """
 
     table: str
@@ -75,15 +79,39 @@ class PruneRequest:
     stats: str | None = None
     dev: tuple[str, str] | None = None
     search: Mapping[str, Any] = field(default_factory=dict)
-    force: bool = False
     by_criterion: bool = True
     threads: int = 1
     block_bytes: int = BLOCK_BYTES
     on_error: str = "fail"
+    allow_empty: bool = False
+    force: bool = False
+    sort: bool = False
+    sorted_table: str | None = None
 
-    def scan(self) -> TableScan:
-        """How the table is read."""
-        return TableScan(self.on_error, self.threads, self.block_bytes)
+    def scan(self, watch: Watch = NOBODY) -> TableScan:
+        """How the table is read; warnings go to `watch`."""
+        return TableScan(
+            self.on_error, self.threads, self.block_bytes,
+            allow_empty=self.allow_empty, force=self.force, warn=watch.warn,
+        )  # fmt: skip
+
+    @property
+    def read_path(self) -> str:
+        """The file that entries are read from."""
+        return self.sorted_table or self.table
+
+    @property
+    def read_name(self) -> str | None:
+        """What messages call it; None for its path."""
+        return sorted_name(self.table) if self.sorted_table else None
+
+    def open_table(self) -> Input:
+        """The table, at its beginning.
+
+        Raises:
+            DataError: it cannot be opened.
+        """
+        return Input(self.read_path, self.read_name)
 
     def parsed_method(self) -> Method:
         """The method, by its name or the best that is possible: the paper's without a model's weights.

@@ -9,11 +9,11 @@ import contextlib
 import importlib.util
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from moses_compat.files.streams import Input, Output
+from moses_compat.files.streams import Input, Output, is_stream
 from moses_compat.jobs.prune import Chosen, measure_sizes, prune_decided, prune_table, scratch_scores
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.sinks import Counts, KeptScores, SelectedLines, Sink, SurvivingPairs
@@ -27,6 +27,8 @@ from moses_compat.measures.similarities import (
 )
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.orphans import OrphanCounts, remove_orphans
+from moses_compat.tables.plausible import REORDERING_TABLE, check_plausible
+from moses_compat.tables.sorted_copy import sorted_copy
 from phrasetool import __version__
 from phrasetool.errors import PhraseToolError
 from phrasetool.pruning.decision import Cut, OfSize, Ranking, Rule, decide
@@ -106,9 +108,10 @@ def prune(request: PruneRequest, watch: Watch = NOBODY, more: Sequence[Sink] = (
     cuts = request.threshold, request.target_size, request.max_bleu_loss, method.thresholds or None
     if sum(cut is not None for cut in cuts) != 1:
         raise ValueError("expected a threshold or a size, or a loss of BLEU, or criteria with thresholds of their own")
-    if request.streams(method):
-        return _prune_streaming(request, method, watch, more)
-    return _prune_as_a_whole(request, method, watch, more)
+    with _checked_tables(request, watch) as request:
+        if request.streams(method):
+            return _prune_streaming(request, method, watch, more)
+        return _prune_as_a_whole(request, method, watch, more)
 
 
 class Swept(NamedTuple):
@@ -139,18 +142,36 @@ def sweep(request: PruneRequest, watch: Watch = NOBODY) -> list[Swept]:
         DataError: as `prune`.
     """
     method, thresholds = _checked_method(request), list(request.sweep or ())
-    if request.streams(method):
-        similarities = similarity_source(request, watch)
-        curve = _measure_sizes(request, method, similarities, _kept_path(request, similarities), watch, thresholds)
-        counts = zip(thresholds, curve.survivors.tolist(), curve.failing.tolist(), strict=True)
-        return [Swept(threshold, kept, curve.entries, failing) for threshold, kept, failing in counts]
-    ranking = Ranking.of(method, _measure(request, method, watch)[0])
+    with _checked_tables(request, watch) as request:
+        if request.streams(method):
+            similarities = similarity_source(request, watch)
+            curve = _measure_sizes(request, method, similarities, _kept_path(request, similarities), watch, thresholds)
+            counts = zip(thresholds, curve.survivors.tolist(), curve.failing.tolist(), strict=True)
+            return [Swept(threshold, kept, curve.entries, failing) for threshold, kept, failing in counts]
+        ranking = Ranking.of(method, _measure(request, method, watch)[0])
     rules = [Rule.of(method, request.best, threshold=Threshold.of(threshold)) for threshold in thresholds]
     found = []
     for threshold, rule in zip(thresholds, rules, strict=True):
         decision = rule.decide(ranking)
         found.append(Swept(threshold, int(decision.keep.sum()), len(decision.fails), int(decision.fails.sum())))
     return found
+
+
+@contextlib.contextmanager
+def _checked_tables(request: PruneRequest, watch: Watch) -> Iterator[PruneRequest]:
+    """The request, when its tables can be meant, and with a sorted copy if one is wanted; before any long work."""
+    scan = request.scan(watch)
+    with contextlib.ExitStack() as stack:
+        if request.sort:
+            copy = stack.enter_context(sorted_copy(request.table, request.output, scan, watch))
+            request = replace(request, sorted_table=copy)
+        elif not is_stream(request.table):
+            with Input(request.table) as source:
+                check_plausible(source, scan)
+        if request.reordering_table and not is_stream(request.reordering_table):
+            with Input(request.reordering_table) as source:
+                check_plausible(source, scan, REORDERING_TABLE)
+        yield request
 
 
 def _checked_method(request: PruneRequest) -> Method:
@@ -238,10 +259,10 @@ def _measure_sizes(
 ) -> SizeCurve:
     """One pass that counts."""
     with contextlib.ExitStack() as stack:
-        source = stack.enter_context(Input(request.table))
+        source = stack.enter_context(request.open_table())
         progress = stack.enter_context(watch.file("measure", source.size()))
         save = stack.enter_context(_score_writer(keep, similarities)) if keep else None
-        scan = replace(request.scan(), progress=progress)
+        scan = replace(request.scan(watch), progress=progress)
         return measure_sizes(source, similarities, method, request.best, scan, thresholds, save)
 
 
@@ -318,7 +339,7 @@ def _measure(request: PruneRequest, method: Method, watch: Watch) -> tuple[Measu
             corpora=request.corpora, forced_pairs=request.forced_pairs,
         )  # fmt: skip
 
-    return measure_file(request.table, request.scan(), watch, wanted), similarities
+    return measure_file(request.read_path, request.scan(watch), watch, wanted, request.read_name), similarities
 
 
 def _weights(request: PruneRequest) -> TableWeights:
@@ -348,14 +369,19 @@ def _write(
         check: what is known, in the end, of how a model fits the table.
         save: opens a file for similarities, which appears with the tables or not at all.
     """
-    scan = request.scan()
+    scan = request.scan(watch)
     with contextlib.ExitStack() as stack:
 
         def opened(path: str | None) -> Output | None:
             return stack.enter_context(Output(path)) if path else None
 
-        source = stack.enter_context(Input(request.table))
+        source = stack.enter_context(request.open_table())
         reordering = stack.enter_context(Input(request.reordering_table)) if request.reordering_table else None
+        # What can be read only once was not looked at before.
+        if is_stream(request.read_path):
+            check_plausible(source, scan)
+        if reordering and is_stream(reordering.path):
+            check_plausible(reordering, scan, REORDERING_TABLE)
         # The last one opened is the first one renamed: the table itself must be the last to appear.
         kept = SelectedLines(stack.enter_context(Output(request.output)))
         in_step, rejected, report, why = map(

@@ -14,6 +14,7 @@ from moses_compat.files.streams import Input, Output
 from moses_compat.lines.insert_scores import selected_lines
 from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.parser import TableParser
+from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.errors import DataError
 from phrasetool.phrases import EntryBlock
 from phrasetool.pipeline import run
@@ -74,34 +75,39 @@ def threshold_table(
             threshold, is the highest; a word without an entry is unknown to the decoder.
 
     Raises:
-        DataError: the table is damaged, has a faulty line and `scan.on_error` is `fail`, or has no such column.
+        DataError: the table is damaged, has a faulty line and `scan.on_error` is `fail`, or has no such column; or,
+            with `keep_words`, a source comes back after others, unless `scan.force` is set.
     """
     columns = sorted(thresholds)
     limits = np.array([thresholds[column] for column in columns])
 
-    def work(raw: RawBlock) -> tuple[RawBlock, bytes, ThresholdCounts]:
+    def work(raw: RawBlock) -> tuple[RawBlock, bytes, ThresholdCounts, SourceLook | None]:
         if 0 <= raw.scores <= columns[-1]:
             message = f"column {columns[-1]} (from 0) was asked for, but entries have {raw.scores} scores"
             raise DataError(source.name, message, raw.first_entry + 1)
         block, faults = TableParser(scores=raw.scores, columns=columns)(raw.first_entry, raw.text, raw.line_offsets)
         keep = scan.passes(source.name, block.faulty, faults)
         passes = (block.columns >= limits - np.abs(limits) * _TOLERANCE).all(axis=1)
-        protected = 0
+        protected, look = 0, None
         if keep_words:
+            look = SourceLook.of(block.text, block.line_offsets, block.source_ends, block.group_offsets)
             saved = _last_of_words(block, passes, (block.columns / limits).min(axis=1))
             protected = int(saved.sum())
             passes |= saved
         keep &= passes | block.faulty
         text = selected_lines(block.text, block.line_offsets, keep)
-        return raw, output.encode(text), ThresholdCounts(len(block), int(keep.sum()), protected)
+        return raw, output.encode(text), ThresholdCounts(len(block), int(keep.sum()), protected), look
 
-    total = ThresholdCounts()
-    for raw, data, counts in run(raw_blocks(source, scan.block_bytes), work, scan.threads):
+    total, order = ThresholdCounts(), SourceOrder(source.name, scan)
+    for raw, data, counts, look in run(raw_blocks(source, scan.block_bytes), work, scan.threads):
+        if look:
+            order.add(raw.first_entry, look)
         output.write(data)
         total.entries += counts.entries
         total.kept += counts.kept
         total.protected += counts.protected
         scan.progress(raw.position, total.entries)
+    order.finish()
     return total
 
 

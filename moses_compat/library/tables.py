@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # Fields of `PruneRequest` that `prune` calls by other names, or that are for sizes alone.
-_OTHERWISE = {"ini", "corpora", "model_folder", "sweep"}
+_OTHERWISE = {"ini", "corpora", "model_folder", "sweep", "sorted_table"}
 # Columns of a table in Parquet that are for writing it back to the byte.
 _FOR_WRITING = ("extra", "scores_text", "counts_text", "tail", "raw")
 
@@ -187,6 +187,7 @@ def annotate(
     weight: float = 0.0,
     threads: int = 1,
     on_error: str = "fail",
+    allow_empty: bool = False,
     force: bool = False,
     watch: Watch = NOBODY,
 ) -> AnnotateCounts:
@@ -203,7 +204,9 @@ def annotate(
         weight: of each new column, in that ini.
         threads: worker threads.
         on_error: `fail`, `skip` or `keep`, for lines that are no entries.
-        force: go on although a model does not fit the table, or annotated it before.
+        allow_empty: whether the table may be empty.
+        force: go on, with a warning to `watch`, where a check says that the table makes no sense, that a model does not
+            fit it, or annotated it before.
         watch: follows the work; nobody by default.
 
     Returns:
@@ -228,6 +231,7 @@ def annotate(
         edit = IniEdit.of(there, os.fspath(table), os.fspath(output), os.fspath(moses_ini_out), weight)
     request = AnnotateRequest(
         os.fspath(table), os.fspath(output), [os.fspath(model) for model in models],
-        text_path(forced_pairs), smoothing, scale, edit, TableScan(on_error, threads), force,
+        text_path(forced_pairs), smoothing, scale, edit,
+        TableScan(on_error, threads, allow_empty=allow_empty, force=force),
     )  # fmt: skip
     return annotate_files(request, watch)

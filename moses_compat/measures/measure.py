@@ -22,6 +22,7 @@ from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.measures.smoothed import SmoothedProbabilities, count_table
 from moses_compat.tables.blocks import RawBlock, TableScan
+from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray, EntryBlock, Int64Array
 from phrasetool.pipeline import run
@@ -141,7 +142,7 @@ def measure_table(source: Input, request: MeasureRequest) -> Measures:
         DataError: the table is damaged or has a faulty line (see `scan.on_error`); it does not fit the weights, the
             saved similarities or the pairs of forced decoding; or, with weights, a score is negative or infinite; or,
             for losses, it is all rules; or, for probabilities of forced decoding, it has fewer than four scores; or,
-            to smooth, an entry has no counts.
+            to smooth, an entry has no counts; or a source comes back after others, unless `scan.force` is set.
         CorpusMismatchError: more than half of the first entries do not occur in the corpora.
         ValueError: smoothed probabilities are asked for of standard input.
     """
@@ -152,7 +153,9 @@ def measure_table(source: Input, request: MeasureRequest) -> Measures:
     numbering = EntryNumbering() if request.losses else None
     parts: list[Measures] = []
     done = 0
-    for raw, part, places, tested in run(work.reader.items(), work, scan.threads):
+    order = SourceOrder(source.name, scan)
+    for raw, part, places, tested, look in run(work.reader.items(), work, scan.threads):
+        order.add(raw.first_entry, look)
         if check and tested:
             check.add(tested)
         if numbering and places:
@@ -161,6 +164,7 @@ def measure_table(source: Input, request: MeasureRequest) -> Measures:
         done += raw.lines
         scan.progress(raw.position, done)
     work.reader.finish(done)
+    order.finish()
     if check:
         check.check()
     measures = _joined(parts, request, test.alpha if test else 0.0)
@@ -176,7 +180,13 @@ def measure_table(source: Input, request: MeasureRequest) -> Measures:
     return measures
 
 
-def measure_file(path: str, scan: TableScan, watch: Watch, request: Callable[[TableScan], MeasureRequest]) -> Measures:
+def measure_file(
+    path: str,
+    scan: TableScan,
+    watch: Watch,
+    request: Callable[[TableScan], MeasureRequest],
+    name: str | None = None,
+) -> Measures:
     """Measure a table from its file, and let somebody follow.
 
     Args:
@@ -184,11 +194,12 @@ def measure_file(path: str, scan: TableScan, watch: Watch, request: Callable[[Ta
         scan: how it is read; its progress goes to `watch`.
         watch: follows the work.
         request: what to find out, made when the table is open.
+        name: what messages call the table, if not by its path.
 
     Raises:
         DataError: as `measure_table`.
     """
-    with Input(path) as source, watch.file("measure", source.size()) as progress:
+    with Input(path, name) as source, watch.file("measure", source.size()) as progress:
         return measure_table(source, request(replace(scan, progress=progress)))
 
 
@@ -229,7 +240,7 @@ class _BlockMeasurer:
         direct = min(DIRECT_COLUMN, scores - 1)
         return (INVERSE_COLUMN, direct) if self._request.forced_probabilities else (direct,)
 
-    def __call__(self, item: Item) -> tuple[RawBlock, Measures, FieldPlaces | None, Tested | None]:
+    def __call__(self, item: Item) -> tuple[RawBlock, Measures, FieldPlaces | None, Tested | None, SourceLook]:
         raw, _ = item
         self._check_scores(raw)
         read = self.reader(item)
@@ -247,7 +258,8 @@ class _BlockMeasurer:
             columns[SMOOTHED] = np.where(block.faulty[:, None], 0, self._smoothed(block)).astype(np.float32)
         # None of its arrays keeps the text alive.
         part = Measures(block.first_entry + block.group_offsets, block.source_lengths, block.faulty, columns)
-        return raw, part, places if self._request.losses else None, tested
+        look = SourceLook.of(block.text, block.line_offsets, block.source_ends, block.group_offsets)
+        return raw, part, places if self._request.losses else None, tested, look
 
     def _check_scores(self, raw: RawBlock) -> None:
         """Refuse entries with more or fewer scores than what is asked for needs."""

@@ -124,6 +124,9 @@ class TableScan:
         threads: worker threads.
         block_bytes: about how much text is worked on at a time.
         progress: called with the bytes of the file consumed and the entries done so far.
+        allow_empty: whether a table may have no line.
+        force: whether to go on where a check says that the table makes no sense.
+        warn: called with what such a check says.
 
     Raises:
         ValueError: `on_error` is something else.
@@ -133,6 +136,9 @@ class TableScan:
     threads: int = 1
     block_bytes: int = BLOCK_BYTES
     progress: Progress = lambda position, entries: None
+    allow_empty: bool = False
+    force: bool = False
+    warn: Callable[[str], None] = lambda message: None
 
     def __post_init__(self) -> None:
         if self.on_error not in ON_ERROR:

@@ -29,7 +29,7 @@ def pairs(tmp_path):
 
 
 def annotate(table, pairs, *options):
-    return run_inside("annotate", table, "--forced-pairs", pairs, "-q", *options)
+    return run_inside("annotate", table, "--forced-pairs", pairs, "-q", "--allow-empty", *options)
 
 
 def naive_columns(table, data=PAIRS):
@@ -90,7 +90,9 @@ def test_columns_are_as_the_formula_says(table, pairs, tmp_path, way):
     annotated = read(out)
     assert naive.cut_columns(annotated, 2) == table
     check_columns(annotated, table)
-    piped = run_inside("annotate", "-", "--forced-pairs", pairs, "-q", *options, stdin=source.read_bytes())
+    piped = run_inside(
+        "annotate", "-", "--forced-pairs", pairs, "-q", "--allow-empty", *options, stdin=source.read_bytes()
+    )
     assert (piped.code, piped.out) == (0, annotated)
 
 

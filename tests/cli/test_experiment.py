@@ -247,7 +247,7 @@ def test_a_development_set_that_makes_no_sense(tmp_path):
         done = run_inside("experiment", config, "-q")
         assert done.code == 1
         assert message in done.message
-        assert done.message.endswith("; to go on all the same, give --force")
+        assert done.message.endswith("; --force goes on all the same")
         assert not (tmp_path / "out" / "report.html").exists()
     done = run_inside("experiment", config, "-q", "--force")
     assert done.code == 0

@@ -70,6 +70,8 @@ def test_rule_agrees_with_naive(model, model_folder, workspace, table, keep_top,
         protect,
         "--on-error",
         "keep",
+        "--force",
+        "--allow-empty",
         "-o",
         out,
         "--block-bytes",
@@ -79,11 +81,15 @@ def test_rule_agrees_with_naive(model, model_folder, workspace, table, keep_top,
     assert out.read_bytes() == expected_output(model, table, threshold, keep_top, protect)
 
 
+# Some tables have no line, in some a source comes back.
+ANYTHING = ("--allow-empty", "--force")
+
+
 @pytest.mark.parametrize("protect", ["all", "words", "none"])
 @pytest.mark.parametrize("keep_top", [0, 1, 3, 10])
 def test_rule_on_moses_tables(model, model_folder, tmp_path, table, protect, keep_top):
     source = write(tmp_path / "t", table)
-    done = prune(source, model_folder, "-t", "0.25", "--keep-top", keep_top, "--protect", protect)
+    done = prune(source, model_folder, "-t", "0.25", "--keep-top", keep_top, "--protect", protect, *ANYTHING)
     assert done.out == expected_output(model, table, 0.25, keep_top, protect)
 
 
@@ -340,6 +346,7 @@ def test_statistics(model_folder, tmp_path, on_error):
             "0.3",
             "--keep-top",
             "2",
+            "--force",
             "--on-error",
             on_error,
             "--stats",
@@ -480,10 +487,16 @@ def test_an_output_over_the_saved_scores(model_folder, tmp_path, scores):
 def test_empty_tables(model_folder, tmp_path):
     table = write(tmp_path / "t", b"")
     for options in (("-t", "0.5"), ("--target-size", "0.5")):
+        refused = prune(table, model_folder, *options, "-o", tmp_path / "o.gz", "--stats", tmp_path / "s")
+        assert refused.code == 1
+        assert refused.message.endswith("t: is empty; expected a phrase table; --allow-empty goes on all the same")
+        assert not (tmp_path / "o.gz").exists()
+        options += ("--allow-empty",)
         done = prune(table, model_folder, *options, "-o", tmp_path / "o.gz", "--stats", tmp_path / "s")
         assert done.code == 0
         assert read(tmp_path / "o.gz") == b""
         assert json.loads((tmp_path / "s").read_text())["entries"] == 0
+        (tmp_path / "o.gz").unlink()
 
 
 def test_model_is_read_only_when_needed(model_folder, tmp_path):

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import re
 
 import pytest
 
@@ -42,9 +43,10 @@ def run(model_folder, tmp_path):
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_moses_tables(run, model_folder, tmp_path, table, ending):
     reordering = reordering_of(table)
-    done, small, in_step = run(table, reordering, "-q", ending=ending)
-    assert (done.code, done.err) == (0, "")
-    assert small == run_inside("prune", tmp_path / "table", "-m", model_folder, "-q", *RULE).out
+    done, small, in_step = run(table, reordering, "-q", "--allow-empty", ending=ending)
+    # In some of them a source comes back.
+    assert (done.code, re.sub(".* comes back after others; .*\n", "", done.err)) == (0, "")
+    assert small == run_inside("prune", tmp_path / "table", "-m", model_folder, "-q", "--allow-empty", *RULE).out
     assert in_step == naive_reordering.in_step(small, reordering)
     assert naive_reordering.pairs(in_step) == naive_reordering.pairs(small)
 

@@ -62,8 +62,10 @@ def test_notes_and_warnings(tmp_path):
 
 def test_empty_tables(tmp_path):
     table, empty = write(tmp_path / "t", SMALL), write(tmp_path / "e", b"")
-    assert run_inside("remove-orphans", empty, "-q", stdin=REORDERING).out == b""
-    done = run_inside("remove-orphans", table, "--reordering-table", empty, "-o", tmp_path / "o.gz")
+    assert run_inside("remove-orphans", empty, "-q", "--allow-empty", stdin=REORDERING).out == b""
+    command = ("remove-orphans", table, "--reordering-table", empty, "-o", tmp_path / "o.gz")
+    assert "e: is empty; expected a reordering table" in run_inside(*command).message
+    done = run_inside(*command, "--allow-empty")
     assert done.code == 0
     assert read(tmp_path / "o.gz") == b""
     assert "warning" in done.err

@@ -249,7 +249,7 @@ def test_a_development_set_that_makes_no_sense(model, make):
     done = run(model, "--log", model / "log", "--iterations", 2, "-q", source=source, reference=reference)
     assert done.code == 1
     assert re.search(message, done.message), done.message
-    assert done.message.endswith("; to go on all the same, give --force")
+    assert done.message.endswith("; --force goes on all the same")
     assert sorted(os.listdir(model)) == before
     forced = run(model, "--force", "--iterations", 1, "-q", source=source, reference=reference)
     assert forced.code == 0

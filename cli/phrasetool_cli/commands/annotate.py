@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ from phrasetool_cli.shared.annotate_ini import ini_edit, is_given
 from phrasetool_cli.shared.flags import (
     WHICH_MODEL,
     default_model,
-    force_option,
     relative_option,
     table_options,
     weight_option,
@@ -63,12 +61,11 @@ Example:
     None,
     json_option,
     table_options,
-    force_option,
 )  # fmt: skip
 def command(
     table: str, model_folders: tuple[str, ...], forced_pairs: str | None, smoothing: str | None, output: str | None,
     scale: str, ini: str | None, ini_output: str | None, weight: float, threads: int, block_bytes: int, on_error: str,
-    quiet: bool, force: bool, json_file: str | None, relative: bool,
+    allow_empty: bool, force: bool, quiet: bool, json_file: str | None, relative: bool,
 ) -> None:  # fmt: skip
     """Add similarity columns to a phrase table.
 
@@ -81,6 +78,7 @@ def command(
     compressed or not; `-` is standard input.
     """
     from moses_compat.files.packing import without_ending
+    from moses_compat.files.streams import is_stream
     from moses_compat.jobs.annotate_tables import AnnotateRequest, annotate
     from moses_compat.tables.blocks import TableScan
     from phrasetool_cli.shared.progress import TerminalWatch
@@ -91,23 +89,18 @@ def command(
         raise click.UsageError("--scale is for the similarities of a model; name one with -m")
     if table == forced_pairs == "-":
         raise click.UsageError("TABLE and --forced-pairs cannot both be standard input")
-    if smoothing and (table == "-" or _is_stream(table)):
+    if smoothing and (is_stream(table)):
         raise click.UsageError("--smoothing reads the table twice, so it cannot come from standard input or a pipe")
     check_outputs([table, *([forced_pairs] if forced_pairs else [])], [output, ini_output])
     document = json_document(json_file, [table, forced_pairs, ini], [output, ini_output])
     edit = ini_edit(table, output, ini, ini_output, weight, scale, relative)
-    scan = TableScan(on_error, threads, block_bytes)
-    request = AnnotateRequest(table, output, folders, forced_pairs, smoothing, scale, edit, scan, force)
+    scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force)
+    request = AnnotateRequest(table, output, folders, forced_pairs, smoothing, scale, edit, scan)
     watch = TerminalWatch(quiet)
     counts = annotate(request, watch)
     document({**vars(counts), "columns": request.columns})
     for line in _summary(counts, request):
         watch.say(line)
-
-
-def _is_stream(path: str) -> bool:
-    """Whether this can be read only once."""
-    return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 
 def _summary(counts: AnnotateCounts, request: AnnotateRequest) -> Iterator[str]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.flags import output_option, table_options
+from phrasetool_cli.shared.flags import output_option, sort_option, table_options
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.progress import TableProgress, TerminalWatch, say
+from phrasetool_cli.shared.progress import TerminalWatch, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 from phrasetool_cli.shared.summaries import say_kept
 
@@ -52,13 +52,14 @@ def _check_threshold(context: click.Context, parameter: click.Parameter, value: 
                  help="Keep the best N entries of each source, before -l; 0 keeps all."),
     click.option("-i", "column", type=click.IntRange(0), default=2, metavar="N", help="Score that -n goes by, from 0."),
     click.option("-h", "hierarchical", is_flag=True, help="TABLE has rules: look up the words between its labels."),
-    click.option("--force", is_flag=True, help="Go on though most phrases do not occur in the corpora."),
     "What is written",
     output_option(),
     click.option("-c", "counts", is_flag=True, help="Append a field: sentences with both sides, source, target."),
     click.option("-p", "values", is_flag=True, help="Append a field: -ln p."),
     click.option("--index", metavar="FOLDER",
                  help="Keep the index of the corpora here, and use it if they have not changed since."),
+    "How the table is read",
+    sort_option,
     None,
     json_option,
     table_options,
@@ -69,7 +70,8 @@ def _check_threshold(context: click.Context, parameter: click.Parameter, value: 
 def command(
     table: str, output: str, source: str | None, target: str | None, threshold: str | None, top: int, column: int,
     counts: bool, values: bool, hierarchical: bool, moses_threads: int | None, index: str | None,
-    force: bool, threads: int, block_bytes: int, on_error: str, quiet: bool, json_file: str | None,
+    sort: bool, allow_empty: bool, force: bool, threads: int, block_bytes: int, on_error: str, quiet: bool,
+    json_file: str | None,
 ) -> None:  # fmt: skip
     """Filter a phrase table by significance and by rank, as Moses does.
 
@@ -79,13 +81,13 @@ def command(
     is lost.
     """
     from moses_compat.corpora.phrase_index import read_indexes
-    from moses_compat.files.streams import Input, Output
+    from moses_compat.files.streams import Output
     from moses_compat.jobs.filter_pt import Significance, filter_table
     from moses_compat.measures.pair_test import CorpusMismatchError, PairTest
     from moses_compat.tables.blocks import TableScan
+    from moses_compat.tables.sorted_copy import open_table
     from phrasetool.errors import PhraseToolError
 
-    threads = moses_threads or threads
     tests = threshold is not None or counts or values
     if tests and not (source and target):
         raise click.UsageError("-l, -c and -p need both sides of the corpus, -f FILE and -e FILE")
@@ -95,14 +97,17 @@ def command(
     if [table, *corpora].count("-") > 1:
         raise click.UsageError("only one of the table and the corpora can be standard input")
     check_outputs([table, *corpora], [output])
-    document, significance = json_document(json_file, [table, *corpora], [output]), None
+    document = json_document(json_file, [table, *corpora], [output])
+    significance, watch = None, TerminalWatch(quiet)
+    scan = TableScan(
+        on_error, moses_threads or threads, block_bytes, allow_empty=allow_empty, force=force, warn=watch.warn
+    )
     if source and target and tests:
-        indexes = read_indexes(source, target, threads, index)
-        least = _threshold(indexes, threshold or "0", TerminalWatch(quiet).say)
+        indexes = read_indexes(source, target, scan.threads, index)
+        least = _threshold(indexes, threshold or "0", watch.say)
         significance = Significance(PairTest(*indexes, hierarchical), least, counts, values, force)
     try:
-        with Input(table) as text, Output(output) as out, TableProgress("filter", text.size(), quiet) as progress:
-            scan = TableScan(on_error, threads, block_bytes, progress)
+        with open_table(table, output, scan, watch, "filter", sort=sort) as (text, scan), Output(output) as out:
             done = filter_table(text, out, scan, top=top, column=column, significance=significance)
     except CorpusMismatchError as error:
         raise PhraseToolError(f"{error}  (--force filters all the same)") from error

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from phrasetool_cli.shared.flags import output_option, table_options
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.progress import TableProgress
+from phrasetool_cli.shared.progress import TableProgress, TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 from phrasetool_cli.shared.summaries import tell_orphans
 
@@ -30,8 +32,8 @@ Example:
     table_options,
 )  # fmt: skip
 def command(
-    table: str, reordering_table: str, output: str, threads: int, block_bytes: int, on_error: str, quiet: bool,
-    json_file: str | None,
+    table: str, reordering_table: str, output: str, threads: int, block_bytes: int, on_error: str,
+    allow_empty: bool, force: bool, quiet: bool, json_file: str | None,
 ) -> None:  # fmt: skip
     """Remove from a reordering table the pairs that a table lacks.
 
@@ -42,16 +44,22 @@ def command(
     from moses_compat.files.streams import Input, Output
     from moses_compat.tables.blocks import TableScan
     from moses_compat.tables.orphans import remove_orphans, table_pairs
+    from moses_compat.tables.plausible import REORDERING_TABLE, check_plausible
 
     if table == reordering_table == "-":
         raise click.UsageError("the phrase table and the reordering table cannot both come from standard input")
     check_outputs([table, reordering_table], [output])
     document = json_document(json_file, [table, reordering_table], [output])
+    scan = TableScan(
+        on_error, threads, block_bytes, allow_empty=allow_empty, force=force, warn=TerminalWatch(quiet).warn
+    )
     with Input(table) as entries, Input(reordering_table) as source, Output(output) as destination:
+        check_plausible(entries, scan)
+        check_plausible(source, scan, REORDERING_TABLE)
         with TableProgress("phrase table", entries.size(), quiet) as progress:
-            pairs = table_pairs(entries, TableScan(on_error, threads, block_bytes, progress))
+            pairs = table_pairs(entries, replace(scan, progress=progress))
         with TableProgress("reordering table", source.size(), quiet) as progress:
-            counts = remove_orphans(source, destination, pairs, TableScan(on_error, threads, block_bytes, progress))
+            counts = remove_orphans(source, destination, pairs, replace(scan, progress=progress))
     document(counts.as_dict())
     if not quiet:
         tell_orphans(counts)

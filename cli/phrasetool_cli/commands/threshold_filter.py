@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from phrasetool_cli.shared.flags import output_option, table_options
+from phrasetool_cli.shared.flags import output_option, sort_option, table_options
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.progress import TableProgress, say
+from phrasetool_cli.shared.progress import TerminalWatch, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 _EXAMPLE = """\b
@@ -36,13 +36,15 @@ def _parse(context: click.Context, parameter: click.Parameter, value: str) -> di
                       "Moses."),
     "What is written",
     output_option(),
+    "How the table is read",
+    sort_option,
     None,
     json_option,
     table_options,
 )  # fmt: skip
 def command(
     thresholds: dict[int, float], table: str, output: str, keep_words: bool, threads: int, block_bytes: int,
-    on_error: str, quiet: bool, json_file: str | None,
+    on_error: str, allow_empty: bool, force: bool, sort: bool, quiet: bool, json_file: str | None,
 ) -> None:  # fmt: skip
     """Remove the entries of a phrase table that score too low.
 
@@ -50,14 +52,16 @@ def command(
     COLUMN:THRESHOLD,... with columns from 0, or one number for columns 0 and 2, p(f|e) and p(e|f).  Lines that stay are
     byte-identical and in their order.
     """
-    from moses_compat.files.streams import Input, Output
+    from moses_compat.files.streams import Output
     from moses_compat.jobs.threshold_filter import threshold_table
     from moses_compat.tables.blocks import TableScan
+    from moses_compat.tables.sorted_copy import open_table
 
     check_outputs([table], [output])
     document = json_document(json_file, [table], [output])
-    with Input(table) as text, Output(output) as out, TableProgress("filter", text.size(), quiet) as progress:
-        scan = TableScan(on_error, threads, block_bytes, progress)
+    watch = TerminalWatch(quiet)
+    scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force, warn=watch.warn)
+    with open_table(table, output, scan, watch, "filter", sort=sort) as (text, scan), Output(output) as out:
         done = threshold_table(text, out, thresholds, scan, keep_words=keep_words)
     document(vars(done))
     if not quiet:

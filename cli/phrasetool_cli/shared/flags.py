@@ -62,12 +62,23 @@ def device_option(help_text: str = "Where to compute: cpu, cuda or auto.") -> _O
     return click.option("--device", default="auto", metavar="NAME", help=help_text)
 
 
+allow_empty_option = click.option(
+    "--allow-empty", is_flag=True, help="Go on although there is nothing to read, as may be in a pipeline."
+)  # fmt: skip
+
+sort_option = click.option(
+    "--sort", is_flag=True,
+    help="Sort TABLE first, as Moses does (LC_ALL=C sort), on disk if it is large.",
+)  # fmt: skip
+
 # Options of every command that streams a table.
 table_options = sections(
     "How the table is read",
     click.option("--on-error", type=click.Choice(["fail", "skip", "keep"]), default="fail",
                  help="What to do about a line that is not a table entry: stop, leave it out, or pass it through."),
     threads_option(),
+    allow_empty_option,
+    force_option,
     click.option("--block-bytes", type=click.IntRange(1), default=1 << 21, metavar="N",
                  help="How much text a thread takes at a time.  Changes speed and memory, never the output."),
     None,

@@ -10,10 +10,10 @@ import click
 
 from phrasetool_cli.shared.flags import (
     default_model,
-    force_option,
     model_option,
     output_option,
     search_options,
+    sort_option,
     table_options,
 )
 from phrasetool_cli.shared.json_output import json_option
@@ -104,9 +104,10 @@ prune_options = sections(
     click.option("--dev", nargs=2, metavar="SOURCE REFERENCE",
                  help="The development set that BLEU is measured on, a tokenised sentence a line."),
     search_options,
+    "How the table is read",
+    sort_option,
     None,
     table_options,
-    force_option,
 )  # fmt: skip
 
 

@@ -133,10 +133,10 @@ def test_prune_is_the_command(table, model_folder, tmp_path, name):
     with_model = {} if "model" in name or "own" in name else {"model": model_folder}
     by_hand = tmp_path / "hand.gz"
     done(
-        "prune", table, *flags, "-o", by_hand, "--stats", tmp_path / "stats",
+        "prune", table, "--force", *flags, "-o", by_hand, "--stats", tmp_path / "stats",
         *(("-m", model_folder) if with_model else ()),
     )  # fmt: skip
-    result = prune(table, tmp_path / "out.gz", **with_model, **options)
+    result = prune(table, tmp_path / "out.gz", force=True, **with_model, **options)
     assert (tmp_path / "out.gz").read_bytes() == by_hand.read_bytes()
     stats = json.loads((tmp_path / "stats").read_bytes())
     assert (result.signature, result.statistics.kept) == (stats["signature"], stats["kept"])
@@ -148,7 +148,7 @@ def test_prune_is_the_command(table, model_folder, tmp_path, name):
 @pytest.mark.parametrize("size", [1, 1 << 21])
 def test_the_frame_is_what_was_written(table, model_folder, tmp_path, name, size):
     options = PRUNES[name][0]
-    entries = prune(table, tmp_path / "out", model=model_folder, block_bytes=size, **options).entries
+    entries = prune(table, tmp_path / "out", model=model_folder, block_bytes=size, force=True, **options).entries
     lines = naive.split_lines(DATA)
     assert [entries[column].dtype for column in ("keep", "fails", "protected")] == [np.bool_] * 3
     assert b"".join(line for line, keep in zip(lines, entries.keep, strict=True) if keep) == read(tmp_path / "out")
@@ -182,7 +182,10 @@ def test_faulty_lines_are_kept_or_not(tmp_path, model_folder):
 
 @pytest.mark.parametrize("method", [None, "count"])
 def test_an_empty_table(tmp_path, model_folder, method):
-    result = prune(write(tmp_path / "t", b""), tmp_path / "out", model=model_folder, threshold=0.5, method=method)
+    table, options = write(tmp_path / "t", b""), {"model": model_folder, "threshold": 0.5, "method": method}
+    with pytest.raises(DataError, match="t: is empty; expected a phrase table"):
+        prune(table, tmp_path / "out", **options)
+    result = prune(table, tmp_path / "out", allow_empty=True, **options)
     assert (len(result.entries), result.statistics.entries) == (0, 0)
     assert result.entries.keep.dtype == np.bool_
     assert read(tmp_path / "out") == b""

@@ -1,0 +1,102 @@
+"""Tables that cannot be meant are refused in a line, and nothing is written; sorted or taken by force if asked for."""
+
+import random
+
+import pytest
+
+from tests import naive
+from tests.commands import read, run_inside, write
+
+
+def entries(sources=40, targets=4):
+    """A whole table: the counts of a phrase's entries add up to its own."""
+    lines = []
+    for source in range(sources):
+        for target in range(targets):
+            scores = f"0.{target + 1} 0.2 0.{9 - target} 0.4"
+            lines.append(f"s{source} ||| t{source} {target} ||| {scores} ||| 0-0 ||| 2 {2 * targets} 2 ||| |||\n")
+    return "".join(sorted(lines)).encode()
+
+
+SORTED = entries()
+SHUFFLED = b"".join(random.Random(1).sample(naive.split_lines(SORTED), len(naive.split_lines(SORTED))))
+USES = {
+    "prune": ("prune", "-t", "0.8", "--columns", "1,3", "--keep-top", "2"),
+    "size": ("prune", "--target-size", "0.5", "--columns", "1,3", "--keep-top", "1"),
+    "whole": ("prune", "--target-size", "0.5", "--method", "count+probability", "--keep-top", "1"),
+    "filter-pt": ("filter-pt", "-n", "2"),
+    "threshold-filter": ("threshold-filter", "2:0.95", "--keep-words"),
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_an_unsorted_table_is_refused_sorted_or_taken_by_force(tmp_path, name):
+    shuffled, out = write(tmp_path / "shuffled.gz", SHUFFLED), tmp_path / "out"
+    command, *options = USES[name]
+    refused = run_inside(command, *options, shuffled, "-q", "-o", out)
+    assert refused.code == 1
+    assert f"{shuffled}:" in refused.message
+    assert "comes back after others" in refused.message
+    assert refused.message.endswith("; --sort sorts it, --force goes on all the same")
+    assert [path.name for path in tmp_path.iterdir()] == ["shuffled.gz"]
+
+    in_order = run_inside(command, *options, write(tmp_path / "sorted", SORTED), "-q", "-o", "-")
+    assert 0 < in_order.out.count(b"\n") < SORTED.count(b"\n")
+    done = run_inside(command, *options, shuffled, "-q", "-o", out, "--sort")
+    assert (done.code, done.err, read(out)) == (0, "", in_order.out)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "shuffled.gz", "sorted"]
+
+    forced = run_inside(command, *options, shuffled, "-q", "-o", out, "--force")
+    assert forced.err.startswith(f"phrasetool: warning: {shuffled}:")
+    # Each line is a source of its own then, and its best.
+    assert forced.code == 0 or "are kept at any threshold" in forced.err or "protected" in forced.err
+
+
+def test_standard_input_is_sorted_too(tmp_path):
+    command = ("filter-pt", "-n", "2", "-q")
+    assert run_inside(*command, "--sort", stdin=SHUFFLED).out == run_inside(*command, stdin=SORTED).out
+    wrong = run_inside(*command, "--sort", stdin=SHUFFLED + b"a ||| b\n")
+    assert wrong.message.startswith("phrasetool: standard input, sorted:1: expected at least 3 fields")
+
+
+def test_groups_do_not_matter_where_nothing_is_kept_for_its_source(tmp_path):
+    table = write(tmp_path / "t", SHUFFLED)
+    done = run_inside("prune", "-t", "0.5", "--columns", "1,3", "--protect", "none", table, "-q")
+    assert (done.code, done.err) == (0, "")
+    assert run_inside("threshold-filter", "2:0.75", table, "-q").err == ""
+
+
+def test_smoothing_of_a_pruned_table(tmp_path):
+    out = tmp_path / "o"
+    for whole in (SORTED, SHUFFLED):
+        done = run_inside("annotate", write(tmp_path / "t", whole), "--smoothing", "good-turing", "-o", out)
+        assert done.code == 0
+        assert "looks pruned" not in done.err
+    out.unlink()
+    lines = naive.split_lines(SORTED)
+    table = write(tmp_path / "t", b"".join(line for line in lines if not line.startswith(b"s7 ||| t7 1")))
+    command = ("annotate", table, "--smoothing", "good-turing", "-q", "-o", out)
+    refused = run_inside(*command)
+    assert refused.code == 1
+    assert "t: looks pruned: 2.5% of the sources were seen more often than all their entries" in refused.message
+    assert not out.exists()
+    forced = run_inside(*command, "--force")
+    assert (forced.code, "warning" in forced.message) == (0, True)
+    assert read(out).count(b"\n") == len(lines) - 1
+
+
+def test_the_wrong_kind_of_table(tmp_path):
+    table = write(tmp_path / "t", SORTED)
+    scores = (b"0.6 0.2 0.2 0.5 0.25 0.25", b"0.2 0.2 0.6 0.6 0.2 0.2", b"0.2 0.6 0.2 0.4 0.2 0.4")
+    pairs = [b" ||| ".join(line.split(b" ||| ")[:2]) for line in naive.split_lines(SORTED)]
+    reordering = write(tmp_path / "r", b"".join(b"%s ||| %s\n" % (pair, scores[i % 3]) for i, pair in enumerate(pairs)))
+    command = ("remove-orphans", "-q", "-o", "-")
+    assert run_inside(*command, table, "--reordering-table", reordering).out == reordering.read_bytes()
+    for given, message in (
+        ((reordering, "--reordering-table", reordering), "r: looks like a reordering table; expected a phrase table"),
+        ((table, "--reordering-table", table), "t: looks like a phrase table; expected a reordering table"),
+    ):
+        refused = run_inside(*command, *given)
+        assert (refused.code, refused.out) == (1, b"")
+        assert refused.message.endswith(f"{message}; --force goes on all the same")
+        assert run_inside(*command, *given, "--force").out == given[2].read_bytes()
