@@ -164,6 +164,8 @@ def check_options(name, arguments):
 def test_commands_in_the_pages_are_accepted():
     seen = set()
     for page in PAGES:
+        if page.name == "wrong-uses.md":
+            continue
         for name, *arguments in commands(page.read_text("utf-8")):
             try:
                 check_options(name, arguments)

@@ -55,7 +55,7 @@ def tables_with_oddities(draw):
 
 
 def prune(table, model_folder, *options):
-    return run_inside("prune", table, "-m", model_folder, "-q", *options)
+    return run_inside("prune", table, "-m", model_folder, "-q", "--allow-empty", *options)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
@@ -72,12 +72,12 @@ def test_prune_of_moses_tables(table, model_folder, tmp_path, way):
     assert read(out).count(b"\n") + read(gone).count(b"\n") == table.count(b"\n")
     plain = prune(write(tmp_path / "plain", table), model_folder, "-t", "0.3", "--keep-top", "1")
     assert read(out) == plain.out
-    piped = run_inside("prune", "-m", model_folder, "-q", *rule, stdin=source.read_bytes())
+    piped = run_inside("prune", "-m", model_folder, "-q", "--allow-empty", *rule, stdin=source.read_bytes())
     assert piped.out == plain.out
 
 
 @pytest.mark.parametrize(
-    "options", [("-t", "-1"), ("-t", "1.1", "--keep-top", "100000"), ("--target-size", "1")], ids=str
+    "options", [("-t", "-1"), ("-t", "1", "--keep-top", "100000"), ("--target-size", "1")], ids=str
 )
 def test_keeping_everything_gives_the_same_bytes(table, model_folder, tmp_path, options):
     source, out = write(tmp_path / "t", table), tmp_path / "o"
@@ -96,7 +96,7 @@ def test_parquet_and_back(table, tmp_path, name, threads):
 def test_annotated_and_pruned_tables_go_to_parquet_and_back(table, model_folder, tmp_path):
     source, packed = write(tmp_path / "t", table), tmp_path / "t.parquet"
     for command in (("annotate",), ("prune", "-t", "0.3", "--keep-top", "1")):
-        done = run_inside(*command, source, "-m", model_folder, "-q", "-o", tmp_path / "u")
+        done = run_inside(*command, source, "-m", model_folder, "-q", "--allow-empty", "-o", tmp_path / "u")
         assert done.code == 0
         assert run_inside("convert", tmp_path / "u", "-o", packed, "-q").code == 0
         assert run_inside("convert", packed, "-o", "-", "-q").out == (tmp_path / "u").read_bytes()
@@ -150,7 +150,7 @@ def test_real_table(reference, tmp_path):
         parameters.append(random_parameters(len(words) + 1, 16, side))
     save_model(BilingualModel(*parts, *parameters, Rae()), tmp_path / "model")
     source, out = write(tmp_path / "t.gz", table), tmp_path / "o.gz"
-    assert run_inside("annotate", source, "-m", tmp_path / "model", "-o", out, "-q").code == 0
+    assert run_inside("annotate", source, "-m", tmp_path / "model", "-o", out, "-q", "--force").code == 0
     assert naive.cut_columns(read(out), 2) == table
     gone = tmp_path / "gone"
     pruned = prune(source, tmp_path / "model", "-t", "0.3", "--keep-top", "1", "--rejected", gone)

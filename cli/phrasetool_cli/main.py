@@ -157,7 +157,9 @@ def main(arguments: list[str] | None = None) -> None:
         try:
             cli.main(arguments, prog_name="phrasetool", standalone_mode=False)
         finally:
-            raise_if_one_arrived()
+            # Unless the command says itself what the interrupt means.
+            if not (isinstance(ended := sys.exception(), click.Abort) and str(ended)):
+                raise_if_one_arrived()
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         _exit(error.exit_code)

@@ -112,7 +112,7 @@ def _plan_decoder(config: ExperimentConfig, dev: TextPair, place: Place, plan: B
     tune = BuildCommand(
         "tune",
         ("tune", "--moses-ini", place("start.ini"), "--source", dev.source, "--reference", dev.target, "--seed", seed,
-         *options, *(("--force",) if config.force else ()), "-o", place("moses.ini")),
+         *options, *_forced(config), "-o", place("moses.ini")),
         ("moses.ini",), (start,),
     )  # fmt: skip
     plan.phases += [[[lm], [align, extract]], [[start, tune]]]
@@ -122,6 +122,10 @@ def _plan_decoder(config: ExperimentConfig, dev: TextPair, place: Place, plan: B
 def _options(*given: tuple[str, object]) -> list[str]:
     """Options with their values, as in a command line; those whose value is None are left out."""
     return [part for option, value in given if value is not None for part in (option, str(value))]
+
+
+def _forced(config: ExperimentConfig) -> tuple[str, ...]:
+    return ("--force",) if config.force else ()
 
 
 def _plan_encoders(
@@ -148,7 +152,7 @@ def _plan_encoders(
         training: Makers = ()
         if dimension in trained:
             training = (_train(config, place, name, plan.pairs, dimension, paired),)
-        arguments = ("prune", table, "-m", model, "--scores", place(scores), "--sweep", "0:0:1")
+        arguments = ("prune", table, "-m", model, "--scores", place(scores), "--sweep", "0:0:1", *_forced(config))
         chains.append([*training, BuildCommand(f"scores-{name}", arguments, (scores,), (*extracted, *training))])
     return chains
 
@@ -206,6 +210,6 @@ def _train(
     return BuildCommand(
         f"train-{name}",
         ("train", pairs, "-o", folder, "--dimension", str(dimension), "--loss", model.loss, "--seed", str(config.seed),
-         "--device", "cpu", *options),
+         "--device", "cpu", *options, *_forced(config)),
         (os.path.join(f"model-{name}", "config.json"),), paired, resumes=folder,
     )  # fmt: skip

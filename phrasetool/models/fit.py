@@ -25,9 +25,9 @@ _FEWEST_WORDS = 20
 # of them, in both directions.  Of the side that is known less, a model of the right languages knows 92 to 99 % of the
 # words of its own corpus, and 30 and 65 % of others (everyday sentences against Python's manual); one of other
 # languages 0 to 13 %, and up to 22 % where both are full of names that all languages share.  Its AUC is then 0.47 to
-# 0.61, also of swapped languages; that of right ones is 0.96 to 0.99, 0.73 after one iteration, 0.70 and 0.85 on other
-# corpora.
-HARDLY_KNOWN, CHANCE = 0.15, 0.63
+# 0.61, also of swapped languages; that of right ones is 0.96 to 0.99, 0.70 and 0.85 on other corpora, 0.73 after one
+# iteration, and 0.59 of one that was trained for a moment on a hundred sentences: only chance itself can be refused.
+HARDLY_KNOWN, CHANCE = 0.15, 0.55
 # Above these, nothing speaks for swapped sides.
 WELL_KNOWN, GOOD = 0.6, 0.85
 # By how much more must be known of swapped pairs; by half of it they must be told better from others.
@@ -203,5 +203,5 @@ def finding(fit: ModelFit, swapped: Callable[[], ModelFit | None] = lambda: None
     if fit.known < HARDLY_KNOWN:
         return f"it {fit.known_words}: it was trained on other languages, or on other tokens"
     if compared and fit.chance < CHANCE:
-        return f"it tells pairs from others hardly better than chance (AUC {fit.chance:.2f}; right ones are above 0.9)"
+        return f"it tells pairs from others hardly better than chance (AUC {fit.chance:.2f}; good models reach 0.9)"
     return None

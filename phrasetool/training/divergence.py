@@ -15,6 +15,8 @@ from phrasetool.errors import PhraseToolError
 _TIMES = 9.0
 # Where nearly nothing is left of an error, noise is many times it; this share of the error at the start is little.
 _LITTLE = 0.01
+# Below this an error is as good as zero in every loss: a first batch may by chance have nothing to learn.
+_NEXT_TO_NOTHING = 0.1
 # The errors of a line of the log, in the order in which they are looked for.
 _ERRORS = {"joint_error": "joint error", "cross_entropy": "cross-entropy"}
 
@@ -63,6 +65,6 @@ def divergence(history: Iterable[Mapping[str, Any]], starts: Mapping[str, StartE
         return f"the {_ERRORS[key]} is {error}"
     start = starts[phase]
     best = min([start.error, *(line[key] for line in before if line.get("phase", "train") == phase)])
-    if error - best > _TIMES * max(abs(best), start.least):
+    if error - best > _TIMES * max(abs(best), start.least, _NEXT_TO_NOTHING):
         return f"the {_ERRORS[key]} is {error:.4g}, it was {best:.4g} {'before' if before else 'at the start'}"
     return None

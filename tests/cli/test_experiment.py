@@ -290,7 +290,7 @@ def test_from_a_bitext(tmp_path):
         (tmp_path / f"{name}.trg").write_text(text.translate(str.maketrans(rules)))
     config = tmp_path / "bitext.toml"
     config.write_text(BITEXT)
-    done = run_outside("experiment", config, "--threads", "2")
+    done = run_outside("experiment", config, "--threads", "2", "--force")
     assert done.code == 0, done.err
     out = tmp_path / "out"
     frames = frames_of(out)
@@ -301,7 +301,7 @@ def test_from_a_bitext(tmp_path):
     assert set(facts["commands"]) == steps
     assert facts["commands"]["extract"].startswith("phrasetool extract ")
     assert all(facts["seconds"][f"build: {step}"] > 0 for step in steps)
-    done = run_inside("experiment", config)
+    done = run_inside("experiment", config, "--force")
     assert done.code == 0
     assert ": done in" not in done.err
     same(frames_of(out), frames, ())
@@ -313,7 +313,7 @@ def test_a_step_that_fails(tmp_path):
     text = (tmp_path / "train.src").read_text()
     (tmp_path / "train.src").write_text(text.replace("\n", "\n\n", 1))
     (tmp_path / "train.trg").write_text((tmp_path / "train.trg").read_text() + "x\n")
-    done = run_inside("experiment", config, "-q", "--threads", "1")
+    done = run_inside("experiment", config, "--force", "-q", "--threads", "1")
     assert done.code == 1
     assert "train.src:2: the sentence is empty" in done.message
     assert "(step align)" in done.message

@@ -183,9 +183,9 @@ def test_interrupt(model_folder, tmp_path, command):
 @pytest.mark.parametrize("arguments", [("prune", "-t", "-1"), ("annotate",)], ids=" ".join)
 def test_full_disk(model_folder, tmp_path, arguments, size):
     table = write(tmp_path / "t", TEXT * size)
-    done = run_inside(*arguments, table, "-m", model_folder, "-q", "-o", "/dev/full")
+    done = run_inside(*arguments, table, "-m", model_folder, "--force", "-q", "-o", "/dev/full")
     assert done.code == 1
-    assert "/dev/full: cannot write: the disk is full" in done.message
+    assert "/dev/full: cannot write: the disk is full" in done.err.splitlines()[-1]
     assert os.listdir(tmp_path) == ["t"]
 
 

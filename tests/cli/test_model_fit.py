@@ -104,7 +104,7 @@ def test_a_vocabulary_in_another_order_is_no_better_than_chance(folder, tmp_path
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("lines", [0, 1, 20])
+@pytest.mark.parametrize("lines", [1, 20])
 def test_small_tables_are_never_refused(folder, tmp_path, lines):
     for name in ("table.gz", "swapped.gz"):
         data = b"".join(read(folder / name).splitlines(keepends=True)[2000 : 2000 + lines])
@@ -130,7 +130,7 @@ def test_a_table_that_the_same_model_annotated(folder, tmp_path):
     assert run_inside("annotate", folder / "table.gz", *options, "-o", once).code == 0
     done = run_inside("annotate", once, *options, "-o", twice)
     assert done.code == 1
-    message = f"{once}: columns 5 and 6 already hold the similarities of the model {folder / 'model'}; to go on"
+    message = f"{once}: columns 5 and 6 already hold the similarities of the model {folder / 'model'}; --force goes on"
     assert message in done.message
     assert not twice.exists()
     # Whoever prunes by them or by another model may.
@@ -172,7 +172,7 @@ def test_the_library_refuses_too(folder, tmp_path):
 
 def test_a_start_of_another_language(folder, tmp_path):
     pairs = write(tmp_path / "pairs", b"".join(read(folder / "table.gz").splitlines(keepends=True)[::16]))
-    options = ("-o", tmp_path / "m", "--iterations", "1", "--dimension", "10", "-q")
+    options = ("-o", tmp_path / "m", "--iterations", "1", "--dimension", "10", "--overwrite", "-q")
     done = run_inside("train", pairs, *options, "--source-text", folder / "en")
     assert done.code == 1
     assert f"{folder / 'en'}: knows 0.0% of the running words of the source and 100.0% of those of the" in done.message

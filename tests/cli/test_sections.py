@@ -1,5 +1,7 @@
 import click
+import pytest
 
+from phrasetool_cli.main import COMMANDS, cli
 from phrasetool_cli.shared.sections import SectionedCommand, give_title, sections
 
 TEXT = """Usage: thing [OPTIONS] FILE
@@ -66,3 +68,10 @@ def test_without_titles_all_are_options():
     assert "\nOptions:\n  --a TEXT\n" in text_of(command)
     give_title(command.params[0], "Letters")
     assert "\nLetters:\n  --a TEXT\n" in text_of(command)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_option_is_declared_twice(name):
+    command = cli.get_command(click.Context(cli), name)
+    names = [name for parameter in command.get_params(click.Context(command)) for name in parameter.opts]
+    assert len(names) == len(set(names))

@@ -185,7 +185,7 @@ def test_pairs_that_make_no_sense(tmp_path):
     ):
         done = run_inside("train", path, "-o", tmp_path / "m", *FAST)
         assert done.code == 1
-        assert done.message == f"phrasetool: {message}; to go on anyway, use --force"
+        assert done.message == f"phrasetool: {message}; --force goes on all the same"
         assert not (tmp_path / "m").exists()
         done = run_inside("train", path, "-o", tmp_path / f"{path.name}.model", *FAST, "--force")
         assert (done.code, done.message) == (0, f"phrasetool: warning: {message}")
@@ -206,8 +206,8 @@ def test_autoencoders_of_the_other_language(tmp_path):
     done = run_inside("train", pairs, "-o", tmp_path / "m", *options)
     assert done.code == 1
     assert done.message == (
-        f"phrasetool: {tmp_path / 'target'}: knows 0.0% of the words of the source language, as one of another "
-        "language would; to go on anyway, use --force"
+        f"phrasetool: {tmp_path / 'target'}: knows 0.0% of the running words of the source and 100.0% of those of "
+        "the other side: source and target look swapped; --force goes on all the same"
     )
     assert not (tmp_path / "m").exists()
     assert run_inside("train", pairs, "-o", tmp_path / "m", *options, "--force").code == 0

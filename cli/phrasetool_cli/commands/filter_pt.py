@@ -10,6 +10,7 @@ import click
 from phrasetool_cli.shared.flags import output_option, sort_option, table_options
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.shared.parameter_types import significance_threshold
 from phrasetool_cli.shared.progress import TerminalWatch, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 from phrasetool_cli.shared.summaries import say_kept
@@ -27,25 +28,13 @@ Example:
 """
 
 
-def _check_threshold(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    from phrasetool.pruning.thresholds import Threshold
-
-    try:
-        good = value is None or Threshold(value).value(1.0) >= 0
-    except ValueError:
-        good = False
-    if not good:
-        raise click.BadParameter(f"{value!r} is not a+e, a-e or a number of 0 or more")
-    return value
-
-
 @click.command(cls=SectionedCommand, epilog=_EXAMPLE, context_settings={"help_option_names": ["--help"]})
 @click.argument("table", default="-")
 @sections(
     "What goes",
     click.option("-f", "source", metavar="FILE", help="The source side of the training corpus, a sentence a line."),
     click.option("-e", "target", metavar="FILE", help="The target side."),
-    click.option("-l", "threshold", metavar="a+e|a-e|N", callback=_check_threshold,
+    click.option("-l", "threshold", metavar="a+e|a-e|N", callback=significance_threshold,
                  help="Keep entries whose -ln p is N or more; a is that of a pair seen once, together: ln(sentences).  "
                       "a+e removes all such pairs, a-e keeps them."),
     click.option("-n", "top", type=click.IntRange(0), default=0, metavar="N",

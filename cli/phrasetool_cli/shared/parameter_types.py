@@ -121,3 +121,16 @@ def worth_threshold(value: str) -> Threshold:
         return Threshold(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
+
+
+def significance_threshold(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Check a threshold of significance: a+e, a-e or a number."""
+    from phrasetool.pruning.thresholds import Threshold
+
+    try:
+        good = value is None or Threshold(value).value(1.0) >= 0
+    except ValueError:
+        good = False
+    if not good:
+        raise click.BadParameter(f"{value!r} is not a+e, a-e or a number of 0 or more")
+    return value

@@ -60,7 +60,6 @@ train_options = sections(
     click.option("--target-autoencoder", metavar="FOLDER", help="The same for the target language."),
     click.option("--freeze-encoders", is_flag=True,
                  help="Train nothing but the transformations between the languages."),
-    force_option,
     None,
     quiet_option,
 )  # fmt: skip

@@ -170,7 +170,7 @@ def test_columns_of_forced_decoding():
 
 def test_smoothed_columns_are_those_of_annotate(folder, texts, plain):
     table, ini = folder / "smoothed.gz", folder / "smoothed.ini"
-    options = ("--smoothing", "kneser-ney", "-m", folder / "model", "-o", table, "--moses-ini-out", ini)
+    options = ("--force", "--smoothing", "kneser-ney", "-m", folder / "model", "-o", table, "--moses-ini-out", ini)
     done = run_inside("annotate", folder / "table.gz", "--moses-ini", folder / "moses.ini", *options, "-q")
     assert done.code == 0, done.err
     written = Laboratory.load(MosesModel.read(str(ini)), texts)

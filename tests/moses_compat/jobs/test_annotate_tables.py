@@ -120,7 +120,7 @@ def test_a_table_without_entries_fits_any_ini(folder, model_folder):
     edit = edit_of(folder)
     assert edit.scores == 4
     edit.check(-1)
-    annotate(request_of(folder, [model_folder], edit=edit))
+    annotate(request_of(folder, [model_folder], edit=edit, scan=TableScan(allow_empty=True)))
     assert read(folder / "more.gz") == b""
     assert b"num-features=6" in read(folder / "more.ini")
 

@@ -195,9 +195,21 @@ def test_files_besides_the_table(tmp_path, table, model_folder):
     scores = b"".join(b"|||".join(line.split(b"|||")[:2]) + b"||| 0.2 0.8\n" for line in naive.split_lines(DATA))
     reordering = write(tmp_path / "r.gz", scores)
     flags = ("--reordering-table", reordering, "--reordering-out")
-    done("prune", table, "-t", "0.1", "-m", model_folder, *flags, tmp_path / "hand-r.gz", "-o", tmp_path / "hand.gz")
+    done(
+        "prune",
+        table,
+        "--force",
+        "-t",
+        "0.1",
+        "-m",
+        model_folder,
+        *flags,
+        tmp_path / "hand-r.gz",
+        "-o",
+        tmp_path / "hand.gz",
+    )
     result = prune(
-        table, tmp_path / "out.gz", model=model_folder, threshold=0.1, reordering_table=reordering,
+        table, tmp_path / "out.gz", model=model_folder, threshold=0.1, force=True, reordering_table=reordering,
         reordering_out=tmp_path / "r-out.gz", rejected=str(tmp_path / "rejected"),
     )  # fmt: skip
     assert (tmp_path / "r-out.gz").read_bytes() == (tmp_path / "hand-r.gz").read_bytes()
@@ -211,9 +223,10 @@ def test_weights_and_uses(tmp_path, table, model_folder):
     ini = write(tmp_path / "moses.ini", INI.replace("path=t ", f"path={table} ").encode())
     pairs = write(tmp_path / "pairs", b"das ||| the ||| 3\ndas haus ||| the house ||| 2\n" + _some_pairs(7))
     size = ["--target-size", "0.3", "--moses-ini", ini, "--forced-pairs", pairs, "-m", model_folder]
-    done("prune", table, *size, "-o", tmp_path / "hand.gz")
+    done("prune", table, "--force", *size, "-o", tmp_path / "hand.gz")
     result = prune(
-        table, tmp_path / "out.gz", target_size=0.3, moses_ini=ini, forced_pairs=pairs, model=model_folder
+        table, tmp_path / "out.gz", target_size=0.3, moses_ini=ini, forced_pairs=pairs, model=model_folder,
+        force=True,
     )  # fmt: skip
     assert (tmp_path / "out.gz").read_bytes() == (tmp_path / "hand.gz").read_bytes()
     assert "method:composition+semantic+usage" in result.signature

@@ -243,7 +243,7 @@ def test_kinds_of_other_files(tmp_path):
         summary = inspect(write(tmp_path / "t", OTHER_FILES[name]))
         assert summary.entries == summary.faults
         assert "table" not in summary.kind or "translation" in summary.kind
-    assert inspect(write(tmp_path / "t", b"one\ntwo\n")).kind == "no phrase table"
+    assert inspect(write(tmp_path / "t", b"one\ntwo\n")).kind == "plain text without ||| between fields"
     assert inspect(write(tmp_path / "t", OTHER_FILES["pairs"])).kind == "phrase pairs with counts"
     orientations = b"a ||| b ||| 0.2 0.2 0.6 0.1 0.2 0.7\na ||| c ||| 0.25 0.25 0.5 0.4 0.3 0.3 \n"
     assert inspect(write(tmp_path / "t", orientations)).kind == "phrase table, or a reordering table"

@@ -65,7 +65,7 @@ def test_codes():
     pair = some_kernels.Pair(np.arange(3), 1.0)
     assert ahead.code_of(pair) == f"{MODULE}.Pair(int64:1Cw,float64)"
     assert ahead.code_of(array.astype(">f4")) == "?"
-    assert ahead.code_of(np.array(["a"])) == "?"
+    assert ahead.code_of(np.array(["a"])) == "?:1Cw"
     assert ahead.code_of("text") == "?"
 
 
@@ -79,7 +79,7 @@ def test_codes_of_records(aligned):
     assert code == f"{{kind=i1@0/score=f8@{score}/there=b1@{there}/{size}{'!' if aligned else ''}}}:1Cw"
     assert ahead.item_of(code.split(":")[0]) == records.dtype
     assert building.numba_type(code) == numba.typeof(records)
-    assert ahead.code_of(np.zeros(3, np.dtype([("vector", np.float32, 3)]))) == "?"
+    assert ahead.code_of(np.zeros(3, np.dtype([("vector", np.float32, 3)]))) == "?:1Cw"
 
 
 CODES = st.sampled_from(

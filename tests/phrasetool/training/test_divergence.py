@@ -24,7 +24,7 @@ def starts(**errors):
         ([3, 2, 19], None),
         # Nearly nothing was left.
         ([3, 1e-6, 0.3], None),
-        ([3, 1e-6, 0.5], "the joint error is 0.5, it was 1e-06 before"),
+        ([3, 1e-6, 0.95], "the joint error is 0.95, it was 1e-06 before"),
     ],
 )
 def test_the_joint_error(errors, expected):

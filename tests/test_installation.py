@@ -1,0 +1,109 @@
+"""The wheel, as a user installs it: nothing but the base, and no checkout, no PyTorch, no compiler in sight."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.commands import clean_environment
+from tests.test_tutorial import FRESH
+
+ROOT = Path(__file__).parent.parent
+MOST_MEGABYTES = 400
+BASE = {"click", "isal", "numba", "llvmlite", "numpy", "phrasetool", "safetensors", "tqdm"}
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(not FRESH, reason="installs everything anew: PHRASETOOL_FRESH_INSTALL=1 and a network"),
+]
+
+
+def run(*command, **options):
+    return subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True, **options).stdout
+
+
+def wheel(folder, python, **environment):
+    """A wheel of a copy of the checkout, as builds leave files behind."""
+    source = folder / "source"
+    kept = [line for line in run("git", "ls-files", cwd=ROOT).splitlines() if (ROOT / line).is_file()]
+    for name in kept:
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, source / name)
+    isolated = [] if environment else ["--no-deps"]
+    extra = ["--no-build-isolation", "--no-deps"] if environment else isolated
+    run(python, "-m", "pip", "wheel", "-q", *extra, "-w", folder, source, env=clean_environment(**environment))
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+def install(folder, python, made):
+    run(python, "-m", "venv", folder / "venv")
+    run(folder / "venv/bin/pip", "install", "-q", "-c", ROOT / "constraints.txt", made)
+    return folder / "venv/bin"
+
+
+def try_out(binaries, folder, **environment):
+    """Prune and annotate with the model that phrasetool brings; nothing else is on the PATH."""
+    alone = {
+        name: value
+        for name, value in clean_environment().items()
+        if not name.startswith(("PYTHON", "PHRASETOOL", "PATH"))
+    }
+    environment = {**alone, "PATH": str(binaries), "HOME": str(folder), **environment}
+
+    def phrasetool(*words):
+        done = subprocess.run(
+            [binaries / "phrasetool", *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stderr
+
+    assert phrasetool("demo", "--files", "demo") == (0, "")
+    table, model = "demo/engine/phrase-table.gz", ["-m", "demo/model"]
+    for words in (
+        ["annotate", table, *model, "-o", "annotated.gz"],
+        ["prune", "--threshold", "0.7", table, *model, "-o", "small.gz"],
+        ["prune", "--target-size", "30%", table, "--protect", "words", *model, "-o", "third.gz"],
+        ["prune", "--method", "count", "--target-size", "30%", table, "-o", "counted.gz"],
+        ["decode", "--moses-ini", "demo/engine/moses.ini", "demo/engine/test.zh", "-o", "out"],
+    ):
+        code, said = phrasetool(*words)
+        assert code == 0, said
+        assert "compiling" not in said
+        assert (folder / words[-1]).stat().st_size > 1000
+    code, said = phrasetool("train", table)
+    assert (code, said) == (
+        1,
+        "phrasetool: this needs torch, which is not installed: pip install 'phrasetool[train]'\n",
+    )
+    code, said = phrasetool("prune", "-t", "0.7", table, *model, "--scores", "s.parquet", "-o", "no.gz", "-q")
+    assert (code, said) == (
+        1, "phrasetool: this needs pyarrow, which is not installed: pip install 'phrasetool[parquet]'\n",
+    )  # fmt: skip
+    assert not (folder / "no.gz").exists()
+
+
+def test_the_base_of_a_wheel_with_compiled_kernels(tmp_path):
+    binaries = install(tmp_path, sys.executable, wheel(tmp_path, sys.executable, PHRASETOOL_COMPILE="1"))
+    packages = {line.split("==")[0] for line in run(binaries / "pip", "freeze").splitlines()}
+    assert {name.split(" ")[0] for name in packages} <= BASE
+    megabytes = sum(path.stat().st_size for path in tmp_path.joinpath("venv").rglob("*") if path.is_file()) / 1e6
+    assert megabytes <= MOST_MEGABYTES
+    try_out(binaries, tmp_path, PHRASETOOL_KERNELS="ahead")
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_a_wheel_for_every_platform(tmp_path, version):
+    candidates = [shutil.which(f"python{version}"), *Path.home().glob(f".pyenv/versions/{version}.*/bin/python")]
+    working = [
+        found for found in candidates
+        if found and subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode == 0
+    ]  # fmt: skip
+    if not working:
+        pytest.skip(f"no Python {version} here")
+    binaries = install(tmp_path, working[0], wheel(tmp_path, working[0]))
+    # Kernels are compiled here, which is announced unless it was asked for.
+    try_out(binaries, tmp_path, PHRASETOOL_KERNELS="numba", PATH=f"{binaries}{os.pathsep}/bin")
