@@ -153,7 +153,7 @@ def test_real_table(reference, tmp_path):
     assert run_inside("annotate", source, "-m", tmp_path / "model", "-o", out, "-q", "--force").code == 0
     assert naive.cut_columns(read(out), 2) == table
     gone = tmp_path / "gone"
-    pruned = prune(source, tmp_path / "model", "-t", "0.3", "--keep-top", "1", "--rejected", gone)
+    pruned = prune(source, tmp_path / "model", "--force", "-t", "0.3", "--keep-top", "1", "--rejected", gone)
     assert pruned.code == 0
     kept, lines = naive.split_lines(pruned.out), naive.split_lines(table)
     assert 2000 < len(kept) < 19_000
