@@ -45,16 +45,17 @@ def commands() -> dict[str, list[str]]:
     """Label -> arguments; small inputs, made by the demo."""
     table, k = "demo/engine/phrase-table.gz", "thousand.gz"
     engine = ["--moses-ini", "demo/engine/moses.ini"]
+    size = ["--target-size", "60%", "--protect", "words", "-m", "demo/model", *engine]
     train = ["demo/engine/train.zh", "demo/engine/train.en"]
     return {
         "annotate, 1,000 lines": ["annotate", k, "-m", "demo/model", "-o", "out.gz", "-q"],
         "prune --threshold, 1,000 lines": ["prune", "-t", "0.7", k, "-m", "demo/model", "-o", "out.gz", "-q"],
-        "prune --target-size, 1,000 lines": ["prune", "--target-size", "0.3", k, "-o", "out.gz", "-q"],
+        "prune --target-size, 1,000 lines": ["prune", *size, k, "-o", "out.gz", "-q"],
         "prune --method count, 1,000 lines": [
-            "prune", "--method", "count", "--target-size", "0.3", k, "-o", "out.gz", "-q",
+            "prune", "--method", "count", "--target-size", "60%", "--protect", "words", k, "-o", "out.gz", "-q",
         ],
         "inspect, 1,000 lines": ["inspect", k, "-q"],
-        "prune --target-size": ["prune", "--target-size", "0.3", table, "-o", "out.gz", "-q"],
+        "prune --target-size": ["prune", *size, table, "-o", "out.gz", "-q"],
         "evaluate-model": ["evaluate-model", "thousand-pairs.txt", "-m", "demo/model", "-q"],
         "extract": ["extract", *train, "demo/engine/aligned.gz", "-o", "out.gz", "-q"],
         "lm": ["lm", train[1], "--order", "3", "-o", "out.gz", "-q"],
@@ -95,6 +96,7 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="use the environment of the last run")
     options = parser.parse_args()
     command = FOLDER / "venv/bin/phrasetool" if options.keep else environment()
+    shutil.rmtree(FOLDER / "cache", ignore_errors=True)
     size = int(subprocess.run(["du", "-sm", FOLDER / "venv"], capture_output=True, check=True).stdout.split()[0])
     os.chdir(FOLDER)
     subprocess.run([command, "demo", "demo", "--files"], check=True, stdout=subprocess.DEVNULL)
