@@ -80,7 +80,7 @@ def main() -> None:
             "version of polars": version,
             "entries kept": kept,
             **{name: figures(used) for name, used in uses.items()},
-            "CPU, phrasetool / polars": round(statistics.median(ratios), 2),
+            "CPU beside polars": round(statistics.median(ratios), 2),
             "bar": 1.0,
         },
     )

@@ -53,6 +53,18 @@ def methods() -> str:
     return markdown("`prune --target-size 0.1 --scores --method` | time | peak memory", rows)
 
 
+def startup() -> str:
+    """First and warm runs of an installed wheel, and of numba's own way."""
+    rows = [
+        [
+            f"`{label.partition(',')[0]}`{''.join(label.partition(',')[1:])}",
+            *(f"{run[key]:.2f} s" for key in ("first", "warm", "CPU", "first by numba", "CPU by numba")),
+        ]
+        for label, run in find("startup/commands, s").items()
+    ]
+    return markdown("command | first run | later | CPU | first, by numba | CPU, by numba", rows)
+
+
 def memory() -> str:
     """Peak memory on the table and on twenty copies of it."""
     rows = []
@@ -126,6 +138,7 @@ def training() -> str:
 
 
 TABLES = {
+    "startup": startup,
     "commands": commands, "methods": methods, "memory": memory, "engine": engine, "engine bleu": engine_bleu,
     "engine speed": engine_speed, "tuning": tuning, "training": training,
 }  # fmt: skip
