@@ -17,7 +17,7 @@ from moses_compat.lines.scores import OK, scan_scores
 from phrasetool.kernels.bytes import CR, LF, PIPE, SPACE, is_blank
 from phrasetool.kernels.hashing import FNV_BASIS, fnv
 from phrasetool.kernels.interning import NO_KEY, find_key
-from phrasetool.kernels.jit import exact_kernel, inner_kernel
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import ByteArray, Int64Array
 
 HashArray = npt.NDArray[np.uint64]
@@ -25,7 +25,7 @@ HashArray = npt.NDArray[np.uint64]
 _SMALLEST = np.uint64(1)
 
 
-@exact_kernel
+@borrowing_kernel
 def hash_field(text: ByteArray, start: int, end: int, h: np.uint64) -> tuple[np.uint64, int]:
     """FNV-1a, continued from h, of the tokens of the field at `start` with one space between them.
 
