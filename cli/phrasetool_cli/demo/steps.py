@@ -45,10 +45,10 @@ full.en, pruned.en, annotated.en   test.zh in English, by each of the tables
 """
 _NEXT = """\
 What to try next:
-  phrasetool prune {0}/engine/phrase-table.gz --target-size 0.3 -o {0}/third.gz
+  phrasetool prune {0}/engine/phrase-table.gz --method count --target-size 60% --protect words -o {0}/smaller.gz
   phrasetool annotate {0}/engine/phrase-table.gz -m {0}/model -o - | head -3
   phrasetool inspect {0}/engine/phrase-table.gz
-On your own table: phrasetool prune phrase-table.gz --target-size 0.1 -o small.gz"""
+On your own table: phrasetool prune phrase-table.gz --method count --target-size 10% --protect words -o small.gz"""
 
 
 def prepare(out: Path) -> None:

@@ -1,0 +1,43 @@
+"""The demo's files; its whole way is what `make demo` runs."""
+
+import shlex
+
+import pytest
+
+from phrasetool.errors import PhraseToolError
+from phrasetool_cli.demo import steps
+from tests.commands import run_inside, run_outside
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo")
+    done = run_outside("demo", "--files", "demo", cwd=folder)
+    assert (done.code, done.err) == (0, "")
+    assert "demo/README.txt" in done.out.decode()
+    return folder
+
+
+def test_what_is_tried_next_works(files, monkeypatch):
+    monkeypatch.chdir(files)
+    lines = [line.strip() for line in steps._NEXT.format("demo").splitlines() if line.startswith("  phrasetool ")]
+    assert len(lines) == 3
+    for line in lines:
+        words = shlex.split(line.partition("|")[0])[1:]
+        done = run_inside(*words)
+        assert done.code == 0, done.err
+
+
+def test_files_are_made_again_but_no_folder_of_a_user_is_touched(files, tmp_path):
+    steps.prepare(files / "demo")
+    (tmp_path / "thesis").write_text("x")
+    with pytest.raises(PhraseToolError, match="exists and is not a folder that the demo made"):
+        steps.prepare(tmp_path)
+    assert (tmp_path / "thesis").read_text() == "x"
+    done = run_inside("demo", "--files", tmp_path / "thesis")
+    assert (done.code, done.message[:11]) == (1, "phrasetool:")
+
+
+def test_what_is_not_installed_is_seen():
+    assert steps.has("numpy", "click")
+    assert not steps.has("numpy", "no_such_package")
