@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 
+from phrasetool.errors import PhraseToolError
+
 # Called with the bytes of a file consumed and the entries done so far.
 FileProgress = Callable[[int, int], None]
 # Called with how many more things are done.
@@ -54,3 +56,19 @@ class Watch:
 
 
 NOBODY = Watch()
+
+
+def refuse(error: PhraseToolError, force: bool, warn: Callable[[str], None]) -> None:
+    """What becomes of input that can be read and makes no sense.
+
+    Args:
+        error: what a check found.
+        force: whether to go on all the same.
+        warn: told of it then.
+
+    Raises:
+        PhraseToolError: the error, unless it was to go on.
+    """
+    if not force:
+        raise error
+    warn(str(error))

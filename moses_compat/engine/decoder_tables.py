@@ -114,7 +114,7 @@ class _Selector:
     check: Callable[[LineScan, int], list[Fault]]
 
     def __call__(self, block: RawBlock) -> _Lines:
-        scan = scan_lines(block.text, self.columns, range(self.columns))
+        scan = scan_lines(block.text, self.columns, range(self.columns), block.line_offsets)
         if faults := self.check(scan, block.first_entry):
             raise DataError(self.name, faults[0].message, faults[0].entry + 1)
         heads = scan.group_offsets[:-1]

@@ -33,7 +33,7 @@ from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.coverage import covered_tokens
 from phrasetool.smt.decoder.table import TranslationTable
 from phrasetool.smt.evaluation.bleu import corpus_bleu, corpus_bleu_plus_half
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import NOBODY, Watch, refuse
 
 LEAST_COVERAGE = 0.3
 LEAST_BLEU = 1.0
@@ -212,9 +212,7 @@ class DevelopmentCheck:
             )
 
     def _found(self, message: str) -> None:
-        if not self.force:
-            raise PhraseToolError(message, remedy="go on")
-        self.watch.warn(message)
+        refuse(PhraseToolError(message, remedy="go on"), self.force, self.watch.warn)
 
 
 def _percent(share: float) -> str:

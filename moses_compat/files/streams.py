@@ -400,13 +400,19 @@ class Output:
             self.discard()
 
 
+def scratch_place(beside: str) -> str | None:
+    """The folder for what is needed for a while: that of the file `beside`, None for the system's if it is none."""
+    special = beside == STANDARD or (os.path.exists(beside) and not os.path.isfile(beside))
+    return None if special else os.path.dirname(os.path.abspath(beside))
+
+
 def check_writable(path: str) -> None:
     """Refuse a name under which nothing could be written; nothing is left there, and pipes and devices are let pass.
 
     Raises:
         PhraseToolError: there is no such folder, it cannot be written to, or its disk is full.
     """
-    if path == STANDARD or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)):
+    if is_stream(path):
         return
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):

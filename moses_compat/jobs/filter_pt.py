@@ -157,7 +157,7 @@ class _BlockFilter:
         if self.top and 0 <= raw.scores <= self.column:
             message = f"column {self.column} (from 0) was asked for, but entries have {raw.scores} scores"
             raise DataError(self.source.name, message, raw.first_entry + 1)
-        scan = scan_lines(raw.text, raw.scores, (self.column,) if self.top else ())
+        scan = scan_lines(raw.text, raw.scores, (self.column,) if self.top else (), raw.line_offsets)
         faulty = scan.faults != OK
         faults = TableParser(scores=raw.scores).faults(scan, raw.first_entry)
         passed = self.scan.passes(self.source.name, faulty, faults)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.files.streams import STANDARD, Input
+from moses_compat.files.streams import Input, scratch_place
 from moses_compat.jobs.sinks import DecidedBlock, Sink
 from moses_compat.measures.entry_reader import EntryReader, Item, MeasuredReader, ReadBlock
 from moses_compat.measures.similarities import SimilaritySource
@@ -217,7 +217,5 @@ def measure_sizes(
 @contextlib.contextmanager
 def scratch_scores(beside: str) -> Iterator[str]:
     """A path for similarities that are needed only until the block ends, beside the file `beside` if it is a file."""
-    special = beside == STANDARD or (os.path.exists(beside) and not os.path.isfile(beside))
-    folder = None if special else os.path.dirname(os.path.abspath(beside))
-    with tempfile.TemporaryDirectory(prefix=".phrasetool-", dir=folder) as scratch:
+    with tempfile.TemporaryDirectory(prefix=".phrasetool-", dir=scratch_place(beside)) as scratch:
         yield os.path.join(scratch, "scores.parquet")

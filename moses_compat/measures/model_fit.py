@@ -15,7 +15,7 @@ from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.fit import ModelFit, finding, measure_fit
 from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Phrases
 from phrasetool.vocabulary import Vocabulary
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import NOBODY, Watch, refuse
 
 SAMPLE = 2000
 # A sorted table begins with punctuation and numbers; so much of it is looked at.
@@ -193,7 +193,7 @@ class FitCheck:
             DataError: it does not fit.
         """
         if found := finding(fit, swapped):
-            self._object(DataError(name, f"the model {self.folder} does not fit: {found}", remedy="fit"))
+            self._refuse(DataError(name, f"the model {self.folder} does not fit: {found}", remedy="fit"))
         if fit.words:
             self.fit = fit
             self._watch.say(f"{self.folder} {fit.words}")
@@ -231,9 +231,7 @@ class FitCheck:
         self.judge(table, fit_of(model, sample), lambda: fit_of(model, sample, swapped=True))
         if self._appended and (column := columns_of(model, sample)) is not None:
             message = f"columns {column + 1} and {column + 2} already hold the similarities of the model {self.folder}"
-            self._object(DataError(table, message, remedy="go on"))
+            self._refuse(DataError(table, message, remedy="go on"))
 
-    def _object(self, error: DataError) -> None:
-        if not self._force:
-            raise error
-        self._watch.warn(str(error))
+    def _refuse(self, error: DataError) -> None:
+        refuse(error, self._force, self._watch.warn)

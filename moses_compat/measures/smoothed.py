@@ -33,6 +33,7 @@ from phrasetool.smt.extraction.smoothing import (
     smoothing_of,
     translation_probabilities,
 )
+from phrasetool.watch import refuse
 
 # The methods, as options and settings call them.
 SMOOTHINGS = ("kneser-ney", "good-turing")
@@ -164,11 +165,9 @@ def check_whole(name: str, counts: TableCounts, scan: TableScan) -> None:
         f"looks pruned: {share:.1%} of the {side} were seen more often than all their entries together; "
         "expected a whole table, from whose counts probabilities can be estimated; annotate it before it is pruned"
     )
-    error = DataError(name, message, remedy="go on")
     # A table of a few lines is an example, or written by hand.
-    if not scan.force and counts.statistics.pairs > FEW_LINES:
-        raise error
-    scan.warn(str(error))
+    few = counts.statistics.pairs <= FEW_LINES
+    refuse(DataError(name, message, remedy="go on"), scan.force or few, scan.warn)
 
 
 def _distinct(keys: HashArray) -> tuple[HashArray, Int32Array]:

@@ -15,6 +15,7 @@ from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import LF
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int64Array, Mask
+from phrasetool.watch import refuse
 
 BLOCK_BYTES = 1 << 21
 # Called with the bytes of the file consumed and the lines done so far.
@@ -143,6 +144,10 @@ class TableScan:
     def __post_init__(self) -> None:
         if self.on_error not in ON_ERROR:
             raise ValueError(f"unknown action {self.on_error!r}; expected one of {', '.join(ON_ERROR)}")
+
+    def refuse(self, error: DataError) -> None:
+        """Raise what a check of the table found, or with `force` warn of it."""
+        refuse(error, self.force, self.warn)
 
     def passes(self, name: str, faulty: Mask, faults: Sequence[Fault]) -> Mask:
         """bool, shape (N,): all good lines, and the faulty ones if they are kept.

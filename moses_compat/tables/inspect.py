@@ -249,7 +249,7 @@ def _items(source: Input, block_bytes: int) -> Iterator[_Item]:
 def _look_at_block(item: _Item) -> _Found:
     """Everything that one block can tell; a pure function of it and of the line before."""
     raw, before = item
-    scan = scan_lines(raw.text, raw.scores, range(max(raw.scores, 0)))
+    scan = scan_lines(raw.text, raw.scores, range(max(raw.scores, 0)), raw.line_offsets)
     look = odd.look_at_lines(raw.text, scan.line_offsets)
     faults = TableParser(scores=raw.scores).faults(scan, raw.first_entry)
     sizes = np.diff(scan.group_offsets)

@@ -50,10 +50,7 @@ def check_plausible(source: Input, scan: TableScan, expected: str = PHRASE_TABLE
     found = looks_like(whole)
     if found is None or found == expected:
         return
-    error = DataError(source.name, f"looks like {found}; expected {expected}", remedy="go on")
-    if not scan.force:
-        raise error
-    scan.warn(str(error))
+    scan.refuse(DataError(source.name, f"looks like {found}; expected {expected}", remedy="go on"))
 
 
 def looks_like(head: bytes) -> str | None:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 
-from moses_compat.files.streams import STANDARD, Input, compress
+from moses_compat.files.streams import STANDARD, Input, compress, scratch_place
 from moses_compat.tables.blocks import Progress, TableScan
 from moses_compat.tables.canonical import sort_lines
 from moses_compat.tables.plausible import check_plausible
@@ -41,8 +41,7 @@ def sorted_copy(path: str, beside: str, scan: TableScan, watch: Watch) -> Iterat
         DataError: the table cannot be read, or is none.
         PhraseToolError: the disk is full, or sorting failed.
     """
-    special = beside == STANDARD or (os.path.exists(beside) and not os.path.isfile(beside))
-    place = None if special else os.path.dirname(os.path.abspath(beside))
+    place = scratch_place(beside)
     try:
         scratch = tempfile.TemporaryDirectory(prefix=".phrasetool-", dir=place)
     except OSError as error:

@@ -179,10 +179,8 @@ class SourceOrder:
         )
         error = DataError(self._name, message, first_entry + line + 1, remedy="sort the table")
         self._told = True
-        if self._scan.force:
-            self._scan.warn(str(error))
-        elif first_entry + len(look.line_offsets) - 1 > FEW_LINES:
-            raise error
+        if self._scan.force or first_entry + len(look.line_offsets) - 1 > FEW_LINES:
+            self._scan.refuse(error)
         else:
             self._pending = error
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from phrasetool.errors import PhraseToolError
 from phrasetool.training.pairs import PhrasePairs
-from phrasetool.watch import Watch
+from phrasetool.watch import Watch, refuse
 
 # Told of what makes no sense: raises, or warns and lets it pass.
 Doubt = Callable[[str], None]
@@ -23,9 +23,7 @@ def doubting(watch: Watch, force: bool) -> Doubt:
     """What stops at the first doubt, or with `force` warns and goes on."""
 
     def doubt(message: str) -> None:
-        if not force:
-            raise PhraseToolError(message, remedy="go on")
-        watch.warn(message)
+        refuse(PhraseToolError(message, remedy="go on"), force, watch.warn)
 
     return doubt
 

@@ -89,7 +89,7 @@ def command(
         raise click.UsageError("--scale is for the similarities of a model; name one with -m")
     if table == forced_pairs == "-":
         raise click.UsageError("TABLE and --forced-pairs cannot both be standard input")
-    if smoothing and (is_stream(table)):
+    if smoothing and is_stream(table):
         raise click.UsageError("--smoothing reads the table twice, so it cannot come from standard input or a pipe")
     check_outputs([table, *([forced_pairs] if forced_pairs else [])], [output, ini_output])
     document = json_document(json_file, [table, forced_pairs, ini], [output, ini_output])
