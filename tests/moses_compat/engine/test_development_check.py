@@ -7,12 +7,13 @@ from moses_compat.engine.development_check import DevelopmentCheck
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.evaluation.bleu import bleu_statistics
+from phrasetool.watch import NOBODY
 from tests.moses_compat.experiments.watching import Told
 
 SENTENCES = 60
 
 
-def check(force=False, watch=None):
+def check(force=False, watch=NOBODY):
     return DevelopmentCheck(None, "dev.x", ["dev.y"], force, watch)
 
 
