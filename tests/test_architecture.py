@@ -24,7 +24,7 @@ FLOORS = {
     "phrasetool": [
         ["errors", "phrases", "options", "pipeline", "watch"], ["kernels"],
         ["vocabulary", "unique_phrases", "random_words"], ["embeddings"], ["encoders"], ["objectives"], ["scoring"],
-        ["smt"], ["pruning"], ["models"], ["training"],
+        ["neural"], ["smt"], ["pruning"], ["models"], ["training"],
         ["retrieval", "neighbours", "reconstruction"], ["sentence_neighbours", "reconstruction_quality"],
         ["experiments"], ["library"], ["__main__"],
     ],
@@ -126,7 +126,8 @@ def test_a_class_has_one_name_and_a_name_one_class():
 # Names that mean one thing in several rooms: parts that every room of a kind has; what is trained, how it is trained
 # and how it is stored; what a file holds, and how it is read.
 PARALLEL = {
-    "kind", "parameters", "kernels", "packed", "module", "autoencoder", "settings", "alignments", "bitext"
+    "kind", "parameters", "kernels", "packed", "module", "autoencoder", "architecture", "settings",
+    "alignments", "bitext",
 }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ REMEDIES = {
     "train or name a model": " (train one with `phrasetool train`, or name it with -m)",
     "train on pairs": " (`phrasetool train PAIRS`)",
     "train an autoencoder": " (`phrasetool train --model autoencoder TEXT`)",
+    "train a translator": " (`phrasetool train --model continuous SOURCE TARGET`)",
     "name the folder of Moses": "; name its folder with --moses-bin",
     "put the table into the ini": (
         "; to put another table into the place of one, use `phrasetool moses-ini INI --table FILE --name NAME`"

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy.typing as npt
 from safetensors import SafetensorError
@@ -22,6 +22,9 @@ from phrasetool.options import registered
 if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel
     from phrasetool.models.bilingual import BilingualModel
+    from phrasetool.models.neural import NeuralModel
+
+Model: TypeAlias = "BilingualModel | AutoencoderModel | NeuralModel"
 
 FORMAT_VERSION = 1
 CONFIG = "config.json"
@@ -30,6 +33,13 @@ WEIGHTS = "weights.safetensors"
 MODELS = {
     "brae": "phrasetool.models.bilingual:BilingualModel",
     "autoencoder": "phrasetool.models.autoencoder:AutoencoderModel",
+    "continuous": "phrasetool.models.neural:NeuralModel",
+}
+# What messages call a model.
+_WHAT = {
+    "brae": "a model of phrase pairs",
+    "autoencoder": "an autoencoder of one language",
+    "continuous": "a translator",
 }
 
 
@@ -73,13 +83,13 @@ def read_weights(path: Path) -> dict[str, npt.NDArray[Any]]:
         raise ModelError(f"{path}: the weights are damaged ({error})") from error
 
 
-def load_model(folder: str | os.PathLike[str]) -> BilingualModel | AutoencoderModel:
+def load_model(folder: str | os.PathLike[str]) -> Model:
     """Load the model saved in a folder.
 
     Raises:
         ModelError: it is missing, damaged, or of another format version.
     """
-    model: BilingualModel | AutoencoderModel = _load(Path(folder))
+    model: Model = _load(Path(folder))
     return model
 
 
@@ -89,8 +99,17 @@ def load_bilingual_model(folder: str | os.PathLike[str]) -> BilingualModel:
     Raises:
         ModelError: as `load_model`; or it is of another kind.
     """
-    refusal = "an autoencoder of one language; this needs a model of phrase pairs"
-    model: BilingualModel = _load(Path(folder), "brae", refusal, "train on pairs")
+    model: BilingualModel = _load(Path(folder), "brae", "train on pairs")
+    return model
+
+
+def load_neural_model(folder: str | os.PathLike[str]) -> NeuralModel:
+    """Load a translator.
+
+    Raises:
+        ModelError: as `load_model`; or it is of another kind.
+    """
+    model: NeuralModel = _load(Path(folder), "continuous", "train a translator")
     return model
 
 
@@ -100,16 +119,15 @@ def load_autoencoder(folder: str | os.PathLike[str]) -> AutoencoderModel:
     Raises:
         ModelError: as `load_model`; or it is of another kind.
     """
-    refusal = "a model of phrase pairs; this needs an autoencoder of one language"
-    model: AutoencoderModel = _load(Path(folder), "autoencoder", refusal, "train an autoencoder")
+    model: AutoencoderModel = _load(Path(folder), "autoencoder", "train an autoencoder")
     return model
 
 
-def _load(path: Path, wanted: str | None = None, refusal: str = "", remedy: str | None = None) -> Any:
+def _load(path: Path, wanted: str | None = None, remedy: str | None = None) -> Any:
     """Load a model, if it is of the wanted kind."""
     config = read_model_config(path)
-    if wanted not in (None, config["model"]):
-        raise ModelError(f"{path}: {refusal}", remedy=remedy)
+    if wanted and wanted != config["model"]:
+        raise ModelError(f"{path}: {_WHAT[config['model']]}; this needs {_WHAT[wanted]}", remedy=remedy)
     kind = registered(MODELS, config["model"], "model")
     try:
         return kind.from_files(path, config, read_weights(path / WEIGHTS))
@@ -119,7 +137,7 @@ def _load(path: Path, wanted: str | None = None, refusal: str = "", remedy: str 
         raise ModelError(f"{path}: {error}") from error
 
 
-def save_model(model: BilingualModel | AutoencoderModel, folder: str | os.PathLike[str]) -> None:
+def save_model(model: Model, folder: str | os.PathLike[str]) -> None:
     """Save a model; files of the folder that do not belong to the model (a log, checkpoints) stay.
 
     Raises:

@@ -16,6 +16,7 @@ OBJECTIVES = {
     "most-informative": "phrasetool.objectives.margin:MostInformative",
     "syn-projection": "phrasetool.objectives.margin:SynProjection",
     "syn-difference": "phrasetool.objectives.margin:SynDifference",
+    "cosine": "phrasetool.objectives.cosine_loss:Cosine",
     "vmf": "phrasetool.objectives.von_mises_fisher:VonMisesFisher",
 }
 

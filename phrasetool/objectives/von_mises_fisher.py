@@ -32,14 +32,23 @@ class VonMisesFisher:
     some multiple of n.  It is therefore multiplied by `concentration` * sqrt(n): components of root mean square a give
     k = concentration * a * n.  With 2, that is r = 0.19 at a = 0.1, 0.62 at a = 0.5 and 0.78 at most.
 
+    Two regularisers keep predictions from becoming surer than they are right (Kumar and Tsvetkov 2019, section 3.3;
+    0.02 and 0.1 there), with both of which the loss is
+
+        -log C_n(||p||) + length_weight ||p|| - alignment_weight p.u
+
     Attributes:
         concentration: of the distribution, per dimension, where every component of the prediction is 1 or -1.
+        length_weight: of the length of the prediction, 0 for none.
+        alignment_weight: of p.u, 1 for the likelihood as it is.
 
     Raises:
-        ValueError: the concentration is not positive.
+        ValueError: the concentration or the weight of p.u is not positive, or the weight of the length is negative.
     """
 
     concentration: float = option(2.0, "Concentration, per dimension, of the surest prediction there can be.")
+    length_weight: float = option(0.0, "Weight of the length of the prediction, a regulariser.")
+    alignment_weight: float = option(1.0, "Weight of the product with the partner; less than 1 regularises.")
 
     name: ClassVar[str] = "vmf"
     summary: ClassVar[str] = "likelihood of the partner under a von Mises-Fisher distribution"
@@ -51,6 +60,10 @@ class VonMisesFisher:
     def __post_init__(self) -> None:
         if not 0 < self.concentration < float("inf"):
             raise ValueError(f"concentration is {self.concentration!r}, expected more than 0")
+        if not 0 <= self.length_weight < float("inf"):
+            raise ValueError(f"length_weight is {self.length_weight!r}, expected 0 or more")
+        if not 0 < self.alignment_weight < float("inf"):
+            raise ValueError(f"alignment_weight is {self.alignment_weight!r}, expected more than 0")
 
     def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
         """-log C_n(||p||) - p.u, below zero where the density is above one; see `CoTrainingObjective`."""
@@ -58,4 +71,7 @@ class VonMisesFisher:
 
         n = predicted.shape[1]
         scaled = predicted * (self.concentration * math.sqrt(n))
-        return -log_vmf_normaliser(scaled.norm(dim=1), n) - (scaled * unit_vectors(frozen.positive)).sum(1)
+        lengths = scaled.norm(dim=1)
+        along = (scaled * unit_vectors(frozen.positive)).sum(1)
+        losses: Tensor = self.length_weight * lengths - log_vmf_normaliser(lengths, n) - self.alignment_weight * along
+        return losses

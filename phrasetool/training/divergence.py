@@ -18,7 +18,7 @@ _LITTLE = 0.01
 # Below this an error is as good as zero in every loss: a first batch may by chance have nothing to learn.
 _NEXT_TO_NOTHING = 0.1
 # The errors of a line of the log, in the order in which they are looked for.
-_ERRORS = {"joint_error": "joint error", "cross_entropy": "cross-entropy"}
+_ERRORS = {"joint_error": "joint error", "cross_entropy": "cross-entropy", "loss": "loss"}
 
 
 @dataclass(frozen=True)

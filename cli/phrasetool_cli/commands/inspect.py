@@ -71,6 +71,7 @@ def _show(lines: list[str], json_file: str | None) -> None:
 
 def _model(path: str) -> tuple[dict[str, Any], list[str]]:
     """What a model is, for programs and for people."""
+    from phrasetool.models.autoencoder import AutoencoderModel
     from phrasetool.models.bilingual import BilingualModel
     from phrasetool.models.storage import load_model
 
@@ -80,9 +81,10 @@ def _model(path: str) -> tuple[dict[str, Any], list[str]]:
     if isinstance(model, BilingualModel):
         found |= {"encoder": model.kind.name, "columns": list(model.columns)}
         lines += [f"  encoder        {model.kind.name}", f"  columns        {', '.join(model.columns)}"]
-        vocabularies = {"source": model.source_vocabulary, "target": model.target_vocabulary}
-    else:
+    if isinstance(model, AutoencoderModel):
         vocabularies = {"text": model.vocabulary}
+    else:
+        vocabularies = {"source": model.source_vocabulary, "target": model.target_vocabulary}
     for name, vocabulary in vocabularies.items():
         common = b" ".join(vocabulary.words[1:9]).decode("utf-8", "replace")
         lines.append(f"  {name + ' words':<12}   {len(vocabulary) - 1:,} (most frequent: {common})")

@@ -75,7 +75,7 @@ def command(
         return
     model = load_model(folder)
     if not isinstance(model, BilingualModel):
-        raise PhraseToolError(f"{folder}: an autoencoder of one language; name texts to search with --sentences")
+        raise PhraseToolError(f"{folder}: no model of phrase pairs; with an autoencoder, name texts with --sentences")
     found, shown = _phrases(model, text, pairs, side, count)
     document(found)
     _show(shown, json_file)

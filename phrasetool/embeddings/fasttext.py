@@ -1,0 +1,43 @@
+"""Train word vectors with gensim's fastText (Bojanowski et al. 2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from phrasetool.phrases import FloatArray
+
+# Hashes of character n-grams.  fastText's own program takes ten times as many; texts that are trained on here have
+# fewer n-grams than these.
+_BUCKETS = 200_000
+
+
+def train_fasttext(sentences: Iterable[list[bytes]], dimension: int, seed: int) -> dict[bytes, FloatArray]:
+    """Skip-gram vectors of words and their n-grams of 3 to 6 characters, on one thread (a seed fixes the result).
+
+    As fastText's own program by default, but for its sizes: window 5, 5 negative samples, 5 passes, step size 0.05.
+
+    Args:
+        sentences: words as byte strings in UTF-8; other bytes are kept apart.
+        dimension: d.
+        seed: of gensim's random numbers.
+
+    Returns:
+        word -> float32 of shape (d,); empty if there is no word.
+    """
+    from gensim.models import FastText
+
+    text = [[word.decode("utf-8", "surrogateescape") for word in sentence] for sentence in sentences]
+    model = FastText(
+        vector_size=dimension, window=5, sg=1, negative=5, min_count=1, workers=1, seed=seed, epochs=5, alpha=0.05,
+        min_n=3, max_n=6, bucket=_BUCKETS, sample=1e-4,
+    )  # fmt: skip
+    model.build_vocab(corpus_iterable=text)
+    if not len(model.wv):
+        return {}
+    model.train(corpus_iterable=text, total_examples=len(text), epochs=model.epochs)
+    return {
+        word.encode("utf-8", "surrogateescape"): np.asarray(model.wv[word], np.float32)
+        for word in model.wv.index_to_key
+    }

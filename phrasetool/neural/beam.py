@@ -1,0 +1,187 @@
+"""Translate: the nearest target vector at every step, greedily or with a beam.
+
+A hypothesis is worth the mean of log p over its words and its end, with p of `log_probabilities`; greedily that is the
+nearest neighbour by cosine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from phrasetool.neural.network import NOTHING, NeuralTranslator
+from phrasetool.phrases import Int64Array, Phrases
+from phrasetool.vocabulary import UNKNOWN
+
+# Sentences that are translated together.
+_AT_ONCE = 64
+
+
+def most_words(lengths: Int64Array) -> Int64Array:
+    """How many words a translation may have: twice those of the source, and five more."""
+    return 2 * lengths + 5
+
+
+def log_probabilities(module: NeuralTranslator, predicted: Tensor, temperature: float) -> Tensor:
+    """log p of every word and the end, shape (T, V + 1), of what was predicted, shape (T, d).
+
+    Args:
+        module: has the target vectors.
+        predicted: by its `predict` or `step`.
+        temperature: of the softmax over cosines; a softmax translator has 1.
+    """
+    if module.architecture.continuous:
+        logits = functional.normalize(predicted, dim=1) @ module.targets.T
+    else:
+        logits = module.logits(predicted)
+    return functional.log_softmax(logits / temperature, 1)
+
+
+@dataclass(frozen=True)
+class NeuralTranslation:
+    """A translated sentence.
+
+    Attributes:
+        words: ids of target words, 0 where no word was near enough.
+        attended: for each, the source position with most attention.
+        score: mean log probability of the words and the end.
+    """
+
+    words: tuple[int, ...]
+    attended: tuple[int, ...]
+    score: float
+
+
+@torch.no_grad()
+def translate(
+    module: NeuralTranslator,
+    sources: Phrases,
+    temperature: float,
+    beam: int = 1,
+    candidates: Sequence[Int64Array] | None = None,
+) -> list[NeuralTranslation]:
+    """Translate N sentences.
+
+    Args:
+        module: not in training.
+        sources: in ids of the source vocabulary, none without words.
+        temperature: see `log_probabilities`.
+        beam: hypotheses that are kept at a time; 1 is greedy.
+        candidates: for each sentence the ids of target words that it may use; all if None.
+
+    Raises:
+        LengthError: a sentence is too long.
+    """
+    found: list[NeuralTranslation | None] = [None] * len(sources)
+    order = np.argsort(sources.lengths, kind="stable")
+    for first in range(0, len(order), _AT_ONCE):
+        batch = order[first : first + _AT_ONCE]
+        allowed = None
+        if candidates is not None:
+            allowed = torch.zeros(len(batch), module.end + 1, dtype=torch.bool, device=module.words.device)
+            allowed[:, module.end] = True
+            for row, sentence in enumerate(batch.tolist()):
+                allowed[row, torch.from_numpy(candidates[sentence])] = True
+        done = _Search(module, sources.select(batch), temperature, beam, allowed).run()
+        for sentence, translation in zip(batch.tolist(), done, strict=True):
+            found[sentence] = translation
+    return [translation for translation in found if translation is not None]
+
+
+class _Search:
+    """The beams of B sentences; a beam's hypotheses stand in neighbouring rows."""
+
+    def __init__(
+        self, module: NeuralTranslator, sources: Phrases, temperature: float, beam: int, allowed: Tensor | None
+    ) -> None:
+        self.module, self.temperature, self.beam = module, temperature, beam
+        self.limits = most_words(sources.lengths)
+        self.count = len(sources)
+        device = module.words.device
+        rows = torch.arange(self.count, device=device).repeat_interleave(beam)
+        self.encoded = module.encode(sources).select(rows)
+        self.allowed = None if allowed is None else allowed[rows]
+        self.state = module.begin(self.encoded, int(self.limits.max()) + 1)
+        self.words = torch.full((len(rows),), NOTHING, device=device)
+        # Only the first hypothesis of each beam is there at first.
+        self.scores = torch.full((self.count, beam), -float("inf"), device=device)
+        self.scores[:, 0] = 0
+        self.history: list[tuple[Tensor, Tensor, Tensor]] = []
+        self.finished: list[list[tuple[float, int, int]]] = [[] for _ in range(self.count)]
+
+    def run(self) -> list[NeuralTranslation]:
+        """Search to the end."""
+        for step in range(int(self.limits.max()) + 1):
+            if not self._advance(step):
+                break
+        return [self._best(sentence) for sentence in range(self.count)]
+
+    def _advance(self, step: int) -> bool:
+        """One more word for every hypothesis; False when all are finished."""
+        beam, size = self.beam, self.module.end + 1
+        predicted, weights = self.module.step(self.encoded, self.state, self.words)
+        logs = log_probabilities(self.module, predicted, self.temperature)
+        if self.allowed is not None:
+            logs = logs.masked_fill(~self.allowed, -float("inf"))
+        # At the longest, nothing but the end may come.
+        over = torch.from_numpy(np.repeat(self.limits <= step, beam)).to(logs.device)
+        logs[over, : size - 1] = -float("inf")
+        total = (self.scores.view(-1, 1) + logs).view(self.count, -1)
+        best, places = total.topk(beam, 1)
+        parents = places // size + torch.arange(self.count, device=places.device)[:, None] * beam
+        words = places % size
+        self.history.append((parents.flatten(), words.flatten(), weights.argmax(1)[parents.flatten()]))
+        ended = (words == self.module.end) & best.isfinite()
+        for sentence, rank in ended.nonzero().tolist():
+            score = float(best[sentence, rank]) / (step + 1)
+            self.finished[sentence].append((score, step, sentence * beam + rank))
+        self.scores = best.masked_fill(ended, -float("inf"))
+        full = torch.tensor([len(found) >= beam for found in self.finished], device=best.device)
+        self.scores = self.scores.masked_fill(full[:, None], -float("inf"))
+        self.words = words.flatten()
+        if beam > 1:
+            self.state = self.state.select(parents.flatten())
+        return bool(self.scores.isfinite().any())
+
+    def _best(self, sentence: int) -> NeuralTranslation:
+        """The best finished hypothesis, from its end to its beginning."""
+        score, step, row = max(self.finished[sentence], key=lambda found: (found[0], -found[1], -found[2]))
+        words, attended = [], []
+        for parents, ids, places in reversed(self.history[: step + 1]):
+            words.append(int(ids[row]))
+            attended.append(int(places[row]))
+            row = int(parents[row])
+        return NeuralTranslation(tuple(words[:0:-1]), tuple(attended[:0:-1]), score)
+
+
+def written(
+    translation: NeuralTranslation,
+    target_words: Sequence[bytes],
+    source: Sequence[bytes],
+    dictionary: dict[bytes, bytes],
+) -> list[bytes]:
+    """The words of a translation; an unknown one is what a dictionary has for the source word most attended to, or it.
+
+    Args:
+        translation: of the sentence.
+        target_words: of the target vocabulary.
+        source: the words of the source sentence as written.
+        dictionary: source word -> target word.
+    """
+    found = []
+    for word, place in zip(translation.words, translation.attended, strict=True):
+        if word == UNKNOWN:
+            found.append(dictionary.get(source[place], source[place]))
+        else:
+            found.append(target_words[word])
+    return found
+
+
+def without_repetitions(words: Sequence[bytes]) -> list[bytes]:
+    """The words but those that repeat the one before, which Kumar and Tsvetkov (2019) delete before they score."""
+    return [word for i, word in enumerate(words) if not i or words[i - 1] != word]

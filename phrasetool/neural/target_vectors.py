@@ -1,0 +1,85 @@
+"""The vectors that a translator predicts: one for every target word, for unknown words, and for the end.
+
+They have length one.  The end of a sentence has equal components; the unknown word has the direction of the mean of
+words outside the vocabulary (Kumar and Tsvetkov 2019), or the opposite.  There is no vector of zeros among them (the
+beginning of a sentence is zeros where the decoder reads it, and is never searched for): it would be the nearest
+whenever all cosines are negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from phrasetool.phrases import FloatArray
+from phrasetool.vocabulary import Vocabulary
+
+UNKNOWN_VECTORS = ("mean", "negated")
+CENTRINGS = ("centred", "plain", "random")
+
+
+def target_table(
+    vocabulary: Vocabulary, known: Mapping[bytes, FloatArray], centring: str, unknown: str, seed: int
+) -> FloatArray:
+    """The vectors that are predicted.
+
+    Args:
+        vocabulary: V words, the unknown word first; all others must be known.
+        known: word -> vector of shape (d,), of more words than the vocabulary has: the others stand for unknown words.
+        centring: `plain` takes vectors as they are, `centred` without the mean of the vocabulary, `random` draws a
+            direction for every word (a control, in which nothing is learnt about words from other words).
+        unknown: `mean` or `negated`; without words outside the vocabulary, the least frequent of it stand for them.
+        seed: of random directions.
+
+    Returns:
+        float32, shape (V + 1, d), of length one; the end's vector is the last.
+
+    Raises:
+        KeyError: a word of the vocabulary is not known.
+        ValueError: there is no word but the unknown one; or a vector is zero or not finite, or that of another word,
+            naming it.
+    """
+    words = vocabulary.words[1:]
+    if not words:
+        raise ValueError("no target word has a vector")
+    inside = set(words)
+    outside = [word for word in known if word not in inside] or words[-max(1, len(words) // 10) :]
+    d = len(known[words[0]])
+    rows = np.stack([known[word] for word in words])
+    others = np.stack([known[word] for word in outside])
+    _check(words, rows)
+    if centring == "random":
+        rng = np.random.default_rng(seed)
+        rows, others = rng.normal(size=rows.shape).astype(np.float32), rng.normal(size=(1, d)).astype(np.float32)
+    elif centring == "centred":
+        mean = rows.mean(0, dtype=np.float64).astype(np.float32)
+        rows, others = rows - mean, others - mean
+    none = _unit(_unit(others).mean(0, dtype=np.float64)[None]) * (-1 if unknown == "negated" else 1)
+    end = np.full((1, d), d**-0.5)
+    table: FloatArray = np.concatenate([none, _unit(rows), end]).astype(np.float32)
+    return table
+
+
+def _unit(vectors: FloatArray) -> FloatArray:
+    """The vectors at length one; zeros stay."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: FloatArray = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
+    return unit
+
+
+def _check(words: list[bytes], rows: FloatArray) -> None:
+    """Refuse what has no direction, and what cannot be told apart.
+
+    Raises:
+        ValueError: see `target_table`.
+    """
+    for fault, what in ((~np.isfinite(rows).all(1), "is not finite"), (~rows.any(1), "is zero")):
+        if fault.any():
+            word = words[int(np.argmax(fault))].decode("utf-8", "replace")
+            raise ValueError(f"the vector of the target word {word} {what}")
+    _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    twins = np.flatnonzero(first[inverse.ravel()] != np.arange(len(rows)))
+    if len(twins):
+        one, other = (words[int(i)].decode("utf-8", "replace") for i in (first[inverse.ravel()[twins[0]]], twins[0]))
+        raise ValueError(f"the target words {one} and {other} have the same vector")

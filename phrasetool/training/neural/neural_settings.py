@@ -1,0 +1,140 @@
+"""Hyper-parameters of a translator; the presets are in `phrasetool.neural.architecture`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any, cast
+
+from phrasetool.encoders.mean_max.parameters import LONGEST
+from phrasetool.neural.architecture import PRESETS, NeuralArchitecture
+from phrasetool.neural.target_vectors import CENTRINGS, UNKNOWN_VECTORS
+from phrasetool.objectives import OBJECTIVES, objective
+from phrasetool.objectives.objective import CoTrainingObjective
+from phrasetool.options import declared_options, option, option_values, registered, with_options
+
+# The baselines that predict a distribution -> what the architecture calls their output.
+SOFTMAX_LOSSES = {"cross-entropy": "softmax", "cross-entropy-tied": "softmax-tied"}
+# What a translator wants different from what a loss declares: regularisers and margins of Kumar and Tsvetkov (2019)
+# and of the trials on a development set.
+_WISHES: dict[str, dict[str, Any]] = {
+    "vmf": {"length_weight": 0.02, "alignment_weight": 0.1},
+    **{name: {"margin": 0.5} for name in ("sampled", "most-informative", "syn-projection", "syn-difference")},
+}
+SCHEDULES = ("constant", "linear")
+
+
+def losses() -> list[str]:
+    """The losses that a translator can be trained with: those that need nothing but target vectors, and softmax."""
+    kinds = {name: registered(OBJECTIVES, name, "loss") for name in OBJECTIVES}
+    fitting = [name for name, kind in kinds.items() if not getattr(kind, "needs_corrupted", True)]
+    return [*fitting, *SOFTMAX_LOSSES]
+
+
+@dataclass(frozen=True)
+class NeuralSettings:
+    """Everything that decides what training does.  Bhat, Kumar and Tsvetkov (2020), section 4, have the values in
+    brackets, or their predecessor where they are silent.
+
+    Attributes:
+        loss: one of `losses()`.
+        loss_options: what the loss declares for itself; defaults are filled in.
+        preset: one of `PRESETS`; gives the sizes that are 0 here (lstm).
+        word_units, units, layers: see `NeuralArchitecture`; 0 for those of the preset.
+        heads, feed_forward: of self-attention; feed_forward 0 for as many as units.
+        dimension: d, of the target vectors (300).
+        centring, unknown_vector: see `target_table` (plain, mean).
+        dropout: share of components dropped in training (0).
+        learning_rate: step size of Adam (0.0005).
+        schedule: `constant`, or `linear`: the step size falls to nothing over the epochs (constant).
+        batch_size: sentence pairs per update (64).
+        epochs: passes over the pairs; the one with the smallest loss on the development set is kept (20).
+        clip: the gradient's norm is cut to this (5).
+        min_count: source and target words seen less often are read as unknown.
+        vocabulary_size: of the others, so many of the most frequent are kept (50000).
+        max_length: pairs with more words on a side are left out.
+        seed: fixes everything.
+    """
+
+    loss: str = "syn-projection"
+    loss_options: Mapping[str, Any] = field(default_factory=dict)
+    preset: str = option("gru", f"Sizes of the translator: {', '.join(PRESETS)}.")
+    word_units: int = option(0, "Size of a source word vector; 0: the preset's.")
+    units: int = option(0, "Size of a state; 0: the preset's.")
+    layers: int = option(0, "Layers of the decoder; 0: the preset's.")
+    heads: int = option(4, "Attention heads of the preset transformer.")
+    feed_forward: int = option(0, "Units of its feed-forward layers; 0: as many as states.")
+    dimension: int = option(300, "Size of a target vector.")
+    centring: str = option("plain", f"Target vectors: {', '.join(CENTRINGS)}.")
+    unknown_vector: str = option("mean", f"Of words outside the vocabulary: {', '.join(UNKNOWN_VECTORS)}.")
+    dropout: float = option(0.0, "Share of components dropped in training.")
+    learning_rate: float = option(0.0005, "Step size of Adam.")
+    schedule: str = option("constant", "constant, or linear: the step size falls to 0.")
+    batch_size: int = option(64, "Sentence pairs per update.")
+    epochs: int = option(20, "Passes over the pairs; the best on the development set is kept.")
+    clip: float = option(5.0, "The norm of the gradient is cut to this.")
+    min_count: int = option(2, "Words seen less often are read as unknown.")
+    vocabulary_size: int = option(50000, "Keep so many of the most frequent words; 0: all.")
+    max_length: int = option(100, "Leave out pairs with more words on a side.")
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.loss not in SOFTMAX_LOSSES:
+            if self.loss not in losses():
+                raise ValueError(f"unknown loss {self.loss!r} of a translator; expected one of {', '.join(losses())}")
+            chosen = objective(self.loss, {**_WISHES.get(self.loss, {}), **self.loss_options})
+            object.__setattr__(self, "loss_options", option_values(chosen))
+        elif self.loss_options:
+            raise ValueError(f"{self.loss} has no option {next(iter(self.loss_options))}; it takes no options")
+        for name, choices in (
+            ("preset", PRESETS), ("centring", CENTRINGS), ("unknown_vector", UNKNOWN_VECTORS), ("schedule", SCHEDULES),
+        ):  # fmt: skip
+            self._require(getattr(self, name) in choices, name, f"one of {', '.join(choices)}")
+        for name in ("batch_size", "epochs", "min_count", "heads"):
+            self._require(getattr(self, name) >= 1, name, "at least 1")
+        for name in ("word_units", "units", "layers", "feed_forward", "vocabulary_size", "seed"):
+            self._require(getattr(self, name) >= 0, name, "at least 0")
+        # gensim takes no larger one.
+        self._require(self.seed < 1 << 32, "seed", f"at most {(1 << 32) - 1}")
+        self._require(0 <= self.dropout < 1, "dropout", "at least 0 and less than 1")
+        for name in ("learning_rate", "clip"):
+            self._require(getattr(self, name) > 0, name, "more than 0")
+        self._require(1 <= self.max_length <= LONGEST, "max_length", f"from 1 to {LONGEST}")
+        _ = self.architecture
+
+    def _require(self, good: bool, name: str, expected: str) -> None:
+        if not good:
+            raise ValueError(f"{name} is {getattr(self, name)!r}, expected {expected}")
+
+    @cached_property
+    def architecture(self) -> NeuralArchitecture:
+        """The translator and its dimensions."""
+        sizes: dict[str, Any] = dict(PRESETS[self.preset])
+        sizes.update({name: getattr(self, name) for name in ("word_units", "units", "layers") if getattr(self, name)})
+        return NeuralArchitecture(
+            **sizes, heads=self.heads, feed_forward=self.feed_forward or sizes["units"], dimension=self.dimension,
+            output=SOFTMAX_LOSSES.get(self.loss, "vectors"),
+        )  # fmt: skip
+
+    @cached_property
+    def objective(self) -> CoTrainingObjective | None:
+        """The loss of vectors with its options; None for a softmax."""
+        if self.loss in SOFTMAX_LOSSES:
+            return None
+        return cast(CoTrainingObjective, objective(self.loss, self.loss_options))
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], loss: str, seed: int) -> NeuralSettings:
+        """The defaults with some options changed, those of the loss among them.
+
+        Raises:
+            ValueError: an unknown option, or a value out of range.
+        """
+        own = declared_options(cls)
+        made: NeuralSettings = with_options(cls, "continuous", {k: v for k, v in options.items() if k in own})
+        return replace(made, loss=loss, loss_options={k: v for k, v in options.items() if k not in own}, seed=seed)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `config.json`."""
+        return asdict(self)

@@ -1,0 +1,277 @@
+"""Train a translator, in ordinary epochs, with a checkpoint after each; the best on a development set is kept.
+
+A batch has sentence pairs with sources of one length or of a few that are close, and targets of nearly one length;
+which pairs meet in a batch and in what order batches come is drawn anew for every epoch.  On a CPU a seed fixes the
+weights for a given number of threads; on a GPU it does so as far as torch does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from phrasetool.encoders.autoencoders.softmax_output import softmax_cross_entropy
+from phrasetool.models.folders import check_model_folder, check_space
+from phrasetool.models.neural import NeuralModel
+from phrasetool.models.storage import save_model
+from phrasetool.neural.network import NeuralTranslator, padded_targets
+from phrasetool.objectives.objective import FrozenBatch
+from phrasetool.phrases import FloatArray, Int64Array
+from phrasetool.training.divergence import StartError
+from phrasetool.training.neural.neural_settings import NeuralSettings
+from phrasetool.training.neural.temperature import fitted_temperature
+from phrasetool.training.pairs import PhrasePairs
+from phrasetool.training.resumable import (
+    CHECKPOINT,
+    forget_checkpoint,
+    optimizer_tensors,
+    restore_optimizer,
+    train_resumably,
+)
+
+_OPTIMIZER, _BEST = "optimizer.", "best."
+
+
+@dataclass(frozen=True)
+class NeuralReport:
+    """One line of `training.jsonl`.
+
+    Attributes:
+        epoch: from 1.
+        loss: mean of a word (or end) over the epoch.
+        development_loss: that of the development set after the epoch; None without one.
+        updates: done so far.
+    """
+
+    epoch: int
+    loss: float
+    development_loss: float | None
+    updates: int
+
+
+def pair_batches(sources: Int64Array, targets: Int64Array, size: int, rng: np.random.Generator) -> list[Int64Array]:
+    """Every pair once, in batches of neighbouring lengths, in random order.
+
+    Args:
+        sources, targets: words of each side, shape (N,).
+        size: pairs in a batch.
+        rng: draws which pairs of a length meet, and the order of the batches.
+    """
+    shuffled = rng.permutation(len(sources))
+    ordered = shuffled[np.lexsort((targets[shuffled], sources[shuffled]))]
+    batches = [ordered[first : first + size] for first in range(0, len(ordered), size)]
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+class NeuralTrainer:
+    """Trains a translator.
+
+    Args:
+        pairs: what to learn from.
+        development: decides which epoch is kept; None for the last.
+        targets: the vectors to predict, see `target_table`.
+        settings: how.
+        device: where; CPU by default.
+
+    Attributes:
+        epoch: epochs done.
+    """
+
+    def __init__(
+        self,
+        pairs: PhrasePairs,
+        development: PhrasePairs | None,
+        targets: FloatArray,
+        settings: NeuralSettings,
+        device: torch.device | None = None,
+    ) -> None:
+        self.pairs, self.development, self.settings = pairs, development, settings
+        module = NeuralTranslator(
+            settings.architecture, len(pairs.source_vocabulary), targets, settings.seed, settings.dropout
+        )
+        self.module = module.to(device or torch.device("cpu"))
+        self.optimizer = torch.optim.Adam(self.module.parameters(), lr=settings.learning_rate, fused=True)
+        self.epoch = 0
+        self._updates_an_epoch = -(-len(pairs) // settings.batch_size)
+        self._best: dict[str, Tensor] | None = None
+        self._best_loss = np.inf
+        self._start_loss = self._mean_loss(pairs, settings.batch_size)
+
+    def run(self, tick: Callable[[int], None] = lambda pairs: None) -> Iterator[NeuralReport]:
+        """Train to the last epoch; yields after every epoch.
+
+        Args:
+            tick: called with the number of pairs just seen.
+        """
+        s = self.settings
+        while self.epoch < s.epochs:
+            # An epoch's draws depend on the seed and its number alone, so that a checkpoint keeps no random state.
+            rng = np.random.default_rng([s.seed, self.epoch + 1])
+            self.module.train()
+            self.module.seed_dropout(int(rng.integers(2**63)))
+            total = torch.zeros((), dtype=torch.float64, device=self.module.words.device)
+            lengths = self.pairs.sources.lengths, self.pairs.targets.lengths
+            for number, batch in enumerate(pair_batches(*lengths, s.batch_size, rng)):
+                total += self._update(batch, rng, self.epoch * self._updates_an_epoch + number)
+                tick(len(batch))
+            self.epoch += 1
+            found = None
+            if self.development is not None:
+                found = self._mean_loss(self.development)
+                if found < self._best_loss:
+                    self._best_loss = found
+                    self._best = {name: value.detach().clone() for name, value in self.module.state_dict().items()}
+            words = len(self.pairs.targets.words) + len(self.pairs)
+            yield NeuralReport(self.epoch, float(total) / words, found, self.epoch * self._updates_an_epoch)
+
+    def kept(self) -> NeuralTranslator:
+        """The translator of the best epoch; without a development set, of the last."""
+        if self._best is not None:
+            self.module.load_state_dict(self._best)
+        return self.module.eval()
+
+    def _update(self, batch: Int64Array, rng: np.random.Generator, done: int) -> Tensor:
+        """One step of Adam; the sum of the losses."""
+        s = self.settings
+        if s.schedule == "linear":
+            for group in self.optimizer.param_groups:
+                group["lr"] = s.learning_rate * (1 - done / (s.epochs * self._updates_an_epoch))
+        self.optimizer.zero_grad()
+        losses, _ = self._losses(self.pairs, batch, rng)
+        # As in the predecessor's program the sum over a sentence's words counts, not their mean.
+        (losses / len(batch)).backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.module.parameters(), s.clip)
+        self.optimizer.step()
+        return losses.detach()
+
+    def _losses(self, pairs: PhrasePairs, batch: Int64Array, rng: np.random.Generator) -> tuple[Tensor, int]:
+        """Sum of the losses of a batch, a scalar, and how many there are."""
+        module = self.module
+        targets = padded_targets(pairs.targets.select(batch), module.end).to(module.words.device)
+        predicted = module.predict(module.encode(pairs.sources.select(batch)), targets)
+        wanted = targets[targets >= 0]
+        objective = self.settings.objective
+        if objective is None:
+            assert module.bias is not None
+            return softmax_cross_entropy(predicted, module.targets, module.bias, wanted), len(wanted)
+        frozen = FrozenBatch(module.targets[wanted], None, module.targets, rng)
+        return objective.frozen_losses(predicted, frozen).sum(), len(wanted)
+
+    @torch.no_grad()
+    def _mean_loss(self, pairs: PhrasePairs, most: int | None = None) -> float:
+        """Mean loss of a word of some pairs (the first ones), without dropout."""
+        rng = np.random.default_rng(self.settings.seed)
+        self.module.eval()
+        total = count = 0.0
+        order = np.lexsort((pairs.targets.lengths[:most], pairs.sources.lengths[:most]))
+        for first in range(0, len(order), self.settings.batch_size):
+            losses, words = self._losses(pairs, order[first : first + self.settings.batch_size], rng)
+            total, count = total + float(losses), count + words
+        return total / count
+
+    def start_errors(self) -> dict[str, StartError]:
+        """The loss of a first batch before the first update."""
+        bounded = getattr(self.settings.objective, "bounded", True)
+        return {"train": StartError.of(self._start_loss, 0.0 if bounded else float(self.settings.dimension))}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every tensor needed to go on: parameters, the best so far, and optimiser state, on CPU."""
+        found = {name: value.detach() for name, value in self.module.named_parameters()}
+        learnt = set(found)
+        found.update({_BEST + name: value for name, value in (self._best or {}).items() if name in learnt})
+        found.update(optimizer_tensors(self.optimizer, _OPTIMIZER))
+        return {name: value.cpu().contiguous() for name, value in found.items()}
+
+    def progress(self) -> dict[str, Any]:
+        """Everything else needed to go on, as JSON values."""
+        best = None if np.isinf(self._best_loss) else self._best_loss
+        return {"epoch": self.epoch, "best_loss": best, "start_loss": self._start_loss}
+
+    def restore(self, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
+        """Go on where `tensors` and `progress` were taken.
+
+        Raises:
+            KeyError, RuntimeError, ValueError: they are of other settings or pairs.
+        """
+        with torch.no_grad():
+            for name, value in self.module.named_parameters():
+                value.copy_(tensors[name])
+        restore_optimizer(self.optimizer, tensors, _OPTIMIZER)
+        self.epoch, self._start_loss = progress["epoch"], progress["start_loss"]
+        if progress["best_loss"] is not None:
+            self._best_loss = progress["best_loss"]
+            state = self.module.state_dict()
+            self._best = {name: tensors.get(_BEST + name, value).to(value.device) for name, value in state.items()}
+
+
+def train_neural(
+    pairs: PhrasePairs,
+    development: PhrasePairs | None,
+    targets: FloatArray,
+    settings: NeuralSettings,
+    folder: Path,
+    *,
+    device: torch.device | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    record: dict[str, Any] | None = None,
+    on_report: Callable[[NeuralReport], None] = lambda report: None,
+    tick: Callable[[int], None] = lambda pairs: None,
+) -> NeuralModel:
+    """Train a translator and save it.
+
+    An interrupted run goes on with `resume` and ends with the same weights as one that was not.
+
+    Args:
+        pairs: what to learn from.
+        development: decides which epoch is kept, and the temperature; None for the last epoch, and the pairs.
+        targets: the vectors to predict, shape (V + 1, d), see `target_table`.
+        settings: how.
+        folder: the model folder; gets `training.jsonl` and a checkpoint on the way, which goes when all is done.
+        device: where to train; CPU by default.
+        resume: go on from the checkpoint in `folder`.
+        overwrite: a finished model in `folder` may be replaced.
+        record: more to remember in `config.json`, under `training`.
+        on_report: called after every epoch.
+        tick: called with the number of pairs just seen.
+
+    Raises:
+        ModelError: there is a finished model; or the checkpoint is missing, damaged, or of other texts or settings.
+        DivergedError: the learning rate is too large; the last good checkpoint stays.
+        PhraseToolError: the folder cannot be written, or has too little room.
+        ValueError: there is no pair.
+    """
+    if not len(pairs):
+        raise ValueError("expected sentence pairs, at least one")
+    check_model_folder(folder, CHECKPOINT, resume=resume, overwrite=overwrite)
+    identity = {
+        "texts": [pairs.fingerprint, development.fingerprint if development else ""],
+        "settings": settings.as_dict(),
+    }
+
+    def start() -> NeuralTrainer:
+        trainer = NeuralTrainer(pairs, development, targets, settings, device)
+        # A checkpoint with two moments of Adam and the best so far, and the one that takes its place.
+        check_space(folder, 2 * 4 * 4 * sum(value.numel() for value in trainer.module.parameters()))
+        return trainer
+
+    def resumed(tensors: dict[str, Tensor], progress: dict[str, Any]) -> NeuralTrainer:
+        trainer = start()
+        trainer.restore(tensors, progress)
+        return trainer
+
+    trainer = train_resumably(folder, identity, start, resumed, resume=resume, on_report=on_report, tick=tick)
+    module = trainer.kept()
+    temperature = fitted_temperature(module, development or pairs, settings.seed)
+    training = {**settings.as_dict(), "pairs": len(pairs), "epochs_done": trainer.epoch, **(record or {})}
+    vocabularies = pairs.source_vocabulary, pairs.target_vocabulary
+    model = NeuralModel(*vocabularies, settings.architecture, module.arrays(), temperature, training)
+    save_model(model, folder)
+    forget_checkpoint(folder)
+    return model
