@@ -17,6 +17,9 @@ REMEDIES = {
     "go on": "; --force goes on all the same",
     "name the model": "; give the model with -m",
     "overwrite the model": "; name another folder with -o, or replace the model with --overwrite",
+    "resume or replace a training": "; go on with it with --resume, or begin anew with --overwrite",
+    "replace the checkpoint": "; --overwrite replaces the checkpoint",
+    "keep a poor model": "; --overwrite replaces the checkpoint, --resume --force saves the model all the same",
     "train anew": "; to train anew, use --overwrite instead of --resume",
     "train without a checkpoint": "; leave out --resume",
     "train an autoencoder on text": (

@@ -117,7 +117,8 @@ def _train_autoencoder(text: str, run: TrainingRun, seed: int, options: dict[str
     from phrasetool.training.text_vocabulary import training_texts
     from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
 
-    tell = TerminalWatch(run.quiet).say
+    watch = TerminalWatch(run.quiet)
+    tell = watch.say
     try:
         settings = AutoencoderSettings.from_options(options, seed)
     except ValueError as error:
@@ -141,6 +142,6 @@ def _train_autoencoder(text: str, run: TrainingRun, seed: int, options: dict[str
     with ItemProgress("train", settings.epochs * len(data.texts), "text", run.quiet) as progress:
         trained = train_autoencoder(
             data.texts, data.vocabulary, settings, run.folder, device=place, resume=run.resume, overwrite=run.overwrite,
-            record={"text_file": text}, on_report=report, tick=progress.tick,
+            force=run.force, warn=watch.warn, record={"text_file": text}, on_report=report, tick=progress.tick,
         )  # fmt: skip
         tell(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")

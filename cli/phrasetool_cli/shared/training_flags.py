@@ -41,7 +41,7 @@ train_options = sections(
     device_option(),
     threads_option("CPU threads; on pairs, two are used at most."),
     click.option("--resume", is_flag=True, help="Go on from the checkpoint in the model folder."),
-    click.option("--overwrite", is_flag=True, help="Replace the finished model that is in the folder."),
+    click.option("--overwrite", is_flag=True, help="Replace the model or the unfinished training in the folder."),
     force_option,
     "What it learns from",
     click.option("--max-length", type=click.IntRange(1), metavar="N",
@@ -152,6 +152,7 @@ def chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
         ModelError: a folder does not hold an autoencoder that can serve as the encoder of phrases.
     """
     from moses_compat.corpora.texts import unescaped_sentences
+    from moses_compat.files.byte_stream import open_bytes
     from phrasetool.models.storage import load_autoencoder
     from phrasetool.training.start import Start, prescribed_settings
 
@@ -176,7 +177,7 @@ def chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
     named = [tuple(filter(None, (*given[side]["text"], given[side]["vectors"]))) for side in _SIDES]
     source, target = (
         Start(functools.partial(unescaped_sentences, given[side]["text"]) if given[side]["text"] else None,
-              given[side]["vectors"], model, folder or ", ".join(files), files)
+              given[side]["vectors"], model, folder or ", ".join(files), files, open_bytes)
         for side, folder, model, files in zip(_SIDES, folders, models, named, strict=True)
     )  # fmt: skip
     return source, target

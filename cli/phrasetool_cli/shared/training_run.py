@@ -29,7 +29,7 @@ class TrainingRun:
         folder: the model folder.
         device, threads: where and with how many threads.
         resume: go on from the checkpoint there.
-        overwrite: a finished model there may be replaced.
+        overwrite: a finished model, or an unfinished training, there may be replaced.
         force: go on where a check says that the input makes no sense.
         quiet: no progress.
     """
