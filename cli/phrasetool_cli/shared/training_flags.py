@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from phrasetool_cli.shared.flags import WHICH_MODEL, device_option, force_option, quiet_option, threads_option
+from phrasetool_cli.shared.json_output import json_option
 from phrasetool_cli.shared.parameter_types import FiniteRange
 from phrasetool_cli.shared.sections import SectionedCommand, give_title, sections
 from phrasetool_cli.shared.training_run import ARGUMENTS
@@ -26,8 +27,8 @@ _AUTOENCODER = "Options of --model autoencoder"
 MAX_LENGTH = 7
 # Parameters that every kind of model takes.
 _OF_ALL = {
-    "pairs", "folder", "model", "seed", "device", "threads", "resume", "overwrite", "force", "max_length", "quiet",
-    "verbose",
+    "pairs", "folder", "model", "seed", "device", "threads", "resume", "overwrite", "force", "max_length", "json_file",
+    "quiet", "verbose",
 }  # fmt: skip
 _SIDES = ("source", "target")
 
@@ -61,6 +62,7 @@ train_options = sections(
     click.option("--freeze-encoders", is_flag=True,
                  help="Train nothing but the transformations between the languages."),
     None,
+    json_option,
     quiet_option,
 )  # fmt: skip
 
