@@ -44,8 +44,7 @@ def command(
 
     With --model autoencoder, PAIRS is text of one language instead, a sentence a line.
     """
-    context = click.get_current_context()
-    training_flags.check_model(context)
+    training_flags.check_model(context := click.get_current_context())
     run = TrainingRun(Path(folder or default_model()), device, threads, resume, overwrite, force, quiet, json_file)
     if model == "autoencoder":
         with run.told([pairs]) as tell:
