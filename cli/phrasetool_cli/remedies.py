@@ -13,7 +13,7 @@ REMEDIES = {
         "; to put another table into the place of one, use `phrasetool moses-ini INI --table FILE --name NAME`"
     ),
     "name a table of the ini": "; choose one with --name",
-    "fit": "; name another model with -m, or go on all the same with --force",
+    "fit": "; name another model, or go on all the same with --force",
     "go on": "; --force goes on all the same",
     "name the model": "; give the model with -m",
     "overwrite the model": "; name another folder with -o, or replace the model with --overwrite",
