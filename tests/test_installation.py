@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -26,13 +27,23 @@ def run(*command, **options):
     return subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True, **options).stdout
 
 
-def wheel(folder, python, **environment):
-    """A wheel of a copy of the checkout, as builds leave files behind."""
+def tracked():
+    """The files of the checkout, by their names in it."""
+    return [line for line in run("git", "ls-files", cwd=ROOT).splitlines() if (ROOT / line).is_file()]
+
+
+def copied(folder):
+    """A copy of the checkout, as builds leave files behind."""
     source = folder / "source"
-    kept = [line for line in run("git", "ls-files", cwd=ROOT).splitlines() if (ROOT / line).is_file()]
-    for name in kept:
+    for name in tracked():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, source / name)
+    return source
+
+
+def wheel(folder, python, source=None, **environment):
+    """A wheel of a folder or an archive with the source, of a copy of the checkout if none is named."""
+    source = source or copied(folder)
     isolated = [] if environment else ["--no-deps"]
     extra = ["--no-build-isolation", "--no-deps"] if environment else isolated
     run(python, "-m", "pip", "wheel", "-q", *extra, "-w", folder, source, env=clean_environment(**environment))
@@ -106,4 +117,21 @@ def test_a_wheel_for_every_platform(tmp_path, version):
         pytest.skip(f"no Python {version} here")
     binaries = install(tmp_path, working[0], wheel(tmp_path, working[0]))
     # Kernels are compiled here, which is announced unless it was asked for.
+    try_out(binaries, tmp_path, PHRASETOOL_KERNELS="numba", PATH=f"{binaries}{os.pathsep}/bin")
+
+
+def test_the_source_as_an_archive_is_whole_and_makes_a_wheel(tmp_path):
+    source = copied(tmp_path)
+    # What a run leaves in a checkout stays there.
+    for left in ("phrasetool/_kernels.so", "moses_compat/__pycache__/blocks.pyc"):
+        (source / left).parent.mkdir(exist_ok=True)
+        (source / left).write_bytes(b"left")
+    run(sys.executable, "setup.py", "-q", "sdist", "-d", tmp_path, cwd=source, env=clean_environment())
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as members:
+        names = {name.partition("/")[2] for name in (member.name for member in members if member.isfile())}
+    made = {name for name in names if name in ("PKG-INFO", "setup.cfg") or ".egg-info/" in name}
+    mine = {name for name in tracked() if not name.startswith(".")}
+    assert names - made == mine
+    binaries = install(tmp_path, sys.executable, wheel(tmp_path, sys.executable, archive))
     try_out(binaries, tmp_path, PHRASETOOL_KERNELS="numba", PATH=f"{binaries}{os.pathsep}/bin")

@@ -14,10 +14,13 @@ REMEDIES = {
         "; to put another table into the place of one, use `phrasetool moses-ini INI --table FILE --name NAME`"
     ),
     "name a table of the ini": "; choose one with --name",
-    "fit": "; name another model with -m, or go on all the same with --force",
+    "fit": "; name another model, or go on all the same with --force",
     "go on": "; --force goes on all the same",
     "name the model": "; give the model with -m",
     "overwrite the model": "; name another folder with -o, or replace the model with --overwrite",
+    "resume or replace a training": "; go on with it with --resume, or begin anew with --overwrite",
+    "replace the checkpoint": "; --overwrite replaces the checkpoint",
+    "keep a poor model": "; --overwrite replaces the checkpoint, --resume --force saves the model all the same",
     "train anew": "; to train anew, use --overwrite instead of --resume",
     "train without a checkpoint": "; leave out --resume",
     "train an autoencoder on text": (

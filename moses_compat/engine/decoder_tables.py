@@ -130,7 +130,7 @@ class _Selector:
 
 
 def _selected(
-    path: str, source: InputPhrases, columns: int, threads: int, progress: Progress | None
+    path: str, name: str, source: InputPhrases, columns: int, threads: int, progress: Progress | None
 ) -> Iterator[_Lines]:
     """The wanted lines of a table, block by block."""
 
@@ -138,13 +138,13 @@ def _selected(
         for block in raw_blocks(stream):
             if block.scores >= 0 and block.scores != columns:
                 message = f"the entries have {block.scores} scores, but the model expects {columns}"
-                raise DataError(path, message, block.first_entry + 1)
+                raise DataError(name, message, block.first_entry + 1)
             yield block
             if progress is not None:
                 progress(block.position, block.first_entry + block.lines)
 
-    with Input(path) as stream:
-        yield from run(watched(stream), _Selector(path, source, columns, TableParser(scores=columns).faults), threads)
+    with Input(path, name) as stream:
+        yield from run(watched(stream), _Selector(name, source, columns, TableParser(scores=columns).faults), threads)
 
 
 def _target_fields(part: _Lines) -> tuple[Int64Array, Int64Array]:
@@ -158,6 +158,7 @@ def load_entries(
     columns: int,
     threads: int = 1,
     progress: Progress | None = None,
+    name: str | None = None,
 ) -> Entries:
     """Read the entries of a phrase table whose source occurs in a text.
 
@@ -168,12 +169,14 @@ def load_entries(
         columns: scores an entry must have.
         threads: for reading.
         progress: called with the bytes consumed and the lines seen.
+        name: what messages call the table, if not by its path.
 
     Raises:
         DataError: a line is not an entry, has another number of scores, a negative score or a bad alignment.
     """
+    name = name or path
     sources, target_phrases, scores, alignments, counts, numbers = [], [], [], [], [], []
-    for part in _selected(path, source, columns, threads, progress):
+    for part in _selected(path, name, source, columns, threads, progress):
         starts, ends = _target_fields(part)
         sources.append(part.sources)
         target_phrases.append(targets.read_fields(part.text, starts, ends))
@@ -186,7 +189,7 @@ def load_entries(
         bad = _read_alignments(part.text, after, line_ends, offsets, points, found)
         if bad >= 0:
             message = "the alignment is not a list of source-target points such as 0-0 1-2"
-            raise DataError(path, message, int(part.numbers[bad]) + 1)
+            raise DataError(name, message, int(part.numbers[bad]) + 1)
         alignments.append(Phrases(offsets, points[: offsets[-1]].copy()))
         counts.append(found)
         numbers.append(part.numbers)
@@ -230,7 +233,7 @@ def load_reordering(
         raise DataError(path, "reordering tables conditioned on the source alone (-f) are not supported; expected -fe")
     index, numbers = index_phrases(_pairs(entries.sources, entries.targets))
     by_pair = np.zeros((len(index.offsets), columns), np.float32)
-    for part in _selected(path, source, columns, threads, progress):
+    for part in _selected(path, path, source, columns, threads, progress):
         starts, ends = _target_fields(part)
         pairs = _pairs(part.sources, targets.read_fields(part.text, starts, ends, add=False))
         found = find_phrases(index, pairs)

@@ -131,10 +131,11 @@ class DevelopmentCheck:
         share = coverage(table, sentences)
         if share >= _DOUBTFUL:
             return share
-        _check_entries(self.model.table)
+        table_name = self.model.table_name or self.model.table
+        _check_entries(self.model.table, table_name)
         name = display_name(self.source)
         found = f"{name}: {_percent(share)} of its {len(sentences.words):,} tokens have a translation in "
-        found += self.model.table
+        found += table_name
         better, advice = self._better_form(source, reference, share)
         if advice:
             self._found(f"{found}, but {_percent(better)} {advice}")
@@ -219,7 +220,7 @@ def _percent(share: float) -> str:
     return f"{share:.1%}".replace("%", " %")
 
 
-def _check_entries(path: str) -> None:
-    with Input(path) as table:
+def _check_entries(path: str, name: str) -> None:
+    with Input(path, name) as table:
         if not any(block.strip() for block in table.whole_lines()):
-            raise DataError(path, "the table has no entries")
+            raise DataError(name, "the table has no entries")

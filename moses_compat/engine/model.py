@@ -46,6 +46,7 @@ class MosesModel:
         table, language_model: paths.
         reordering: path, or None.
         search: the ini's limits.
+        table_name: what messages call the table, if not by its path.
     """
 
     ini: MosesIni
@@ -57,6 +58,7 @@ class MosesModel:
     language_model: str
     reordering: str | None
     search: SearchOptions
+    table_name: str | None = None
 
     @classmethod
     def read(cls, path: str, table: str | None = None, reordering: str | None = None) -> MosesModel:
@@ -142,7 +144,9 @@ class MosesModel:
     ) -> Entries:
         """The same, as they stand in the table."""
         columns = self.features.table_scores
-        entries = load_entries(self.table, source, targets, columns, threads, _part(progress, "phrase table"))
+        entries = load_entries(
+            self.table, source, targets, columns, threads, _part(progress, "phrase table"), self.table_name
+        )
         if self.reordering is not None and self.features.reordering is not None:
             scores = load_reordering(
                 self.reordering, entries, source, targets, self.features.reordering.columns,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from moses_compat.engine.model import MosesModel
-from moses_compat.experiments.build_commands import BuildCommand, Chain
+from moses_compat.experiments.build_commands import FORCE, BuildCommand, Chain
 from phrasetool.encoders import encoder_kind
 from phrasetool.experiments.settings import ExperimentConfig, TextPair
 from phrasetool.models.storage import load_bilingual_model
@@ -125,7 +125,7 @@ def _options(*given: tuple[str, object]) -> list[str]:
 
 
 def _forced(config: ExperimentConfig) -> tuple[str, ...]:
-    return ("--force",) if config.force else ()
+    return (FORCE,) if config.force else ()
 
 
 def _plan_encoders(

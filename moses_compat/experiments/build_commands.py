@@ -29,6 +29,8 @@ from phrasetool.errors import PhraseToolError
 
 _LANES = 2
 _CHECKPOINT = "checkpoint.safetensors"
+# Has a command go on where a check finds that its input makes no sense; its outputs are the same without.
+FORCE = "--force"
 
 
 @dataclass(frozen=True)
@@ -88,13 +90,20 @@ class BuildStore:
         """A file of the folder."""
         return os.path.join(self.folder, name)
 
-    def identity(self, command: BuildCommand) -> str:
-        """Digits that differ when the command, a file it reads from elsewhere, or a command before it differs."""
+    def identity(self, command: BuildCommand, checked: bool = False) -> str:
+        """Digits that differ when the command, a file it reads from elsewhere, or a command before it differs.
+
+        Args:
+            command: it.
+            checked: of the command as it would be without `FORCE`.
+        """
         made = {self.path(name) for one in command.lineage for name in one.outputs}
         made |= {os.path.dirname(path) for path in made}
-        parts = [self._portable(argument, made) for argument in command.arguments]
+        parts = [
+            self._portable(argument, made) for argument in command.arguments if not (checked and argument == FORCE)
+        ]
         place = os.path.abspath(self.folder) if command.anchored else ""
-        return digest_of(place, *parts, *map(self.identity, command.after))
+        return digest_of(place, *parts, *(self.identity(before, checked) for before in command.after))
 
     def _portable(self, argument: str, made: set[str]) -> str:
         """An argument without the place of the files it names, but with what they hold if no command made them."""
@@ -124,8 +133,9 @@ class BuildStore:
         return there and self._is_last(command)
 
     def _is_last(self, command: BuildCommand) -> bool:
-        """Whether the last command of this name was the same."""
-        return bool(self._record.get(command.name, {}).get("identity") == self.identity(command))
+        """Whether the last command of this name was the same; one that passed the checks is, for one without them."""
+        last = self._record.get(command.name, {}).get("identity")
+        return last is not None and last in (self.identity(command), self.identity(command, checked=True))
 
     def remember(self, command: BuildCommand, **facts: Any) -> None:
         """Write down that a command is running, or was run."""

@@ -15,11 +15,14 @@ from moses_compat.experiments.outputs import write_outputs
 from moses_compat.experiments.pruned_tables import pruned_table_frames
 from moses_compat.experiments.text_sets import overlaps, read_experiment_texts, write_pair
 from moses_compat.experiments.tuned_tables import tuned_table_frame
-from moses_compat.experiments.workbench import Session, open_workbench
+from moses_compat.experiments.workbench import Session, look_at_development_set, open_workbench
 from moses_compat.files.streams import Input
+from moses_compat.measures.model_fit import FitCheck
+from moses_compat.tables.blocks import raw_blocks
 from phrasetool.errors import PhraseToolError
 from phrasetool.experiments.settings import DEV, ExperimentConfig, FinishedModel, TextPair
 from phrasetool.models.folders import check_folder
+from phrasetool.models.storage import load_bilingual_model
 from phrasetool.watch import NOBODY, Watch
 
 
@@ -40,13 +43,17 @@ def run_experiment(
         as far as they were asked for.
 
     Raises:
-        PhraseToolError: a file cannot be read or written, or is damaged; a command failed.
+        PhraseToolError: a file cannot be read or written, or is damaged; a command failed; or, unless forced, the
+            development set or a model of phrases has nothing to do with the table.
     """
     if config.moses:
         _check_model(config.moses)
+        _check_similarities(config, config.moses, watch)
     check_folder(config.output)
     session = Session(config, read_experiment_texts(config), threads, watch)
     _warn_of_overlaps(session)
+    if config.moses:
+        _look_first(session)
     session.part("texts")
     try:
         os.makedirs(config.output, exist_ok=True)
@@ -74,6 +81,23 @@ def _check_model(named: FinishedModel) -> None:
     model = MosesModel.read(named.ini, named.table, named.reordering_table)
     for path in model.paths:
         Input(path).close()
+
+
+def _check_similarities(config: ExperimentConfig, named: FinishedModel, watch: Watch) -> None:
+    """Refuse a model of phrases that does not fit the table, where both are there."""
+    folder = config.model.folder
+    if folder and config.encodes:
+        table, check = MosesModel.read(named.ini, named.table).table, FitCheck(folder, watch, config.force)
+        with Input(table) as source:
+            next(check.look(table, load_bilingual_model(folder), raw_blocks(source)), None)
+
+
+def _look_first(session: Session) -> None:
+    """Refuse a development set that makes no sense, where something has to be made before it would be translated."""
+    store = BuildStore(session.path("build"))
+    plan = plan_build(session.config, session.config.dev, store.path)
+    if not all(map(store.is_done, plan.commands)):
+        look_at_development_set(session, MosesModel.read(plan.ini, plan.table, plan.reordering_table))
 
 
 def _warn_of_overlaps(session: Session) -> None:

@@ -45,6 +45,14 @@ def write_outputs(session: Session, frames: Mapping[str, pd.DataFrame], processo
     session.watch.say(f"report: {session.path('report.html')}")
 
 
+def records_of(frames: Mapping[str, pd.DataFrame]) -> dict[str, list[dict[str, Any]]]:
+    """The rows of frames, as JSON values; None where there is no number."""
+    return {
+        name: json.loads(frame.to_json(orient="records", double_precision=15, force_ascii=False))
+        for name, frame in frames.items()
+    }
+
+
 def _parquet(frame: pd.DataFrame) -> bytes:
     buffer = io.BytesIO()
     frame.to_parquet(buffer, index=False)

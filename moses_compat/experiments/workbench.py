@@ -6,8 +6,9 @@ import functools
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.development_check import DevelopmentCheck
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel
@@ -20,7 +21,10 @@ from moses_compat.measures.model_weights import weights_of
 from moses_compat.measures.similarities import FileSimilarities
 from moses_compat.tables.blocks import TableScan
 from phrasetool.experiments.settings import DEV, ExperimentConfig
+from phrasetool.phrases import Phrases
 from phrasetool.pruning.measures import Measures
+from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.smt.decoder.table import TranslationTable
 from phrasetool.watch import Watch
 
 
@@ -36,6 +40,7 @@ class Session:
         seconds: how long each part took.
         commands: how to do parts of it by hand.
         began: when the current part began.
+        looked: whether it is known that the model's table can translate the development set.
     """
 
     config: ExperimentConfig
@@ -45,6 +50,7 @@ class Session:
     seconds: dict[str, float] = field(default_factory=dict)
     commands: dict[str, str] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
+    looked: bool = False
 
     def part(self, name: str) -> None:
         """A part is done."""
@@ -116,11 +122,28 @@ def development_check(session: Session, model: MosesModel) -> DevelopmentCheck:
     return DevelopmentCheck(model, files.source, [files.target], force, session.watch)
 
 
+def look_at_development_set(session: Session, model: MosesModel) -> None:
+    """Look at the development set before anything is made: of the model, its table is read.
+
+    Raises:
+        PhraseToolError: it makes no sense, see `DevelopmentCheck`.
+    """
+    known = InputPhrases.of(session.texts.sources[DEV])
+    table = replace(model, reordering=None).load_table(known, Symbols(), session.threads)
+    _look(session, model, table, known.sentences)
+
+
 def _check_development_set(session: Session, laboratory: Laboratory) -> None:
-    check = development_check(session, laboratory.model)
+    if not session.looked:
+        _look(session, laboratory.model, laboratory.translator().table, laboratory.sentences[DEV])
+
+
+def _look(session: Session, model: MosesModel, table: TranslationTable, sentences: Phrases) -> None:
+    check = development_check(session, model)
     source, target = session.texts.sources[DEV], session.texts.targets[DEV]
     check.texts(source, [target])
-    check.coverage(laboratory.translator().table, laboratory.sentences[DEV], source, target)
+    check.coverage(table, sentences, source, target)
+    session.looked = True
 
 
 def _measured(session: Session, model: MosesModel, plan: BuildPlan) -> Measures:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -60,6 +60,7 @@ class DevelopmentSet:
         if request.ini is None or request.dev is None:
             raise ValueError("to search for a loss of BLEU takes an ini and a development set")
         model = MosesModel.read(request.ini, request.read_path).searching(**request.search)
+        model = replace(model, table_name=request.read_name)
         source = read_sentences(request.dev[0])
         with Input(request.dev[1]) as stream:
             reference = stream.read_all()

@@ -407,7 +407,7 @@ def _write(
         if reordering and in_step:
             result = replace(result, orphans=_in_step(reordering, in_step, surviving, scan, watch))
         if report:
-            report.write((json.dumps(result.as_dict(), indent=2) + "\n").encode())
+            report.write_text((json.dumps(result.as_dict(), indent=2) + "\n").encode())
     return result
 
 

@@ -48,7 +48,7 @@ def train(
         min_count: so are pairs that were used less often.
         device: `cpu`, `cuda` or `auto`.
         resume: go on with an interrupted run in `folder`.
-        overwrite: replace a finished model in `folder`.
+        overwrite: replace a finished model, or an unfinished training, in `folder`.
         force: go on, with a warning to who watches, although a check says that the pairs make no sense.
         watch: follows the work; nobody by default.
         settings: any other setting of training: `dimension`, `iterations`, `seed`, ...; see `TrainingSettings`.
@@ -58,7 +58,8 @@ def train(
 
     Raises:
         DataError: the file is damaged, or no pair is left.
-        ModelError: there is a finished model in `folder`, or no checkpoint to resume from, or one of other settings.
+        ModelError: there is a finished model or an unfinished training in `folder`, or no checkpoint to resume from, or
+            one of other settings.
         ValueError: a setting is out of range; or a pair is none, or has a line feed or `|||` in it.
         DeviceError: there is no such device.
         PhraseToolError: the folder cannot be written; training diverged; or the pairs are very few, or most have two

@@ -1,13 +1,16 @@
-"""Read word vectors: word2vec (text and binary), GloVe (text), fastText (text and binary), gzip or not."""
+"""Read word vectors: word2vec (text and binary), GloVe (text), fastText (text and binary)."""
 
 from __future__ import annotations
 
-import gzip
+import contextlib
 import logging
+import os
+import shutil
 import struct
-from collections.abc import Collection
+import tempfile
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 import numpy as np
 
@@ -15,9 +18,28 @@ from phrasetool.errors import DataError
 from phrasetool.phrases import FloatArray
 
 _FASTTEXT_MAGIC = struct.pack("<i", 793712314)
+# What tells the form of a file.
+_HEAD_BYTES = 1 << 16
 
 
-def load_vectors(path: str, words: Collection[bytes], dimension: int | None = None) -> dict[bytes, FloatArray]:
+def open_plain(path: str) -> BinaryIO:
+    """Open a file that is not compressed.
+
+    Raises:
+        DataError: it cannot be opened.
+    """
+    try:
+        return open(path, "rb", buffering=_HEAD_BYTES)
+    except OSError as error:
+        raise DataError(path, f"cannot read word vectors: {error}") from error
+
+
+def load_vectors(
+    path: str,
+    words: Collection[bytes],
+    dimension: int | None = None,
+    opened: Callable[[str], BinaryIO] = open_plain,
+) -> dict[bytes, FloatArray]:
     """The vectors of `words` (and of their lower-cased forms) that a file has.
 
     fastText binary files give every word a vector, from its character n-grams.
@@ -26,6 +48,7 @@ def load_vectors(path: str, words: Collection[bytes], dimension: int | None = No
         path: the file; its form is told by its content.
         words: which vectors are wanted.
         dimension: what the vectors must have; None for any.
+        opened: opens the file, and unpacks it if need be; what it gives can be peeked at.  It is called once.
 
     Returns:
         word -> float32 of shape (n,).
@@ -33,22 +56,12 @@ def load_vectors(path: str, words: Collection[bytes], dimension: int | None = No
     Raises:
         DataError: the file cannot be read, is damaged, or has another dimension.
     """
-    try:
-        with _open(path) as file:
-            head = file.read(1 << 16)
-    except (OSError, EOFError) as error:
-        raise DataError(path, f"cannot read word vectors: {error}") from error
     wanted = {*words, *(word.lower() for word in words)}
-    if head.startswith(_FASTTEXT_MAGIC):
-        vectors = _load_fasttext_binary(path, wanted)
-    else:
-        first, _, rest = head.partition(b"\n")
-        header = first.split()
-        counted = len(header) == 2 and all(part.isdigit() for part in header)
-        if counted and _looks_binary(rest, int(header[1])):
-            vectors = _load_word2vec_binary(path, wanted)
-        else:
-            vectors = _load_text(path, wanted, counted)
+    with opened(path) as file:
+        try:
+            vectors = _load(path, file, wanted)
+        except OSError as error:
+            raise DataError(path, f"cannot read word vectors: {error}") from error
     for vector in vectors.values():
         if dimension is not None and len(vector) != dimension:
             raise DataError(path, f"the vectors have dimension {len(vector)}, but dimension {dimension} was asked for")
@@ -56,10 +69,17 @@ def load_vectors(path: str, words: Collection[bytes], dimension: int | None = No
     return vectors
 
 
-def _open(path: str) -> Any:
-    with open(path, "rb") as file:
-        magic = file.read(2)
-    return gzip.open(path, "rb") if magic == b"\x1f\x8b" else open(path, "rb")
+def _load(path: str, file: BinaryIO, wanted: set[bytes]) -> dict[bytes, FloatArray]:
+    """The vectors of wanted words, in whatever form they are."""
+    head: bytes = file.peek(_HEAD_BYTES)  # type: ignore[attr-defined]
+    if head.startswith(_FASTTEXT_MAGIC):
+        return _load_fasttext_binary(path, file, wanted)
+    first, _, rest = head.partition(b"\n")
+    header = first.split()
+    counted = len(header) == 2 and all(part.isdigit() for part in header)
+    if counted and _looks_binary(rest, int(header[1])):
+        return _load_word2vec_binary(path, file, wanted)
+    return _load_text(path, file, wanted, counted)
 
 
 def _looks_binary(rest: bytes, dimension: int) -> bool:
@@ -76,61 +96,76 @@ def _looks_binary(rest: bytes, dimension: int) -> bool:
     return space >= 0 and len(values) == 4 * dimension
 
 
-def _load_text(path: str, wanted: set[bytes], counted: bool) -> dict[bytes, FloatArray]:
+def _load_text(path: str, file: BinaryIO, wanted: set[bytes], counted: bool) -> dict[bytes, FloatArray]:
     vectors: dict[bytes, FloatArray] = {}
     size: int | None = None
-    with _open(path) as file:
-        for number, line in enumerate(file, 1):
-            if number == 1 and counted:
-                size = int(line.split()[1])
-                continue
-            # Words may hold spaces (GloVe's 840B file has some), so count from the end.
-            parts = line.rstrip().split(b" ")
-            if size is None:
-                size = len(parts) - 1
-                if size < 1:
-                    raise DataError(path, "expected a word and its vector", number)
-            word = b" ".join(parts[:-size])
-            if not word:
-                raise DataError(path, f"expected a word and {size} numbers, found {len(parts)} fields", number)
-            if word in wanted and word not in vectors:
-                try:
-                    vectors[word] = np.array(parts[-size:], np.float32)
-                except ValueError as error:
-                    raise DataError(path, f"expected {size} numbers after the word", number) from error
+    for number, line in enumerate(file, 1):
+        if number == 1 and counted:
+            size = int(line.split()[1])
+            continue
+        # Words may hold spaces (GloVe's 840B file has some), so count from the end.
+        parts = line.rstrip().split(b" ")
+        if size is None:
+            size = len(parts) - 1
+            if size < 1:
+                raise DataError(path, "expected a word and its vector", number)
+        word = b" ".join(parts[:-size])
+        if not word:
+            raise DataError(path, f"expected a word and {size} numbers, found {len(parts)} fields", number)
+        if word in wanted and word not in vectors:
+            try:
+                vectors[word] = np.array(parts[-size:], np.float32)
+            except ValueError as error:
+                raise DataError(path, f"expected {size} numbers after the word", number) from error
     return vectors
 
 
-def _load_word2vec_binary(path: str, wanted: set[bytes]) -> dict[bytes, FloatArray]:
+def _load_word2vec_binary(path: str, file: BinaryIO, wanted: set[bytes]) -> dict[bytes, FloatArray]:
     vectors: dict[bytes, FloatArray] = {}
-    with _open(path) as file:
-        count, size = (int(part) for part in file.readline().split())
-        for entry in range(count):
-            word = bytearray()
-            while (character := file.read(1)) != b" ":
-                if not character:
-                    raise DataError(path, f"the file ends after {entry} of {count} vectors")
-                if character != b"\n":
-                    word += character
-            data = file.read(4 * size)
-            if len(data) < 4 * size:
+    count, size = (int(part) for part in file.readline().split())
+    for entry in range(count):
+        word = bytearray()
+        while (character := file.read(1)) != b" ":
+            if not character:
                 raise DataError(path, f"the file ends after {entry} of {count} vectors")
-            if bytes(word) in wanted:
-                vectors[bytes(word)] = np.frombuffer(data, "<f4").astype(np.float32)
+            if character != b"\n":
+                word += character
+        data = file.read(4 * size)
+        if len(data) < 4 * size:
+            raise DataError(path, f"the file ends after {entry} of {count} vectors")
+        if bytes(word) in wanted:
+            vectors[bytes(word)] = np.frombuffer(data, "<f4").astype(np.float32)
     return vectors
 
 
-def _load_fasttext_binary(path: str, wanted: set[bytes]) -> dict[bytes, FloatArray]:
+def _load_fasttext_binary(path: str, file: BinaryIO, wanted: set[bytes]) -> dict[bytes, FloatArray]:
     from gensim.models.fasttext import load_facebook_vectors
 
     logging.getLogger("gensim").setLevel(logging.ERROR)
-    try:
-        model = load_facebook_vectors(Path(path))
-    except Exception as error:  # gensim raises whatever the damaged bytes lead to
-        raise DataError(path, f"damaged fastText file ({error})") from error
+    with tempfile.TemporaryDirectory(prefix="phrasetool-") as scratch:
+        # Gensim wants a name, and goes by its ending.
+        plain = Path(scratch, "vectors.bin")
+        if _is_plain(path):
+            plain.symlink_to(os.path.abspath(path))
+        else:
+            with plain.open("wb") as copy:
+                shutil.copyfileobj(file, copy, 1 << 20)
+        try:
+            model = load_facebook_vectors(plain)
+        except Exception as error:  # gensim raises whatever the damaged bytes lead to
+            raise DataError(path, f"damaged fastText file ({error})") from error
     vectors = {}
     for word in wanted:
         text = word.decode("utf-8", "replace")
         if text:
             vectors[word] = np.asarray(model[text], np.float32)
     return vectors
+
+
+def _is_plain(path: str) -> bool:
+    """Whether this is a file that holds fastText's bytes as they are: the others are copied, some gigabytes perhaps."""
+    with contextlib.suppress(OSError):
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                return file.read(len(_FASTTEXT_MAGIC)) == _FASTTEXT_MAGIC
+    return False

@@ -165,7 +165,7 @@ class ExperimentConfig:
         seed: of the aligner, of training and of tuning.
         samples: of the bootstrap.
         sentences: of each text at most; None for all.
-        force: go on where a check finds that the development set makes no sense.
+        force: go on where a check finds that the development set, the pairs or a model make no sense.
         bitext: what the table was or will be made from, if that is known.
         dev: the development set.
         tests: the test sets, by their names.

@@ -59,20 +59,24 @@ def check_model_folder(
         folder: the model folder.
         checkpoint: the file there that an interrupted training leaves.
         resume: whether the training goes on from it.
-        overwrite: whether a finished model may be replaced.
+        overwrite: whether a finished model, or an unfinished training, may be replaced.
 
     Raises:
-        ModelError: there is a finished model; or there is nothing to resume.
+        ModelError: there is a finished model, or an unfinished training; or there is nothing to resume.
         PhraseToolError: the folder cannot be written.
     """
     path = Path(folder)
     check_folder(path)
-    finished = (path / _CONFIG).exists()
-    if resume and not (path / checkpoint).is_file():
+    finished, begun = (path / _CONFIG).exists(), (path / checkpoint).is_file()
+    if resume and not begun:
         if finished:
             raise ModelError(f"{path}: the training is finished, there is nothing to resume", remedy="train anew")
         raise ModelError(f"{path / checkpoint}: no checkpoint to resume from", remedy="train without a checkpoint")
-    if finished and not resume and not overwrite:
+    if resume or overwrite:
+        return
+    if begun:
+        raise ModelError(f"{path}: there is an unfinished training already", remedy="resume or replace a training")
+    if finished:
         raise ModelError(f"{path}: there is a finished model already", remedy="overwrite the model")
 
 

@@ -19,11 +19,12 @@ from torch import Tensor
 
 from phrasetool.encoders.autoencoders.autoencoder import Autoencoder
 from phrasetool.models.autoencoder import AutoencoderModel
+from phrasetool.models.fit import FEWEST
 from phrasetool.models.folders import check_model_folder, check_space
 from phrasetool.models.storage import save_model
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.training.autoencoder_settings import AutoencoderSettings
-from phrasetool.training.divergence import StartError
+from phrasetool.training.divergence import DivergedError, StartError
 from phrasetool.training.pairs import fingerprint
 from phrasetool.training.resumable import (
     CHECKPOINT,
@@ -33,8 +34,11 @@ from phrasetool.training.resumable import (
     train_resumably,
 )
 from phrasetool.vocabulary import Vocabulary
+from phrasetool.watch import refuse
 
 _OPTIMIZER = "optimizer."
+# Texts that tell how well all are known.
+_SAMPLE = 1000
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,24 @@ class AutoencoderTrainer:
         """The cross-entropy where every word is as probable as any other, which is about that of the start."""
         return {"train": StartError.of(math.log(self._vocabulary_size))}
 
+    def fault(self) -> str | None:
+        """Why what was learnt is of no use: guessing is as good; None if it is not, or if the texts are too few.
+
+        The cross-entropy is that of some of the texts, without dropout: where there was one epoch, its mean says more
+        of the start than of the end.
+        """
+        texts = self.texts.select(np.unique(np.linspace(0, len(self.texts) - 1, _SAMPLE).astype(np.int64)))
+        self.module.eval()
+        total, words = 0.0, 0
+        with torch.no_grad():
+            for batch in length_batches(texts.lengths, self.settings.batch_size, np.random.default_rng(0)):
+                loss, count = self.module.loss(texts.select(batch))
+                total, words = total + float(loss), words + count
+        error, chance = total / words, math.log(self._vocabulary_size)
+        if words < FEWEST or error < chance:
+            return None
+        return f"the cross-entropy is {error:.4g} a word, that of guessing is {chance:.4g}"
+
     def tensors(self) -> dict[str, Tensor]:
         """Every tensor needed to go on: parameters and optimiser state, on CPU."""
         found = {name: value.detach() for name, value in self.module.named_parameters()}
@@ -159,6 +181,8 @@ def train_autoencoder(
     device: torch.device | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    force: bool = False,
+    warn: Callable[[str], None] = lambda message: None,
     record: dict[str, Any] | None = None,
     on_report: Callable[[EpochReport], None] = lambda report: None,
     tick: Callable[[int], None] = lambda texts: None,
@@ -174,14 +198,18 @@ def train_autoencoder(
         folder: the model folder; gets `training.jsonl` and a checkpoint on the way, which goes when all is done.
         device: where to train; CPU by default.
         resume: go on from the checkpoint in `folder`.
-        overwrite: a finished model in `folder` may be replaced.
+        overwrite: a finished model, or an unfinished training, in `folder` may be replaced.
+        force: save a model that is no better than guessing, too.
+        warn: told of it then.
         record: more to remember in `config.json`, under `training`.
         on_report: called after every epoch.
         tick: called with the number of texts just seen.
 
     Raises:
-        ModelError: there is a finished model; or the checkpoint is missing, damaged, or of other texts or settings.
-        DivergedError: the learning rate is too large; the last good checkpoint stays.
+        ModelError: there is a finished model or an unfinished training; or the checkpoint is missing, damaged, or of
+            other texts or settings.
+        DivergedError: the learning rate is too large, and the last good checkpoint stays; or the model is no better
+            than guessing, and its checkpoint stays.
         PhraseToolError: the folder cannot be written, or has too little room.
         ValueError: there is no text, or one has no words or more than the settings allow.
     """
@@ -202,6 +230,10 @@ def train_autoencoder(
         return trainer
 
     trainer = train_resumably(folder, identity, start, resumed, resume=resume, on_report=on_report, tick=tick)
+    if fault := trainer.fault():
+        message = f"{folder}: the trained model is no better than chance: {fault}"
+        advice = f"train anew with a smaller learning rate than {settings.learning_rate:g}, or with more epochs"
+        refuse(DivergedError(f"{message}; {advice}", remedy="keep a poor model"), force, warn)
     training = {**settings.as_dict(), "texts": len(texts), "epochs_done": trainer.epoch, **(record or {})}
     model = AutoencoderModel(vocabulary, settings.shape, trainer.module.numpy(), training)
     save_model(model, folder)

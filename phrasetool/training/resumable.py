@@ -105,7 +105,10 @@ def train_resumably(
         rate = identity["settings"]["learning_rate"]
         kept = f"the checkpoint of iteration {done} stays" if done else "nothing was saved"
         message = f"{folder}: training diverged in iteration {done + 1}: {error}; {kept}"
-        raise DivergedError(f"{message}; train anew with a smaller learning rate than {rate:g}") from error
+        message = f"{message}; train anew with a smaller learning rate than {rate:g}"
+        if done:
+            raise DivergedError(message, remedy="replace the checkpoint") from error
+        raise DivergedError(message) from error
     return trainer
 
 
@@ -140,7 +143,8 @@ def _check_identity(folder: Path, before: Mapping[str, Any], now: Mapping[str, A
             found.append(f"{name} was {settings.get(name)}, not {chosen.get(name)}")
     if found:
         raise ModelError(
-            f"{folder / CHECKPOINT}: cannot resume: {', '.join(found)}; give what was given before, or train anew"
+            f"{folder / CHECKPOINT}: cannot resume: {', '.join(found)}; give what was given before",
+            remedy="train anew",
         )
 
 
@@ -227,7 +231,7 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             state = json.loads((file.metadata() or {}).get("checkpoint", "null"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
-        raise ModelError(f"{path}: the checkpoint is damaged ({error})") from error
+        raise ModelError(f"{path}: the checkpoint is damaged ({error})", remedy="train anew") from error
     if not isinstance(state, dict) or state.get("version") != _VERSION:
         raise ModelError(f"{path}: not a checkpoint of version {_VERSION}")
     return tensors, state

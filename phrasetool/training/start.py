@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from phrasetool.embeddings.files import load_vectors
+from phrasetool.embeddings.files import load_vectors, open_plain
 from phrasetool.embeddings.initial import components_to_remove, initial_vectors
 from phrasetool.embeddings.word2vec import phrase_sentences, train_word2vec
 from phrasetool.errors import ModelError
@@ -36,6 +36,7 @@ class Start:
         autoencoder: a trained one, whose encoder is taken as it is.
         name: what messages call the model or the files that were given.
         files: that will be read when it comes to that.
+        opened: opens the file of word vectors, see `load_vectors`.
     """
 
     sentences: Callable[[], Iterable[list[bytes]]] | None = None
@@ -43,6 +44,7 @@ class Start:
     autoencoder: AutoencoderModel | None = None
     name: str = ""
     files: tuple[str, ...] = ()
+    opened: Callable[[str], BinaryIO] = open_plain
 
 
 def start_parameters(
@@ -131,7 +133,7 @@ def _known_vectors(
 ) -> dict[bytes, FloatArray]:
     dimension = settings.kind.word_dimension(settings.dimension)
     if start.vectors:
-        return load_vectors(start.vectors, vocabulary.words, dimension)
+        return load_vectors(start.vectors, vocabulary.words, dimension, start.opened)
     sentences = start.sentences() if start.sentences else phrase_sentences(phrases, vocabulary)
     return train_word2vec(sentences, dimension, settings.seed)
 

@@ -304,13 +304,14 @@ def train_model(
         folder: the model folder; gets `training.jsonl` and a checkpoint on the way, which goes when all is done.
         device: where to train; CPU by default.
         resume: go on from the checkpoint in `folder`.
-        overwrite: a finished model in `folder` may be replaced.
+        overwrite: a finished model, or an unfinished training, in `folder` may be replaced.
         record: more to remember in `config.json`, under `training`.
         on_report: called after every iteration.
         tick: called with the number of pairs just seen.
 
     Raises:
-        ModelError: there is a finished model; or the checkpoint is missing, damaged, or of other pairs or settings.
+        ModelError: there is a finished model or an unfinished training; or the checkpoint is missing, damaged, or of
+            other pairs or settings.
         DivergedError: the learning rate is too large; the last good checkpoint stays.
         PhraseToolError: the folder cannot be written, or has too little room.
     """

@@ -8,7 +8,12 @@ import pandas as pd
 import pytest
 
 from moses_compat.engine.laboratory import Laboratory
+from phrasetool.encoders.rae.kind import Rae
+from phrasetool.models.bilingual import BilingualModel
+from phrasetool.models.storage import save_model
+from phrasetool.vocabulary import Vocabulary
 from tests.commands import read, run_inside, run_outside
+from tests.conftest import random_parameters
 from tests.small_experiment import DATA, table_lines, write_experiment
 
 PRUNE = """\
@@ -255,6 +260,40 @@ def test_a_development_set_that_makes_no_sense(tmp_path):
     assert message in done.message
 
 
+def of_another_language(folder):
+    """A model that knows no word of the table."""
+    words = [b"<unk>", b"ny", b"my", b"hy"]
+    sides = [random_parameters(len(words), 6, seed) for seed in (1, 2)]
+    save_model(BilingualModel(Vocabulary(words), Vocabulary(words), *sides, Rae()), folder)
+
+
+def test_a_model_that_does_not_fit(tmp_path):
+    config = write_experiment(tmp_path, '[prune]\nmethods = ["semantic"]\nsizes = 0.5\n')
+    of_another_language(tmp_path / "model")
+    done = run_inside("experiment", config, "-q")
+    assert done.code == 1
+    assert f"table.gz: the model {tmp_path / 'model'} does not fit: it knows 0.0% of" in done.message
+    assert done.message.endswith("; name another model, or go on all the same with --force")
+    assert not (tmp_path / "out").exists()
+    done = run_inside("experiment", config, "-q", "--force")
+    assert done.code == 0, done.err
+    assert "warning: " in done.message
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_a_development_set_is_looked_at_before_anything_is_made(tmp_path):
+    config = write_experiment(tmp_path, '[prune]\nmethods = ["semantic"]\nsizes = 0.5\n')
+    source = (tmp_path / "dev.src").read_text()
+    (tmp_path / "dev.src").write_text("".join(f"x{word}\n" for word in range(source.count("\n"))))
+    done = run_inside("experiment", config, "-q")
+    assert done.code == 1
+    assert "expected at least 30.0 %" in done.message
+    assert not (tmp_path / "out").exists()
+    done = run_inside("experiment", config, "-q", "--force")
+    assert done.code == 0, done.err
+    assert done.err.count("expected at least 30.0 %") == 1
+
+
 def test_help_has_the_keys():
     done = run_inside("experiment", "--help")
     assert done.code == 0
@@ -324,7 +363,7 @@ def test_the_seed_of_the_command_line_counts(tmp_path, monkeypatch, options, see
     from moses_compat.experiments import experiment
 
     ran = []
-    monkeypatch.setattr(experiment, "run_experiment", lambda config, *_: ran.append(config.seed))
+    monkeypatch.setattr(experiment, "run_experiment", lambda config, *_: ran.append(config.seed) or {})
     done = run_inside("experiment", write_experiment(tmp_path / "e", "\n[neighbours]\nphrases = ['a']\n"), *options)
     assert (done.code, ran) == (0, [seed]), done.err
 

@@ -8,11 +8,13 @@ import click
 import pytest
 
 from phrasetool_cli.main import COMMANDS, cli
+from tests.cli.test_train import pair_lines
 from tests.commands import run_inside, write
+from tests.small_experiment import write_experiment
 from tests.tables import TABLES
 
-# These make nothing but files that say themselves what they are, or run others.
-WITHOUT = {"train", "ems-prune", "moses-ini", "experiment", "demo", "compile"}
+# Its options are those of prune.
+WITHOUT = {"ems-prune"}
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def options_of(name):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_it_and_says_more_or_less(name):
     options = options_of(name)
-    if name != "ems-prune":  # whose options are those of prune
+    if name not in WITHOUT:
         assert {"-q", "-v", "--quiet", "--verbose"} <= options.keys()
     assert ("--json" in options) == (name not in WITHOUT)
     if name not in WITHOUT:
@@ -99,3 +101,82 @@ def test_other_kinds_of_files_and_models(table, model_folder):
     model = json.loads(run_inside("inspect", model_folder, "--json", "-").out)
     assert model["kind"] == "model"
     assert model["words"].keys() == {"source", "target"}
+
+
+def only_a_document(*arguments):
+    """What a command writes to standard output, as JSON; it says nothing else there."""
+    done = run_inside(*arguments, "--json")
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
+    assert document.pop("schema_version") == 1
+    return document
+
+
+def test_of_a_training_it_is_the_settings_and_the_log(tmp_path):
+    pairs = write(tmp_path / "pairs", pair_lines())
+    model = tmp_path / "m"
+    fast = ("--dimension", "6", "--iterations", "2", "--vectors", "random", "-q")
+    found = only_a_document("train", pairs, "-o", model, *fast)
+    assert found["model"] == str(model)
+    assert found["signature"].startswith("model:")
+    assert found["training"] == json.loads((model / "config.json").read_text())["training"]
+    assert [line["iteration"] for line in found["log"]] == [1, 2]
+    text = write(tmp_path / "text", b"a b c\nb c a\n" * 30)
+    options = ("--model", "autoencoder", "--word-units", "4", "--hidden", "8", "--heads", "2", "--epochs", "3", "-q")
+    found = only_a_document("train", text, "-o", tmp_path / "a", *options)
+    assert [line["epoch"] for line in found["log"]] == [1, 2, 3]
+    assert found["training"]["texts"] == 60
+    # Neither an input nor a half-done training is written over.
+    assert "the output is the input" in run_inside("train", pairs, "-o", tmp_path / "n", *fast, "--json", pairs).message
+    vectors = ("--vectors", "word2vec", "--source-text", text, "--json", text)
+    assert "the output is the input" in run_inside("train", pairs, "-o", tmp_path / "n", *fast, *vectors).message
+    assert run_inside("train", pairs, "-o", model, *fast, "--json", tmp_path / "no.json").code == 1
+    assert not (tmp_path / "no.json").exists()
+    assert not (tmp_path / "n").exists()
+
+
+def test_of_an_ini_it_is_what_was_written(table, tmp_path):
+    write(tmp_path / "lm.arpa", b"\\data\\\nngram 1=1\n\n\\1-grams:\n-1\t</s>\n\n\\end\\\n")
+    arguments = ("moses-ini", "--table", table, "--lm", "lm.arpa")
+    found = only_a_document(*arguments, "-o", "moses.ini")
+    assert found["ini"] == "moses.ini"
+    scores = next(line for line in found["features"] if line["name"] == "TranslationModel0")
+    assert scores["path"] == str(tmp_path / table)
+    assert len(found["weights"]["TranslationModel0"]) == int(scores["num-features"])
+    both = run_inside(*arguments, "--json")
+    assert (both.code, both.out) == (2, b"")
+    assert "--json and the output both go to standard output" in both.message
+
+
+def test_of_an_experiment_it_is_the_rows_of_its_tables(tmp_path):
+    config = write_experiment(tmp_path / "x", '[prune]\nmethods = ["count"]\nsizes = [0.6]\n')
+    found = only_a_document("experiment", config, "--threads", "1", "-q")
+    assert found["folder"] == str(tmp_path / "x" / "out")
+    assert {row["system"] for row in found["pruning"]} == {"full", "count 60 %"}
+    again = run_inside("experiment", config, "--threads", "1", "-q", "--json", tmp_path / "found.json")
+    assert (again.code, again.out) == (0, b"")
+    assert json.loads((tmp_path / "found.json").read_text())["pruning"] == found["pruning"]
+
+
+def test_of_the_demo_it_is_files_and_commands(tmp_path):
+    found = only_a_document("demo", "--files", tmp_path / "demo")
+    assert "engine/phrase-table.gz" in found["files"]
+    assert all((tmp_path / "demo" / name).is_file() for name in found["files"])
+    assert [words[:2] for words in found["commands"]] == [
+        ["phrasetool", "extract"], ["phrasetool", "lm"], ["phrasetool", "moses-ini"]
+    ]  # fmt: skip
+
+
+def test_of_compiling_it_is_where_kernels_are(monkeypatch):
+    from phrasetool.kernels import building
+
+    monkeypatch.setattr(building, "_build_somewhere", lambda package: building.Built(3, f"in {package}"))
+    found = only_a_document("compile", "-q")
+    assert found["packages"]["moses_compat"] == {"kernels": 3, "place": "in moses_compat"}
+    assert list(found["packages"]) == ["phrasetool", "moses_compat"]
+
+
+@pytest.mark.parametrize("name", ["found.json.gz", "found.json.xz", "found.json"])
+def test_an_own_file_may_be_written_again(table, name):
+    for _ in range(2):
+        assert run_inside("inspect", table, "--json", name).code == 0

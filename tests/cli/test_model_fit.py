@@ -60,7 +60,7 @@ def test_swapped_sides_are_seen_before_anything_is_written(folder, tmp_path):
         assert done.code == 1
         assert f"{folder / 'swapped.gz'}: the model {folder / 'model'} does not fit: source and tar" in done.message
         assert "source and target look swapped: it knows 0.0% of the source's words" in done.message
-        assert done.message.endswith("; name another model with -m, or go on all the same with --force")
+        assert done.message.endswith("; name another model, or go on all the same with --force")
         assert read(tmp_path / "out") == b"old"
         assert [path.name for path in tmp_path.iterdir()] == ["out"]
     done = run_inside("annotate", "-", "-m", folder / "model", "-q", stdin=(folder / "swapped.gz").read_bytes())

@@ -124,6 +124,40 @@ def test_the_smallest_table_that_holds(folder, brute_force, budget, tmp_path):
         assert trial["low"] <= trial["difference"] <= trial["high"]
 
 
+def test_an_unsorted_table_is_sorted_first(folder, tmp_path):
+    """As if it had been sorted before, by a program of its own; what is said names the table, not its sorted copy."""
+    lines = read(folder / "table.gz").splitlines(keepends=True)
+    random.Random(1).shuffle(lines)
+    write(tmp_path / "mixed.gz", b"".join(lines))
+    write(tmp_path / "sorted.gz", b"".join(sorted(lines)))
+    write(tmp_path / "bad.gz", b"".join([*lines, b"w1 ||| broken\n"]))
+
+    def run(name, *options, dev=("dev.x", "dev.y")):
+        return run_inside(
+            "prune", tmp_path / name, "--moses-ini", folder / "moses.ini", "--dev", *(folder / side for side in dev),
+            "--method", "count", "--max-bleu-loss", "3", *options,
+        )  # fmt: skip
+
+    found = []
+    for name, options in (("mixed.gz", ("--sort",)), ("sorted.gz", ())):
+        outputs = [tmp_path / (name + ending) for ending in (".out.gz", ".stats.gz", ".gone", ".why")]
+        flags = zip(("-o", "--stats", "--rejected", "--reasons"), outputs, strict=True)
+        done = run(name, *options, *(part for pair in flags for part in pair))
+        assert done.code == 0, done.err
+        found.append((done.err, *map(read, outputs)))
+    assert found[0] == found[1]
+    assert found[0][1].count(b"\n") < len(lines)
+    assert json.loads(found[0][2])["budget"]["trials"]
+    before = sorted(os.listdir(tmp_path))
+    unsorted = run("mixed.gz", "-o", tmp_path / "no.gz")
+    assert (unsorted.code, "--sort sorts it" in unsorted.message) == (1, True)
+    swapped = run("mixed.gz", "--sort", "-o", tmp_path / "no.gz", dev=("dev.y", "dev.x"))
+    assert f"have a translation in {tmp_path / 'mixed.gz'}, sorted, but" in swapped.message
+    bad = run("bad.gz", "--sort", "-o", tmp_path / "no.gz")
+    assert bad.message.startswith(f"phrasetool: {tmp_path / 'bad.gz'}, sorted:")
+    assert sorted(os.listdir(tmp_path)) == before
+
+
 def test_what_it_says(folder, brute_force):
     done = prune(folder, "--max-bleu-loss", "3", "-o", os.devnull)
     steps = [line for line in done.err.splitlines() if "step " in line]

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 
+import numpy as np
 import pytest
 
 from phrasetool.models.storage import load_model
@@ -78,6 +79,37 @@ def test_an_interrupted_training_says_how_it_goes_on(stopped, pairs):
         "--iterations 500 --vectors random"
     )
     assert (folder / "checkpoint.safetensors").exists()
+
+
+def test_an_unfinished_training_is_not_replaced_by_chance(stopped, pairs, tmp_path):
+    folder = tmp_path / "m"
+    shutil.copytree(stopped[0], folder)
+    before = contents(folder)
+    done = run_inside("train", pairs, "-o", folder, *FAST)
+    assert done.code == 1
+    assert done.message == (
+        f"phrasetool: {folder}: there is an unfinished training already; go on with it with --resume, or begin anew "
+        "with --overwrite"
+    )
+    assert contents(folder) == before
+    assert run_inside("train", pairs, "-o", folder, *FAST, "--overwrite").code == 0
+    assert "checkpoint.safetensors" not in contents(folder)
+
+
+def test_an_autoencoder_that_learnt_nothing_is_saved_only_by_force(tmp_path):
+    numbers = np.random.default_rng(0).integers(0, 30, (100, 6)).tolist()
+    text = write(tmp_path / "text", b"".join(b" ".join(b"w%d" % n for n in line) + b"\n" for line in numbers))
+    options = ("--model", "autoencoder", "--architecture", "lstm", "--word-units", "6", "--hidden", "8")
+    options += ("--epochs", "2", "--batch-size", "16", "--learning-rate", "2", "-q")
+    done = run_inside("train", text, "-o", tmp_path / "a", *options)
+    assert done.code == 1
+    assert "a: the trained model is no better than chance: the cross-entropy is" in done.message
+    assert done.message.endswith("; --overwrite replaces the checkpoint, --resume --force saves the model all the same")
+    assert not (tmp_path / "a" / "config.json").exists()
+    done = run_inside("train", text, "-o", tmp_path / "a", *options, "--resume", "--force")
+    assert done.code == 0
+    assert "warning: " in done.message
+    assert (tmp_path / "a" / "config.json").exists()
 
 
 def test_an_interruption_before_the_first_checkpoint(pairs, tmp_path, monkeypatch):
@@ -200,7 +232,7 @@ def test_autoencoders_of_the_other_language(tmp_path):
     for which, side in enumerate(("source", "target")):
         phrases = [line.split(b" ||| ")[which] for line in pair_lines().splitlines()]
         text = write(tmp_path / f"{side}.txt", b"\n".join(phrases) + b"\n")
-        options = ("--word-units", "6", "--hidden", "8", "--heads", "2", "--epochs", "1", "--min-count", "1", "-q")
+        options = ("--word-units", "6", "--hidden", "8", "--heads", "2", "--epochs", "6", "--min-count", "1", "-q")
         assert run_inside("train", text, "--model", "autoencoder", "-o", tmp_path / side, *options).code == 0
     options = ("--source-autoencoder", tmp_path / "target", "--iterations", "1", "-q")
     done = run_inside("train", pairs, "-o", tmp_path / "m", *options)

@@ -7,7 +7,7 @@ from phrasetool.models.storage import load_autoencoder, load_bilingual_model
 from tests.cli.test_train import pair_lines
 from tests.commands import run_inside, write
 
-SMALL = ("--word-units", "8", "--hidden", "12", "--heads", "3", "--epochs", "1", "--min-count", "1", "-q")
+SMALL = ("--word-units", "8", "--hidden", "12", "--heads", "3", "--epochs", "6", "--min-count", "1", "-q")
 
 
 @pytest.fixture(scope="module")

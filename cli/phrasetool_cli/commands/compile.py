@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from phrasetool_cli.shared.flags import quiet_option
+from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.progress import TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
@@ -15,8 +16,8 @@ Example:
 
 
 @click.command(cls=SectionedCommand, epilog=_EXAMPLE)
-@sections(None, quiet_option)
-def command(quiet: bool) -> None:
+@sections(None, json_option, quiet_option)
+def command(json_file: str | None, quiet: bool) -> None:
     """Compile all kernels now, so that no command has to.
 
     Needed once after an installation from source.  Wheels for Linux on x86-64 bring their kernels compiled.  With a C
@@ -25,7 +26,9 @@ def command(quiet: bool) -> None:
     """
     from phrasetool.kernels.building import build_all
 
-    watch = TerminalWatch(quiet)
+    document, watch = json_document(json_file), TerminalWatch(quiet)
     watch.say("compiling takes a minute or two")
-    for package, made in build_all(["phrasetool", "moses_compat"]).items():
+    built = build_all(["phrasetool", "moses_compat"])
+    for package, made in built.items():
         watch.say(f"{made.kernels} kernels of {package}: {made.place}")
+    document({"packages": {package: vars(made) for package, made in built.items()}})

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from phrasetool_cli.shared.flags import quiet_option
+from phrasetool_cli.shared.json_output import STANDARD, json_document, json_option
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 _EXAMPLE = """\b
@@ -24,9 +25,10 @@ Example:
 @sections(
     None,
     click.option("--files", is_flag=True, help="Only make a table, an engine and a model to try commands on: seconds."),
+    json_option,
     quiet_option,
 )
-def command(folder: Path, files: bool, quiet: bool) -> None:
+def command(folder: Path, files: bool, json_file: str | None, quiet: bool) -> None:
     """Show the whole way on a small corpus, from text to BLEU.
 
     Runs some twenty commands and says what each of them shows.  Everything they make goes to FOLDER, demo-output if
@@ -34,6 +36,11 @@ def command(folder: Path, files: bool, quiet: bool) -> None:
     """
     from phrasetool_cli.demo.steps import Demo
 
-    demo = Demo(folder, quiet)
-    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere if quiet else sys.stdout):
+    document = json_document(json_file)
+    # The document takes the place of all text there.
+    silent = quiet or json_file == STANDARD
+    demo = Demo(folder, silent)
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere if silent else sys.stdout):
         demo.files() if files else demo.whole()
+    made = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    document({"folder": str(folder), "files": made, "commands": demo.commands})

@@ -9,6 +9,7 @@ from dataclasses import replace
 import click
 
 from phrasetool_cli.shared.flags import available_processors, force_option, quiet_option, threads_option
+from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.sections import SectionedCommand
 
 # What runs phrasetool's commands in processes of their own, whether or not `phrasetool` is on the path.
@@ -54,10 +55,12 @@ Example:
 @click.option("--seed", type=click.IntRange(1), metavar="N", help="Of everything random, instead of CONFIG's.")
 @threads_option("Worker threads, for everything.")
 @force_option
+@json_option
 @quiet_option
 def command(
-    config: str, output: str | None, quick: bool, seed: int | None, threads: int, force: bool, quiet: bool
-) -> None:
+    config: str, output: str | None, quick: bool, seed: int | None, threads: int, force: bool,
+    json_file: str | None, quiet: bool,
+) -> None:  # fmt: skip
     """Compare ways to prune and annotate a table, from text to report.
 
     From a bitext or a finished Moses model: what is missing is made, then the table is pruned by many methods to many
@@ -72,6 +75,11 @@ def command(
         wanted = replace(wanted, seed=seed)
     # What is wrong with the configuration is told before the decoder and the figures are imported.
     from moses_compat.experiments.experiment import run_experiment
+    from moses_compat.experiments.outputs import records_of
     from phrasetool_cli.shared.progress import TerminalWatch
 
-    run_experiment(wanted.quick() if quick else wanted, _PROGRAM, threads, available_processors(), TerminalWatch(quiet))
+    if quick:
+        wanted = wanted.quick()
+    document = json_document(json_file, [config])
+    frames = run_experiment(wanted, _PROGRAM, threads, available_processors(), TerminalWatch(quiet))
+    document({"name": wanted.name, "folder": wanted.output, **records_of(frames)})

@@ -7,6 +7,7 @@ import os
 import click
 
 from phrasetool_cli.shared.flags import output_option, quiet_option, relative_option, weight_option
+from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
@@ -35,12 +36,13 @@ Example:
     weight_option,
     None,
     relative_option,
+    json_option,
     quiet_option,
 )  # fmt: skip
 def command(
     ini: str | None, table: str, language_model: str | None, reordering_table: str | None, reordering_type: str,
     distortion_limit: int, name: str | None, weight: float, output: str,
-    relative: bool, quiet: bool,
+    relative: bool, json_file: str | None, quiet: bool,
 ) -> None:  # fmt: skip
     """Write a moses.ini, or change the table of one.
 
@@ -55,6 +57,7 @@ def command(
 
     if relative and output == "-":
         raise click.UsageError("--relative needs to know the folder of the ini; name it with --output")
+    document = json_document(json_file, [ini, table, language_model, reordering_table], [output])
     if ini is None:
         if language_model is None:
             raise click.UsageError("a new moses.ini needs --lm")
@@ -68,6 +71,9 @@ def command(
         text = with_relative_paths(parse_moses_ini(output, text))
     with Output(output) as out:
         out.write_text(text.encode(*ENCODING))
+    written = parse_moses_ini(output, text)
+    features = [{"name": line.name, **line.arguments} for line in written.features]
+    document({"ini": output, "version": written.version, "features": features, "weights": written.weights})
 
 
 def _new(

@@ -15,6 +15,8 @@ from phrasetool_cli.shared.flags import default_model
 from phrasetool_cli.shared.training_run import TrainingRun
 
 if TYPE_CHECKING:
+    from phrasetool.models.autoencoder import AutoencoderModel
+    from phrasetool.models.bilingual import BilingualModel
     from phrasetool.training.autoencoder import EpochReport
     from phrasetool.training.start import Start
 
@@ -33,7 +35,7 @@ Example:
 @training_flags.train_options
 def command(
     pairs: str, folder: str | None, model: str, seed: int, device: str, threads: int, resume: bool, overwrite: bool,
-    force: bool, max_length: int | None, min_pair_count: float, quiet: bool, **others: Any,
+    force: bool, max_length: int | None, min_pair_count: float, json_file: str | None, quiet: bool, **others: Any,
 ) -> None:  # fmt: skip
     """Train a model on phrase pairs, or on text of one language.
 
@@ -42,29 +44,28 @@ def command(
 
     With --model autoencoder, PAIRS is text of one language instead, a sentence a line.
     """
-    context = click.get_current_context()
-    training_flags.check_model(context)
-    run = TrainingRun(Path(folder or default_model()), device, threads, resume, overwrite, force, quiet)
+    training_flags.check_model(context := click.get_current_context())
+    run = TrainingRun(Path(folder or default_model()), device, threads, resume, overwrite, force, quiet, json_file)
     if model == "autoencoder":
-        options = training_flags.autoencoder_options({**others, "max_length": max_length})
-        with run.interruptible():
-            _train_autoencoder(pairs, run, seed, options)
+        with run.told([pairs]) as tell:
+            options = training_flags.autoencoder_options({**others, "max_length": max_length})
+            tell(_train_autoencoder(pairs, run, seed, options))
         return
-    given_encoder = context.get_parameter_source("encoder") is ParameterSource.COMMANDLINE
-    chosen = {"seed": seed, **others, "encoder": others["encoder"] if given_encoder else None}
+    given = context.get_parameter_source("encoder") is ParameterSource.COMMANDLINE
+    chosen = {"seed": seed, **others, "encoder": others["encoder"] if given else None}
     starts = training_flags.chosen_starts(chosen)
     chosen["encoder"] = chosen["encoder"] or others["encoder"]
     record = {"pairs_file": pairs}
     record |= {key: others[key] for key in ("source_autoencoder", "target_autoencoder") if others[key]}
     kept = max_length or training_flags.MAX_LENGTH, min_pair_count
-    with run.interruptible():
-        _train(pairs, run, chosen, starts, kept, record)
+    with run.told([pairs, *(file for start in starts for file in start.files)]) as tell:
+        tell(_train(pairs, run, chosen, starts, kept, record))
 
 
 def _train(
     pairs: str, run: TrainingRun, chosen: dict[str, Any], starts: tuple[Start, Start], kept: tuple[int, float],
     record: dict[str, Any],
-) -> None:  # fmt: skip
+) -> BilingualModel:  # fmt: skip
     """Train encoders of both languages."""
     import torch
 
@@ -105,9 +106,10 @@ def _train(
             resume=run.resume, overwrite=run.overwrite, record=record, on_report=training.report, tick=training.tick,
         )  # fmt: skip
     tell(f"saved {trained.signature} to {run.folder} after {time.monotonic() - began:.0f} s")
+    return trained
 
 
-def _train_autoencoder(text: str, run: TrainingRun, seed: int, options: dict[str, Any]) -> None:
+def _train_autoencoder(text: str, run: TrainingRun, seed: int, options: dict[str, Any]) -> AutoencoderModel:
     """Train an autoencoder on text of one language."""
     import torch
 
@@ -117,7 +119,7 @@ def _train_autoencoder(text: str, run: TrainingRun, seed: int, options: dict[str
     from phrasetool.training.text_vocabulary import training_texts
     from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
 
-    tell = TerminalWatch(run.quiet).say
+    watch = TerminalWatch(run.quiet)
     try:
         settings = AutoencoderSettings.from_options(options, seed)
     except ValueError as error:
@@ -131,16 +133,18 @@ def _train_autoencoder(text: str, run: TrainingRun, seed: int, options: dict[str
     except ValueError as error:
         raise DataError(text, str(error)) from error
     if data.left_out:
-        tell(f"{data.left_out:,} lines of more than {settings.max_length} words are left out")
-    tell(f"{len(data.texts):,} texts, {len(data.vocabulary) - 1:,} words, {data.unknown:.1%} of the text unknown")
-    tell(f"training on {place}, {settings.architecture} autoencoder, n={settings.shape.dimension}, into {run.folder}")
+        watch.say(f"{data.left_out:,} lines of more than {settings.max_length} words are left out")
+    watch.say(f"{len(data.texts):,} texts, {len(data.vocabulary) - 1:,} words, {data.unknown:.1%} of the text unknown")
+    shape = settings.shape
+    watch.say(f"training on {place}, {shape.name} autoencoder, n={shape.dimension}, into {run.folder}")
 
     def report(done: EpochReport) -> None:
-        tell(f"epoch {done.epoch}/{settings.epochs}: cross-entropy {done.cross_entropy:.4f} a word")
+        watch.say(f"epoch {done.epoch}/{settings.epochs}: cross-entropy {done.cross_entropy:.4f} a word")
 
     with ItemProgress("train", settings.epochs * len(data.texts), "text", run.quiet) as progress:
         trained = train_autoencoder(
             data.texts, data.vocabulary, settings, run.folder, device=place, resume=run.resume, overwrite=run.overwrite,
-            record={"text_file": text}, on_report=report, tick=progress.tick,
+            force=run.force, warn=watch.warn, record={"text_file": text}, on_report=report, tick=progress.tick,
         )  # fmt: skip
-        tell(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
+        watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
+    return trained

@@ -120,7 +120,7 @@ def command(
         tuned = tuned_ini(model, result, weights, options, references, output)
         if relative:
             tuned = with_relative_paths(parse_moses_ini(output, tuned))
-        out.write(tuned.encode(*ENCODING))
+        out.write_text(tuned.encode(*ENCODING))
     document(
         {
             "bleu": result.best.bleu, "bleu_at_start": result.runs[0].bleu, "weights": weights,

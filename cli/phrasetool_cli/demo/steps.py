@@ -89,10 +89,14 @@ class Demo:
     Args:
         out: folder for everything that is made.
         silent: whether nothing is shown of what commands print.
+
+    Attributes:
+        commands: those that were run, word by word.
     """
 
     def __init__(self, out: Path, silent: bool = False) -> None:
         self.out, self.engine, self.silent, self.quiet = out, out / "engine", silent, silent
+        self.commands: list[list[str]] = []
         self.model, self.table, self.ini = out / "model", self.engine / "phrase-table.gz", self.engine / "moses.ini"
         self.small, self.rejected, self.annotated = (out / f"{n}.gz" for n in ("small", "rejected", "annotated"))
 
@@ -103,6 +107,7 @@ class Demo:
     def run(self, *arguments: str | Path) -> None:
         """Print and run a phrasetool command, and show its output."""
         words = [str(argument) for argument in arguments]
+        self.commands.append(["phrasetool", *words])
         if self.quiet:
             words.append("-q")
         else:

@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 SCHEMA_VERSION = 1
-_STANDARD = "-"
+STANDARD = "-"
 
 
 json_option = click.option(
-    "--json", "json_file", is_flag=False, flag_value=_STANDARD, metavar="[FILE]",
+    "--json", "json_file", is_flag=False, flag_value=STANDARD, metavar="[FILE]",
     help="Write what was found as one JSON document to FILE; without FILE or with `-` to standard output, instead of "
          "any text there.",
 )  # fmt: skip
@@ -44,7 +44,7 @@ def json_document(
     if path is None:
         return lambda document: None
     outputs = list(outputs)
-    if path == _STANDARD and _STANDARD in outputs:
+    if path == STANDARD and STANDARD in outputs:
         raise click.UsageError(
             "--json and the output both go to standard output; write one of them to a file (--json FILE or -o FILE)"
         )
@@ -64,12 +64,15 @@ def json_document(
 
 def _check_file(path: str) -> None:
     """Refuse a file that holds something else: `--json` before an argument takes that for its FILE."""
-    if path == _STANDARD or not os.path.isfile(path):
+    from moses_compat.files.packing import HEAD_BYTES, packing_for, without_ending
+
+    if path == STANDARD or not os.path.isfile(path):
         return
     with open(path, "rb") as there:
-        head = there.read(2)
+        head = there.read(HEAD_BYTES)
     # What was written before was JSON, plain or compressed.
-    if head and head[:1] not in (b"{", b"[") and not (head == b"\x1f\x8b" and path.endswith(".json.gz")):
+    packed = without_ending(path).endswith(".json") and (packing := packing_for(path)) and packing.begins(head, path)
+    if head and head[:1] not in (b"{", b"[") and not packed:
         raise click.UsageError(
             f"--json {path}: this file is there and is no JSON; name another one, or write `--json -` for standard "
             "output"

@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from phrasetool_cli.shared.flags import WHICH_MODEL, device_option, force_option, quiet_option, threads_option
+from phrasetool_cli.shared.json_output import json_option
 from phrasetool_cli.shared.parameter_types import FiniteRange
 from phrasetool_cli.shared.sections import SectionedCommand, give_title, sections
 from phrasetool_cli.shared.training_run import ARGUMENTS
@@ -26,8 +27,8 @@ _AUTOENCODER = "Options of --model autoencoder"
 MAX_LENGTH = 7
 # Parameters that every kind of model takes.
 _OF_ALL = {
-    "pairs", "folder", "model", "seed", "device", "threads", "resume", "overwrite", "force", "max_length", "quiet",
-    "verbose",
+    "pairs", "folder", "model", "seed", "device", "threads", "resume", "overwrite", "force", "max_length", "json_file",
+    "quiet", "verbose",
 }  # fmt: skip
 _SIDES = ("source", "target")
 
@@ -41,7 +42,7 @@ train_options = sections(
     device_option(),
     threads_option("CPU threads; on pairs, two are used at most."),
     click.option("--resume", is_flag=True, help="Go on from the checkpoint in the model folder."),
-    click.option("--overwrite", is_flag=True, help="Replace the finished model that is in the folder."),
+    click.option("--overwrite", is_flag=True, help="Replace the model or the unfinished training in the folder."),
     force_option,
     "What it learns from",
     click.option("--max-length", type=click.IntRange(1), metavar="N",
@@ -61,6 +62,7 @@ train_options = sections(
     click.option("--freeze-encoders", is_flag=True,
                  help="Train nothing but the transformations between the languages."),
     None,
+    json_option,
     quiet_option,
 )  # fmt: skip
 
@@ -152,6 +154,7 @@ def chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
         ModelError: a folder does not hold an autoencoder that can serve as the encoder of phrases.
     """
     from moses_compat.corpora.texts import unescaped_sentences
+    from moses_compat.files.byte_stream import open_bytes
     from phrasetool.models.storage import load_autoencoder
     from phrasetool.training.start import Start, prescribed_settings
 
@@ -176,7 +179,7 @@ def chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
     named = [tuple(filter(None, (*given[side]["text"], given[side]["vectors"]))) for side in _SIDES]
     source, target = (
         Start(functools.partial(unescaped_sentences, given[side]["text"]) if given[side]["text"] else None,
-              given[side]["vectors"], model, folder or ", ".join(files), files)
+              given[side]["vectors"], model, folder or ", ".join(files), files, open_bytes)
         for side, folder, model, files in zip(_SIDES, folders, models, named, strict=True)
     )  # fmt: skip
     return source, target

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,9 +14,13 @@ from typing import TYPE_CHECKING
 import click
 
 from phrasetool_cli.shared.input_checks import check_inputs
+from phrasetool_cli.shared.json_output import json_document
 
 if TYPE_CHECKING:
     import torch
+
+    from phrasetool.models.autoencoder import AutoencoderModel
+    from phrasetool.models.bilingual import BilingualModel
 
 # Where `TrainCommand` leaves the arguments as they were given.
 ARGUMENTS = "phrasetool.train.arguments"
@@ -29,9 +34,10 @@ class TrainingRun:
         folder: the model folder.
         device, threads: where and with how many threads.
         resume: go on from the checkpoint there.
-        overwrite: a finished model there may be replaced.
+        overwrite: a finished model, or an unfinished training, there may be replaced.
         force: go on where a check says that the input makes no sense.
         quiet: no progress.
+        json_file: of `--json`.
     """
 
     folder: Path
@@ -41,6 +47,7 @@ class TrainingRun:
     overwrite: bool
     force: bool
     quiet: bool
+    json_file: str | None = None
 
     def ready(self, inputs: Iterable[str]) -> torch.device:
         """Check the folder, the device and that files are there; returns the device.
@@ -57,7 +64,26 @@ class TrainingRun:
         return choose_device(self.device)
 
     @contextlib.contextmanager
-    def interruptible(self) -> Iterator[None]:
+    def told(self, inputs: Iterable[str | None]) -> Iterator[Callable[[BilingualModel | AutoencoderModel], None]]:
+        """Say how to go on when the block is interrupted; gives what takes the model that was trained, for `--json`.
+
+        Raises:
+            click.Abort: it was interrupted.
+            PhraseToolError: the document would take the place of an input.
+        """
+        from phrasetool.training.resumable import LOG
+
+        document = json_document(self.json_file, inputs)
+
+        def tell(model: BilingualModel | AutoencoderModel) -> None:
+            log = [json.loads(line) for line in (self.folder / LOG).read_text("utf-8").splitlines()]
+            document({"model": str(self.folder), "signature": model.signature, "training": model.training, "log": log})
+
+        with self._interruptible():
+            yield tell
+
+    @contextlib.contextmanager
+    def _interruptible(self) -> Iterator[None]:
         """Say how to go on when the block is interrupted.
 
         Raises:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from moses_compat.experiments.build_commands import BuildCommand, BuildStore, CommandRunner, shown_path
+from moses_compat.experiments.build_commands import FORCE, BuildCommand, BuildStore, CommandRunner, shown_path
 from phrasetool.errors import PhraseToolError
 
 # Instead of phrasetool's commands: join files into the last one; `wait` needs the other of two to be there, too.
@@ -137,6 +137,26 @@ def test_training_goes_on(tmp_path):
     make(tmp_path, [command])
     assert output.read_text().endswith("--resume")
     assert BuildStore(str(tmp_path)).seconds([command]).keys() == {"train"}
+
+
+def test_what_passed_the_checks_is_done_for_who_goes_without_them(tmp_path):
+    """But what was made all the same is made again by who wants them, and so is what came after it."""
+
+    def chain(*force):
+        first = BuildCommand("first", ("x", *force, str(tmp_path / "first")), ("first",), threads=False)
+        second = ("x", *force, str(tmp_path / "first"), str(tmp_path / "second"))
+        return [first, BuildCommand("second", second, ("second",), (first,), threads=False)]
+
+    def done(*force):
+        return [BuildStore(str(tmp_path)).is_done(command) for command in chain(*force)]
+
+    assert done() == [False, False]
+    make(tmp_path, chain()[:1])
+    assert done(FORCE) == [True, False]
+    make(tmp_path, chain(FORCE))
+    assert (done(), done(FORCE)) == ([True, False], [True, True])
+    make(tmp_path, chain())
+    assert (done(), done(FORCE)) == ([True, True], [True, True])
 
 
 def test_paths_are_shown_as_somebody_here_would_write_them(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import os
 import pandas as pd
 import pytest
 
-from moses_compat.experiments.outputs import FRAMES, write_outputs
+from moses_compat.experiments.outputs import FRAMES, records_of, write_outputs
 from moses_compat.experiments.text_sets import read_experiment_texts
 from moses_compat.experiments.workbench import Session
 from phrasetool.experiments.config import read_experiment_config
@@ -51,3 +51,9 @@ def test_what_is_no_longer_asked_for_goes(session, tmp_path):
         (out / f"{name}.parquet").write_text("old")
     write_outputs(session, {"contests": contests((0.1, 0.25, 0.002))}, 2)
     assert sorted(path.name for path in out.glob("*.parquet")) == ["contests.parquet", "mine.parquet"]
+
+
+def test_rows_as_json_values():
+    frame = pd.DataFrame({"text": ["ü", "b"], "bleu": [0.1, float("nan")], "seeds": [[1, 2], []]})
+    rows = [{"text": "ü", "bleu": 0.1, "seeds": [1, 2]}, {"text": "b", "bleu": None, "seeds": []}]
+    assert records_of({"pruning": frame}) == {"pruning": rows}

@@ -37,13 +37,14 @@ def test_room_on_the_disk(tmp_path, monkeypatch):
     ("files", "options", "message", "remedy"),
     [
         ([], {}, None, None),
-        (["checkpoint"], {}, None, None),
+        (["checkpoint"], {"overwrite": True}, None, None),
+        (["checkpoint"], {}, "there is an unfinished training already", "resume or replace a training"),
         (["checkpoint"], {"resume": True}, None, None),
         (["config.json"], {"overwrite": True}, None, None),
         # A finished model was being replaced, when that was interrupted.
         (["config.json", "checkpoint"], {"resume": True}, None, None),
         (["config.json"], {}, "there is a finished model already", "overwrite the model"),
-        (["config.json", "checkpoint"], {}, "there is a finished model already", "overwrite the model"),
+        (["config.json", "checkpoint"], {}, "an unfinished training already", "resume or replace a training"),
         (["config.json"], {"resume": True}, "the training is finished", "train anew"),
         (["config.json"], {"resume": True, "overwrite": True}, "the training is finished", "train anew"),
         ([], {"resume": True}, "checkpoint: no checkpoint to resume from", "train without a checkpoint"),

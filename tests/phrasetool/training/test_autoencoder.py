@@ -13,6 +13,7 @@ from phrasetool.models.storage import load_autoencoder
 from phrasetool.phrases import Phrases
 from phrasetool.reconstruction import reconstruct_texts
 from phrasetool.training.autoencoder import AutoencoderTrainer, length_batches, train_autoencoder
+from phrasetool.training.divergence import DivergedError
 from tests.phrasetool.training.random_texts import VOCABULARY, WORDS, random_texts, settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -112,3 +113,37 @@ def test_batches_have_every_text_once_and_like_lengths(lengths, size, seed):
     assert sorted(map(len, batches))[1:] == [size] * (len(batches) - 1)
     spans = sorted((int(lengths[b].min()), int(lengths[b].max())) for b in batches)
     assert all(first[1] <= second[0] for first, second in pairwise(spans))
+
+
+def test_a_model_that_is_no_better_than_guessing_is_refused_and_can_be_kept(tmp_path):
+    rng = np.random.default_rng(0)
+    texts = Phrases.from_lists([rng.integers(0, WORDS, n).tolist() for n in rng.integers(1, 8, 100)])
+    poor = settings(architecture="lstm", learning_rate=1.0)
+    said = []
+    with pytest.raises(
+        DivergedError, match=r"no better than chance: the cross-entropy is \d\S* a word.* 2\.773"
+    ) as caught:
+        train_autoencoder(texts, VOCABULARY, poor, tmp_path, warn=said.append)
+    assert "smaller learning rate than 1, or with more epochs" in str(caught.value)
+    assert caught.value.remedy == "keep a poor model"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.safetensors", "training.jsonl"]
+    assert said == []
+    # Nothing is trained again.
+    ticks = []
+    kept = train_autoencoder(
+        texts, VOCABULARY, poor, tmp_path, resume=True, force=True, warn=said.append, tick=ticks.append
+    )
+    assert said == [str(caught.value)]
+    assert ticks == []
+    assert load_autoencoder(tmp_path).identity == kept.identity
+
+
+def test_a_model_that_learnt_something_is_not_doubted_nor_is_one_of_few_texts(texts):
+    rng = np.random.default_rng(0)
+    many = Phrases.from_lists([[3] * n for n in rng.integers(1, 8, 100)])
+    good = AutoencoderTrainer(many, WORDS, settings())
+    list(good.run())
+    assert good.fault() is None
+    few = AutoencoderTrainer(texts, WORDS, settings(architecture="lstm", learning_rate=1.0))
+    list(few.run())
+    assert few.fault() is None
