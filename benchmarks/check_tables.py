@@ -28,6 +28,8 @@ def right_inputs() -> str:
     for mark, title in (_CUTS, _FORMS):
         alike = [found for name, found in inputs.items() if mark in name and _small(name)]
         commands, refused = sum(found["commands"] for found in alike), sum(len(found["refused"]) for found in alike)
+        if not alike:
+            continue
         rows.append([f"{len(alike)} tables {title}", *[""] * 5, f"{commands}", f"{refused}"])
     head = "input | source words known | target words known | AUC | dev tokens covered | BLEU at the start"
     return markdown(f"{head} | commands | refused", rows)
