@@ -53,6 +53,15 @@ def test_what_fits_is_said_in_one_line(folder, tmp_path):
     assert RIGHT in piped.err
 
 
+def test_annotate_writes_the_fit_of_each_model_as_json(folder, tmp_path):
+    models = "-m", folder / "model", "-m", folder / "model"
+    done = run_inside("annotate", folder / "table.gz", *models, "-o", tmp_path / "out", "--json", "-q")
+    assert done.code == 0, done.err
+    fits = json.loads(done.out)["model_fits"]
+    assert [round(fit["auc"], 2) for fit in fits] == [0.99, 0.99]
+    assert round(fits[0]["source_known"], 3) == 0.993
+
+
 def test_swapped_sides_are_seen_before_anything_is_written(folder, tmp_path):
     write(tmp_path / "out", b"old")
     for command in commands(folder, folder / "swapped.gz"):

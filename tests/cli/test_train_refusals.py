@@ -209,11 +209,14 @@ def test_no_room_on_the_disk(pairs, tmp_path, monkeypatch):
 def test_pairs_that_make_no_sense(tmp_path):
     lines = pair_lines().splitlines(keepends=True)
     few = write(tmp_path / "few", b"".join(lines[:5]))
-    equal = write(tmp_path / "equal", b"".join(b"w%d ||| w%d\n" % (i, i) for i in range(30)))
+    equal = write(tmp_path / "equal", b"".join(b"w%d ||| w%d\n" % (i, i) for i in range(150)))
     column = write(tmp_path / "column", b"the house\nthe cat\n")
     for path, message in (
         (few, f"{few}: 5 distinct phrase pairs to learn from, expected some 20 at least"),
-        (equal, f"{equal}: 30 of 30 pairs have the same phrase on both sides, expected phrases and their translations"),
+        (
+            equal,
+            f"{equal}: 150 of 150 pairs have the same phrase on both sides, expected phrases and their translations",
+        ),
     ):
         done = run_inside("train", path, "-o", tmp_path / "m", *FAST)
         assert done.code == 1

@@ -98,7 +98,9 @@ def command(
     request = AnnotateRequest(table, output, folders, forced_pairs, smoothing, scale, edit, scan)
     watch = TerminalWatch(quiet)
     counts = annotate(request, watch)
-    document({**vars(counts), "columns": request.columns})
+    found = dict(vars(counts))
+    found["model_fits"] = [fit.as_dict() for fit in found.pop("fits")]
+    document({**found, "columns": request.columns})
     for line in _summary(counts, request):
         watch.say(line)
 

@@ -1,0 +1,66 @@
+"""Tables for the documents: what the checks say of right input, and what they cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kept_results import find, markdown
+
+# Small tables share a row.
+_CUTS, _FORMS = (" lines", "cut from these, of 20 lines"), ("form of Moses", "in the forms of Moses' regression tests")
+
+
+def _small(name: str) -> bool:
+    return name.endswith(_CUTS[0]) or name.startswith(_FORMS[0])
+
+
+def _row(name: str, found: dict[str, Any]) -> list[str]:
+    fit, development = found.get("model_fit"), found.get("development")
+    known = [f"{fit['source_known']:.0%}", f"{fit['target_known']:.0%}", f"{fit['auc']:.2f}"] if fit else [""] * 3
+    texts = [f"{development['coverage']:.0%}", f"{development['bleu_at_start']:.1f}"] if development else [""] * 2
+    return [name, *known, *texts, f"{found['commands']}", f"{len(found['refused'])}"]
+
+
+def right_inputs() -> str:
+    """What the checks measured on right input, and how much of it they refused."""
+    inputs = find("right_inputs/inputs")
+    rows = [_row(name, found) for name, found in sorted(inputs.items()) if not _small(name)]
+    for mark, title in (_CUTS, _FORMS):
+        alike = [found for name, found in inputs.items() if mark in name and _small(name)]
+        commands, refused = sum(found["commands"] for found in alike), sum(len(found["refused"]) for found in alike)
+        if not alike:
+            continue
+        rows.append([f"{len(alike)} tables {title}", *[""] * 5, f"{commands}", f"{refused}"])
+    head = "input | source words known | target words known | AUC | dev tokens covered | BLEU at the start"
+    return markdown(f"{head} | commands | refused", rows)
+
+
+def check_costs() -> str:
+    """CPU seconds with the checks and without."""
+    rows = [
+        [f"`{name}`", *(f"{there[way]['median']:.2f} s" for way in ("with", "without")),
+         f"{there['ratio']['median']:.3f}", f"{there['ratio of the fastest']:.3f}", f"{find('right_inputs/bar'):g}"]
+        for name, there in find("right_inputs/CPU seconds").items()
+    ]  # fmt: skip
+    return markdown("command | with | without | ratio, median | ratio of the fastest | goal, at most", rows)
+
+
+def _least(key: str) -> float:
+    return min(min(fit[part] for part in key.split("+")) for fit in _fits())
+
+
+def _fits() -> list[dict[str, Any]]:
+    return [found["model_fit"] for found in find("right_inputs/inputs").values() if "model_fit" in found]
+
+
+def _developments() -> list[dict[str, Any]]:
+    return [found["development"] for found in find("right_inputs/inputs").values() if "development" in found]
+
+
+TABLES = {"right inputs": right_inputs, "check costs": check_costs}
+VALUES = {
+    "least words known of right input": lambda: f"{100 * _least('source_known+target_known'):.0f}",
+    "least AUC of right input": lambda: f"{_least('auc'):.2f}",
+    "least coverage of right input": lambda: f"{100 * min(there['coverage'] for there in _developments()):.0f}",
+    "least BLEU of right input": lambda: f"{min(there['bleu_at_start'] for there in _developments()):.1f}",
+}

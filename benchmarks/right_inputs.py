@@ -1,0 +1,171 @@
+"""Does a check refuse right input?  What do the checks cost?
+
+Commands look at what they are given before they work on it: whether a model fits a table, whether a development set
+belongs to a model, whether the entries of a source stand together.  Here they get nothing but right input, without
+`--force`, and everything that they refuse or warn of is written down:
+
+* six corpora, both directions: a table, a model and weights of their own, from `SENTENCES` sentence pairs;
+* the table of the reference run and a model trained on its forced decoding;
+* the demo's files, and tables in all forms of Moses' regression tests;
+* twenty lines of each of these tables, from its beginning and from its middle.
+
+What was built stays in `--work`.  Then `annotate`, `prune` and `tune` run with the checks and without them, in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+from measuring import ROOT, WORK, report, summary, usage
+from right_tables import FORCED_SENTENCES, ITERATIONS, SENTENCES, Case, build, cases, moses_run, run, warnings_in
+
+from moses_compat.engine.development_check import coverage
+from moses_compat.engine.model import MosesModel
+
+# Whose weights are tuned when that is timed: one run of the decoder on a small table makes a check weigh most.
+TUNED = "multi30k-de-en"
+# Of a development set, for one run of the decoder.
+DEV_SENTENCES = 200
+BAR = 1.02
+# The score that `threshold-filter` looks at.
+_DIRECT = 2
+_SEARCH = ("--search", "cube", "--pop-limit", "100", "--nbest", "20")
+# Takes the checks out of the commands that are timed.
+_SWITCH = """
+import sys
+from moses_compat.engine.development_check import DevelopmentCheck
+from moses_compat.jobs import annotate_tables, prune, prune_tables
+from moses_compat.measures.model_fit import FitCheck
+from phrasetool_cli.main import main
+if sys.argv.pop(1) == "without":
+    FitCheck.look = lambda self, table, model, raws: raws
+    for job in (annotate_tables, prune_tables):
+        job.check_plausible = lambda *arguments: None
+    prune._order_of = lambda *arguments: None
+    DevelopmentCheck.texts = DevelopmentCheck.bleu = lambda *arguments: None
+    DevelopmentCheck.coverage = lambda *arguments: 1.0
+main(sys.argv[1:])
+"""
+
+
+def commands(case: Case) -> dict[str, list[str]]:
+    """Arguments by the name of what checks something."""
+    out, table, model = str(case.folder / "out"), str(case.table), ["-m", str(case.model)]
+    found = {
+        "annotate": ["annotate", table, *model, "-o", f"{out}.gz", "--json", f"{out}.json"],
+        "prune": ["prune", table, *model, "-t", "0.7", "-o", f"{out}.gz"],
+        "prune --method": ["prune", table, "--method", "count+probability", "-t", "0.2", "-o", f"{out}.gz"],
+        "filter-pt": ["filter-pt", table, "-n", "10", "-i", "0", "-o", f"{out}.gz"],
+    }
+    if case.words:
+        found["evaluate-model"] = ["evaluate-model", str(case.pairs or case.table), *model, "--limit", "1000"]
+    if case.scores > _DIRECT:
+        found["threshold-filter"] = ["threshold-filter", "0.001", table, "-o", f"{out}.gz"]
+    if case.ini and case.pairs and case.reordering:
+        found["prune, all that is known"] = [
+            "prune", table, *model, "--moses-ini", str(case.ini), "--forced-pairs", str(case.pairs),
+            "--reordering-table", str(case.reordering), "--reordering-out", f"{out}.r.gz", "--target-size", "0.1",
+            "-o", f"{out}.gz"]  # fmt: skip
+        found["remove-orphans"] = ["remove-orphans", table, "--reordering-table", str(case.reordering), "-o", out]
+    if case.dev and case.ini:
+        source, target = case.dev_lines(DEV_SENTENCES)
+        texts = ["--moses-ini", str(case.ini), "--source", source, "-r", target]
+        written = ["-o", f"{out}.ini", "--json", f"{out}.tune.json"]
+        found["tune"] = ["tune", *texts, *_SEARCH, "--iterations", "1", *written]
+    return found
+
+
+def covered(case: Case) -> float:
+    """The share of a development set's tokens that the table can translate."""
+    assert case.ini
+    text = Path(case.dev_lines(DEV_SENTENCES)[0]).read_bytes()
+    translator, sentences = MosesModel.read(str(case.ini)).load(text, 1, lambda *progress: None)
+    return round(coverage(translator.table, sentences.sentences), 4)
+
+
+def look(case: Case) -> dict[str, Any]:
+    """What every check says of an input."""
+    refused, warned = dict(case.refused), dict(case.warned)
+    arguments = commands(case)
+    for name, command in arguments.items():
+        code, said = run(command)
+        # Where it lies is of no interest.
+        said = said.replace(f"{case.folder}/", "")
+        if code:
+            refused[name] = said
+        if warnings := warnings_in(said):
+            warned[name] = warnings
+    found: dict[str, Any] = {"commands": len(arguments) + case.built, "refused": refused, "warned": warned}
+    if "annotate" not in refused:
+        fits = json.loads((case.folder / "out.json").read_text())["model_fits"]
+        found |= {"model_fit": fits[0]} if fits else {}
+    if "tune" in arguments and "tune" not in refused:
+        bleu = json.loads((case.folder / "out.tune.json").read_text())["bleu_at_start"]
+        found["development"] = {"coverage": covered(case), "bleu_at_start": round(bleu, 2)}
+    return found
+
+
+def costs(timed: dict[str, Case], rounds: int) -> dict[str, Any]:
+    """CPU seconds of commands with their checks and without, in turn, on one thread.
+
+    Args:
+        timed: the command -> what it works on.
+        rounds: that count.
+    """
+    figures = {}
+    for name, case in timed.items():
+        command = [sys.executable, "-c", _SWITCH, "{}", *commands(case)[name], "--threads", "1", "-q"]
+        ways = {way: [*command[:3], way, *command[4:]] for way in ("with", "without")}
+        times: dict[str, list[float]] = {way: [] for way in ways}
+        for number in range(rounds + 1):
+            for way in sorted(ways, reverse=number % 2 == 0):
+                seconds = usage(ways[way]).cpu
+                if number:
+                    times[way].append(seconds)
+        ratios = [a / b for a, b in zip(times["with"], times["without"], strict=True)]
+        fastest = min(times["with"]) / min(times["without"])
+        figures[name] = {
+            **{way: summary(seconds) for way, seconds in times.items()},
+            "ratio": summary(ratios), "ratio of the fastest": round(fastest, 4),
+        }  # fmt: skip
+        print(name, round(statistics.median(ratios), 4), round(fastest, 4), file=sys.stderr, flush=True)
+    return figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, default=WORK / "right-inputs")
+    parser.add_argument(
+        "--only", default="", help="inputs with this in their name; others stay as they were; `nothing`: none"
+    )
+    parser.add_argument("--rounds", type=int, default=5, help="of timing; 0: costs stay as they were measured before")
+    options = parser.parse_args()
+    # What is not looked at now stays as it was.
+    path = ROOT / "benchmarks" / "results" / "right_inputs.json"
+    kept = json.loads(path.read_text()) if path.exists() else {"inputs": {}, "CPU seconds": {}}
+    inputs = kept["inputs"]
+    for case in cases(options.work, options.only) if options.only != "nothing" else ():
+        inputs[case.name] = found = look(case)
+        print(case.name, json.dumps(found), file=sys.stderr, flush=True)
+    seconds = kept["CPU seconds"]
+    if options.rounds:
+        moses, small = moses_run(options.work / "reference"), next(build(TUNED, options.work / TUNED))
+        seconds = costs({"annotate": moses, "prune": moses, "tune": small}, options.rounds)
+    report("right_inputs", {
+        "settings": {"sentence pairs": SENTENCES, "sentences of forced decoding": FORCED_SENTENCES,
+                     "iterations": ITERATIONS, "development sentences": DEV_SENTENCES},
+        "inputs": inputs,
+        "commands": sum(found["commands"] for found in inputs.values()),
+        "refused": sum(len(found["refused"]) for found in inputs.values()),
+        "CPU seconds": seconds,
+        "bar": BAR,
+    })  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

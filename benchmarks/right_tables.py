@@ -1,0 +1,239 @@
+"""Right inputs for `right_inputs.py`: tables with models, moses.ini files and development sets of their own."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+
+from measuring import COMMAND, ROOT, reference
+
+from moses_compat.files.streams import Input
+from moses_compat.tables.blocks import raw_blocks
+
+sys.path.insert(1, str(ROOT))
+from tests.tables import STANDS_FOR, TABLES
+
+# What tables are built from: enough that every sample says something.
+SENTENCES = 5000
+FORCED_SENTENCES = 1000
+ITERATIONS = 8
+# Lines of a table that is cut from another one.
+CUT = 20
+# Corpus -> its other language.
+CORPORA = {
+    "multi30k-de-en": "de", "multi30k-cs-en": "cs", "tatoeba-zh-en": "zh", "enja-small": "ja", "pydocs-es-en": "es",
+    "pydocs-zh-en": "zh",
+}  # fmt: skip
+# Of the tables in Moses' forms, those that are not phrase tables.
+_OTHER_KINDS = ("reordering", "count table", "half table", "extract")
+_RULES = ("target syntax",)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A right input.
+
+    Attributes:
+        name: what it is.
+        folder: where it and what comes of it lie.
+        table, model: always there.
+        pairs, ini, reordering, dev: of forced decoding; the weights; the other table; a text and its translation.
+        words: whether entries are phrases, not rules.
+        built: how many commands with checks made it.
+        refused, warned: what these said, by their names.
+    """
+
+    name: str
+    folder: Path
+    table: Path
+    model: Path
+    pairs: Path | None = None
+    ini: Path | None = None
+    reordering: Path | None = None
+    dev: tuple[Path, Path] | None = None
+    words: bool = True
+    built: int = 0
+    refused: dict[str, str] = field(default_factory=dict)
+    warned: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def scores(self) -> int:
+        """Of an entry."""
+        with Input(str(self.table)) as source:
+            return next(block.scores for block in raw_blocks(source, 1 << 16))
+
+    def dev_lines(self, count: int) -> tuple[str, str]:
+        """The first lines of the development set, in files of their own."""
+        assert self.dev
+        places = self.folder / "dev.source", self.folder / "dev.target"
+        for path, place in zip(self.dev, places, strict=True):
+            first_lines(path, place, count)
+        return str(places[0]), str(places[1])
+
+    def cuts(self, count: int) -> Iterator[Case]:
+        """Some lines from the beginning and from the middle of the table, with the same model; and one of their own."""
+        with Input(str(self.table)) as source:
+            lines = source.read_all().splitlines(keepends=True)
+        for what, start in (("first", 0), ("middle", len(lines) // 2)):
+            folder = self.folder / what
+            folder.mkdir(exist_ok=True)
+            table = folder / "table"
+            table.write_bytes(b"".join(lines[start : start + count]))
+            case = replace(
+                self, name=f"{self.name}, {what} {count} lines", folder=folder, table=table, pairs=None, ini=None,
+                reordering=None, dev=None, refused={}, warned={}, built=0,
+            )  # fmt: skip
+            yield checked(case, "train", ["train", str(table), "-o", str(folder / "own"), "--iterations", "1"])
+
+
+def run(arguments: list[str]) -> tuple[int, str]:
+    """The exit code of a command, and what it said."""
+    done = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+def warnings_in(said: str) -> list[str]:
+    """The lines of a command that warn."""
+    return [line for line in said.splitlines() if "warning: " in line]
+
+
+def checked(case: Case, name: str, arguments: list[str]) -> Case:
+    """The case with what a command that makes a part of it said; a command that is done is not run again."""
+    journal = case.folder / f"{name}.json"
+    if not journal.exists():
+        code, said = run(arguments)
+        journal.write_text(json.dumps([code, said]))
+    code, said = json.loads(journal.read_text())
+    said = said.replace(f"{case.folder}/", "")
+    warnings = warnings_in(said)
+    return replace(
+        case, built=case.built + 1,
+        refused={**case.refused, **({name: said} if code else {})},
+        warned={**case.warned, **({name: warnings} if warnings else {})},
+    )  # fmt: skip
+
+
+def first_lines(path: Path, place: Path, count: int) -> None:
+    """Copy the first lines of a text."""
+    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as source:
+        place.write_bytes(b"".join(islice(source, count)))
+
+
+def cases(work: Path, only: str) -> Iterator[Case]:
+    """All right inputs.
+
+    Args:
+        work: where what is built stays.
+        only: a part of the name of what is wanted: `forms`, `reference`, `demo` or a corpus.
+    """
+    if only in "forms":
+        yield from forms(work / "forms")
+    if only in "reference":
+        yield from with_cuts(moses_run(work / "reference"))
+    if only in "demo":
+        yield from with_cuts(demo(work / "demo"))
+    for corpus in CORPORA:
+        if only in corpus:
+            there, back = build(corpus, work / corpus)
+            yield from with_cuts(there)
+            yield back
+
+
+def with_cuts(case: Case) -> Iterator[Case]:
+    """It, and small tables cut from its own."""
+    yield case
+    yield from case.cuts(CUT)
+
+
+def build(corpus: str, folder: Path) -> Iterator[Case]:
+    """A corpus in both directions."""
+    data, other = ROOT.parent / "shared" / "data" / corpus, CORPORA[corpus]
+    folder.mkdir(parents=True, exist_ok=True)
+    for language in (other, "en"):
+        first_lines(data / f"train.{language}.gz", folder / f"train.{language}", SENTENCES)
+    points, turned = folder / "aligned", folder / "turned"
+    if not turned.exists():
+        _make("align", folder / f"train.{other}", folder / "train.en", "-o", points)
+        pairs = ([point.split("-") for point in line.split()] for line in points.read_text().splitlines())
+        turned.write_text("".join(" ".join(f"{t}-{s}" for s, t in line) + "\n" for line in pairs))
+    for source, target, aligned in ((other, "en", points), ("en", other, turned)):
+        there = folder / f"{source}-{target}"
+        yield engine(f"{corpus}, {source} to {target}", there, folder, (source, target), aligned, data)
+
+
+def engine(name: str, there: Path, folder: Path, languages: tuple[str, str], aligned: Path, data: Path) -> Case:
+    """Everything from an aligned bitext: table, language model, weights, forced decoding, a model."""
+    there.mkdir(exist_ok=True)
+    sides = [folder / f"train.{language}" for language in languages]
+    few = [there / "few.source", there / "few.target"]
+    table, reordering, arpa = there / "table.gz", there / "reordering.gz", there / "lm.arpa.gz"
+    ini, pairs, model = there / "moses.ini", there / "pairs.gz", there / "model"
+    if not ini.exists():
+        for side, place in zip(sides, few, strict=True):
+            first_lines(side, place, FORCED_SENTENCES)
+        _make("extract", *sides, aligned, "-o", table, "--reordering-table", reordering)
+        _make("lm", sides[1], "--order", "3", "-o", arpa)
+        _make("moses-ini", "--table", table, "--reordering-table", reordering, "--lm", arpa, "-o", ini)
+    dev = data / f"dev.{languages[0]}", data / f"dev.{languages[1]}"
+    case = Case(name, there, table, model, pairs, ini, reordering, dev)
+    case = checked(case, "force-decode", [
+        "force-decode", "--moses-ini", str(ini), *map(str, few), "--stack", "100", "-o", str(pairs)])  # fmt: skip
+    return _trained(case)
+
+
+def moses_run(folder: Path) -> Case:
+    """The reference run."""
+    moses = reference()
+    folder.mkdir(parents=True, exist_ok=True)
+    reordering = moses / "reordering-table.wbe-msd-bidirectional-fe.gz"
+    dev = moses.parent / "dev.de", moses.parent / "dev.en"
+    return _trained(Case(
+        "the reference run of Moses", folder, moses / "phrase-table.gz", folder / "model", moses / "forced-pairs.gz",
+        moses / "moses.ini", reordering, dev,
+    ))  # fmt: skip
+
+
+def demo(folder: Path) -> Case:
+    """What `phrasetool demo --files` makes."""
+    if not (folder / "model").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        _make("demo", "--files", folder)
+    there = folder / "engine"
+    case = Case(
+        "the demo", folder, there / "phrase-table.gz", folder / "model", None, there / "moses.ini",
+        there / "reordering.gz", (there / "dev.zh", there / "dev.en"),
+    )  # fmt: skip
+    return case
+
+
+def forms(folder: Path) -> Iterator[Case]:
+    """Tables in the forms of those of Moses' regression tests, and a model in their words."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [name for name in sorted(set(STANDS_FOR.values()) & set(TABLES)) if not name.startswith(_OTHER_KINDS)]
+    pairs, model = folder / "pairs", folder / "model"
+    lines = {b" ||| ".join(line.split(b" ||| ")[:2]) for name in names for line in TABLES[name].splitlines()}
+    pairs.write_bytes(b"".join(line + b"\n" for line in sorted(lines) if line.count(b"|||") == 1))
+    if not model.exists():
+        _make("train", pairs, "-o", model, "--dimension", "6", "--iterations", "3")
+    for name in names:
+        there = folder / name.replace(" ", "-")
+        there.mkdir(exist_ok=True)
+        (there / "table").write_bytes(TABLES[name])
+        yield Case(f"form of Moses: {name}", there, there / "table", model, words=name not in _RULES)
+
+
+def _trained(case: Case) -> Case:
+    settings = ["--iterations", str(ITERATIONS), "--threads", "1"]
+    return checked(case, "train", ["train", str(case.pairs), "-o", str(case.model), *settings])
+
+
+def _make(*arguments: str | Path) -> None:
+    """Run a command that no check is in the way of."""
+    subprocess.run([COMMAND, *map(str, arguments), "-q"], check=True)
