@@ -164,7 +164,8 @@ def examine(path: str, progress: Progress = lambda position, entries: None) -> T
                 _look_at_head(form, raw.text)
             # The line before the block comes along, so that the border is looked at too.
             text = np.concatenate([previous, raw.text])
-            offsets = np.concatenate([np.zeros(len(previous) > 0, np.int64), raw.line_offsets + len(previous)])
+            ahead = np.zeros(min(len(previous), 1), np.int64)
+            offsets = np.concatenate([ahead, raw.line_offsets + len(previous)])
             shift = raw.first_entry - (1 if len(previous) else 0)
             scan = _scan(form, text, offsets, shift)
             here = found.copy()
