@@ -108,6 +108,7 @@ class EntryBlock:
         faulty: bool, shape (N,).
         columns: float64, shape (N, C), score columns that were asked for (C may be 0).
         fingerprints: uint32, shape (N,), a fingerprint of source and target text; empty unless asked for.
+        ascending: whether it is known that the source of each group stands behind that of the one before.
     """
 
     first_entry: int
@@ -123,6 +124,7 @@ class EntryBlock:
     faulty: npt.NDArray[np.bool_]
     columns: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
     fingerprints: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
+    ascending: bool = False
 
     def __len__(self) -> int:
         return len(self.line_offsets) - 1

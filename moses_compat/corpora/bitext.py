@@ -9,7 +9,8 @@ import numpy as np
 
 from moses_compat.corpora.alignments import read_alignments
 from moses_compat.corpora.texts import line_blocks
-from moses_compat.files.streams import STANDARD, Input, display_name, same_file
+from moses_compat.files.names import STANDARD, display_name, same_file
+from moses_compat.files.streams import Input
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.aligning.alignments import Alignments

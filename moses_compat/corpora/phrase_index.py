@@ -20,7 +20,7 @@ import numpy as np
 
 from moses_compat.corpora.bitext import check_line_counts
 from moses_compat.corpora.texts import read_corpus
-from moses_compat.files.streams import STANDARD, display_name
+from moses_compat.files.names import STANDARD, display_name
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pipeline import run
 from phrasetool.smt.corpus.sentence_index import SentenceIndex

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from moses_compat.files.streams import Input, display_name
+from moses_compat.files.names import display_name
+from moses_compat.files.streams import Input
 from phrasetool.errors import DataError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols

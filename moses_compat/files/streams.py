@@ -12,8 +12,6 @@ import errno
 import gzip
 import io
 import os
-import shutil
-import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -24,10 +22,10 @@ from isal import igzip, isal_zlib
 
 from moses_compat.files import kinds as table_kind
 from moses_compat.files import notices, packing
+from moses_compat.files.names import STANDARD, display_name, is_pipe
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import ByteArray
 
-STANDARD = "-"
 # Texts that are taken in as a whole come in pieces of this many bytes.
 LINES_AT_ONCE = 1 << 24
 # As much of the text as tells its encoding.
@@ -38,16 +36,6 @@ _PACKED_AT_ONCE = 1 << 20
 # Room for the letters that a temporary name adds to the 255 bytes of a name.
 _LONGEST_PREFIX = 230
 _DAMAGED: tuple[type[Exception], ...] = (gzip.BadGzipFile, isal_zlib.error, packing.Damaged)  # type: ignore[assignment]
-
-
-def display_name(path: str) -> str:
-    """How a path is called in messages."""
-    return "standard input" if path == STANDARD else path
-
-
-def is_stream(path: str) -> bool:
-    """Whether this can be read only once: standard input, or what is there and is neither a file nor a folder."""
-    return path == STANDARD or (os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)))
 
 
 def compress(data: bytes | ByteArray) -> bytes:
@@ -400,57 +388,7 @@ class Output:
             self.discard()
 
 
-def scratch_place(beside: str) -> str | None:
-    """The folder for what is needed for a while: that of the file `beside`, None for the system's if it is none."""
-    special = beside == STANDARD or (os.path.exists(beside) and not os.path.isfile(beside))
-    return None if special else os.path.dirname(os.path.abspath(beside))
-
-
-def check_writable(path: str) -> None:
-    """Refuse a name under which nothing could be written; nothing is left there, and pipes and devices are let pass.
-
-    Raises:
-        PhraseToolError: there is no such folder, it cannot be written to, or its disk is full.
-    """
-    if is_stream(path):
-        return
-    folder = os.path.dirname(os.path.realpath(path))
-    if not os.path.isdir(folder):
-        raise PhraseToolError(f"{path}: cannot write: there is no folder {os.path.dirname(path)}")
-    Output(path).discard()
-    if shutil.disk_usage(folder).free == 0:
-        raise PhraseToolError(f"{path}: cannot write: the disk is full")
-
-
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-def check_readable(path: str) -> None:
-    """Refuse what `Input` would; of a pipe nothing is taken.
-
-    Raises:
-        DataError: the file cannot be opened.
-    """
-    if not is_pipe(path):
-        Input(path).close()
-
-
-def is_pipe(path: str) -> bool:
-    """Whether a path names a pipe, which can be read once."""
-    try:
-        return stat.S_ISFIFO(os.stat(path).st_mode)
-    except (OSError, ValueError):
-        return False
-
-
-def same_file(first: str, second: str) -> bool:
-    """Whether two paths name one existing file."""
-    if STANDARD in (first, second):
-        return False
-    try:
-        return os.path.samefile(first, second)
-    except OSError:
-        return os.path.realpath(first) == os.path.realpath(second)

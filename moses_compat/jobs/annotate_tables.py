@@ -9,7 +9,9 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from moses_compat.files.streams import Input, Output, check_readable, is_stream
+from moses_compat.files.checks import check_readable
+from moses_compat.files.names import is_stream
+from moses_compat.files.streams import Input, Output
 from moses_compat.ini.editing import with_relative_paths, with_table_file
 from moses_compat.ini.lines import FeatureLine
 from moses_compat.ini.moses_ini import ENCODING, MosesIni

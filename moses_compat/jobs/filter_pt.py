@@ -116,14 +116,12 @@ def filter_table(
             with `top`, a source comes back after others, unless `scan.force` is set.
         CorpusMismatchError: more than half of the first entries do not occur in the corpora.
     """
-    work = _BlockFilter(source, output, scan, top, column, significance)
+    work = _BlockFilter(source, output, scan, top, column, significance, SourceOrder(source, scan, top > 0))
     trial = CorpusCheck(source.name, significance.test) if significance and not significance.force else None
     total = FilterCounts()
     held: list[bytes] = []
-    order = SourceOrder(source.name, scan)
-    for raw, data, counts, tested, look in run(raw_blocks(source, scan.block_bytes), work, scan.threads):
-        if look:
-            order.add(raw.first_entry, look)
+    done = run(raw_blocks(source, scan.block_bytes), work, scan.threads)
+    for raw, data, counts, tested in work.order.follow(done):
         total += counts
         held.append(data)
         if trial and tested:
@@ -134,7 +132,6 @@ def filter_table(
                 output.write(piece)
             held = []
         scan.progress(raw.position, total.entries)
-    order.finish()
     if trial:
         trial.check()
     for piece in held:
@@ -152,8 +149,9 @@ class _BlockFilter:
     top: int
     column: int
     significance: Significance | None
+    order: SourceOrder
 
-    def __call__(self, raw: RawBlock) -> tuple[RawBlock, bytes, FilterCounts, Tested | None, SourceLook | None]:
+    def __call__(self, raw: RawBlock) -> tuple[SourceLook | None, tuple[RawBlock, bytes, FilterCounts, Tested | None]]:
         if self.top and 0 <= raw.scores <= self.column:
             message = f"column {self.column} (from 0) was asked for, but entries have {raw.scores} scores"
             raise DataError(self.source.name, message, raw.first_entry + 1)
@@ -161,9 +159,8 @@ class _BlockFilter:
         faulty = scan.faults != OK
         faults = TableParser(scores=raw.scores).faults(scan, raw.first_entry)
         passed = self.scan.passes(self.source.name, faulty, faults)
-        best, look = ~faulty, None
+        best = ~faulty
         if self.top:
-            look = SourceLook.of(raw.text, scan.line_offsets, scan.source_ends, scan.group_offsets)
             best = best_of_groups(scan.group_offsets, scan.columns[:, 0], self.top, best)
         rows = np.flatnonzero(best)
         tested = None
@@ -188,7 +185,7 @@ class _BlockFilter:
             counts.absent_sources = int(tested.absent_sources.sum())
             counts.absent_targets = int(tested.absent_targets.sum())
             counts.wordless = int(tested.wordless.sum())
-        return raw, self._encode(raw.text, scan, keep, rows, tested), counts, tested, look
+        return self.order.look(raw, scan), (raw, self._encode(raw.text, scan, keep, rows, tested), counts, tested)
 
     def _encode(self, text: ByteArray, scan: LineScan, keep: Mask, rows: Int64Array, tested: Tested | None) -> bytes:
         significance = self.significance

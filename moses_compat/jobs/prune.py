@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.files.streams import Input, scratch_place
+from moses_compat.files.names import scratch_place
+from moses_compat.files.streams import Input
 from moses_compat.jobs.sinks import DecidedBlock, Sink
 from moses_compat.measures.entry_reader import EntryReader, Item, MeasuredReader, ReadBlock
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.errors import DataError
-from phrasetool.phrases import DoubleArray, EntryBlock
+from phrasetool.phrases import DoubleArray
 from phrasetool.pipeline import run
 from phrasetool.pruning.decision import Decision, Rule, rank
 from phrasetool.pruning.measures import OPINION, SIMILARITIES, Measure, Measures
@@ -63,42 +64,27 @@ def measures_of(read: ReadBlock) -> Measures:
     return Measures(block.group_offsets, block.source_lengths, block.faulty, columns)
 
 
-def _look(block: EntryBlock, order: SourceOrder | None) -> SourceLook | None:
-    """The sources of a block, if their order matters."""
-    if order is None:
-        return None
-    return SourceLook.of(block.text, block.line_offsets, block.source_ends, block.group_offsets)
-
-
-def _order_of(source: Input, scan: TableScan, best: KeepBest) -> SourceOrder | None:
-    """Whoever keeps the best of a source must see all of it."""
-    return SourceOrder(source.name, scan) if best.k and best.protect != "none" else None
-
-
 def _send(
     reader: EntryReader | MeasuredReader,
     judge: Callable[[ReadBlock], DecidedBlock],
     sinks: Sequence[Sink],
     scan: TableScan,
-    order: SourceOrder | None = None,
+    order: SourceOrder,
 ) -> int:
     """Read, judge and write; the number of lines."""
 
-    def work(item: Item) -> tuple[DecidedBlock, SourceLook | None, list[Any]]:
+    def work(item: Item) -> tuple[SourceLook | None, tuple[DecidedBlock, list[Any]]]:
         decided = judge(reader(item))
-        return decided, _look(decided.block, order), [sink.prepare(decided) for sink in sinks]
+        look = order.look(decided.read.raw, decided.block)
+        return look, (decided, [sink.prepare(decided) for sink in sinks])
 
     done = 0
-    for decided, look, prepared in run(reader.items(), work, scan.threads):
-        if order and look:
-            order.add(decided.read.raw.first_entry, look)
+    for decided, prepared in order.follow(run(reader.items(), work, scan.threads)):
         for sink, part in zip(sinks, prepared, strict=True):
             sink.write(part)
         done += len(decided.block)
         scan.progress(decided.read.raw.position, done)
     reader.finish(done)
-    if order:
-        order.finish()
     return done
 
 
@@ -130,7 +116,7 @@ def prune_table(
         return DecidedBlock(read, decision, explain(ranking, decision))
 
     reader = EntryReader(source, scan, similarities, fingerprints)
-    _send(reader, judge, sinks, scan, _order_of(source, scan, rule.best))
+    _send(reader, judge, sinks, scan, SourceOrder(source, scan, rule.best.by_source))
 
 
 def prune_decided(
@@ -163,7 +149,7 @@ def prune_decided(
         return DecidedBlock(read, decision.part(part), reasons.part(part) if reasons else None)
 
     reader = EntryReader(source, scan) if measures is None else MeasuredReader(source, scan, measures)
-    done = _send(reader, judge, sinks, scan)
+    done = _send(reader, judge, sinks, scan, SourceOrder(source, scan, needed=False))
     if done != entries:
         raise DataError(source.name, f"has {done:,} lines now, but had {entries:,} when it was measured")
 
@@ -189,28 +175,23 @@ def measure_sizes(
         DataError: as `prune_table`.
     """
     reader = EntryReader(source, scan, similarities, fingerprints=save is not None)
+    order = SourceOrder(source, scan, best.by_source)
 
-    order = _order_of(source, scan, best)
-
-    def work(item: Item) -> tuple[ReadBlock, SourceLook | None, DoubleArray, npt.NDArray[np.floating]]:
+    def work(item: Item) -> tuple[SourceLook | None, tuple[ReadBlock, DoubleArray, npt.NDArray[np.floating]]]:
         read = reader(item)
         ranking = rank(method, measures_of(read))
-        look = _look(read.block, order)
-        return read, look, ranking.strengths(best)[read.passes], ranking.worth[read.passes]
+        look = order.look(read.raw, read.block)
+        return look, (read, ranking.strengths(best)[read.passes], ranking.worth[read.passes])
 
     curve = SizeCurve(thresholds)
     done = 0
-    for read, look, strengths, worth in run(reader.items(), work, scan.threads):
-        if order and look:
-            order.add(read.raw.first_entry, look)
+    for read, strengths, worth in order.follow(run(reader.items(), work, scan.threads)):
         curve.add(strengths, worth)
         if save and read.scores:
             save.write(read.block.fingerprints, read.scores)
         done += len(read.block)
         scan.progress(read.raw.position, done)
     reader.finish(done)
-    if order:
-        order.finish()
     return curve
 
 

@@ -155,6 +155,11 @@ class PruneRequest:
         """Whether the table can be pruned in one pass: by meaning alone, and not by what a loss of BLEU allows."""
         return is_paper_s(method) and self.max_bleu_loss is None
 
+    def by_source(self, method: Method) -> bool:
+        """Whether the entries of a source have to stand together: for what stays, the method, or the decoder."""
+        protects = self.keep_top != 0 and self.protect != "none"
+        return protects or method.by_source or self.max_bleu_loss is not None
+
     @property
     def best(self) -> KeepBest:
         """What stays in any case: the paper's rule, but for what was asked for."""

@@ -8,19 +8,27 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from moses_compat.files.streams import Input, Output, is_stream
-from moses_compat.jobs.prune import Chosen, measure_sizes, prune_decided, prune_table, scratch_scores
+from moses_compat.files.names import is_stream
+from moses_compat.files.streams import Input, Output
+from moses_compat.jobs.prune import Chosen, prune_decided, prune_table, scratch_scores
+from moses_compat.jobs.prune_measures import (
+    checked_method,
+    checked_tables,
+    kept_path,
+    score_writer,
+    similarity_source,
+    sizes_by_threshold,
+    whole_measures,
+)
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.sinks import Counts, KeptScores, SelectedLines, Sink, SurvivingPairs
 from moses_compat.lines.pair_hashes import PairSet
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.similarities import (
-    ColumnSimilarities,
     FileSimilarities,
     ModelSimilarities,
     SimilaritySource,
@@ -28,11 +36,9 @@ from moses_compat.measures.similarities import (
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.orphans import OrphanCounts, remove_orphans
 from moses_compat.tables.plausible import REORDERING_TABLE, check_plausible
-from moses_compat.tables.sorted_copy import sorted_copy
 from phrasetool import __version__
 from phrasetool.errors import PhraseToolError
 from phrasetool.pruning.decision import Cut, OfSize, Ranking, Rule, decide
-from phrasetool.pruning.measures import SIMILARITIES, Measures
 from phrasetool.pruning.methods import Method
 from phrasetool.pruning.protection import KeepBest
 from phrasetool.pruning.reasons import explain
@@ -42,9 +48,7 @@ from phrasetool.pruning.thresholds import Threshold
 from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
-    from moses_compat.measures.model_weights import TableWeights
     from moses_compat.measures.saved_similarities import ScoreWriter
-    from phrasetool.pruning.sizes import SizeCurve
 
 
 class TableTooSmallError(PhraseToolError):
@@ -104,101 +108,14 @@ def prune(request: PruneRequest, watch: Watch = NOBODY, more: Sequence[Sink] = (
         PhraseToolError: a file cannot be written.
         ValueError: nothing or too much says what goes, or the method lacks something.
     """
-    method = _checked_method(request)
+    method = checked_method(request)
     cuts = request.threshold, request.target_size, request.max_bleu_loss, method.thresholds or None
     if sum(cut is not None for cut in cuts) != 1:
         raise ValueError("expected a threshold or a size, or a loss of BLEU, or criteria with thresholds of their own")
-    with _checked_tables(request, watch) as request:
+    with checked_tables(request, watch) as request:
         if request.streams(method):
             return _prune_streaming(request, method, watch, more)
         return _prune_as_a_whole(request, method, watch, more)
-
-
-class Swept(NamedTuple):
-    """What a threshold would leave.
-
-    Attributes:
-        threshold: where entries are cut.
-        kept: entries that stay.
-        entries: all of them.
-        failing: entries that would go if nothing were protected.
-    """
-
-    threshold: float
-    kept: int
-    entries: int
-    failing: int
-
-    @property
-    def protected(self) -> int:
-        """Entries below the threshold that stay all the same."""
-        return self.failing - (self.entries - self.kept)
-
-
-def sweep(request: PruneRequest, watch: Watch = NOBODY) -> list[Swept]:
-    """How many entries each threshold of `request.sweep` leaves; no table is written.
-
-    Raises:
-        DataError: as `prune`.
-    """
-    method, thresholds = _checked_method(request), list(request.sweep or ())
-    with _checked_tables(request, watch) as request:
-        if request.streams(method):
-            similarities = similarity_source(request, watch)
-            curve = _measure_sizes(request, method, similarities, _kept_path(request, similarities), watch, thresholds)
-            counts = zip(thresholds, curve.survivors.tolist(), curve.failing.tolist(), strict=True)
-            return [Swept(threshold, kept, curve.entries, failing) for threshold, kept, failing in counts]
-        ranking = Ranking.of(method, _measure(request, method, watch)[0])
-    rules = [Rule.of(method, request.best, threshold=Threshold.of(threshold)) for threshold in thresholds]
-    found = []
-    for threshold, rule in zip(thresholds, rules, strict=True):
-        decision = rule.decide(ranking)
-        found.append(Swept(threshold, int(decision.keep.sum()), len(decision.fails), int(decision.fails.sum())))
-    return found
-
-
-@contextlib.contextmanager
-def _checked_tables(request: PruneRequest, watch: Watch) -> Iterator[PruneRequest]:
-    """The request, when its tables can be meant, and with a sorted copy if one is wanted; before any long work."""
-    scan = request.scan(watch)
-    with contextlib.ExitStack() as stack:
-        if request.sort:
-            copy = stack.enter_context(sorted_copy(request.table, request.output, scan, watch))
-            request = replace(request, sorted_table=copy)
-        elif not is_stream(request.table):
-            with Input(request.table) as source:
-                check_plausible(source, scan)
-        if request.reordering_table and not is_stream(request.reordering_table):
-            with Input(request.reordering_table) as source:
-                check_plausible(source, scan, REORDERING_TABLE)
-        yield request
-
-
-def _checked_method(request: PruneRequest) -> Method:
-    method = request.parsed_method()
-    if lacking := request.lacking(method):
-        raise ValueError(f"the method {method.name} needs {lacking}")
-    if (request.reordering_table is None) != (request.reordering_out is None):
-        raise ValueError("a reordering table to read and one to write need each other")
-    if request.target_size is not None and not 0 < request.target_size <= 1:
-        raise ValueError(f"a size is a share of the entries above 0, at most 1, not {request.target_size}")
-    return method
-
-
-def similarity_source(request: PruneRequest, watch: Watch = NOBODY) -> SimilaritySource:
-    """Where the similarities come from; whether a model fits the table is told to `watch`.
-
-    Raises:
-        ModelError: the model cannot be loaded.
-    """
-    if request.columns:
-        return ColumnSimilarities(*request.columns, request.scale)
-    if request.scores and os.path.exists(request.scores):
-        return FileSimilarities(request.scores)
-    from phrasetool.models.storage import load_bilingual_model
-
-    check = FitCheck(request.model_folder, watch, request.force)
-    return ModelSimilarities(load_bilingual_model(request.model_folder), check)
 
 
 def _fit(similarities: SimilaritySource | None) -> FitCheck | None:
@@ -206,16 +123,11 @@ def _fit(similarities: SimilaritySource | None) -> FitCheck | None:
     return similarities.check if isinstance(similarities, ModelSimilarities) else None
 
 
-def _kept_path(request: PruneRequest, similarities: SimilaritySource) -> str | None:
-    """Where the similarities are to be kept, if they are and are not there."""
-    return request.scores if not isinstance(similarities, FileSimilarities) else None
-
-
 def _prune_streaming(request: PruneRequest, method: Method, watch: Watch, more: Sequence[Sink]) -> PruneResult:
     """Prune while the table streams; a wanted size takes a pass before, for the threshold."""
     similarities = similarity_source(request, watch)
     check = _fit(similarities)
-    keep, threshold = _kept_path(request, similarities), request.threshold
+    keep, threshold = kept_path(request, similarities), request.threshold
     with contextlib.ExitStack() as stack:
         if request.target_size is not None:
             # Without pyarrow they are computed twice.
@@ -231,7 +143,7 @@ def _prune_streaming(request: PruneRequest, method: Method, watch: Watch, more: 
         def send(source: Input, sinks: Sequence[Sink], scan: TableScan) -> None:
             prune_table(source, similarities, rule, sinks, scan, fingerprints=keep is not None)
 
-        save = (lambda: _score_writer(keep, similarities)) if keep else None
+        save = (lambda: score_writer(keep, similarities)) if keep else None
         result = PruneResult(PruneStatistics(), signature, method.names, best=rule.best)
         return _write(request, send, result, watch, more, check, save)
 
@@ -240,36 +152,13 @@ def _threshold_for_size(
     request: PruneRequest, method: Method, similarities: SimilaritySource, keep: str | None, watch: Watch
 ) -> float:
     assert request.target_size is not None
-    curve = _measure_sizes(request, method, similarities, keep, watch)
+    curve = sizes_by_threshold(request, method, similarities, keep, watch)
     try:
         threshold = curve.threshold_for(request.target_size)
     except TooSmallError as error:
         raise TableTooSmallError(request.table, error, request.best) from error
     watch.say(f"threshold {threshold:.6f} leaves at most {request.target_size:.1%}")
     return threshold
-
-
-def _measure_sizes(
-    request: PruneRequest,
-    method: Method,
-    similarities: SimilaritySource,
-    keep: str | None,
-    watch: Watch,
-    thresholds: Sequence[float] = (),
-) -> SizeCurve:
-    """One pass that counts."""
-    with contextlib.ExitStack() as stack:
-        source = stack.enter_context(request.open_table())
-        progress = stack.enter_context(watch.file("measure", source.size()))
-        save = stack.enter_context(_score_writer(keep, similarities)) if keep else None
-        scan = replace(request.scan(watch), progress=progress)
-        return measure_sizes(source, similarities, method, request.best, scan, thresholds, save)
-
-
-def _score_writer(path: str, similarities: SimilaritySource) -> ScoreWriter:
-    from moses_compat.measures.saved_similarities import ScoreWriter
-
-    return ScoreWriter(path, similarities.signature)
 
 
 def _prune_as_a_whole(request: PruneRequest, method: Method, watch: Watch, more: Sequence[Sink]) -> PruneResult:
@@ -280,7 +169,7 @@ def _prune_as_a_whole(request: PruneRequest, method: Method, watch: Watch, more:
         from moses_compat.jobs.bleu_budget import DevelopmentSet, FullTable, search_budget
 
         development = FullTable.translate(request, DevelopmentSet.read(request, watch), watch)
-    measures, similarities = _measure(request, method, watch)
+    measures, similarities = whole_measures(request, method, watch)
     ranking = Ranking.of(method, measures)
     if development:
         chosen = search_budget(request, development, ranking, watch)
@@ -324,32 +213,6 @@ def _choose(request: PruneRequest, ranking: Ranking, watch: Watch) -> Chosen:
     if request.keep_top is None and best.protect != "none":
         watch.say(f"always kept: {best.words}")
     return Chosen(decision, best, f"size{size:g}+")
-
-
-def _measure(request: PruneRequest, method: Method, watch: Watch) -> tuple[Measures, SimilaritySource | None]:
-    """What the method needs to know of the table, and where similarities came from if it asked for any."""
-    # Here: a table that streams needs none of it, and its start is most of a short run.
-    from moses_compat.measures.measure import MeasureRequest, measure_file
-
-    similarities = similarity_source(request, watch) if SIMILARITIES in method.needs else None
-
-    def wanted(scan: TableScan) -> MeasureRequest:
-        return MeasureRequest.of(
-            method.needs, scan, weights=lambda: _weights(request), similarities=similarities,
-            corpora=request.corpora, forced_pairs=request.forced_pairs,
-        )  # fmt: skip
-
-    return measure_file(request.read_path, request.scan(watch), watch, wanted, request.read_name), similarities
-
-
-def _weights(request: PruneRequest) -> TableWeights:
-    from moses_compat.ini.reading import read_moses_ini
-    from moses_compat.ini.tables import choose_table
-    from moses_compat.measures.model_weights import weights_of
-
-    assert request.ini is not None
-    there = read_moses_ini(request.ini)
-    return weights_of(there, choose_table(there, request.table))
 
 
 def _write(

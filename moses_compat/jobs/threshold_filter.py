@@ -80,34 +80,32 @@ def threshold_table(
     """
     columns = sorted(thresholds)
     limits = np.array([thresholds[column] for column in columns])
+    order = SourceOrder(source, scan, needed=keep_words)
 
-    def work(raw: RawBlock) -> tuple[RawBlock, bytes, ThresholdCounts, SourceLook | None]:
+    def work(raw: RawBlock) -> tuple[SourceLook | None, tuple[RawBlock, bytes, ThresholdCounts]]:
         if 0 <= raw.scores <= columns[-1]:
             message = f"column {columns[-1]} (from 0) was asked for, but entries have {raw.scores} scores"
             raise DataError(source.name, message, raw.first_entry + 1)
         block, faults = TableParser(scores=raw.scores, columns=columns)(raw.first_entry, raw.text, raw.line_offsets)
         keep = scan.passes(source.name, block.faulty, faults)
         passes = (block.columns >= limits - np.abs(limits) * _TOLERANCE).all(axis=1)
-        protected, look = 0, None
+        protected = 0
         if keep_words:
-            look = SourceLook.of(block.text, block.line_offsets, block.source_ends, block.group_offsets)
             saved = _last_of_words(block, passes, (block.columns / limits).min(axis=1))
             protected = int(saved.sum())
             passes |= saved
         keep &= passes | block.faulty
         text = selected_lines(block.text, block.line_offsets, keep)
-        return raw, output.encode(text), ThresholdCounts(len(block), int(keep.sum()), protected), look
+        counts = ThresholdCounts(len(block), int(keep.sum()), protected)
+        return order.look(raw, block), (raw, output.encode(text), counts)
 
-    total, order = ThresholdCounts(), SourceOrder(source.name, scan)
-    for raw, data, counts, look in run(raw_blocks(source, scan.block_bytes), work, scan.threads):
-        if look:
-            order.add(raw.first_entry, look)
+    total = ThresholdCounts()
+    for raw, data, counts in order.follow(run(raw_blocks(source, scan.block_bytes), work, scan.threads)):
         output.write(data)
         total.entries += counts.entries
         total.kept += counts.kept
         total.protected += counts.protected
         scan.progress(raw.position, total.entries)
-    order.finish()
     return total
 
 

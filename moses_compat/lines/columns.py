@@ -209,7 +209,7 @@ def _write_lines(rows: Rows, out: ByteArray) -> tuple[int, int]:
     return place, -1
 
 
-def read_rows(text: ByteArray, scores: int) -> Rows:
+def read_rows(text: ByteArray, scores: int, line_offsets: Int64Array | None = None) -> Rows:
     """The columns of whole lines of a table (the last may lack its line feed).
 
     What is not UTF-8 has question marks in its texts, and the line itself as RAW.
@@ -217,8 +217,9 @@ def read_rows(text: ByteArray, scores: int) -> Rows:
     Args:
         text: uint8, shape (B,).
         scores: columns of scores; a line with another number of them has its score field as text.
+        line_offsets: int64, shape (N + 1,), where the lines begin, if that is known.
     """
-    offsets = line_offsets_of(text)
+    offsets = line_offsets_of(text) if line_offsets is None else line_offsets
     lines = len(offsets) - 1
     starts, ends = np.full((lines, TEXTS), -1, np.int64), np.full((lines, TEXTS), -1, np.int64)
     canonical = np.empty(lines, np.bool_)

@@ -80,9 +80,7 @@ class EntryReader:
         Raises:
             DataError: the source does not fit the table.
         """
-        # A reader of one's own need not have it.
-        look: Callable[[Iterator[RawBlock]], Iterator[RawBlock]] | None = getattr(self._similar, "look_at", None)
-        return look(raws) if look else raws
+        return self._similar.look_at(raws) if self._similar else raws
 
     def take(self, raw: RawBlock) -> Any:
         """What belongs to the next block of the source of similarities, for who reads the table by other means."""

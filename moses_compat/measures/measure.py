@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.corpora.phrase_index import read_indexes
-from moses_compat.files.streams import STANDARD, Input
+from moses_compat.files.names import STANDARD
+from moses_compat.files.streams import Input
 from moses_compat.lines.counts import read_counts
 from moses_compat.lines.insert_scores import DIRECT_COLUMN, INVERSE_COLUMN, check_trained_scores
 from moses_compat.lines.log_scores import log_scores
@@ -61,6 +62,7 @@ class MeasureRequest:
         forced_pairs: of forced decoding, with counts, for the uses; none without.
         forced_probabilities: whether to make phrase probabilities of these counts.
         smoothing: a method of `smoothed_probabilities`, for probabilities by the counts of the table; none without.
+        by_source: whether the entries of a source have to stand together; a table where they do not is refused.
         scan: how the table is read; its threads work on the rest, too.
 
     Raises:
@@ -74,6 +76,7 @@ class MeasureRequest:
     forced_pairs: PairUses | None = None
     forced_probabilities: bool = False
     smoothing: str | None = None
+    by_source: bool = True
     scan: TableScan = field(default_factory=TableScan)
 
     def __post_init__(self) -> None:
@@ -92,6 +95,7 @@ class MeasureRequest:
         similarities: SimilaritySource | None = None,
         corpora: tuple[str, str] | None = None,
         forced_pairs: str | None = None,
+        by_source: bool = True,
     ) -> MeasureRequest:
         """What criteria or columns need, out of what is there; what nobody needs is not read.
 
@@ -101,6 +105,7 @@ class MeasureRequest:
             weights: called for the weights of a model.
             similarities, corpora: see above.
             forced_pairs: the file of the pairs.
+            by_source: see above.
 
         Raises:
             DataError: the file of the pairs is damaged or has a line that is none.
@@ -115,6 +120,7 @@ class MeasureRequest:
             forced_pairs=PairUses.read(forced) if forced else None,
             forced_probabilities=FORCED in needs,
             smoothing="kneser-ney" if SMOOTHED in needs else None,
+            by_source=by_source,
             scan=scan,
         )
 
@@ -142,7 +148,8 @@ def measure_table(source: Input, request: MeasureRequest) -> Measures:
         DataError: the table is damaged or has a faulty line (see `scan.on_error`); it does not fit the weights, the
             saved similarities or the pairs of forced decoding; or, with weights, a score is negative or infinite; or,
             for losses, it is all rules; or, for probabilities of forced decoding, it has fewer than four scores; or,
-            to smooth, an entry has no counts; or a source comes back after others, unless `scan.force` is set.
+            to smooth, an entry has no counts; or, `by_source`, a source comes back after others, unless `scan.force` is
+            set.
         CorpusMismatchError: more than half of the first entries do not occur in the corpora.
         ValueError: smoothed probabilities are asked for of standard input.
     """
@@ -153,9 +160,7 @@ def measure_table(source: Input, request: MeasureRequest) -> Measures:
     numbering = EntryNumbering() if request.losses else None
     parts: list[Measures] = []
     done = 0
-    order = SourceOrder(source.name, scan)
-    for raw, part, places, tested, look in run(work.reader.items(), work, scan.threads):
-        order.add(raw.first_entry, look)
+    for raw, part, places, tested in work.order.follow(run(work.reader.items(), work, scan.threads)):
         if check and tested:
             check.add(tested)
         if numbering and places:
@@ -164,7 +169,6 @@ def measure_table(source: Input, request: MeasureRequest) -> Measures:
         done += raw.lines
         scan.progress(raw.position, done)
     work.reader.finish(done)
-    order.finish()
     if check:
         check.check()
     measures = _joined(parts, request, test.alpha if test else 0.0)
@@ -229,6 +233,7 @@ class _BlockMeasurer:
         self._request = request
         self._test = test
         self._smoothed = smoothed
+        self.order = SourceOrder(source, request.scan, request.by_source)
         self.reader = EntryReader(source, request.scan, request.similarities, columns=self._columns)
 
     def _columns(self, scores: int) -> Sequence[int]:
@@ -240,7 +245,9 @@ class _BlockMeasurer:
         direct = min(DIRECT_COLUMN, scores - 1)
         return (INVERSE_COLUMN, direct) if self._request.forced_probabilities else (direct,)
 
-    def __call__(self, item: Item) -> tuple[RawBlock, Measures, FieldPlaces | None, Tested | None, SourceLook]:
+    def __call__(
+        self, item: Item
+    ) -> tuple[SourceLook | None, tuple[RawBlock, Measures, FieldPlaces | None, Tested | None]]:
         raw, _ = item
         self._check_scores(raw)
         read = self.reader(item)
@@ -258,8 +265,7 @@ class _BlockMeasurer:
             columns[SMOOTHED] = np.where(block.faulty[:, None], 0, self._smoothed(block)).astype(np.float32)
         # None of its arrays keeps the text alive.
         part = Measures(block.first_entry + block.group_offsets, block.source_lengths, block.faulty, columns)
-        look = SourceLook.of(block.text, block.line_offsets, block.source_ends, block.group_offsets)
-        return raw, part, places if self._request.losses else None, tested, look
+        return self.order.look(raw, block), (raw, part, places if self._request.losses else None, tested)
 
     def _check_scores(self, raw: RawBlock) -> None:
         """Refuse entries with more or fewer scores than what is asked for needs."""

@@ -18,13 +18,14 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import BinaryIO
 
 import numpy as np
 
 from moses_compat.files.streams import Input, compress
 from moses_compat.lines.separators import find_separator
-from moses_compat.tables.blocks import Progress, raw_blocks
+from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
 from moses_compat.tables.parser import LineScan, TableParser, scan_lines
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.kernels.bytes import CR, LF, PIPE, SPACE, TAB, common_prefix, is_blank, skip_blanks
@@ -163,14 +164,16 @@ def examine(path: str, progress: Progress = lambda position, entries: None) -> T
                 _look_at_head(form, raw.text)
             # The line before the block comes along, so that the border is looked at too.
             text = np.concatenate([previous, raw.text])
+            ahead = np.zeros(min(len(previous), 1), np.int64)
+            offsets = np.concatenate([ahead, raw.line_offsets + len(previous)])
             shift = raw.first_entry - (1 if len(previous) else 0)
-            scan = _scan(form, text, shift)
+            scan = _scan(form, text, offsets, shift)
             here = found.copy()
             _look(text, scan, here)
             found = np.where(found >= 0, found, np.where(here >= 0, here + shift, -1))
             if found[_NO_SOURCE] >= 0:
                 raise DataError(path, "the source is empty, which Moses cannot look up", int(found[_NO_SOURCE]) + 1)
-            _look_at_properties(form, raw.text, raw.first_entry)
+            _look_at_properties(form, raw)
             form.entries = int(raw.first_entry + raw.lines)
             # Blocks end at source groups, so the line that came along is a group of its own, counted before.
             form.sources += len(scan.group_offsets) - 1 - (1 if len(previous) else 0)
@@ -185,8 +188,8 @@ def examine(path: str, progress: Progress = lambda position, entries: None) -> T
     return form
 
 
-def _scan(form: TableForm, text: ByteArray, shift: int) -> LineScan:
-    scan = scan_lines(text, form.scores, range(max(form.scores, 0)))
+def _scan(form: TableForm, text: ByteArray, line_offsets: Int64Array, shift: int) -> LineScan:
+    scan = scan_lines(text, form.scores, range(max(form.scores, 0)), line_offsets)
     faults = TableParser(scores=form.scores).faults(scan, shift)
     if faults:
         raise DataError(form.path, faults[0].message, faults[0].entry + 1)
@@ -217,13 +220,13 @@ def _reordering_scores(line: bytes) -> int:
     return len(fields[_FIELDS - 1].partition(_REORDERING_PROPERTY)[2].partition(b"}}")[0].split())
 
 
-def _look_at_properties(form: TableForm, text: ByteArray, first_entry: int) -> None:
+def _look_at_properties(form: TableForm, raw: RawBlock) -> None:
     """CreateProbingPT appends what it finds to the scores, so all lines must have the same number of them."""
-    data = text.tobytes()
+    data = raw.text.tobytes()
     if form.other_reordering_line or not (form.reordering_scores or _REORDERING_PROPERTY in data):
         return
-    for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), first_entry + 1):
-        if _reordering_scores(line) != form.reordering_scores:
+    for number, (start, end) in enumerate(pairwise(raw.line_offsets.tolist()), raw.first_entry + 1):
+        if _reordering_scores(data[start:end]) != form.reordering_scores:
             form.other_reordering_line = number
             return
 

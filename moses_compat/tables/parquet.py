@@ -27,7 +27,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from moses_compat.files.arrow import number_array, numbers_of, parquet_file, text_array
-from moses_compat.files.streams import STANDARD, Input, Output, is_pipe
+from moses_compat.files.names import STANDARD, is_pipe
+from moses_compat.files.streams import Input, Output
 from moses_compat.lines.columns import RAW, TEXTS, Rows, gather, read_rows, write_rows
 from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
 from phrasetool import __version__
@@ -140,7 +141,7 @@ class TableBatches:
         """
 
         def work(raw: RawBlock) -> tuple[RawBlock, pa.RecordBatch, int]:
-            rows = read_rows(raw.text, self.scores)
+            rows = read_rows(raw.text, self.scores, raw.line_offsets)
             return raw, _batch(rows, self.schema), int((rows.starts[:, RAW] >= 0).sum())
 
         return run(self._blocks, work, threads)

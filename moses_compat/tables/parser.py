@@ -28,9 +28,9 @@ from moses_compat.lines.scores import (
     scan_scores,
 )
 from moses_compat.lines.separators import content_end, find_separator, line_offsets_of, same_tokens
-from phrasetool.kernels.bytes import skip_blanks, token_end
+from phrasetool.kernels.bytes import TAB, common_prefix, is_blank, skip_blanks, token_end
 from phrasetool.kernels.hashing import fnv_bytes_32
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.phrases import ByteArray, EntryBlock, Int32Array, Int64Array, Phrases
 from phrasetool.vocabulary import Vocabulary, is_label, look_up_next
 
@@ -46,6 +46,8 @@ class LineScan(NamedTuple):
         found: the number of scores (of fields, for FEW_FIELDS).
         columns: float64, shape (N, C), the score columns asked for.
         group_offsets: shape (G + 1,).
+        ascending: whether the sources of the groups, bars included, ascend bytewise, and are written so that none of
+            them comes back (see `follow`).
     """
 
     line_offsets: Int64Array
@@ -56,14 +58,36 @@ class LineScan(NamedTuple):
     found: Int64Array
     columns: npt.NDArray[np.float64]
     group_offsets: Int64Array
+    ascending: bool
+
+
+@inner_kernel
+def follow(text: ByteArray, start: int, end: int, before: int, before_end: int) -> tuple[bool, bool]:
+    """How the source text[start:end] follows text[before:before_end], with `|||` behind both.
+
+    Returns whether their tokens are the same, and whether they may be neighbours where all sources ascend bytewise,
+    bars included, and none comes back.  One source in two spellings could have others between: then two neighbours
+    there first differ at a tab, or at a blank that is the first byte or behind another; or the bars of one stand
+    behind no blank.
+    """
+    spaced = end > start and is_blank(text[end - 1])
+    shorter = min(end - start, before_end - before) + 3
+    k = common_prefix(text, start, text, before, shorter)
+    if k == shorter:
+        return True, spaced
+    a, b = text[start + k], text[before + k]
+    if not is_blank(a) and not is_blank(b):
+        return False, spaced and a > b
+    regular = a != TAB and b != TAB and k > 0 and not is_blank(text[start + k - 1])
+    return same_tokens(text, start, end, before, before_end), spaced and regular and a > b
 
 
 @exact_kernel
-def _scan(text: ByteArray, expected: int, wanted: Int64Array, scan: LineScan) -> int:
-    """Fill the arrays of a scan behind its line_offsets, one row a line; return the number of groups."""
+def _scan(text: ByteArray, expected: int, wanted: Int64Array, scan: LineScan) -> tuple[int, bool]:
+    """Fill the arrays of a scan behind its line_offsets, one row a line; return how many groups, and `ascending`."""
     line_offsets, group_offsets = scan.line_offsets, scan.group_offsets
     result = np.zeros(3, np.int64)
-    groups = 0
+    groups, ascending = 0, True
     group_start, group_end = np.int64(-1), np.int64(-1)
     for line in range(len(line_offsets) - 1):
         start = line_offsets[line]
@@ -83,16 +107,19 @@ def _scan(text: ByteArray, expected: int, wanted: Int64Array, scan: LineScan) ->
             scan.score_ends[line] = result[2]
             if len(wanted) > 0 and result[0] == OK:
                 read_columns(text, second + 3, result[2], wanted, scan.columns, line)
-        keyed = first >= 0
-        if line == 0 or (keyed and (group_start < 0 or not same_tokens(text, start, first, group_start, group_end))):
+        same, up = True, True
+        if first >= 0:
             # Lines without a key at the very top join the first group that has one.
-            if line == 0 or group_start >= 0:
-                group_offsets[groups] = line
-                groups += 1
-        if keyed:
+            if group_start < 0:
+                group_start, group_end = start, first
+            same, up = follow(text, start, first, group_start, group_end)
+            ascending = ascending and up
             group_start, group_end = start, first
+        if line == 0 or not same:
+            group_offsets[groups] = line
+            groups += 1
     group_offsets[groups] = len(line_offsets) - 1
-    return groups
+    return groups, ascending
 
 
 @exact_kernel
@@ -188,9 +215,9 @@ def scan_lines(
     source_ends, target_ends, score_ends, found = (np.empty(lines, np.int64) for _ in range(4))
     faults, values = np.zeros(lines, np.uint8), np.zeros((lines, len(columns)), np.float64)
     groups = np.zeros(lines + 1, np.int64)
-    scan = LineScan(offsets, source_ends, target_ends, score_ends, faults, found, values, groups)
-    count = _scan(text, scores, np.asarray(columns, np.int64), scan)
-    return scan._replace(group_offsets=groups[: count + 1])
+    scan = LineScan(offsets, source_ends, target_ends, score_ends, faults, found, values, groups, False)
+    count, ascending = _scan(text, scores, np.asarray(columns, np.int64), scan)
+    return scan._replace(group_offsets=groups[: count + 1], ascending=ascending)
 
 
 def count_scores(text: ByteArray) -> int:
@@ -242,6 +269,7 @@ class TableParser:
             _phrases(text, target_starts, target_ends, self.target),
             scan.faults != OK,
             scan.columns,
+            ascending=scan.ascending,
         )
         if self.fingerprints:
             block.fingerprints = np.empty(len(starts), np.uint32)

@@ -8,7 +8,8 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 
-from moses_compat.files.streams import STANDARD, Input, compress, scratch_place
+from moses_compat.files.names import STANDARD, scratch_place
+from moses_compat.files.streams import Input, compress
 from moses_compat.tables.blocks import Progress, TableScan
 from moses_compat.tables.canonical import sort_lines
 from moses_compat.tables.plausible import check_plausible

@@ -3,25 +3,28 @@
 What looks at all entries of a source takes a run of lines for them.  In a table that is not sorted a source comes back
 after others; each of its runs would be taken for all of it, and almost nothing would ever go.
 
-While sources ascend bytewise, as in every table that Moses writes, none can come back, and eight bytes a source go to a
-file from a million sources on.  From the first one on that does not ascend, all are kept as a set, some 18 bytes each.
-A table in another order whose sources stand together is as good as a sorted one.
+While sources ascend bytewise, as in every table that Moses writes, none can come back, and nothing is kept of them.
+From the first one on that does not ascend, all are kept as a set, some 18 bytes each; those before it are read again.
+A stream cannot be, so of each of its sources eight bytes go to a file from a million sources on.  A table in another
+order whose sources stand together is as good as a sorted one.
 """
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import numpy as np
 
+from moses_compat.files.names import is_stream
+from moses_compat.files.streams import Input
 from moses_compat.lines.pair_hashes import HashArray, as_key, hash_field
-from moses_compat.lines.phrase_totals import KeyedSums
-from moses_compat.tables.blocks import TableScan
+from moses_compat.lines.phrase_totals import KeyedSums, side_keys
+from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from phrasetool.errors import DataError
-from phrasetool.kernels.bytes import common_prefix
 from phrasetool.kernels.hashing import FNV_BASIS
-from phrasetool.kernels.interning import NO_KEY
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int64Array
 
@@ -29,147 +32,200 @@ _IN_MEMORY = 8 << 20
 # A table of no more lines was written by hand, as those of Moses' regression tests, some of which are not sorted; it is
 # warned of.  The demo's table, shuffled, has a source that comes back among its first 208 lines.
 FEW_LINES = 100
+_BLANKS = _TAB, _SPACE = b"\t "
 # Of a source, in a message.
 _SHOWN_CHARACTERS = 60
 
+Result = TypeVar("Result")
+
+
+class Fields(Protocol):
+    """What was found of N lines in G groups."""
+
+    @property
+    def source_ends(self) -> Int64Array:
+        """int64, shape (N,), where the first `|||` of each line is, -1 without one."""
+
+    @property
+    def group_offsets(self) -> Int64Array:
+        """int64, shape (G + 1,), the first line of each group."""
+
+    @property
+    def ascending(self) -> bool:
+        """Whether the sources of the groups are known to ascend, see `LineScan`."""
+
+
+def _steps_up(before: bytes, source: bytes) -> bool:
+    """As `parser.follow` says it of neighbours, for two sources that end with a blank and bars."""
+    for k, (a, b) in enumerate(zip(before, source, strict=False)):
+        if a != b:
+            return a < b and _TAB not in (a, b) and (_SPACE not in (a, b) or (k > 0 and source[k - 1] not in _BLANKS))
+    return False
+
 
 @exact_kernel
-def _look(
+def _hash_sources(
     text: ByteArray,
     line_offsets: Int64Array,
     source_ends: Int64Array,
     group_offsets: Int64Array,
     heads: Int64Array,
     hashes: HashArray,
-) -> bool:
-    """Put the first line with a source of every group into `heads`, and the hash of its tokens into `hashes`.
+) -> int:
+    """Put the first line with a source of every group that has one into `heads`, the hash of its tokens into `hashes`.
 
-    A group without such a line has the head -1 and the hash 0.  Returns whether the sources ascend.
+    Returns how many groups have one.
     """
-    ascending = True
-    before, before_end = np.int64(0), np.int64(-1)
-    for group in range(len(heads)):
-        heads[group] = -1
-        hashes[group] = NO_KEY
-        line = group_offsets[group]
-        while line < group_offsets[group + 1] and source_ends[line] < 0:
-            line += 1
-        if line == group_offsets[group + 1]:
-            continue
-        start, end = line_offsets[line], source_ends[line] + 3
-        heads[group] = line
-        hashes[group] = as_key(hash_field(text, start, end, FNV_BASIS)[0])
-        if before_end >= 0 and ascending:
-            # With the bars at its end no source begins another one.
-            shorter = min(end - start, before_end - before)
-            k = common_prefix(text, start, text, before, shorter)
-            ascending = k < shorter and text[start + k] > text[before + k]
-        before, before_end = start, end
-    return ascending
+    found = 0
+    for group in range(len(group_offsets) - 1):
+        for line in range(group_offsets[group], group_offsets[group + 1]):
+            if source_ends[line] >= 0:
+                heads[found] = line
+                hashes[found] = as_key(hash_field(text, line_offsets[line], source_ends[line] + 3, FNV_BASIS)[0])
+                found += 1
+                break
+    return found
+
+
+@dataclass(frozen=True)
+class Hashed:
+    """The H groups of a block that have a source.
+
+    Attributes:
+        heads: int64, shape (H,), the line of the block where each stands.
+        hashes: uint64, shape (H,), of their tokens.
+    """
+
+    heads: Int64Array
+    hashes: HashArray
+
+    @classmethod
+    def of(cls, raw: RawBlock, fields: Fields) -> Hashed:
+        """Hash the sources of a block; may be called by several threads."""
+        groups = len(fields.group_offsets) - 1
+        heads, hashes = np.empty(groups, np.int64), np.empty(groups, np.uint64)
+        found = _hash_sources(raw.text, raw.line_offsets, fields.source_ends, fields.group_offsets, heads, hashes)
+        return cls(heads[:found], hashes[:found])
 
 
 @dataclass(frozen=True)
 class SourceLook:
-    """The sources of a block of G groups.
+    """The sources of a block.
 
     Attributes:
-        hashes: uint64, shape (G,), of their tokens; 0 for a group without a source.
-        heads: int64, shape (G,), the line of the block where each stands; -1 without one.
-        sources: as they are written, with the bars behind them, of the first group and the last; empty without one.
-        ascending: whether they ascend bytewise.
-        text, line_offsets: the block.
+        raw, fields: the block, and what was found in it.
+        first, last: as they are written, with the bars behind them; empty without one, or if they do not ascend.
+        hashed: all of them, if that was known to be needed.
     """
 
-    hashes: HashArray
-    heads: Int64Array
-    sources: tuple[bytes, bytes]
-    ascending: bool
-    text: ByteArray
-    line_offsets: Int64Array
-
-    @classmethod
-    def of(
-        cls, text: ByteArray, line_offsets: Int64Array, source_ends: Int64Array, group_offsets: Int64Array
-    ) -> SourceLook:
-        """Look at a block; may be called by several threads.
-
-        Args:
-            text: uint8, shape (B,).
-            line_offsets: int64, shape (N + 1,).
-            source_ends: int64, shape (N,), where the first `|||` of each line is, -1 without one.
-            group_offsets: int64, shape (G + 1,), the first line of each group.
-        """
-        groups = len(group_offsets) - 1
-        heads, hashes = np.empty(groups, np.int64), np.empty(groups, np.uint64)
-        ascending = bool(_look(text, line_offsets, source_ends, group_offsets, heads, hashes))
-        there = heads[heads >= 0]
-        ends = [there[0], there[-1]] if len(there) else []
-        sources = [text[line_offsets[line] : source_ends[line] + 3].tobytes() for line in ends]
-        first, last = sources or (b"", b"")
-        return cls(hashes, heads, (first, last), ascending, text, line_offsets)
+    raw: RawBlock
+    fields: Fields
+    first: bytes = b""
+    last: bytes = b""
+    hashed: Hashed | None = None
 
 
 class SourceOrder:
     """Looks for a source that comes back, block after block.
 
     Args:
-        name: the table, as messages call it.
+        source: the table, which is read by others; again, from its beginning, if its sources do not ascend.
         scan: with `force` a source that comes back is a warning, the first time.
+        needed: whether the order matters; nothing is looked at if not.
     """
 
-    def __init__(self, name: str, scan: TableScan) -> None:
-        self._name, self._scan = name, scan
+    def __init__(self, source: Input, scan: TableScan, needed: bool = True) -> None:
+        self._source, self._scan, self._needed = source, scan, needed
         self._last = b""
-        self._ascended = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
-        self._seen: KeyedSums[np.int32] | None = None
+        self._before = tempfile.SpooledTemporaryFile(_IN_MEMORY) if is_stream(source.path) else None  # noqa: SIM115
+        # Read by threads: from when on hashes are wanted of every block.
+        self._ascends = True
+        self._seen: KeyedSums[np.int32] = KeyedSums(np.int32)
         self._told = False
         self._pending: DataError | None = None
 
     def __del__(self) -> None:
-        self._ascended.close()
+        if self._before:
+            self._before.close()
 
-    def add(self, first_entry: int, look: SourceLook) -> None:
-        """Take the next block.
+    def look(self, raw: RawBlock, fields: Fields) -> SourceLook | None:
+        """Look at a block; may be called by several threads.  None where nothing needs to be known."""
+        if not self._needed or (self._told and not self._pending):
+            return None
+        first, last = b"", b""
+        if fields.ascending and (lines := np.flatnonzero(fields.source_ends >= 0)).size:
+            first, last = (
+                raw.text[raw.line_offsets[k] : fields.source_ends[k] + 3].tobytes() for k in (lines[0], lines[-1])
+            )
+        wanted = self._before or not self._ascends or not fields.ascending
+        return SourceLook(raw, fields, first, last, Hashed.of(raw, fields) if wanted else None)
+
+    def follow(self, results: Iterable[tuple[SourceLook | None, Result]]) -> Iterator[Result]:
+        """What was made of the blocks, once the order of their sources is found to be good.
 
         Args:
-            first_entry: 0-based number of its first line.
+            results: of all blocks, in order, each with its look.
 
         Raises:
             DataError: a source came back after others, the table has more than `FEW_LINES`, and the scan does not say
-                `force`.
+                `force`; or the table is another one when it is read again.
         """
-        if self._pending and first_entry + len(look.line_offsets) - 1 > FEW_LINES:
+        for look, result in results:
+            if look:
+                self._add(look)
+            yield result
+        if self._pending:
+            self._scan.warn(str(self._pending))
+
+    def _add(self, look: SourceLook) -> None:
+        if self._pending and look.raw.first_entry + look.raw.lines > FEW_LINES:
             raise self._pending
         if self._told:
             return
-        if self._seen is None and look.ascending and (look.sources[0] > self._last or not look.sources[0]):
-            self._ascended.write(look.hashes.tobytes())
-            self._last = look.sources[1] or self._last
+        up = look.fields.ascending and (not look.first or not self._last or _steps_up(self._last, look.first))
+        if self._ascends and up:
+            if self._before and look.hashed:
+                self._before.write(look.hashed.hashes.tobytes())
+            self._last = look.last or self._last
             return
-        hashes = look.hashes[look.heads >= 0]
-        heads = look.heads[look.heads >= 0]
-        seen = self._seen = self._seen or self._all_before()
-        again = seen.look_up(hashes) > 0
-        _, first = np.unique(hashes, return_index=True)
-        twice = np.ones(len(hashes), np.bool_)
-        twice[first] = False
-        found = np.flatnonzero(again | twice)
-        if len(found):
-            self._tell(first_entry, look, int(heads[found[0]]))
-        seen.add(hashes, np.ones(len(hashes), np.int32))
+        if self._ascends:
+            self._ascends = False
+            for keys in self._all_before(look.raw.first_entry):
+                self._keep(keys)
+        hashed = look.hashed or Hashed.of(look.raw, look.fields)
+        _, first = np.unique(hashed.hashes, return_index=True)
+        again = np.ones(len(hashed.hashes), np.bool_)
+        again[first] = False
+        again |= self._seen.look_up(hashed.hashes) > 0
+        if again.any():
+            self._tell(look.raw, int(hashed.heads[np.argmax(again)]))
+        self._keep(hashed.hashes)
 
-    def _all_before(self) -> KeyedSums[np.int32]:
-        """Whatever ascended until now."""
-        seen = KeyedSums(np.int32)
-        self._ascended.seek(0)
-        while piece := self._ascended.read(_IN_MEMORY):
-            hashes = np.frombuffer(piece, np.uint64)
-            seen.add(hashes, np.ones(len(hashes), np.int32))
-        self._ascended.close()
-        return seen
+    def _keep(self, hashes: HashArray) -> None:
+        self._seen.add(hashes, np.ones(len(hashes), np.int32))
 
-    def _tell(self, first_entry: int, look: SourceLook, line: int) -> None:
-        text = look.text[look.line_offsets[line] : look.line_offsets[line + 1]].tobytes()
+    def _all_before(self, entries: int) -> Iterator[HashArray]:
+        """Hashes of the sources of the first entries, which all ascend; 0 is none."""
+        if self._before:
+            self._before.seek(0)
+            while piece := self._before.read(_IN_MEMORY):
+                yield np.frombuffer(piece, np.uint64)
+            self._before.close()
+            return
+        done = 0
+        with Input(self._source.path, self._source.name) as source:
+            raws = raw_blocks(source, self._scan.block_bytes) if entries else iter(())
+            for raw in raws:
+                rows = np.arange(min(raw.lines, entries - done))
+                yield side_keys(raw.text, raw.line_offsets, rows)[0]
+                done += len(rows)
+                if done == entries:
+                    return
+        if done < entries:
+            raise DataError(self._source.name, f"has {done:,} lines now, but had {entries:,} when it was read before")
+
+    def _tell(self, raw: RawBlock, line: int) -> None:
+        text = raw.text[raw.line_offsets[line] : raw.line_offsets[line + 1]].tobytes()
         source = " ".join(text.partition(b"|||")[0].decode("utf-8", "replace").split())
         if len(source) > _SHOWN_CHARACTERS:
             source = source[: _SHOWN_CHARACTERS - 3] + "..."
@@ -177,14 +233,9 @@ class SourceOrder:
             f"the source {source!r} comes back after others; expected all entries of a source together, as in a table "
             "sorted with LC_ALL=C sort"
         )
-        error = DataError(self._name, message, first_entry + line + 1, remedy="sort the table")
-        self._told = True
-        if self._scan.force or first_entry + len(look.line_offsets) - 1 > FEW_LINES:
+        error = DataError(self._source.name, message, raw.first_entry + line + 1, remedy="sort the table")
+        if self._scan.force or raw.first_entry + raw.lines > FEW_LINES:
             self._scan.refuse(error)
         else:
             self._pending = error
-
-    def finish(self) -> None:
-        """The table is at its end; warn of one of a few lines."""
-        if self._pending:
-            self._scan.warn(str(self._pending))
+        self._told = True

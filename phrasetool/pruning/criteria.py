@@ -45,6 +45,10 @@ class Criterion(Protocol):
     def needs(self) -> frozenset[Measure[Any]]:
         """What has to be measured, besides counts and probabilities."""
 
+    @property
+    def by_source(self) -> bool:
+        """Whether an entry is compared with the others of its source, which have to stand together then."""
+
     def worth(self, measures: Measures) -> FloatArray:
         """float32, shape (N,): the larger, the more an entry deserves to stay; may be infinite, never NaN."""
 
@@ -58,6 +62,7 @@ class Semantic:
 
     name: str = "semantic"
     needs: frozenset[Measure[Any]] = frozenset({SIMILARITIES})
+    by_source: bool = False
 
     def worth(self, measures: Measures) -> FloatArray:
         """The better similarity; infinite where a side has only unknown words."""
@@ -77,6 +82,7 @@ class Significant:
 
     name: str = "significance"
     needs: frozenset[Measure[Any]] = frozenset({SIGNIFICANCE})
+    by_source: bool = False
 
     def worth(self, measures: Measures) -> FloatArray:
         """-ln p."""
@@ -94,6 +100,7 @@ class Composition:
 
     name: str = "composition"
     needs: frozenset[Measure[Any]] = frozenset({LOSSES})
+    by_source: bool = False
 
     def worth(self, measures: Measures) -> FloatArray:
         """Count times loss; without a composition, the loss counts as 30."""
@@ -111,6 +118,7 @@ class Probability:
 
     name: str = "probability"
     needs: frozenset[Measure[Any]] = frozenset()
+    by_source: bool = False
 
     def worth(self, measures: Measures) -> FloatArray:
         """The third score."""
@@ -127,6 +135,7 @@ class Count:
 
     name: str = "count"
     needs: frozenset[Measure[Any]] = frozenset()
+    by_source: bool = False
 
     def worth(self, measures: Measures) -> FloatArray:
         """The joint count."""
@@ -148,6 +157,7 @@ class Usage:
 
     name: str = "usage"
     needs: frozenset[Measure[Any]] = frozenset({USES})
+    by_source: bool = False
 
     def worth(self, measures: Measures) -> FloatArray:
         """How often the pair was used."""
@@ -167,6 +177,7 @@ class Top:
 
     name: str = "top"
     needs: frozenset[Measure[Any]] = frozenset({MODEL_SCORES})
+    by_source: bool = True
 
     def worth(self, measures: Measures) -> FloatArray:
         """0 for the best, -1 for the next, and so on; ties by table order."""
@@ -193,6 +204,7 @@ class Random:
     seed: int = 1
     name: str = "random"
     needs: frozenset[Measure[Any]] = frozenset()
+    by_source: bool = False
 
     def worth(self, measures: Measures) -> FloatArray:
         """Uniform in [0, 1), drawn in table order."""

@@ -69,6 +69,11 @@ class Method:
         return frozenset().union(*(part.needs for part in self.parts))
 
     @property
+    def by_source(self) -> bool:
+        """Whether a criterion compares the entries of a source."""
+        return any(part.by_source for part in self.parts)
+
+    @property
     def _weights(self) -> tuple[float, ...]:
         return self.weights or (1.0,) * len(self.parts)
 

@@ -36,6 +36,11 @@ class KeepBest:
             raise ValueError(f"unknown protection {self.protect!r}; expected one of {', '.join(PROTECTIONS)}")
 
     @property
+    def by_source(self) -> bool:
+        """Whether the entries of a source have to be seen together."""
+        return self.k > 0 and self.protect != "none"
+
+    @property
     def words(self) -> str:
         """What is protected, for messages."""
         best = "the best" if self.k == 1 else f"the {self.k} best"

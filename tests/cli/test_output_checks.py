@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from moses_compat.files import streams
+from moses_compat.files import checks
 from phrasetool.errors import PhraseToolError
 from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.output_checks import check_outputs
@@ -31,7 +31,7 @@ def test_outputs_that_cannot_be(tmp_path, monkeypatch):
     ):
         with pytest.raises(PhraseToolError, match=message):
             check_outputs([], [str(path)])
-    monkeypatch.setattr(streams.shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
+    monkeypatch.setattr(checks.shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
     with pytest.raises(PhraseToolError, match="out: cannot write: the disk is full"):
         check_outputs([], [str(tmp_path / "out")])
 

@@ -20,6 +20,21 @@ def entries(sources=40, targets=4):
 
 SORTED = entries()
 SHUFFLED = b"".join(random.Random(1).sample(naive.split_lines(SORTED), len(naive.split_lines(SORTED))))
+INI = """\
+[feature]
+UnknownWordPenalty
+WordPenalty
+PhrasePenalty
+PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=shuffled input-factor=0 output-factor=0
+Distortion
+
+[weight]
+UnknownWordPenalty0= 1
+WordPenalty0= -1
+PhrasePenalty0= 0
+TranslationModel0= 1 0 1 0
+Distortion0= 0.3
+"""
 USES = {
     "prune": ("prune", "-t", "0.8", "--columns", "1,3", "--keep-top", "2"),
     "size": ("prune", "--target-size", "0.5", "--columns", "1,3", "--keep-top", "1"),
@@ -50,6 +65,23 @@ def test_an_unsorted_table_is_refused_sorted_or_taken_by_force(tmp_path, name):
     assert forced.err.startswith(f"phrasetool: warning: {shuffled}:")
     # Each line is a source of its own then, and its best.
     assert forced.code == 0 or "are kept at any threshold" in forced.err or "protected" in forced.err
+
+
+def test_where_no_source_is_looked_at_as_a_whole_the_order_does_not_matter(tmp_path):
+    shuffled, ordered = write(tmp_path / "shuffled", SHUFFLED), write(tmp_path / "sorted", SORTED)
+    for none in (("--protect", "none"), ("--keep-top", "0")):
+        for method in ("count", "probability+count", "probability"):
+            command = ("prune", "-t", "0.75", "--method", method, *none, "-q")
+            done, expected = run_inside(*command, shuffled), run_inside(*command, ordered)
+            assert (done.code, done.err) == (0, "")
+            assert sorted(done.out.splitlines()) == sorted(expected.out.splitlines())
+        assert 0 < done.out.count(b"\n") < SHUFFLED.count(b"\n")
+
+
+def test_places_among_the_entries_of_a_source_need_its_order(tmp_path):
+    shuffled, ini = write(tmp_path / "shuffled", SHUFFLED), write(tmp_path / "moses.ini", INI.encode())
+    command = ("prune", "-t", "-1", "--method", "top", "--moses-ini", ini, "--protect", "none", "-q", shuffled)
+    assert "comes back after others" in run_inside(*command).message
 
 
 def test_standard_input_is_sorted_too(tmp_path):

@@ -77,8 +77,8 @@ def command(
     pruned.  Everything else of a line stays as it is, byte for byte.  TABLE is a Moses phrase table in text form,
     compressed or not; `-` is standard input.
     """
+    from moses_compat.files.names import is_stream
     from moses_compat.files.packing import without_ending
-    from moses_compat.files.streams import is_stream
     from moses_compat.jobs.annotate_tables import AnnotateRequest, annotate
     from moses_compat.tables.blocks import TableScan
     from phrasetool_cli.shared.progress import TerminalWatch

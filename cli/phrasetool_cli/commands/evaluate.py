@@ -91,7 +91,7 @@ def command(
 
 
 def _check_lengths(path: str, lines: int, reference: str, expected: int) -> None:
-    from moses_compat.files.streams import display_name
+    from moses_compat.files.names import display_name
     from phrasetool.errors import DataError
 
     if lines != expected:

@@ -68,7 +68,8 @@ def command(
     from moses_compat.engine.decoder_tables import InputPhrases, used_pairs
     from moses_compat.engine.development_check import tell_coverage
     from moses_compat.engine.model import MosesModel, check_sides
-    from moses_compat.files.streams import Input, Output, same_file
+    from moses_compat.files.names import same_file
+    from moses_compat.files.streams import Input, Output
     from phrasetool.errors import PhraseToolError
     from phrasetool.smt.corpus.symbols import Symbols
     from phrasetool.smt.decoder.forced import REACHED, REASONS, ForcedDecoder, ForcedOptions, count_pairs

@@ -81,7 +81,8 @@ def command(
     `lmplz --discount_fallback` (0.5 1 1.5) are used, with a warning.  Files may be gzip; `-` is standard input.
     """
     from moses_compat.engine.lmplz import find_lmplz
-    from moses_compat.files.streams import Output, same_file
+    from moses_compat.files.names import same_file
+    from moses_compat.files.streams import Output
     from phrasetool.errors import PhraseToolError
 
     check_outputs(list(corpora), [output])

@@ -51,7 +51,8 @@ def command(**given: Any) -> None:
     reported with the 95 % interval of its difference to the full table (paired bootstrap).  A development set that has
     nothing to do with TABLE is refused, see `phrasetool tune`.
     """
-    from moses_compat.jobs.prune_tables import TableTooSmallError, prune, sweep
+    from moses_compat.jobs.prune_tables import TableTooSmallError, prune
+    from moses_compat.jobs.sweep import sweep
     from phrasetool.errors import PhraseToolError
     from phrasetool_cli.shared.json_output import json_document
     from phrasetool_cli.shared.progress import TerminalWatch

@@ -88,7 +88,7 @@ def command(
 def _check_lengths(path: str, texts: Phrases) -> None:
     import numpy as np
 
-    from moses_compat.files.streams import display_name
+    from moses_compat.files.names import display_name
     from phrasetool.encoders.mean_max.parameters import LONGEST
     from phrasetool.errors import DataError
 

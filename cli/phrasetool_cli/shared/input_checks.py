@@ -12,7 +12,8 @@ def check_inputs(paths: Iterable[str | None]) -> None:
     Raises:
         DataError: which, and why.
     """
-    from moses_compat.files.streams import STANDARD, Input
+    from moses_compat.files.names import STANDARD
+    from moses_compat.files.streams import Input
 
     for path in paths:
         if path is not None and path != STANDARD and not _is_special(path):

@@ -17,7 +17,8 @@ def check_outputs(inputs: Iterable[str | None], outputs: Iterable[str | None], *
     Raises:
         PhraseToolError: two of the paths are one file, or a file cannot be made.
     """
-    from moses_compat.files.streams import check_writable, same_file
+    from moses_compat.files.checks import check_writable
+    from moses_compat.files.names import same_file
 
     given = [path for path in inputs if path is not None]
     named = [path for path in outputs if path is not None]

@@ -11,7 +11,8 @@ from phrasetool_cli.shared.progress import say
 from phrasetool_cli.shared.summaries import say_kept, tell_orphans
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.prune_tables import PruneResult, Swept
+    from moses_compat.jobs.prune_tables import PruneResult
+    from moses_compat.jobs.sweep import Swept
     from phrasetool.pruning.protection import KeepBest
 
 

@@ -5,9 +5,8 @@ import stat
 
 import pytest
 
-from moses_compat.files import streams
 from moses_compat.files.packing import GZIP
-from moses_compat.files.streams import Input, Output, compress, same_file
+from moses_compat.files.streams import Input, Output, compress
 from phrasetool.errors import DataError, PhraseToolError
 from tests.tables import TABLES
 
@@ -195,34 +194,6 @@ def test_output_to_a_device_or_pipe():
     with Output(os.devnull) as out:
         out.write(b"x")
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
-
-
-def test_names():
-    assert streams.display_name("-") == "standard input"
-    assert streams.display_name("x") == "x"
-
-
-def test_same_file(tmp_path, monkeypatch):
-    a, b = tmp_path / "a", tmp_path / "b"
-    a.write_bytes(b"")
-    b.write_bytes(b"")
-    (tmp_path / "link").symlink_to(a)
-    os.link(a, tmp_path / "hard")
-    monkeypatch.chdir(tmp_path)
-    for other in (a, tmp_path / "link", tmp_path / "hard", "a", "./a"):
-        assert same_file(str(a), str(other))
-    assert not same_file(str(a), str(b))
-    assert not same_file("-", "-")
-    assert same_file("new", str(tmp_path / "new"))
-    assert not same_file("new", "newer")
-
-
-def test_same_file_before_it_exists(tmp_path, monkeypatch):
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "sub")
-    monkeypatch.chdir(tmp_path)
-    assert same_file("new", "sub/../new")
-    assert same_file("sub/new", "link/new")
 
 
 def test_output_through_a_symbolic_link_replaces_the_file_it_points_to(tmp_path):

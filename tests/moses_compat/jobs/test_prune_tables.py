@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from moses_compat.jobs.prune_request import PruneRequest
-from moses_compat.jobs.prune_tables import TableTooSmallError, prune, similarity_source, sweep
+from moses_compat.jobs.prune_tables import TableTooSmallError, prune
 from moses_compat.jobs.sinks import Decisions
-from moses_compat.measures.similarities import ColumnSimilarities, FileSimilarities, ModelSimilarities
+from moses_compat.jobs.sweep import sweep
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pruning.protection import KeepBest
 from phrasetool.pruning.thresholds import Threshold
@@ -74,20 +74,6 @@ def test_a_size_is_the_largest_that_a_threshold_leaves(tmp_path, size):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "t"]
 
 
-@pytest.mark.parametrize("method", [None, "semantic", "count", "probability"])
-def test_sizes_that_a_sweep_says_are_sizes_that_are_had(tmp_path, method):
-    thresholds = [-2.0, 0.05, 0.3, 0.7, 5.0, 1e9]
-    options = {"method": method, "keep_top": 1, "protect": "words"}
-    found = sweep(ask(tmp_path, sweep=thresholds, **options))
-    assert [row[0] for row in found] == thresholds
-    assert {row[2] for row in found} == {len(LINES)}
-    assert not (tmp_path / "out").exists()
-    for threshold, kept, *_ in found:
-        prune(ask(tmp_path, threshold=threshold, **options))
-        assert read(tmp_path / "out").count(b"\n") == kept
-    assert len({row[1] for row in found}) > 2
-
-
 @pytest.mark.parametrize("method", [None, "count"])
 def test_too_many_are_protected(tmp_path, method):
     with pytest.raises(TableTooSmallError, match=r"t: .* of 164 entries .* more than the wanted 1\.0%") as caught:
@@ -136,17 +122,6 @@ def test_similarities_are_kept_and_used_again(tmp_path, model_folder, cut):
     assert read(tmp_path / "out") == table
     assert (again.signature, again.statistics.kept) == (first.signature, first.statistics.kept)
     sweep(ask(tmp_path, columns=None, model_folder="none", scores=saved, sweep=[0.5]))
-
-
-def test_where_similarities_come_from(tmp_path, model_folder):
-    kept = write(tmp_path / "kept", b"x")
-    for given, kind in (
-        ({"columns": (0, 1), "scores": str(kept)}, ColumnSimilarities),
-        ({"scores": str(kept)}, FileSimilarities),
-        ({"scores": str(tmp_path / "none"), "model_folder": str(model_folder)}, ModelSimilarities),
-        ({"model_folder": str(model_folder)}, ModelSimilarities),
-    ):
-        assert type(similarity_source(PruneRequest("t", **given))) is kind
 
 
 @pytest.mark.parametrize(

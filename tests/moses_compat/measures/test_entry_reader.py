@@ -5,7 +5,7 @@ import pytest
 
 from moses_compat.files.streams import Input
 from moses_compat.measures.entry_reader import EntryReader
-from moses_compat.measures.similarities import ColumnSimilarities
+from moses_compat.measures.similarities import ColumnSimilarities, SimilarityReader
 from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError
 from tests import naive
@@ -55,7 +55,7 @@ def test_faults(tmp_path, size):
         read(path, TableScan(block_bytes=size))
 
 
-class Told:
+class Told(SimilarityReader):
     """A source that says when it was asked what."""
 
     signature = "told"
@@ -65,11 +65,6 @@ class Told:
 
     def reader(self, table):
         return self
-
-    vocabularies, fingerprints = (None, None), False
-
-    def columns(self, scores, first_entry):
-        return ()
 
     def take(self, lines):
         self.calls.append(lines)

@@ -12,7 +12,7 @@ from moses_compat.jobs.sinks import SelectedLines
 from moses_compat.lines.insert_scores import scale_similarities
 from moses_compat.measures.entry_reader import EntryReader
 from moses_compat.measures.saved_similarities import ScoreWriter
-from moses_compat.measures.similarities import ColumnSimilarities, FileSimilarities, ModelSimilarities
+from moses_compat.measures.similarities import ColumnSimilarities, FileSimilarities, ModelSimilarities, SimilarityReader
 from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError
 from phrasetool.pruning.decision import Rule
@@ -41,8 +41,7 @@ class LineLengths:
         return _LengthReader(self)
 
 
-class _LengthReader:
-    vocabularies = (None, None)
+class _LengthReader(SimilarityReader):
     fingerprints = True
 
     def __init__(self, source):

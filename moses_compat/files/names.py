@@ -1,0 +1,42 @@
+"""What the name of a file stands for: standard input and output, pipes, the same file twice."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+STANDARD = "-"
+
+
+def display_name(path: str) -> str:
+    """How a path is called in messages."""
+    return "standard input" if path == STANDARD else path
+
+
+def is_stream(path: str) -> bool:
+    """Whether this can be read only once: standard input, or what is there and is neither a file nor a folder."""
+    return path == STANDARD or (os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)))
+
+
+def is_pipe(path: str) -> bool:
+    """Whether a path names a pipe, which can be read once."""
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def same_file(first: str, second: str) -> bool:
+    """Whether two paths name one existing file."""
+    if STANDARD in (first, second):
+        return False
+    try:
+        return os.path.samefile(first, second)
+    except OSError:
+        return os.path.realpath(first) == os.path.realpath(second)
+
+
+def scratch_place(beside: str) -> str | None:
+    """The folder for what is needed for a while: that of the file `beside`, None for the system's if it is none."""
+    special = beside == STANDARD or (os.path.exists(beside) and not os.path.isfile(beside))
+    return None if special else os.path.dirname(os.path.abspath(beside))

@@ -1,0 +1,49 @@
+import os
+
+from moses_compat.files.names import display_name, is_pipe, is_stream, same_file, scratch_place
+from tests.commands import write
+
+
+def test_names_in_messages():
+    assert display_name("-") == "standard input"
+    assert display_name("x") == "x"
+
+
+def test_what_can_be_read_but_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    there = write(tmp_path / "file", b"")
+    streams = ["-", str(tmp_path / "pipe"), os.devnull]
+    assert [
+        path for path in [*streams, str(there), str(tmp_path), str(tmp_path / "none")] if is_stream(path)
+    ] == streams
+    assert [path for path in [*streams, str(there), "a\0b"] if is_pipe(path)] == streams[1:2]
+
+
+def test_scratch_files_lie_beside_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    assert scratch_place("new") == scratch_place(str(tmp_path / "other")) == str(tmp_path)
+    assert {scratch_place(path) for path in ("-", "pipe", os.devnull)} == {None}
+
+
+def test_same_file(tmp_path, monkeypatch):
+    a, b = tmp_path / "a", tmp_path / "b"
+    a.write_bytes(b"")
+    b.write_bytes(b"")
+    (tmp_path / "link").symlink_to(a)
+    os.link(a, tmp_path / "hard")
+    monkeypatch.chdir(tmp_path)
+    for other in (a, tmp_path / "link", tmp_path / "hard", "a", "./a"):
+        assert same_file(str(a), str(other))
+    assert not same_file(str(a), str(b))
+    assert not same_file("-", "-")
+    assert same_file("new", str(tmp_path / "new"))
+    assert not same_file("new", "newer")
+
+
+def test_same_file_before_it_exists(tmp_path, monkeypatch):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "sub")
+    monkeypatch.chdir(tmp_path)
+    assert same_file("new", "sub/../new")
+    assert same_file("sub/new", "link/new")
