@@ -39,14 +39,15 @@ _SEARCH = ("--search", "cube", "--pop-limit", "100", "--nbest", "20")
 _SWITCH = """
 import sys
 from moses_compat.engine.development_check import DevelopmentCheck
-from moses_compat.jobs import annotate_tables, prune, prune_tables
+from moses_compat.jobs import annotate_tables, prune, prune_measures, prune_tables
 from moses_compat.measures.model_fit import FitCheck
 from phrasetool_cli.main import main
 if sys.argv.pop(1) == "without":
     FitCheck.look = lambda self, table, model, raws: raws
-    for job in (annotate_tables, prune_tables):
+    for job in (annotate_tables, prune_measures, prune_tables):
         job.check_plausible = lambda *arguments: None
-    prune._order_of = lambda *arguments: None
+    order = prune.SourceOrder
+    prune.SourceOrder = lambda source, scan, needed: order(source, scan, needed=False)
     DevelopmentCheck.texts = DevelopmentCheck.bleu = lambda *arguments: None
     DevelopmentCheck.coverage = lambda *arguments: 1.0
 main(sys.argv[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -156,7 +157,8 @@ def _sharing(phrases: tuple[Phrases, Phrases], vocabularies: tuple[Vocabulary, V
 
 def _count_words(texts: Sequence[bytes]) -> int:
     """Running words with letters."""
-    return sum(has_letter(token) and not _LABEL.fullmatch(token) for text in texts for token in text.split())
+    counts = Counter(b"\n".join(texts).split())
+    return sum(count for token, count in counts.items() if has_letter(token) and not _LABEL.fullmatch(token))
 
 
 def _auc(scorer: BilingualScorer, sources: Phrases, targets: Phrases, seed: int) -> float | None:
