@@ -19,6 +19,8 @@ def generator():
 
 
 @pytest.mark.slow
+# A hundred commands: minutes, where something else runs beside them.
+@pytest.mark.timeout(1200)
 def test_wrong_uses_are_refused_in_a_line_and_leave_nothing(generator):
     answers = generator.answers()
     assert len(answers) >= 60

@@ -1,0 +1,84 @@
+"""How fast a translator learns with each loss, as the target vocabulary grows (figure 2 of Bhat, Kumar, Tsvetkov 2020).
+
+Sentence pairs of Multi30k German-English, the preset `gru`, one thread.  Updates of all losses are timed in turn; what
+is reported is pairs a second, the median over rounds.  A vocabulary larger than the corpus has is filled with words
+that never occur: no loss knows the difference.  The most informative negative is searched for among all words, as in
+the paper.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from measuring import ROOT, report, turns
+
+from moses_compat.corpora.bitext import read_sentence_pairs
+from phrasetool.phrases import FloatArray
+from phrasetool.training.neural.neural_settings import NeuralSettings
+from phrasetool.training.neural.neural_trainer import NeuralTrainer
+from phrasetool.training.pairs import PhrasePairs
+from phrasetool.training.text_vocabulary import frequent_words, in_vocabulary
+from phrasetool.vocabulary import Vocabulary
+
+SIZES = (6_000, 12_500, 25_000, 50_000)
+LOSSES: dict[str, dict[str, Any]] = {
+    "syn-projection": {}, "syn-difference": {}, "cosine": {}, "vmf": {}, "sampled": {},
+    "most-informative": {"pool_size": 0}, "cross-entropy": {}, "cross-entropy-tied": {},
+}  # fmt: skip
+# Pairs of a timed step.
+PAIRS = 640
+DATA = ROOT.parent / "shared" / "data" / "multi30k-de-en"
+
+
+def corpus(size: int) -> PhrasePairs:
+    """Sentence pairs, with so many target words."""
+    sources, targets, source_symbols, target_symbols = read_sentence_pairs(
+        str(DATA / "train.de.gz"), str(DATA / "train.en.gz")
+    )
+    chosen = np.sort(np.random.default_rng(1).permutation(len(sources))[:PAIRS])
+    found = frequent_words(targets, target_symbols.words, 2, size)
+    others = [b"other-word-%d" % i for i in range(size - len(found))]
+    source_words = frequent_words(sources, source_symbols.words, 2, 0)
+    return PhrasePairs(
+        in_vocabulary(sources.select(chosen), source_symbols.words, source_words),
+        in_vocabulary(targets.select(chosen), target_symbols.words, found),
+        np.ones(PAIRS, np.int64), source_words, Vocabulary([*found.words, *others]),
+    )  # fmt: skip
+
+
+def steps(pairs: PhrasePairs, table: FloatArray, loss: str, options: dict[str, Any]) -> Iterator[Any]:
+    """Training whose epochs are the steps that are timed."""
+    settings = NeuralSettings(loss=loss, loss_options=options, epochs=10_000)
+    return NeuralTrainer(pairs, None, table, settings).run()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    figures: dict[str, Any] = {}
+    for size in SIZES:
+        pairs = corpus(size)
+        table = np.random.default_rng(1).normal(size=(size + 1, 300)).astype(np.float32)
+        table /= np.linalg.norm(table, axis=1, keepdims=True)
+        runs = {loss: steps(pairs, table, loss, given) for loss, given in LOSSES.items()}
+        seconds = turns(runs, options.rounds)
+        base = np.array(seconds["syn-projection"])
+        figures[str(size)] = {
+            loss: {
+                "pairs_per_second": round(PAIRS / statistics.median(found)),
+                "syn-projection is faster by": round(float(np.median(np.array(found) / base)), 3),
+            }
+            for loss, found in seconds.items()
+        }
+    report("translator_speed", {"rounds": options.rounds, "sizes": figures})
+
+
+if __name__ == "__main__":
+    main()

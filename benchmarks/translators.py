@@ -1,0 +1,296 @@
+"""Translators that predict word vectors beside each other: tables 1 and 2 of Bhat, Kumar and Tsvetkov (2020).
+
+The preset `gru` on Multi30k German-English, several seeds a loss, the best epoch on the development set, one thread.
+Target vectors: fastText of the English side and of monolingual captions, the same for all runs.  The margin of a loss
+is the one of 0.25, 0.5, 0.75 and 1 with the most BLEU on the development set after a short training of one seed.
+
+    equal epochs    every loss for as many passes
+    equal time      cross-entropy for as many passes as take the time of syn-projection
+    random          syn-projection towards random directions: what is learnt of words from vectors is lost
+
+`--only` runs a part; what is finished is kept in benchmarks/results/translators/, a file a run, and not done again.
+Each holds BLEU statistics a sentence, so that losses can be compared by a paired bootstrap over sentences and seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from measuring import ROOT, TESTS, WORK, machine
+from torch.nn import functional
+
+from moses_compat.corpora.bitext import read_sentence_pairs
+from moses_compat.corpora.texts import read_text_lines, unescaped_sentences
+from phrasetool.embeddings.fasttext import train_fasttext
+from phrasetool.models.neural import NeuralModel
+from phrasetool.neural.beam import translate, without_repetitions, written
+from phrasetool.neural.network import padded_targets
+from phrasetool.neural.target_vectors import target_table
+from phrasetool.phrases import FloatArray, Phrases
+from phrasetool.smt.evaluation.bootstrap import sentence_statistics
+from phrasetool.training.neural.neural_settings import NeuralSettings
+from phrasetool.training.neural.neural_trainer import NeuralReport, train_neural
+from phrasetool.training.pairs import PhrasePairs
+from phrasetool.training.text_vocabulary import frequent_words, in_vocabulary
+
+KEPT = ROOT / "benchmarks" / "results" / "translators"
+DATA = ROOT.parent / "shared" / "data"
+# Corpus -> source, target, test sets, monolingual texts of the target.
+CORPORA: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
+    "multi30k-de-en": ("de", "en", TESTS, ("mono/mono.en.gz",)),
+    "multi30k-cs-en": ("cs", "en", ("test_2016_flickr", "test_2018_flickr"), ()),
+    "tatoeba-zh-en": ("zh", "en", ("test",), ()),
+}
+EPOCHS, SHORT = 8, 3
+SEEDS = (1, 2, 3, 4)
+MARGINS = (0.25, 0.5, 0.75, 1.0)
+# What all runs share: chosen on the development set for syn-projection (see docs/results/translators.md).
+COMMON: dict[str, Any] = {"centring": "centred", "learning_rate": 0.002, "schedule": "linear"}
+LOSSES: dict[str, dict[str, Any]] = {
+    "syn-projection": {}, "syn-difference": {}, "vmf": {}, "sampled": {}, "most-informative": {"pool_size": 0},
+    "cosine": {}, "cross-entropy": {}, "cross-entropy-tied": {},
+}  # fmt: skip
+_MARGINAL = ("syn-projection", "syn-difference", "sampled", "most-informative")
+
+
+@cache
+def texts(corpus: str) -> tuple[PhrasePairs, PhrasePairs, dict[bytes, FloatArray]]:
+    """Training pairs, development pairs, and vectors of target words."""
+    source, target, _, mono = CORPORA[corpus]
+    folder = DATA / corpus
+    train = [str(folder / f"train.{side}.gz") for side in (source, target)]
+    sources, targets, source_symbols, target_symbols = read_sentence_pairs(*train)
+    settings = NeuralSettings()
+    vocabularies = [
+        frequent_words(side, symbols.words, settings.min_count, settings.vocabulary_size)
+        for side, symbols in ((sources, source_symbols), (targets, target_symbols))
+    ]
+    pairs = PhrasePairs(
+        in_vocabulary(sources, source_symbols.words, vocabularies[0]),
+        in_vocabulary(targets, target_symbols.words, vocabularies[1]),
+        np.ones(len(sources), np.int64), *vocabularies,
+    )  # fmt: skip
+    short = np.flatnonzero(np.maximum(pairs.sources.lengths, pairs.targets.lengths) <= settings.max_length)
+    pairs = PhrasePairs(
+        pairs.sources.select(short), pairs.targets.select(short), pairs.counts[short], *vocabularies
+    )  # fmt: skip
+    found = read_sentence_pairs(*(str(folder / f"dev.{side}") for side in (source, target)))
+    development = PhrasePairs(
+        in_vocabulary(found[0], found[2].words, vocabularies[0]),
+        in_vocabulary(found[1], found[3].words, vocabularies[1]),
+        np.ones(len(found[0]), np.int64), *vocabularies,
+    )  # fmt: skip
+    kept = WORK / "translators" / f"{corpus}.npz"
+    if kept.is_file():
+        stored = np.load(kept)
+        known = dict(zip(stored["words"].tolist(), stored["vectors"], strict=True))
+    else:
+        lines = unescaped_sentences([train[1], *(str(folder / name) for name in mono)])
+        known = train_fasttext(lines, settings.dimension, 1)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(kept, words=np.array([*known], dtype="S"), vectors=np.stack([*known.values()]))
+    return pairs, development, known
+
+
+def run(name: str, corpus: str, loss: str, options: dict[str, Any], epochs: int, seed: int, sets: bool = True) -> None:
+    """Train and translate, unless it was done before."""
+    path = KEPT / f"{name}.json"
+    if path.is_file():
+        return
+    pairs, development, known = texts(corpus)
+    own = {key: value for key, value in options.items() if key in ("centring", "learning_rate", "schedule", "units")}
+    loss_options = {key: value for key, value in options.items() if key not in own}
+    settings = NeuralSettings(loss=loss, loss_options=loss_options, epochs=epochs, seed=seed, **{**COMMON, **own})
+    vocabulary = pairs.target_vocabulary
+    table = target_table(vocabulary, _unescaped(vocabulary.words, known), settings.centring, "mean", 1)
+    log: list[NeuralReport] = []
+    began = time.process_time()
+    with tempfile.TemporaryDirectory() as folder:
+        model = train_neural(pairs, development, table, settings, Path(folder) / "model", on_report=log.append)
+    seconds = time.process_time() - began
+    figures: dict[str, Any] = {
+        "corpus": corpus, "loss": loss, "loss_options": dict(settings.loss_options), "centring": settings.centring,
+        "epochs": epochs, "seed": seed, "machine": machine(), "cpu_seconds": round(seconds),
+        "development_losses": [round(report.development_loss or 0.0, 5) for report in log],
+        "temperature": model.temperature,
+    }  # fmt: skip
+    statistics = {}
+    for test in ("dev", *(CORPORA[corpus][2] if sets else ())):
+        found, repeated = translated(model, corpus, test)
+        statistics[test], figures[test] = found.astype(np.int16), {"bleu": bleu(found), "without repetitions": repeated}
+    if sets:
+        everything = np.concatenate([statistics[test] for test in CORPORA[corpus][2]])
+        figures["ALL"] = {"bleu": bleu(everything)}
+        figures["teacher-forced"] = teacher_forced(model, corpus)
+        figures["free-running"] = free_running(model, corpus)
+        KEPT.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(KEPT / f"{name}.npz", ALL=everything)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(figures, indent=1) + "\n")
+    print(name, figures["dev"]["bleu"], figures.get("ALL"), round(seconds), flush=True)
+
+
+def _unescaped(words: list[bytes], known: dict[bytes, FloatArray]) -> dict[bytes, FloatArray]:
+    """Vectors by words as they are written in the corpus; those of other words stay."""
+    from phrasetool.vocabulary import unescape
+
+    return {**known, **{word: known[unescape(word)] for word in words[1:]}}
+
+
+def bleu(statistics: Any) -> float:
+    """BLEU of the statistics of sentences."""
+    from phrasetool.smt.evaluation.bootstrap import bleu_of_sums
+
+    return round(float(bleu_of_sums(statistics.astype(np.int64).sum(0)[None])[0]), 2)
+
+
+def sentences(corpus: str, test: str) -> tuple[list[list[bytes]], list[str]]:
+    """Source sentences as words, and references."""
+    source, target, _, _ = CORPORA[corpus]
+    lines = [line.encode("utf-8", "surrogateescape").split() for line in _lines(corpus, test, source)]
+    return lines, _lines(corpus, test, target)
+
+
+def _lines(corpus: str, test: str, side: str) -> list[str]:
+    return read_text_lines(str(DATA / corpus / f"{test}.{side}"))
+
+
+def ids(corpus: str, test: str) -> tuple[PhrasePairs, list[list[bytes]], list[str]]:
+    """A test set in ids, its source sentences and its references as written."""
+    pairs = texts(corpus)[0]
+    sources, references = sentences(corpus, test)
+    sides = []
+    for lines, vocabulary in (
+        (sources, pairs.source_vocabulary), ([line.encode().split() for line in references], pairs.target_vocabulary),
+    ):  # fmt: skip
+        number = {word: i for i, word in enumerate(vocabulary.words)}
+        sides.append(Phrases.from_lists([[number.get(word, 0) for word in line] or [0] for line in lines]))
+    vocabularies = pairs.source_vocabulary, pairs.target_vocabulary
+    return PhrasePairs(*sides, np.ones(len(sources), np.int64), *vocabularies), sources, references
+
+
+def translated(model: NeuralModel, corpus: str, test: str) -> tuple[Any, float]:
+    """BLEU statistics of greedy translations, and BLEU without words that repeat the one before."""
+    pairs, sources, references = ids(corpus, test)
+    found = translate(model.network, pairs.sources, model.temperature)
+    lines = [
+        written(translation, model.target_vocabulary.words, source, {})
+        for translation, source in zip(found, sources, strict=True)
+    ]
+    texts_ = [b" ".join(words).decode("utf-8", "replace") for words in lines]
+    fewer = [b" ".join(without_repetitions(words)).decode("utf-8", "replace") for words in lines]
+    return sentence_statistics(texts_, references), bleu(sentence_statistics(fewer, references))
+
+
+def teacher_forced(model: NeuralModel, corpus: str) -> dict[str, float]:
+    """Table 2, with the words before those of the reference; of the first test set."""
+    pairs, _, _ = ids(corpus, CORPORA[corpus][2][0])
+    rows = []
+    with torch.no_grad():
+        for first in range(0, len(pairs), 64):
+            batch = np.arange(first, min(first + 64, len(pairs)))
+            targets = padded_targets(pairs.targets.select(batch), model.network.end)
+            predicted = model.network.predict(model.network.encode(pairs.sources.select(batch)), targets)
+            rows.append(_compared(model, predicted, targets[targets >= 0]))
+    return _table_2(torch.cat(rows))
+
+
+def free_running(model: NeuralModel, corpus: str) -> dict[str, float]:
+    """Table 2, with the words before those of the translation: predictions beside the reference's word there."""
+    network = model.network
+    pairs, _, _ = ids(corpus, CORPORA[corpus][2][0])
+    rows = []
+    with torch.no_grad():
+        for first in range(0, len(pairs), 64):
+            batch = np.arange(first, min(first + 64, len(pairs)))
+            targets = padded_targets(pairs.targets.select(batch), network.end)
+            encoded = network.encode(pairs.sources.select(batch))
+            state, words = network.begin(encoded, targets.shape[1]), torch.full((len(batch),), -1)
+            for wanted in targets.unbind(1):
+                predicted, _ = network.step(encoded, state, words)
+                words = (functional.normalize(predicted, dim=1) @ network.targets.T).argmax(1)
+                rows.append(_compared(model, predicted[wanted >= 0], wanted[wanted >= 0]))
+    return _table_2(torch.cat(rows))
+
+
+def _compared(model: NeuralModel, predicted: Any, wanted: Any) -> Any:
+    """Cosine with the nearest vector, with the target's, and how many are nearer than it; shape (T, 3)."""
+    network = model.network
+    if model.architecture.continuous:
+        scores = functional.normalize(predicted, dim=1) @ network.targets.T
+    else:
+        scores = network.logits(predicted)
+    right = scores.gather(1, wanted[:, None])
+    return torch.stack([scores.amax(1), right[:, 0], (scores > right).sum(1).to(scores.dtype)], 1)
+
+
+def _table_2(rows: Any) -> dict[str, float]:
+    nearest, right, above = rows.double().unbind(1)
+    good = above == 0
+    found = {f"accuracy@{k}": float((above < k).double().mean()) for k in (1, 2, 5, 10)}
+    found["right: cosine with the nearest"] = float(nearest[good].mean())
+    found["wrong: cosine with the nearest"] = float(nearest[~good].mean())
+    found["wrong: cosine with the target"] = float(right[~good].mean())
+    return {name: round(value, 4) for name, value in found.items()}
+
+
+def margin(loss: str) -> dict[str, float]:
+    """The margin with the most BLEU on the development set, of those that were tried."""
+    tried = {}
+    for value in MARGINS:
+        path = KEPT / f"margin-{loss}-{value}.json"
+        if path.is_file():
+            tried[value] = json.loads(path.read_text())["dev"]["bleu"]
+    return {"margin": max(tried, key=lambda value: (tried[value], -value))} if tried else {}
+
+
+def plan() -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """All runs: a name, and the arguments of `run`."""
+    for loss in _MARGINAL:
+        for value in MARGINS:
+            options = {**LOSSES[loss], "margin": value}
+            yield f"margin-{loss}-{value}", ("multi30k-de-en", loss, options, SHORT, 1, False)
+    for seed in SEEDS:
+        for loss, options in LOSSES.items():
+            yield f"{loss}-{seed}", ("multi30k-de-en", loss, {**options, **margin(loss)}, EPOCHS, seed)
+        random = {**margin("syn-projection"), "centring": "random"}
+        yield f"random-{seed}", ("multi30k-de-en", "syn-projection", random, EPOCHS, seed)
+        for loss in ("cross-entropy", "cross-entropy-tied"):
+            if epochs := _of_equal_time(loss, seed):
+                yield f"equal-time-{loss}-{seed}", ("multi30k-de-en", loss, {}, epochs, seed)
+    for corpus in ("multi30k-cs-en", "tatoeba-zh-en"):
+        yield f"{corpus}-1", (corpus, "syn-projection", margin("syn-projection"), EPOCHS, 1)
+
+
+def _of_equal_time(loss: str, seed: int) -> int:
+    """How many passes with a loss take the time of syn-projection's; 0 if that is not known yet."""
+    paths = [KEPT / f"{name}-{seed}.json" for name in ("syn-projection", loss)]
+    if not all(path.is_file() for path in paths):
+        return 0
+    ours, theirs = (json.loads(path.read_text())["cpu_seconds"] for path in paths)
+    return max(1, round(EPOCHS * ours / theirs))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="runs with this in their name")
+    parser.add_argument("--minutes", type=float, default=1e9, help="begin no run after this many")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    end = time.monotonic() + 60 * options.minutes
+    for name, arguments in plan():
+        if options.only in name and time.monotonic() < end:
+            run(name, *arguments)
+
+
+if __name__ == "__main__":
+    main()
