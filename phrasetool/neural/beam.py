@@ -4,7 +4,9 @@ A hypothesis is worth the mean of log p over its words and its end, with p of `l
 nearest neighbour by cosine.
 
 A sentence's translation owes nothing to the others, not even in its last bit: a batch has sentences of one length, and
-always the same number of rows, since a matrix product may add up in another order where there are more or fewer.
+always the same number of rows, since a matrix product may add up in another order where there are more or fewer.  (Of
+a row in another place torch rounds differently where sizes of states are no multiples of 8; a score's last digit may
+differ then.)
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from phrasetool.encoders.mean_max.parameters import LONGEST
 from phrasetool.neural.network import NOTHING, NeuralTranslator
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.vocabulary import UNKNOWN
@@ -27,8 +30,10 @@ _AT_ONCE = 16
 
 
 def most_words(lengths: Int64Array) -> Int64Array:
-    """How many words a translation may have: twice those of the source, and five more."""
-    return 2 * lengths + 5
+    """How many words a translation may have: twice those of the source and five more, at most `LONGEST`, for which
+    self-attention has places."""
+    limits: Int64Array = np.minimum(2 * lengths + 5, LONGEST)
+    return limits
 
 
 def log_probabilities(module: NeuralTranslator, predicted: Tensor, temperature: float) -> Tensor:
