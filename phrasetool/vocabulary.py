@@ -42,6 +42,8 @@ _ESCAPES = [
     (b"&bra;", b"["),
     (b"&ket;", b"]"),
 ]
+# What is written today; the ampersand comes first, since all others have one.
+_WRITTEN = _ESCAPES[:8]
 _ESCAPE_TEXT = np.frombuffer(b"".join(e for e, _ in _ESCAPES), np.uint8)
 _ESCAPE_OFFSETS = np.cumsum([0] + [len(e) for e, _ in _ESCAPES])
 _ESCAPE_VALUES = np.frombuffer(b"".join(v for _, v in _ESCAPES), np.uint8)
@@ -216,3 +218,20 @@ def unescape(text: bytes) -> bytes:
     array = np.frombuffer(text, np.uint8)
     buffer = np.empty(max(len(array), 1), np.uint8)
     return buffer[: unescape_into(array, 0, len(array), buffer)].tobytes()
+
+
+def escape(text: bytes) -> bytes:
+    """Write the words of a text as Moses' tokenizer does (escape-special-chars.perl)."""
+    for written, plain in _WRITTEN:
+        text = text.replace(plain, written)
+    return text
+
+
+def has_escapes(text: bytes) -> bool:
+    """Whether there is one of Moses' escapes in a text."""
+    return b"&" in text and any(written in text for written, _ in _ESCAPES)
+
+
+def lacks_escapes(text: bytes) -> bool:
+    """Whether there is a byte in a text that Moses' tokenizer would have escaped."""
+    return any(plain in text for _, plain in _WRITTEN[1:])

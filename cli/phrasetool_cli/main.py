@@ -26,7 +26,7 @@ _COMPLETION = "_PHRASETOOL_COMPLETE"
 # Name -> the first line of its help.  The module of a command is imported when it is run or asked for help, so that the
 # overview and completion are instant.
 COMMANDS = {
-    "train": "Train a model on phrase pairs, or on text of one language.",
+    "train": "Train a model on phrase pairs, on text of one language, or on a bitext.",
     "evaluate-model": "Measure a model on held-out phrase pairs.",
     "prune": "Remove the entries of a phrase table that are no translations, or that can be missed.",
     "remove-orphans": "Remove from a reordering table the pairs that a table lacks.",
@@ -43,6 +43,7 @@ COMMANDS = {
     "binarize": "Make a binary table with Moses' programs.",
     "tune": "Tune the weights of a model on a development set.",
     "decode": "Translate text with a phrase-based model.",
+    "translate": "Translate text with a translator that predicts word vectors.",
     "force-decode": "Find the phrase pairs that translate a bitext.",
     "evaluate": "Score translations: BLEU, chrF, TER, and whether they differ.",
     "experiment": "Compare ways to prune and annotate a table, from text to report.",

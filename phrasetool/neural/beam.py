@@ -2,11 +2,17 @@
 
 A hypothesis is worth the mean of log p over its words and its end, with p of `log_probabilities`; greedily that is the
 nearest neighbour by cosine.
+
+A sentence's translation owes nothing to the others, not even in its last bit: a batch has sentences of one length, and
+always the same number of rows, since a matrix product may add up in another order where there are more or fewer.  (Of
+a row in another place torch rounds differently where sizes of states are no multiples of 8; a score's last digit may
+differ then.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,17 +20,20 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from phrasetool.encoders.mean_max.parameters import LONGEST
 from phrasetool.neural.network import NOTHING, NeuralTranslator
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.vocabulary import UNKNOWN
 
-# Sentences that are translated together.
-_AT_ONCE = 64
+# Sentences that are translated together; fewer are filled up.
+_AT_ONCE = 16
 
 
 def most_words(lengths: Int64Array) -> Int64Array:
-    """How many words a translation may have: twice those of the source, and five more."""
-    return 2 * lengths + 5
+    """How many words a translation may have: twice those of the source and five more, at most `LONGEST`, for which
+    self-attention has places."""
+    limits: Int64Array = np.minimum(2 * lengths + 5, LONGEST)
+    return limits
 
 
 def log_probabilities(module: NeuralTranslator, predicted: Tensor, temperature: float) -> Tensor:
@@ -57,13 +66,14 @@ class NeuralTranslation:
     score: float
 
 
-@torch.no_grad()
 def translate(
     module: NeuralTranslator,
     sources: Phrases,
     temperature: float,
     beam: int = 1,
     candidates: Sequence[Int64Array] | None = None,
+    threads: int = 1,
+    tick: Callable[[int], None] = lambda sentences: None,
 ) -> list[NeuralTranslation]:
     """Translate N sentences.
 
@@ -73,24 +83,49 @@ def translate(
         temperature: see `log_probabilities`.
         beam: hypotheses that are kept at a time; 1 is greedy.
         candidates: for each sentence the ids of target words that it may use; all if None.
+        threads: batches at a time; each computes on one thread.  They change no translation.
+        tick: called with the number of sentences just done.
 
     Raises:
         LengthError: a sentence is too long.
     """
     found: list[NeuralTranslation | None] = [None] * len(sources)
-    order = np.argsort(sources.lengths, kind="stable")
-    for first in range(0, len(order), _AT_ONCE):
-        batch = order[first : first + _AT_ONCE]
-        allowed = None
-        if candidates is not None:
-            allowed = torch.zeros(len(batch), module.end + 1, dtype=torch.bool, device=module.words.device)
-            allowed[:, module.end] = True
-            for row, sentence in enumerate(batch.tolist()):
-                allowed[row, torch.from_numpy(candidates[sentence])] = True
-        done = _Search(module, sources.select(batch), temperature, beam, allowed).run()
-        for sentence, translation in zip(batch.tolist(), done, strict=True):
-            found[sentence] = translation
+
+    def search(batch: Int64Array) -> list[NeuralTranslation]:
+        torch.set_num_threads(1)
+        # The first sentence stands where there are no more.
+        rows = np.concatenate([batch, np.full(_AT_ONCE - len(batch), batch[0])])
+        allowed = None if candidates is None else _allowed(module, [candidates[i] for i in rows.tolist()])
+        with torch.no_grad():
+            return _Search(module, sources.select(rows), temperature, beam, allowed).run()
+
+    batches = list(_batches(sources.lengths))
+    before = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(threads) as pool:
+            for batch, done in zip(batches, pool.map(search, batches), strict=True):
+                for sentence, translation in zip(batch.tolist(), done, strict=False):
+                    found[sentence] = translation
+                tick(len(batch))
+    finally:
+        torch.set_num_threads(before)
     return [translation for translation in found if translation is not None]
+
+
+def _batches(lengths: Int64Array) -> Iterator[Int64Array]:
+    """Every sentence once, some at a time, those of a batch equally long."""
+    order = np.argsort(lengths, kind="stable")
+    for same in np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1) if len(order) else ():
+        yield from (same[first : first + _AT_ONCE] for first in range(0, len(same), _AT_ONCE))
+
+
+def _allowed(module: NeuralTranslator, candidates: Sequence[Int64Array]) -> Tensor:
+    """Which words each of B sentences may use, and the end; bool, shape (B, V + 1)."""
+    allowed = torch.zeros(len(candidates), module.end + 1, dtype=torch.bool, device=module.words.device)
+    allowed[:, module.end] = True
+    for row, ids in enumerate(candidates):
+        allowed[row, torch.from_numpy(ids)] = True
+    return allowed
 
 
 class _Search:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from phrasetool.phrases import FloatArray
+from phrasetool.phrases import FloatArray, Mask
 from phrasetool.vocabulary import Vocabulary
 
 UNKNOWN_VECTORS = ("mean", "negated")
@@ -37,24 +37,29 @@ def target_table(
 
     Raises:
         KeyError: a word of the vocabulary is not known.
-        ValueError: there is no word but the unknown one; or a vector is zero or not finite, or that of another word,
-            naming it.
+        ValueError: there are fewer than two words beside the unknown one; or a vector is zero or not finite, or that of
+            another word, naming it.
     """
     words = vocabulary.words[1:]
     if not words:
         raise ValueError("no target word has a vector")
+    if len(words) == 1:
+        word = words[0].decode("utf-8", "replace")
+        raise ValueError(f"{word} is the only target word with a vector: there is nothing to choose from")
     inside = set(words)
     outside = [word for word in known if word not in inside] or words[-max(1, len(words) // 10) :]
     d = len(known[words[0]])
     rows = np.stack([known[word] for word in words])
     others = np.stack([known[word] for word in outside])
     _check(words, rows)
+    _check_finite(outside, others)
     if centring == "random":
         rng = np.random.default_rng(seed)
         rows, others = rng.normal(size=rows.shape).astype(np.float32), rng.normal(size=(1, d)).astype(np.float32)
     elif centring == "centred":
         mean = rows.mean(0, dtype=np.float64).astype(np.float32)
         rows, others = rows - mean, others - mean
+        _check_directions(words, rows)
     none = _unit(_unit(others).mean(0, dtype=np.float64)[None]) * (-1 if unknown == "negated" else 1)
     end = np.full((1, d), d**-0.5)
     table: FloatArray = np.concatenate([none, _unit(rows), end]).astype(np.float32)
@@ -74,12 +79,35 @@ def _check(words: list[bytes], rows: FloatArray) -> None:
     Raises:
         ValueError: see `target_table`.
     """
-    for fault, what in ((~np.isfinite(rows).all(1), "is not finite"), (~rows.any(1), "is zero")):
-        if fault.any():
-            word = words[int(np.argmax(fault))].decode("utf-8", "replace")
-            raise ValueError(f"the vector of the target word {word} {what}")
+    _check_directions(words, rows)
     _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     twins = np.flatnonzero(first[inverse.ravel()] != np.arange(len(rows)))
     if len(twins):
         one, other = (words[int(i)].decode("utf-8", "replace") for i in (first[inverse.ravel()[twins[0]]], twins[0]))
         raise ValueError(f"the target words {one} and {other} have the same vector")
+
+
+def _check_directions(words: list[bytes], rows: FloatArray) -> None:
+    """Refuse vectors that have no direction.
+
+    Raises:
+        ValueError: naming the first.
+    """
+    _check_finite(words, rows)
+    _refuse(words, np.linalg.norm(rows, axis=1) == 0, "is zero")
+
+
+def _check_finite(words: list[bytes], rows: FloatArray) -> None:
+    """Refuse vectors with a number that is not finite.
+
+    Raises:
+        ValueError: naming the first.
+    """
+    faulty: Mask = ~np.isfinite(rows.sum(1, dtype=np.float64))
+    _refuse(words, faulty, "is not finite")
+
+
+def _refuse(words: list[bytes], faulty: Mask, what: str) -> None:
+    if faulty.any():
+        word = words[int(np.argmax(faulty))].decode("utf-8", "replace")
+        raise ValueError(f"the vector of the target word {word} {what}")

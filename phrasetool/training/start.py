@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -68,9 +68,10 @@ def start_parameters(
         PhraseToolError: a file cannot be read, or holds vectors of another dimension.
     """
     texts = (pairs.sources, pairs.source_vocabulary), (pairs.targets, pairs.target_vocabulary)
+    written = [(phrases, vocabulary.words) for phrases, vocabulary in texts]
 
     def check(which: int, known: Collection[bytes]) -> None:
-        if starts[which].name and (found := _unfit(SIDES[which], texts[which], texts[1 - which], known)):
+        if starts[which].name and (found := unfit(SIDES[which], written[which], written[1 - which], known)):
             doubt(f"{starts[which].name}: {found}")
 
     source, target = (_side(which, *texts[which], settings, starts[which], report, check) for which in range(2))
@@ -79,22 +80,22 @@ def start_parameters(
 
 # Of the running words with letters, a text of the same language knows 41 to 100 %, one of another 0 to 30 %, most in
 # manuals of the same programs, whose names they share; so only near zero is sure, or that the other side is known.
-def _unfit(
-    side: str, own: tuple[Phrases, Vocabulary], other: tuple[Phrases, Vocabulary], known: Collection[bytes]
+def unfit(
+    side: str, own: tuple[Phrases, Sequence[bytes]], other: tuple[Phrases, Sequence[bytes]], known: Collection[bytes]
 ) -> str | None:
     """Why the known words cannot be meant for a side; None if they may be, or if it is too small to tell.
 
     Args:
         side: its name.
-        own, other: the phrases of this side and of the other, and what they are made of.
+        own, other: the phrases of this side and of the other, and the words that their ids mean.
         known: words.
     """
     shares = []
-    for phrases, vocabulary in (own, other):
-        running = phrases.words[np.array([has_letter(word) for word in vocabulary.words])[phrases.words]]
+    for phrases, words in (own, other):
+        running = phrases.words[np.array([has_letter(word) for word in words])[phrases.words]]
         if len(running) < FEWEST:
             return None
-        seen = np.array([word in known for word in vocabulary.words])
+        seen = np.array([word in known for word in words])
         shares.append(float(seen[running].mean()))
     share, turned = shares
     if share >= WELL_KNOWN or (share >= HARDLY_KNOWN and turned < share + CLEARLY):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -73,6 +74,7 @@ def _model(path: str) -> tuple[dict[str, Any], list[str]]:
     """What a model is, for programs and for people."""
     from phrasetool.models.autoencoder import AutoencoderModel
     from phrasetool.models.bilingual import BilingualModel
+    from phrasetool.models.neural import NeuralModel
     from phrasetool.models.storage import load_model
 
     model = load_model(path)
@@ -81,6 +83,11 @@ def _model(path: str) -> tuple[dict[str, Any], list[str]]:
     if isinstance(model, BilingualModel):
         found |= {"encoder": model.kind.name, "columns": list(model.columns)}
         lines += [f"  encoder        {model.kind.name}", f"  columns        {', '.join(model.columns)}"]
+    if isinstance(model, NeuralModel):
+        shape = {**asdict(model.architecture), "temperature": model.temperature}
+        found |= {"architecture": shape, "numbers": sum(array.size for array in model.arrays.values())}
+        lines += [f"  {key:<14} {value}" for key, value in shape.items()]
+        lines.append(f"  numbers        {found['numbers']:,}")
     if isinstance(model, AutoencoderModel):
         vocabularies = {"text": model.vocabulary}
     else:

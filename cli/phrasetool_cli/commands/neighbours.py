@@ -10,6 +10,7 @@ import click
 from phrasetool.errors import PhraseToolError
 from phrasetool_cli.shared.flags import default_model, device_option, engine_options, model_option
 from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.shared.neighbour_lists import as_dicts, predicted_words, shown_text
 from phrasetool_cli.shared.progress import ItemProgress, TableProgress, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
@@ -57,10 +58,14 @@ def command(
 
     Of PHRASE, those nearest in its own language are shown, and those nearest to its transformation in the other.
 
+    With a translator as the model, PHRASE is a sentence to translate: for each vector that it predicts, word by word,
+    the nearest target words are shown, with their cosines.
+
     With --sentences, and an autoencoder as the model, show the sentences of a file whose vectors are nearest to that
     of the sentence PHRASE by their cosine; the sentence itself is left out, and of equal ones all but the first.
     """
     from phrasetool.models.bilingual import BilingualModel
+    from phrasetool.models.neural import NeuralModel
     from phrasetool.models.storage import load_autoencoder, load_model
 
     text = " ".join(phrase).encode("utf-8", "surrogateescape")
@@ -74,9 +79,14 @@ def command(
         _show(shown, json_file)
         return
     model = load_model(folder)
-    if not isinstance(model, BilingualModel):
+    if isinstance(model, NeuralModel):
+        if pairs is not None or side != "auto":
+            raise click.UsageError("--pairs and --side are for models of phrase pairs; leave them out")
+        found, shown = predicted_words(model, text, count)
+    elif isinstance(model, BilingualModel):
+        found, shown = _phrases(model, text, pairs, side, count)
+    else:
         raise PhraseToolError(f"{folder}: no model of phrase pairs; with an autoencoder, name texts with --sentences")
-    found, shown = _phrases(model, text, pairs, side, count)
     document(found)
     _show(shown, json_file)
 
@@ -99,9 +109,9 @@ def _phrases(
     index = NearestPhrases(model, data.sources, data.targets)
     same, across = index.nearest(vocabularies[side].ids(text), side == "target", count)
     other = "source" if side == "target" else "target"
-    found = {name: _as_dicts(list_, "phrase") for name, list_ in ((side, same), (other, across))}
+    found = {name: as_dicts(list_, "phrase") for name, list_ in ((side, same), (other, across))}
     shown = {f"nearest in the same language ({side})": same, f"nearest in the {other} language": across}
-    return {"phrase": _shown(text), "side": side, **found}, shown
+    return {"phrase": shown_text(text), "side": side, **found}, shown
 
 
 def _sentences(
@@ -128,23 +138,13 @@ def _sentences(
     with ItemProgress("encode", len(sentences), "sentence", quiet) as progress:
         index = NearestSentences(model, sentences, symbols.words, place, progress.tick)
     found = index.nearest(sentence, count)
-    document = {"sentence": _shown(text), "searched": len(sentences), "nearest": _as_dicts(found, "sentence")}
-    return document, {f"nearest of {len(sentences):,} sentences": found}
-
-
-def _shown(text: bytes) -> str:
-    return text.decode("utf-8", "replace")
-
-
-def _as_dicts(neighbours: Iterable[Neighbour], name: str) -> list[dict[str, Any]]:
-    return [{name: _shown(n.text), "similarity": round(n.similarity, 6)} for n in neighbours]
+    told = {"sentence": shown_text(text), "searched": len(sentences), "nearest": as_dicts(found, "sentence")}
+    return told, {f"nearest of {len(sentences):,} sentences": found}
 
 
 def _show(tables: _Shown, json_file: str | None) -> None:
     """Print lists under their titles, unless JSON comes in their place."""
-    if json_file == "-":
-        return
-    for title, neighbours in tables.items():
+    for title, neighbours in tables.items() if json_file != "-" else ():
         click.echo(title)
         for neighbour in neighbours:
-            click.echo(f"  {neighbour.similarity:6.3f}  {_shown(neighbour.text)}")
+            click.echo(f"  {neighbour.similarity:6.3f}  {shown_text(neighbour.text)}")

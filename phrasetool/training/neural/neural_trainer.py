@@ -7,6 +7,7 @@ weights for a given number of threads; on a GPU it does so as far as torch does.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -210,6 +211,18 @@ class NeuralTrainer:
             self._best = {name: tensors.get(_BEST + name, value).to(value.device) for name, value in state.items()}
 
 
+def checkpoint_bytes(settings: NeuralSettings, source_words: int, target_words: int) -> int:
+    """What training writes at most: a checkpoint with two moments of Adam and the best so far, and its successor.
+
+    Args:
+        settings: of the training.
+        source_words, target_words: of the vocabularies, the unknown word included.
+    """
+    table = np.zeros((target_words + 1, settings.dimension), np.float32)
+    module = NeuralTranslator(settings.architecture, source_words, table)
+    return 2 * 4 * 4 * sum(value.numel() for value in module.parameters())
+
+
 def train_neural(
     pairs: PhrasePairs,
     development: PhrasePairs | None,
@@ -250,16 +263,15 @@ def train_neural(
     if not len(pairs):
         raise ValueError("expected sentence pairs, at least one")
     check_model_folder(folder, CHECKPOINT, resume=resume, overwrite=overwrite)
+    check_space(folder, checkpoint_bytes(settings, len(pairs.source_vocabulary), len(pairs.target_vocabulary)))
     identity = {
         "texts": [pairs.fingerprint, development.fingerprint if development else ""],
+        "target vectors": hashlib.sha256(targets.tobytes()).hexdigest()[:16],
         "settings": settings.as_dict(),
     }
 
     def start() -> NeuralTrainer:
-        trainer = NeuralTrainer(pairs, development, targets, settings, device)
-        # A checkpoint with two moments of Adam and the best so far, and the one that takes its place.
-        check_space(folder, 2 * 4 * 4 * sum(value.numel() for value in trainer.module.parameters()))
-        return trainer
+        return NeuralTrainer(pairs, development, targets, settings, device)
 
     def resumed(tensors: dict[str, Tensor], progress: dict[str, Any]) -> NeuralTrainer:
         trainer = start()

@@ -1,4 +1,4 @@
-"""The flags of `phrasetool train`: its own, and those that settings, losses, encoders and the autoencoder declare."""
+"""The flags of `phrasetool train`: its own, and those that settings, losses, encoders and other models declare."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from phrasetool_cli.shared.flags import WHICH_MODEL, device_option, force_option
 from phrasetool_cli.shared.json_output import json_option
 from phrasetool_cli.shared.parameter_types import FiniteRange
 from phrasetool_cli.shared.sections import SectionedCommand, give_title, sections
-from phrasetool_cli.shared.training_run import ARGUMENTS
+from phrasetool_cli.training.training_run import ARGUMENTS
 
 if TYPE_CHECKING:
     from phrasetool.training.start import Start
@@ -22,21 +22,40 @@ if TYPE_CHECKING:
 # Titles of sections.
 _FIRST = "What is trained"
 _TRAINING, _LOSS, _ENCODER = "Training", "Options of losses", "Options of encoders"
-_AUTOENCODER = "Options of --model autoencoder"
+_AUTOENCODER, _NEURAL = "Options of --model autoencoder", "Options of --model continuous"
+# What encoders of phrases are trained with if nothing is said.
+LOSS = "in-batch"
 # Words of a pair's longer side.
 MAX_LENGTH = 7
 # Parameters that every kind of model takes.
 _OF_ALL = {
-    "pairs", "folder", "model", "seed", "device", "threads", "resume", "overwrite", "force", "max_length", "json_file",
+    "inputs", "folder", "model", "seed", "device", "threads", "resume", "overwrite", "force", "max_length", "json_file",
     "quiet", "verbose",
 }  # fmt: skip
+# Which kinds take the others that are not declared; brae where nothing is said.
+_TAKERS = {
+    "development": {"continuous"},
+    **{name: {"brae", "continuous"} for name in ("loss", "target_text", "target_vectors", "min_pair_count")},
+}
+_KINDS = {_AUTOENCODER: {"autoencoder"}, _NEURAL: {"continuous"}, _LOSS: {"brae", "continuous"}}
+# Kind -> what it takes as inputs, in words and by number.
+_INPUTS = {
+    "brae": ("one file of phrase pairs", (1,)),
+    "autoencoder": ("one text", (1,)),
+    "continuous": ("the source and the target side of a bitext, or one file of phrase pairs", (1, 2)),
+}
+_BASELINES = {
+    "cross-entropy": "--model continuous alone: a distribution over the target words, whose vectors learn",
+    "cross-entropy-tied": "--model continuous alone: the same, with one table for words that are read and predicted",
+}
 _SIDES = ("source", "target")
 
 train_options = sections(
     _FIRST,
     click.option("-o", "--output", "folder", metavar="FOLDER", help=f"Model folder to write.  {WHICH_MODEL}"),
-    click.option("--model", type=click.Choice(["brae", "autoencoder"]), default="brae",
-                 help="What to train: bilingually-constrained encoders on pairs, or an autoencoder on text."),
+    click.option("--model", type=click.Choice(list(_INPUTS)), default="brae",
+                 help="What to train: bilingually-constrained encoders on pairs, an autoencoder on text, or a "
+                      "translator that predicts word vectors on a bitext or on pairs."),
     "How it is run",
     click.option("--seed", type=click.IntRange(0), default=1, help="Fixes everything."),
     device_option(),
@@ -45,17 +64,23 @@ train_options = sections(
     click.option("--overwrite", is_flag=True, help="Replace the model or the unfinished training in the folder."),
     force_option,
     "What it learns from",
+    click.option("--dev", "development", nargs=2, metavar="SOURCE TARGET",
+                 help="Of --model continuous: a bitext that says which epoch is the best.  [default: pairs of one "
+                      "source in twenty are held out]"),
     click.option("--max-length", type=click.IntRange(1), metavar="N",
-                 help=f"Leave out pairs with more words on a side.  [default: {MAX_LENGTH}; autoencoder 511]"),
+                 help=f"Leave out pairs with more words on a side.  [default: {MAX_LENGTH}; autoencoder 511; "
+                      "continuous 100]"),
     click.option("--min-pair-count", type=FiniteRange(0), default=0, metavar="C",
                  help="Leave out pairs with a smaller count (of a table: the joint count)."),
     "What it starts from",
     click.option("--source-text", multiple=True, metavar="FILE",
                  help="Monolingual text to train word vectors on.  [default: the pairs]"),
-    click.option("--target-text", multiple=True, metavar="FILE", help="The same for the target language."),
+    click.option("--target-text", multiple=True, metavar="FILE",
+                 help="The same for the target language; of --model continuous: beside the target side."),
     click.option("--source-vectors", metavar="FILE",
                  help="Word vectors to start from: word2vec, GloVe or fastText, text or binary."),
-    click.option("--target-vectors", metavar="FILE", help="The same for the target language."),
+    click.option("--target-vectors", metavar="FILE",
+                 help="The same for the target language; of --model continuous: the vectors that are predicted."),
     click.option("--source-autoencoder", metavar="FOLDER",
                  help="Start from the encoder of an autoencoder, trained on the source language."),
     click.option("--target-autoencoder", metavar="FOLDER", help="The same for the target language."),
@@ -125,14 +150,15 @@ class TrainCommand(SectionedCommand):
         first = {_FIRST: flags.pop(_FIRST)}
         for title, what, registry in (("Losses", "loss", OBJECTIVES), ("Encoders", "encoder", ENCODERS)):
             first[title] = [(name, registered(registry, name, what).summary) for name in registry]
+        first["Losses"] += _BASELINES.items()
         return {**first, **flags}
 
 
 def check_model(context: click.Context) -> None:
-    """Refuse flags that the kind of model does not take.
+    """Refuse flags, a loss and a number of inputs that the kind of model does not take.
 
     Raises:
-        click.UsageError: naming the kind that takes a flag.
+        click.UsageError: naming the kinds that take a flag, or what the kind takes.
     """
     model = context.params["model"]
     for parameter in context.command.get_params(context):
@@ -140,10 +166,16 @@ def check_model(context: click.Context) -> None:
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if not given or name in _OF_ALL:
             continue
-        titles = parameter.titles if isinstance(parameter, _DeclaredFlag) else {_TRAINING}
-        takes = {"autoencoder" if title == _AUTOENCODER else "brae" for title in titles}
+        takes = _TAKERS.get(name, {"brae"})
+        if isinstance(parameter, _DeclaredFlag):
+            takes = set().union(*(_KINDS.get(title, {"brae"}) for title in parameter.titles))
         if model not in takes:
-            raise click.UsageError(f"{parameter.opts[0]} is for --model {takes.pop()}")
+            raise click.UsageError(f"{parameter.opts[0]} is for --model {' or '.join(sorted(takes))}")
+    if context.params["loss"] in _BASELINES and model != "continuous":
+        raise click.UsageError(f"--loss {context.params['loss']} is for --model continuous")
+    what, counts = _INPUTS[model]
+    if len(context.params["inputs"]) not in counts:
+        raise click.UsageError(f"--model {model} takes {what}; {len(context.params['inputs'])} files were given")
 
 
 def chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
@@ -185,6 +217,17 @@ def chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
     return source, target
 
 
+def neural_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the given values, by name, that a translator or a loss declares; and the loss."""
+    from phrasetool.objectives import OBJECTIVES
+    from phrasetool.options import declared_options, registered
+    from phrasetool.training.neural.neural_settings import NeuralSettings
+
+    known = {"loss", *declared_options(NeuralSettings)}
+    known = known.union(*(declared_options(registered(OBJECTIVES, name, "loss")) for name in OBJECTIVES))
+    return {name: value for name, value in given.items() if name in known and value is not None}
+
+
 def autoencoder_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the given values, by name, that an autoencoder declares."""
     from phrasetool.options import declared_options
@@ -205,8 +248,8 @@ def _made_flags(
     chosen = [
         click.Option(["--encoder"], type=click.Choice([name for name, _ in encoders]), default="rae",
                      help="How a phrase becomes a vector; see below."),
-        click.Option(["--loss"], type=click.Choice([name for name, _ in losses]), default="in-batch",
-                     help="What training minimises; see below."),
+        click.Option(["--loss"], type=click.Choice([*(name for name, _ in losses), *_BASELINES]),
+                     help=f"What training minimises; see below.  [default: {LOSS}; continuous syn-projection]"),
     ]  # fmt: skip
     for option in chosen:
         give_title(option, _FIRST)
@@ -216,12 +259,13 @@ def _made_flags(
 def _declarations(encoders: Mapping[str, str], losses: Mapping[str, str]) -> Iterable[tuple[str, _Declared]]:
     from phrasetool.options import declared_options, registered
     from phrasetool.training.autoencoder_settings import AutoencoderSettings
+    from phrasetool.training.neural.neural_settings import NeuralSettings
     from phrasetool.training.settings import TrainingSettings
 
     classes: list[tuple[str, str, type]] = [(_TRAINING, "", TrainingSettings)]
     classes += [(_LOSS, name, registered(losses, name, "loss")) for name in losses]
     classes += [(_ENCODER, name, registered(encoders, name, "encoder")) for name in encoders]
-    classes.append((_AUTOENCODER, "autoencoder", AutoencoderSettings))
+    classes += [(_AUTOENCODER, "autoencoder", AutoencoderSettings), (_NEURAL, "continuous", NeuralSettings)]
     for title, owner, cls in classes:
         for name, spec in declared_options(cls).items():
             yield name, _Declared(title, owner, spec.default, spec.metadata["help"])

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from phrasetool.models.autoencoder import AutoencoderModel
     from phrasetool.models.bilingual import BilingualModel
+    from phrasetool.models.neural import NeuralModel
 
 # Where `TrainCommand` leaves the arguments as they were given.
 ARGUMENTS = "phrasetool.train.arguments"
@@ -64,7 +65,9 @@ class TrainingRun:
         return choose_device(self.device)
 
     @contextlib.contextmanager
-    def told(self, inputs: Iterable[str | None]) -> Iterator[Callable[[BilingualModel | AutoencoderModel], None]]:
+    def told(
+        self, inputs: Iterable[str | None]
+    ) -> Iterator[Callable[[BilingualModel | AutoencoderModel | NeuralModel], None]]:
         """Say how to go on when the block is interrupted; gives what takes the model that was trained, for `--json`.
 
         Raises:
@@ -75,7 +78,7 @@ class TrainingRun:
 
         document = json_document(self.json_file, inputs)
 
-        def tell(model: BilingualModel | AutoencoderModel) -> None:
+        def tell(model: BilingualModel | AutoencoderModel | NeuralModel) -> None:
             log = [json.loads(line) for line in (self.folder / LOG).read_text("utf-8").splitlines()]
             document({"model": str(self.folder), "signature": model.signature, "training": model.training, "log": log})
 

@@ -1,0 +1,1 @@
+"""What `phrasetool train` takes and does, for each kind of model."""

@@ -1,0 +1,55 @@
+"""What `phrasetool train --model autoencoder` does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from phrasetool.errors import DataError
+
+if TYPE_CHECKING:
+    from phrasetool.models.autoencoder import AutoencoderModel
+    from phrasetool.training.autoencoder import EpochReport
+    from phrasetool_cli.training.training_run import TrainingRun
+
+
+def train_text(text: str, run: TrainingRun, seed: int, options: dict[str, Any]) -> AutoencoderModel:
+    """Train an autoencoder on text of one language."""
+    import torch
+
+    from moses_compat.corpora.texts import read_texts
+    from phrasetool.training.autoencoder import train_autoencoder
+    from phrasetool.training.autoencoder_settings import AutoencoderSettings
+    from phrasetool.training.text_vocabulary import training_texts
+    from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
+
+    watch = TerminalWatch(run.quiet)
+    try:
+        settings = AutoencoderSettings.from_options(options, seed)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    place = run.ready([text])
+    torch.set_num_threads(run.threads)
+    with TableProgress("read text", 0, run.quiet) as reading:
+        everything, symbols = read_texts(text, reading)
+    try:
+        data = training_texts(everything, symbols.words, settings)
+    except ValueError as error:
+        raise DataError(text, str(error)) from error
+    if data.left_out:
+        watch.say(f"{data.left_out:,} lines of more than {settings.max_length} words are left out")
+    watch.say(f"{len(data.texts):,} texts, {len(data.vocabulary) - 1:,} words, {data.unknown:.1%} of the text unknown")
+    shape = settings.shape
+    watch.say(f"training on {place}, {shape.name} autoencoder, n={shape.dimension}, into {run.folder}")
+
+    def report(done: EpochReport) -> None:
+        watch.say(f"epoch {done.epoch}/{settings.epochs}: cross-entropy {done.cross_entropy:.4f} a word")
+
+    with ItemProgress("train", settings.epochs * len(data.texts), "text", run.quiet) as progress:
+        trained = train_autoencoder(
+            data.texts, data.vocabulary, settings, run.folder, device=place, resume=run.resume, overwrite=run.overwrite,
+            force=run.force, warn=watch.warn, record={"text_file": text}, on_report=report, tick=progress.tick,
+        )  # fmt: skip
+        watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
+    return trained

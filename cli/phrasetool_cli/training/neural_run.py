@@ -1,0 +1,212 @@
+"""What `phrasetool train --model continuous` does: a translator from a bitext, or from phrase pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from phrasetool.errors import DataError
+from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
+
+if TYPE_CHECKING:
+    from phrasetool.models.neural import NeuralModel
+    from phrasetool.phrases import FloatArray
+    from phrasetool.training.neural.neural_settings import NeuralSettings
+    from phrasetool.training.neural.neural_trainer import NeuralReport
+    from phrasetool.training.neural.text_pairs import TextPairs
+    from phrasetool.vocabulary import Vocabulary
+    from phrasetool_cli.training.training_run import TrainingRun
+
+_SIDES = ("source", "target")
+
+
+@dataclass(frozen=True)
+class NeuralInputs:
+    """The files a translator is trained on.
+
+    Attributes:
+        files: the two sides of a bitext, or phrase pairs.
+        development: the two sides of a development set; None to hold out some of what is learnt from.
+        texts: more target text to train word vectors on.
+        vectors: word vectors of the target language; None to train them.
+        min_pair_count: phrase pairs with a smaller count are left out.
+    """
+
+    files: tuple[str, ...]
+    development: tuple[str, str] | None
+    texts: tuple[str, ...]
+    vectors: str | None
+    min_pair_count: float
+
+    def __post_init__(self) -> None:
+        if self.vectors and self.texts:
+            raise click.UsageError("--target-vectors brings word vectors; leave out --target-text")
+
+    @property
+    def all(self) -> list[str]:
+        """Every file that is read."""
+        return [*self.files, *(self.development or ()), *self.texts, *filter(None, [self.vectors])]
+
+    def record(self, escaped: bool) -> dict[str, Any]:
+        """What the model remembers of them; and whether its words were escaped there."""
+        names = ("pairs_file",) if len(self.files) == 1 else ("source_file", "target_file")
+        found: dict[str, Any] = dict(zip(names, self.files, strict=True))
+        found["development_files"] = list(self.development or ())
+        found["target_vectors"] = self.vectors or "fasttext"
+        return {**found, "escaped": escaped}
+
+
+def train_translator(inputs: NeuralInputs, run: TrainingRun, options: Mapping[str, Any], seed: int) -> NeuralModel:
+    """Train a translator and say what is done.
+
+    Args:
+        inputs: what it learns from.
+        run: how.
+        options: of `NeuralSettings` and of the loss, by name; `loss` among them, if one was chosen.
+        seed: fixes everything.
+
+    Raises:
+        click.UsageError: an option is unknown or out of range.
+        PhraseToolError: an input cannot be read or makes no sense, or the model cannot be written.
+    """
+    import torch
+
+    from phrasetool.training.device import device_name
+    from phrasetool.training.neural.neural_settings import NeuralSettings
+    from phrasetool.training.neural.neural_trainer import train_neural
+    from phrasetool.training.plausibility import check_pairs, doubting
+
+    watch = TerminalWatch(run.quiet)
+    doubt = doubting(watch, run.force)
+    try:
+        given = {name: value for name, value in options.items() if name != "loss"}
+        settings = NeuralSettings.from_options(given, options.get("loss") or NeuralSettings.loss, seed)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    place = run.ready(inputs.all)
+    torch.set_num_threads(run.threads)
+    texts, development = _read(inputs, settings, watch, run.quiet)
+    source, target, table = _vocabularies(inputs, texts, settings, run, watch)
+    pairs, held = texts.in_ids(source, target), development.in_ids(source, target)
+    check_pairs(" and ".join(inputs.files), pairs, doubt)
+    for which, vocabulary in enumerate((source, target)):
+        if inputs.development and (fault := _foreign(which, development, set(vocabulary.words))):
+            doubt(f"{inputs.development[which]}: the vocabulary {fault}")
+    unknown = [vocabulary.counts[0] / max(vocabulary.counts.sum(), 1) for vocabulary in (source, target)]
+    watch.say(
+        f"{len(pairs):,} pairs, {len(source) - 1:,} and {len(target) - 1:,} words; {unknown[0]:.1%} and "
+        f"{unknown[1]:.1%} of the text unknown; development set of {len(held):,} pairs"
+    )
+    watch.say(
+        f"training on {device_name(place)}, preset {settings.preset}, loss {settings.loss}, n={settings.dimension}, "
+        f"into {run.folder}"
+    )
+
+    def report(done: NeuralReport) -> None:
+        watch.say(
+            f"epoch {done.epoch}/{settings.epochs}: loss {done.loss:.4f} a word, {done.development_loss:.4f} on the "
+            "development set"
+        )
+
+    with ItemProgress("train", settings.epochs * len(pairs), "pair", run.quiet) as progress:
+        trained = train_neural(
+            pairs, held, table, settings, run.folder, device=place, resume=run.resume, overwrite=run.overwrite,
+            record=inputs.record(texts.escaped), on_report=report, tick=progress.tick,
+        )  # fmt: skip
+        watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
+    return trained
+
+
+def _read(
+    inputs: NeuralInputs, settings: NeuralSettings, watch: TerminalWatch, quiet: bool
+) -> tuple[TextPairs, TextPairs]:
+    """What to learn from, and the development set."""
+    from moses_compat.corpora.parallel_texts import read_parallel_texts, read_phrase_texts
+    from phrasetool.training.neural.text_pairs import held_out
+
+    with TableProgress("read texts", 0, quiet) as reading:
+        if len(inputs.files) == 1:
+            everything = read_phrase_texts(inputs.files[0], settings.max_length, inputs.min_pair_count, reading)
+        else:
+            everything = read_parallel_texts(inputs.files[0], inputs.files[1], reading)
+    texts = _short(everything, settings.max_length, inputs.files[-1], watch)
+    if inputs.development is None:
+        try:
+            texts, development = held_out(texts, settings.seed)
+        except ValueError as error:
+            raise DataError(inputs.files[0], str(error)) from error
+        watch.say(f"{len(development):,} pairs are held out as the development set")
+        return texts, development
+    with TableProgress("read the development set", 0, quiet) as reading:
+        development = read_parallel_texts(*inputs.development, reading)
+    return texts, _short(development, settings.max_length, inputs.development[1], watch)
+
+
+def _short(texts: TextPairs, max_length: int, name: str, watch: TerminalWatch) -> TextPairs:
+    try:
+        short = texts.up_to(max_length)
+    except ValueError as error:
+        raise DataError(name, str(error)) from error
+    if left_out := len(texts) - len(short):
+        watch.say(f"{name}: {left_out:,} pairs of more than {max_length} words a side are left out")
+    return short
+
+
+def _vocabularies(
+    inputs: NeuralInputs, texts: TextPairs, settings: NeuralSettings, run: TrainingRun, watch: TerminalWatch
+) -> tuple[Vocabulary, Vocabulary, FloatArray]:
+    """Source and target words, and what is predicted."""
+    from phrasetool.models.folders import check_space
+    from phrasetool.neural.target_vectors import target_table
+    from phrasetool.training.neural.neural_trainer import checkpoint_bytes
+    from phrasetool.training.neural.text_pairs import source_vocabulary, target_vocabulary
+    from phrasetool.training.plausibility import doubting
+
+    limits = settings.min_count, settings.vocabulary_size
+    source, target = source_vocabulary(texts, *limits), target_vocabulary(texts, *limits)
+    # Before vectors are trained, which takes minutes.
+    check_space(run.folder, checkpoint_bytes(settings, len(source), len(target)))
+    known = _known_vectors(inputs, texts, settings, watch)
+    if inputs.vectors:
+        if fault := _foreign(1, texts, known):
+            doubting(watch, run.force)(f"{inputs.vectors}: {fault}")
+        target = target_vocabulary(texts, *limits, known)
+    try:
+        table = target_table(target, known, settings.centring, settings.unknown_vector, settings.seed)
+    except ValueError as error:
+        raise DataError(inputs.vectors or inputs.files[-1], str(error)) from error
+    return source, target, table
+
+
+def _known_vectors(
+    inputs: NeuralInputs, texts: TextPairs, settings: NeuralSettings, watch: TerminalWatch
+) -> dict[bytes, FloatArray]:
+    """Vectors of target words, of the frequent ones and of others."""
+    from moses_compat.corpora.texts import unescaped_sentences
+    from moses_compat.files.byte_stream import open_bytes
+    from phrasetool.embeddings.fasttext import train_fasttext
+    from phrasetool.embeddings.files import load_vectors
+
+    words = texts.target_words
+    if inputs.vectors:
+        found = load_vectors(inputs.vectors, words, settings.dimension, open_bytes)
+        known = {word: found[word] for word in words if word in found}
+        watch.say(f"{len(known):,} of {len(words):,} target words have a vector in {inputs.vectors}")
+        return known
+    own = ([words[i] for i in text] for text in texts.targets)
+    sentences = [*chain(own, unescaped_sentences(inputs.texts))]
+    watch.say(f"training target vectors with fastText on {len(sentences):,} lines, n={settings.dimension}")
+    with ItemProgress("fastText", 1, "model", quiet=True):
+        return train_fasttext(sentences, settings.dimension, settings.seed)
+
+
+def _foreign(which: int, texts: TextPairs, known: Collection[bytes]) -> str | None:
+    """Why the known words cannot be meant for a side of some texts; None if they may be."""
+    from phrasetool.training.start import unfit
+
+    sides: Sequence[Any] = [(texts.sources, texts.source_words), (texts.targets, texts.target_words)]
+    return unfit(_SIDES[which], sides[which], sides[1 - which], known)
