@@ -43,6 +43,8 @@ COMMANDS = {
     "binarize": "Make a binary table with Moses' programs.",
     "tune": "Tune the weights of a model on a development set.",
     "decode": "Translate text with a phrase-based model.",
+    "rescore": "Append what neural translators say to an n-best list.",
+    "rerank": "Choose anew from an n-best list, with neural translators.",
     "force-decode": "Find the phrase pairs that translate a bitext.",
     "evaluate": "Score translations: BLEU, chrF, TER, and whether they differ.",
     "experiment": "Compare ways to prune and annotate a table, from text to report.",
