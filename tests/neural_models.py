@@ -46,8 +46,8 @@ def learnt_model(source_words, target_words, sentences, folder):
     ids = Phrases.from_lists([[word + 1 for word in sentence] for sentence in sentences])
     pairs = PhrasePairs(ids, ids, np.ones(len(ids), np.int64), *vocabularies)
     settings = NeuralSettings(
-        loss="cross-entropy", dimension=16, units=16, word_units=16, epochs=12, batch_size=8, learning_rate=0.01
+        loss="cross-entropy", dimension=32, units=32, word_units=32, epochs=12, batch_size=16, learning_rate=0.01
     )
     rng = np.random.default_rng(1)
-    known = {word: rng.normal(size=16).astype(np.float32) for word in target_words}
+    known = {word: rng.normal(size=32).astype(np.float32) for word in target_words}
     return train_neural(pairs, None, target_table(vocabularies[1], known, "random", "mean", 1), settings, folder)

@@ -12,13 +12,20 @@ import numpy as np
 from moses_compat.corpora.texts import read_sentences
 from moses_compat.engine.n_best_lists import FeatureNames, NBestList, described, with_features
 from moses_compat.files.streams import Input, display_name
-from moses_compat.jobs.rescore import named_values
+from moses_compat.jobs.rescore import NEURAL, named_values
 from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases
 from phrasetool.smt.evaluation.bleu import bleu_statistics, corpus_bleu
 from phrasetool.smt.evaluation.bootstrap import Bootstrap
 from phrasetool.smt.tuning.candidates import Weights
-from phrasetool.smt.tuning.reranking import best_first, first_lines, list_weights, oracle, tuned_weights
+from phrasetool.smt.tuning.reranking import (
+    ListWeights,
+    best_first,
+    first_lines,
+    list_weights,
+    oracle,
+    tuned_weights,
+)
 
 SCHEMA_VERSION = 1
 
@@ -161,15 +168,19 @@ def read_references(paths: Sequence[str], sentences: int, found: NBestList) -> l
 
 
 def tune_weights(
-    featured: FeaturedList, references: Sequence[Phrases], columns: Mapping[str, Any], seed: int
+    featured: FeaturedList,
+    references: Sequence[Phrases],
+    columns: Mapping[str, Any],
+    seed: int,
+    together: bool = False,
 ) -> RerankWeights:
-    """Tune the weights of all features on a development list, from the weights it was made with.
+    """Tune weights on a development list, from the weights it was made with; see `tuned_weights`.
 
     Raises:
         DataError: its totals are no sums of its features, or there is only one hypothesis a sentence.
     """
     found = featured.found
-    made_with = list_weights(found.features, found.totals, found.sentences)
+    made_with = _made_with(featured)
     if not made_with.found:
         message = (
             f"its totals are no weighted sums of its features ({made_with.unexplained:.0%} of their variance is "
@@ -178,15 +189,23 @@ def tune_weights(
         raise DataError(found.name, message)
     if not made_with.weights.any():
         raise DataError(found.name, "hypotheses of a sentence do not differ: there is nothing to choose from")
-    new = featured.features.shape[1] - found.features.shape[1]
-    start = np.concatenate([made_with.weights, np.zeros(new)])
-    weights = tuned_weights(featured.features, found.words, found.sentences, references, start, seed)
-    before, after = (
-        _bleu(featured, weighted, references) for weighted in (start, weights)
-    )  # fmt: skip
+    start = made_with.weights
+    weights = tuned_weights(featured.features, found.words, found.sentences, references, start, seed, together=together)
+    before, after = (_bleu(featured, weighted, references) for weighted in (start, weights))
     # A weight's size says nothing; the sum of the absolute ones is 1, as Moses writes them.
     weights = weights / np.abs(weights).sum()
     return RerankWeights(featured.names, weights, columns, {"development_bleu": {"before": before, "after": after}})
+
+
+def _made_with(featured: FeaturedList) -> ListWeights:
+    """The weights of a list, 0 for the features that were appended, now or before."""
+    found = featured.found
+    of = [name for name, count in featured.names for _ in range(count)]
+    old = np.array([not name.startswith(NEURAL) for name in of])
+    made_with = list_weights(featured.features[:, old], found.totals, found.sentences)
+    weights = np.zeros(len(of))
+    weights[old] = made_with.weights
+    return ListWeights(weights, made_with.unexplained)
 
 
 def _bleu(featured: FeaturedList, weights: Weights, references: Sequence[Phrases]) -> float:

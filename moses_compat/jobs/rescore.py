@@ -22,6 +22,8 @@ from phrasetool.vocabulary import UNKNOWN, Vocabulary
 from phrasetool.watch import NOBODY, Watch, refuse
 
 LENGTHS = ("words", "none")
+# What the names of the features that are appended begin with.
+NEURAL = "Neural"
 # Tokens that a vocabulary must know of a text in its language.  Multi30k German-English and Chinese-English: right
 # ones 0.95 to 0.98, another language 0.05 to 0.35.
 LEAST_KNOWN = 0.6
@@ -209,7 +211,7 @@ class NeuralColumns:
     def groups(self) -> dict[str, list[DirectedModel]]:
         """The name of each column, and whose mean it is."""
         found: dict[str, list[DirectedModel]] = {}
-        for backward, name in ((False, "NeuralForward"), (True, "NeuralBackward")):
+        for backward, name in ((False, f"{NEURAL}Forward"), (True, f"{NEURAL}Backward")):
             models = [judge for judge in self.models if judge.backward == backward]
             parts = [[judge] for judge in models] if self.each else [models] if models else []
             found.update({f"{name}{number}": part for number, part in enumerate(parts)})

@@ -60,11 +60,13 @@ def _tree(targets: Phrases, sources: Int64Array, end: int) -> Iterator[_Depth]:
         end: the id that follows the last word.
     """
     lengths = targets.lengths
-    matrix = targets.padded(int(lengths.max())).astype(np.int64)
+    longest = int(lengths.max())
+    # Targets may all be without words.
+    matrix = targets.padded(max(longest, 1)).astype(np.int64)
     rows = np.arange(len(targets))
     new: Mask = np.concatenate([[True], sources[1:] != sources[:-1]])
     before: Int64Array = np.cumsum(new) - 1
-    for depth in range(matrix.shape[1] + 1):
+    for depth in range(longest + 1):
         if depth:
             kept = lengths[rows] >= depth
             # A row that drops out takes nothing along: the next one that stays begins a node if any between did.
@@ -142,7 +144,8 @@ def _add(
     node = np.concatenate([depth.node + start for (depth, _), start in zip(depths, starts[:-1], strict=True)])
     wanted = np.concatenate([depth.wanted for depth, _ in depths])
     logs = _logs(module, predicted, torch.from_numpy(node), torch.from_numpy(wanted), reading, temperature).double()
-    for (depth, _), part in zip(depths, logs.split([len(depth.rows) for depth, _ in depths]), strict=True):
+    parts = torch.split(logs, [len(depth.rows) for depth, _ in depths])
+    for (depth, _), part in zip(depths, parts, strict=True):
         total[torch.from_numpy(depth.rows)] += part
 
 

@@ -46,6 +46,8 @@ Example:
     click.option("--dev-source", metavar="FILE", help="The text that it translates."),
     click.option("--dev-reference", "dev_references", multiple=True, metavar="FILE", help="Its right translation."),
     click.option("--weights", metavar="FILE", help="Weights that were saved, instead of tuning."),
+    click.option("--tune", "tuned_features", type=click.Choice(["new", "all"]), default="new",
+                 help="Tune what is new beside the score the lists were made with, or all features apart."),
     click.option("--seed", type=click.IntRange(0), default=1, help="Of tuning."),
     "What is written",
     output_option("The best translation of each sentence."),
@@ -59,15 +61,15 @@ Example:
 )  # fmt: skip
 def command(
     n_best: str, source: str, folders: tuple[str, ...], references: tuple[str, ...], dev_list: str | None,
-    dev_source: str | None, dev_references: tuple[str, ...], weights: str | None, seed: int, output: str,
-    listing: str | None, save_weights: str | None, json_file: str | None, length: str, each: bool, force: bool,
-    threads: int, quiet: bool,
+    dev_source: str | None, dev_references: tuple[str, ...], weights: str | None, tuned_features: str, seed: int,
+    output: str, listing: str | None, save_weights: str | None, json_file: str | None, length: str, each: bool,
+    force: bool, threads: int, quiet: bool,
 ) -> None:  # fmt: skip
     """Choose anew from an n-best list, with neural translators.
 
     The models append features to NBEST and to the list of the development set (see `phrasetool rescore`), MIRA tunes
-    the weights of all features there, and the best hypotheses of NBEST by these weights are written.  Without models,
-    the features of the lists are tuned and used as they are: lists can be rescored once and reranked often.
+    weights there, beginning with those the list was made with, and the best hypotheses of NBEST by these weights are
+    written.  Lists that were rescored need no models: they can be rescored once and reranked often.
     """
     from moses_compat.engine.n_best_lists import NBestList, read_n_best
     from moses_compat.files.streams import Output
@@ -111,7 +113,7 @@ def command(
             check_same_features(found, dev_found)
             dev_columns = load_columns(folders, dev_text, dev_found, length, each)
             dev_featured = featured_list(dev_columns, dev_text, dev_found, threads, force, watch)
-            tuned = tune_weights(dev_featured, dev_truth, columns.record(), seed)
+            tuned = tune_weights(dev_featured, dev_truth, columns.record(), seed, tuned_features == "all")
         else:
             tuned = RerankWeights.read(weights)
         featured = featured_list(columns, text, found, threads, force, watch)

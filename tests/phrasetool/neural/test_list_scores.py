@@ -79,3 +79,10 @@ def test_the_number_of_threads_of_torch_is_given_back(lists):
     before = torch.get_num_threads()
     list_scores(random_translator(WORDS, WORDS), 1.0, sources, hypotheses, sentences, backward=False)
     assert torch.get_num_threads() == before
+
+
+def test_a_list_of_nothing_but_no_words():
+    module = random_translator(WORDS, WORDS)
+    sources, nothing = Phrases.from_lists([[1, 2], []]), Phrases.from_lists([[], []])
+    found = list_scores(module, 1.0, sources, nothing, np.array([0, 1]), backward=False)
+    assert found == pytest.approx([alone(module, [1, 2], []), alone(module, [0], [])], abs=2e-4)

@@ -77,9 +77,19 @@ def test_a_new_feature_of_another_size_is_put_to_use(lists):
     features, words, sentences, references = lists
     start = np.array([1.0, 0.1, 0])
     found = tuned_weights(features, words, sentences, references, start, 1)
+    assert found[0] / found[1] == pytest.approx(10)
     assert bleu(lists, found) > bleu(lists, start) + 20
     top = oracle(words, sentences, references)
     assert bleu(lists, found) <= corpus_bleu(bleu_statistics(sentences[top], words.select(top), references))
     # The same weights for the same seed, and for features in other units.
     again = tuned_weights(features * [1, 8, 64], words, sentences, references, start / [1, 8, 64], 1)
     np.testing.assert_allclose(again * [1, 8, 64], found, rtol=1e-3)
+
+
+def test_all_features_can_be_tuned_together(lists):
+    """The first one is worth the opposite of what the start thinks of it."""
+    features, words, sentences, references = lists
+    start = np.array([1.0, 0.1, 0])
+    found = tuned_weights(features, words, sentences, references, start, 1, together=True)
+    assert bleu(lists, found) > bleu(lists, start)
+    assert found[0] / found[1] != pytest.approx(10)
