@@ -44,6 +44,8 @@ COMMANDS = {
     "tune": "Tune the weights of a model on a development set.",
     "decode": "Translate text with a phrase-based model.",
     "translate": "Translate text with a translator that predicts word vectors.",
+    "rescore": "Append what neural translators say to an n-best list.",
+    "rerank": "Choose anew from an n-best list, with neural translators.",
     "force-decode": "Find the phrase pairs that translate a bitext.",
     "evaluate": "Score translations: BLEU, chrF, TER, and whether they differ.",
     "experiment": "Compare ways to prune and annotate a table, from text to report.",

@@ -60,11 +60,13 @@ def _tree(targets: Phrases, sources: Int64Array, end: int) -> Iterator[_Depth]:
         end: the id that follows the last word.
     """
     lengths = targets.lengths
-    matrix = targets.padded(int(lengths.max())).astype(np.int64)
+    longest = int(lengths.max())
+    # Targets may all be without words.
+    matrix = targets.padded(max(longest, 1)).astype(np.int64)
     rows = np.arange(len(targets))
     new: Mask = np.concatenate([[True], sources[1:] != sources[:-1]])
     before: Int64Array = np.cumsum(new) - 1
-    for depth in range(matrix.shape[1] + 1):
+    for depth in range(longest + 1):
         if depth:
             kept = lengths[rows] >= depth
             # A row that drops out takes nothing along: the next one that stays begins a node if any between did.
@@ -117,21 +119,34 @@ def pair_scores(
     encoded = module.encode(sources)
     state = module.begin(encoded, int(targets.lengths.max()) + 1)
     total = torch.zeros(len(targets), dtype=torch.float64)
+    # A product of few rows is as slow as one of twice as many: those of several depths are compared together.
+    waiting: list[tuple[_Depth, Tensor]] = []
     for depth in _tree(targets, source_of, module.end):
-        parents = torch.from_numpy(depth.parents)
-        if depth.words[0] == NOTHING:
-            here = torch.from_numpy(depth.sources)
-            state = state.select(here)
-        else:
-            state = state.select(parents)
-            here = torch.from_numpy(depth.sources)
+        here = torch.from_numpy(depth.sources)
+        state = state.select(here if depth.words[0] == NOTHING else torch.from_numpy(depth.parents))
         predicted, _ = module.step(encoded.select(here), state, torch.from_numpy(depth.words))
-        logs = _logs(
-            module, predicted, torch.from_numpy(depth.node), torch.from_numpy(depth.wanted), reading, temperature
-        )
-        total[torch.from_numpy(depth.rows)] += logs.double()
+        waiting.append((depth, predicted))
+        if sum(len(rows) for _, rows in waiting) >= _ROWS:
+            _add(module, waiting, reading, temperature, total)
+            waiting = []
+    if waiting:
+        _add(module, waiting, reading, temperature, total)
     scores: DoubleArray = total.numpy()
     return scores
+
+
+def _add(
+    module: NeuralTranslator, depths: list[tuple[_Depth, Tensor]], reading: str, temperature: float, total: Tensor
+) -> None:
+    """Add what some depths say of their rows to the totals, shape (P,)."""
+    predicted = torch.cat([rows for _, rows in depths])
+    starts = np.cumsum([0, *(len(rows) for _, rows in depths)])
+    node = np.concatenate([depth.node + start for (depth, _), start in zip(depths, starts[:-1], strict=True)])
+    wanted = np.concatenate([depth.wanted for depth, _ in depths])
+    logs = _logs(module, predicted, torch.from_numpy(node), torch.from_numpy(wanted), reading, temperature).double()
+    parts = torch.split(logs, [len(depth.rows) for depth, _ in depths])
+    for (depth, _), part in zip(depths, parts, strict=True):
+        total[torch.from_numpy(depth.rows)] += part
 
 
 def _logs(

@@ -1,0 +1,141 @@
+"""`phrasetool rerank`."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from phrasetool_cli.shared.flags import engine_options, force_option, output_option
+from phrasetool_cli.shared.input_checks import check_inputs
+from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.shared.progress import TerminalWatch
+from phrasetool_cli.shared.rerank_options import (
+    column_options,
+    featured_list,
+    load_columns,
+    models_option,
+    source_option,
+)
+from phrasetool_cli.shared.sections import SectionedCommand, sections
+
+if TYPE_CHECKING:
+    from moses_compat.jobs.rerank import RerankReport
+
+_EXAMPLE = """\b
+Example:
+  phrasetool rerank test.nbest.gz --source test.de -m de-en -m en-de --dev-list dev.nbest.gz --dev-source dev.de \
+--dev-reference dev.en --save-weights weights.json -o test.out
+  phrasetool rerank other.nbest.gz --source other.de -m de-en -m en-de --weights weights.json -o other.out
+"""
+
+
+@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@click.argument("n_best", metavar="NBEST")
+@sections(
+    "What is read",
+    source_option,
+    models_option(required=False),
+    click.option("-r", "--reference", "references", multiple=True, metavar="FILE",
+                 help="The right translation of the source: BLEU is told; again for another one."),
+    "Where weights come from",
+    click.option("--dev-list", metavar="FILE", help="Tune on this n-best list, of the same system."),
+    click.option("--dev-source", metavar="FILE", help="The text that it translates."),
+    click.option("--dev-reference", "dev_references", multiple=True, metavar="FILE", help="Its right translation."),
+    click.option("--weights", metavar="FILE", help="Weights that were saved, instead of tuning."),
+    click.option("--tune", "tuned_features", type=click.Choice(["new", "all"]), default="new",
+                 help="Tune what is new beside the score the lists were made with, or all features apart."),
+    click.option("--seed", type=click.IntRange(0), default=1, help="Of tuning."),
+    "What is written",
+    output_option("The best translation of each sentence."),
+    click.option("--n-best-list", "listing", metavar="FILE", help="The whole list, best first, with new totals."),
+    click.option("--save-weights", metavar="FILE", help="The weights, in JSON, for other lists."),
+    json_option,
+    column_options,
+    None,
+    force_option,
+    engine_options,
+)  # fmt: skip
+def command(
+    n_best: str, source: str, folders: tuple[str, ...], references: tuple[str, ...], dev_list: str | None,
+    dev_source: str | None, dev_references: tuple[str, ...], weights: str | None, tuned_features: str, seed: int,
+    output: str, listing: str | None, save_weights: str | None, json_file: str | None, length: str, each: bool,
+    force: bool, threads: int, quiet: bool,
+) -> None:  # fmt: skip
+    """Choose anew from an n-best list, with neural translators.
+
+    The models append features to NBEST and to the list of the development set (see `phrasetool rescore`), MIRA tunes
+    weights there, beginning with those the list was made with, and the best hypotheses of NBEST by these weights are
+    written.  Lists that were rescored need no models: they can be rescored once and reranked often.
+    """
+    from moses_compat.engine.n_best_lists import NBestList, read_n_best
+    from moses_compat.files.streams import Output
+    from moses_compat.jobs.rerank import (
+        RerankWeights,
+        check_same_features,
+        chosen_text,
+        read_references,
+        reordered_lines,
+        report_of,
+        tune_weights,
+    )
+    from moses_compat.jobs.rescore import SourceText
+
+    dev = [dev_list, dev_source, *(dev_references or [None])]
+    if (weights is None) == (None in dev) or (weights and any(dev)):
+        raise click.UsageError("give --dev-list, --dev-source and --dev-reference to tune, or --weights FILE")
+    inputs, outputs = [n_best, source, *references, weights, *dev], [output, listing, save_weights]
+    check_outputs(inputs, outputs)
+    document = json_document(json_file, inputs, outputs)
+    check_inputs(inputs)
+    watch = TerminalWatch(quiet)
+
+    def prepared(path: str, text_path: str) -> tuple[SourceText, NBestList]:
+        text, found = SourceText.read(text_path), read_n_best(path)
+        text.check(found)
+        return text, found
+
+    # All that can be wrong with the files is found before models work on them.
+    text, found = prepared(n_best, source)
+    truth = read_references(references, len(text.sentences), found)
+    columns = load_columns(folders, text, found, length, each)
+    record = columns.record() if folders else None
+    with contextlib.ExitStack() as files:
+        out, listed, saved = (files.enter_context(Output(path)) if path else None for path in outputs)
+        if weights is None:
+            assert dev_list is not None
+            assert dev_source is not None
+            dev_text, dev_found = prepared(dev_list, dev_source)
+            dev_truth = read_references(dev_references, len(dev_text.sentences), dev_found)
+            check_same_features(found, dev_found)
+            dev_columns = load_columns(folders, dev_text, dev_found, length, each)
+            dev_featured = featured_list(dev_columns, dev_text, dev_found, threads, force, watch)
+            tuned = tune_weights(dev_featured, dev_truth, columns.record(), seed, tuned_features == "all")
+        else:
+            tuned = RerankWeights.read(weights)
+        featured = featured_list(columns, text, found, threads, force, watch)
+        tuned.check(featured, record)
+        report = report_of(featured, tuned.weights, truth)
+        if out:
+            out.write_text(chosen_text(featured, tuned.weights, len(text.sentences)))
+        if listed:
+            listed.write_text(b"".join(reordered_lines(featured, tuned.weights)))
+        if saved:
+            saved.write_text(tuned.as_json())
+    document({**asdict(report), **tuned.origin, "neural": tuned.columns, "weights": tuned.named()})
+    if not quiet:
+        _show(report, tuned.origin.get("development_bleu"), watch)
+
+
+def _show(report: RerankReport, development: dict[str, float] | None, watch: TerminalWatch) -> None:
+    if development:
+        watch.say(f"development set: BLEU {development['before']:.2f} -> {development['after']:.2f}")
+    watch.say(f"{report.changed:,} of {report.sentences:,} sentences have another translation")
+    if report.bleu_after is not None:
+        watch.say(
+            f"BLEU {report.bleu_before:.2f} -> {report.bleu_after:.2f} (p = {report.p_value:.3f}); the best "
+            f"hypotheses of the list have {report.bleu_oracle:.2f}"
+        )

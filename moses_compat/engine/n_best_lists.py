@@ -1,0 +1,172 @@
+"""n-best lists read again: those of Moses, of our decoder, and with features appended.
+
+A line is `id ||| words ||| Name= values ... ||| total`, perhaps with more fields after it, which are left alone (see
+`n_best`).  All lines of a list name the same features, each with as many values.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from moses_compat.files.streams import Input
+from phrasetool.errors import DataError
+from phrasetool.phrases import DoubleArray, Int64Array, Phrases
+from phrasetool.smt.corpus.symbols import Symbols
+
+_BARS = b"|||"
+_ID = re.compile(rb" *\d{1,9} ")
+_EXPECTED = "expected `id ||| words ||| Name= values ... ||| total`"
+
+# Names of features and how many values each has, in the order of the lines.
+FeatureNames = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class NBestList:
+    """N hypotheses of some sentences.
+
+    Attributes:
+        name: of the file, for messages.
+        lines: as read, each with its line feed.
+        sentences: of each line, int64, shape (N,), ascending.
+        words: of each line, in ids of the symbols.
+        symbols: the words, as written.
+        names: of the features.
+        features: float64, shape (N, F), F being all values of all features.
+        totals: the scores that the list is said to be sorted by, float64, shape (N,).
+    """
+
+    name: str
+    lines: list[bytes]
+    sentences: Int64Array
+    words: Phrases
+    symbols: Symbols
+    names: FeatureNames
+    features: DoubleArray
+    totals: DoubleArray
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def text(self, line: int) -> bytes:
+        """The words of a hypothesis, with one space between."""
+        return self.symbols.join(self.words[line])
+
+
+def read_n_best(path: str) -> NBestList:
+    """Read a list.
+
+    Args:
+        path: the file, compressed or not; `-` for standard input.
+
+    Raises:
+        DataError: it cannot be read, is empty, or has a line that is none of a list, that names other features than
+            the first line, or that goes back to an earlier sentence; with its number.
+    """
+    with Input(path) as file:
+        lines = [line + b"\n" for line in file.read_all().split(b"\n")]
+        name = file.name
+    if lines[-1] == b"\n":
+        lines.pop()
+    if not lines:
+        raise DataError(name, "there is no hypothesis in it")
+    sentences = np.empty(len(lines), np.int64)
+    texts: list[bytes] = []
+    values: list[bytes] = []
+    totals: list[bytes] = []
+    heads: list[bytes] | None = None
+    names: FeatureNames = ()
+    for i, line in enumerate(lines):
+        fields = line.split(_BARS)
+        if len(fields) < 4 or not _ID.fullmatch(fields[0]):
+            raise DataError(name, f"not a line of an n-best list; {_EXPECTED}", i + 1)
+        sentences[i] = int(fields[0])
+        if i and sentences[i] < sentences[i - 1]:
+            message = f"sentence {sentences[i]} after sentence {sentences[i - 1]}; expected a sorted list"
+            raise DataError(name, message, i + 1)
+        tokens = fields[2].split()
+        found = [token if token.endswith(b"=") else b"" for token in tokens]
+        if heads is None:
+            heads, names = found, _names(name, tokens)
+        elif found != heads:
+            raise DataError(name, _difference(names, _names(name, tokens, i + 1)), i + 1)
+        values.extend(token for token, head in zip(tokens, heads, strict=True) if not head)
+        texts.append(fields[1])
+        totals.append(fields[3])
+    width = sum(count for _, count in names)
+    features = _numbers(name, values, width, "feature").reshape(len(lines), width)
+    symbols = Symbols()
+    words = symbols.read_lines(b"\n".join(texts) + b"\n")
+    return NBestList(name, lines, sentences, words, symbols, names, features, _numbers(name, totals, 1, "total"))
+
+
+def _names(file: str, tokens: list[bytes], line: int = 1) -> FeatureNames:
+    """The features of a line.
+
+    Raises:
+        DataError: there are none, one is there twice, or a value has no name.
+    """
+    found: list[tuple[str, int]] = []
+    for token in tokens:
+        if token.endswith(b"="):
+            found.append((token[:-1].decode("utf-8", "replace"), 0))
+        elif not found:
+            raise DataError(file, f"a value without the name of a feature; {_EXPECTED}", line)
+        else:
+            found[-1] = found[-1][0], found[-1][1] + 1
+    if not found or len({name for name, _ in found}) < len(found):
+        raise DataError(file, f"no features, or one is there twice; {_EXPECTED}", line)
+    return tuple(found)
+
+
+def _difference(expected: FeatureNames, found: FeatureNames) -> str:
+    return f"has the features {described(found)}, but the lines before have {described(expected)}"
+
+
+def described(names: FeatureNames) -> str:
+    """Features and how many values they have, for messages."""
+    return ", ".join(name if count == 1 else f"{name} ({count})" for name, count in names)
+
+
+def _numbers(file: str, tokens: list[bytes], width: int, what: str) -> DoubleArray:
+    """Values as numbers, float64.
+
+    Raises:
+        DataError: one is no finite number.
+    """
+    try:
+        found = np.array(tokens, np.bytes_).astype(np.float64) if tokens else np.zeros(0)
+        if np.isfinite(found).all():
+            return found
+        place = int(np.argmin(np.isfinite(found)))
+    except ValueError:
+        place = next(i for i, token in enumerate(tokens) if not _is_number(token))
+    token = tokens[place].strip().decode("utf-8", "replace")
+    raise DataError(file, f"{token!r} is no value of a {what}; expected a finite number", place // width + 1)
+
+
+def _is_number(token: bytes) -> bool:
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return True
+
+
+def with_features(line: bytes, appended: bytes, total: bytes | None = None) -> bytes:
+    """A line with more features.
+
+    Args:
+        line: of a list.
+        appended: `Name= values`, without spaces around it; may be empty.
+        total: takes the place of the score; None leaves it.
+    """
+    fields = line.split(_BARS)
+    if appended:
+        fields[2] = fields[2].rstrip(b" ") + b" " + appended + b" "
+    if total is not None:
+        fields[3] = b" " + total + (b" " if len(fields) > 4 else b"\n")
+    return _BARS.join(fields)

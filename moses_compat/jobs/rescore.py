@@ -1,0 +1,272 @@
+"""Append what neural models say of n-best lists: log probabilities as features, a column a direction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.corpora.texts import read_sentences
+from moses_compat.engine.n_best_lists import FeatureNames, NBestList
+from moses_compat.files.streams import display_name
+from phrasetool.errors import DataError, ModelError, PhraseToolError
+from phrasetool.models.neural import NeuralModel
+from phrasetool.models.storage import load_neural_model
+from phrasetool.phrases import DoubleArray, Int64Array, Phrases
+from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.smt.tuning.reranking import first_lines
+from phrasetool.vocabulary import UNKNOWN, Vocabulary
+from phrasetool.watch import NOBODY, Watch, refuse
+
+LENGTHS = ("words", "none")
+# What the names of the features that are appended begin with.
+NEURAL = "Neural"
+# Tokens that a vocabulary must know of a text in its language.  Multi30k German-English and Chinese-English: right
+# ones 0.95 to 0.98, another language 0.05 to 0.35.
+LEAST_KNOWN = 0.6
+# How often a sentence must be likelier beside its own list than beside another: right lists 0.96 to 1.00 (models of
+# one epoch and more), lists of other texts and shifted ones 0.42 to 0.58.
+LEAST_SHARE = 0.75
+_SAMPLE = 200
+# So few say nothing.
+_FEWEST = 10
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """The text that lists translate.
+
+    Attributes:
+        name: of the file, for messages.
+        sentences: in ids of the symbols.
+        symbols: the words, as written.
+    """
+
+    name: str
+    sentences: Phrases
+    symbols: Symbols
+
+    @classmethod
+    def read(cls, path: str) -> SourceText:
+        """Read a text, a sentence a line.
+
+        Raises:
+            DataError: it cannot be read, or has no lines.
+        """
+        symbols = Symbols()
+        sentences = symbols.read_lines(read_sentences(path))
+        if not len(sentences):
+            raise DataError(display_name(path), "the file has no lines")
+        return cls(display_name(path), sentences, symbols)
+
+    def check(self, found: NBestList) -> None:
+        """Refuse a list of more sentences than the text has.
+
+        Raises:
+            DataError: with the first line that is one too many.
+        """
+        beyond = np.flatnonzero(found.sentences >= len(self.sentences))
+        if len(beyond):
+            line = int(beyond[0])
+            message = f"sentence {found.sentences[line]}, but {self.name} has {len(self.sentences):,} lines, from 0"
+            raise DataError(found.name, message, line + 1)
+
+
+@dataclass(frozen=True)
+class DirectedModel:
+    """A translator and how it stands to a list.
+
+    Attributes:
+        model: the translator.
+        folder: where it is.
+        backward: whether it reads hypotheses and writes sources.
+    """
+
+    model: NeuralModel
+    folder: str
+    backward: bool
+
+    def scores(
+        self, text: Phrases, hypotheses: Phrases, sentences: Int64Array, threads: int, watch: Watch = NOBODY
+    ) -> DoubleArray:
+        """log p of each hypothesis of a sentence, or of the sentence; see `list_scores`."""
+        from phrasetool.neural.list_scores import list_scores
+
+        with watch.items(f"scoring with {self.folder}", len(np.unique(sentences)), "sentence") as tick:
+            return list_scores(
+                self.model.network, self.model.temperature, text, hypotheses, sentences,
+                backward=self.backward, threads=threads, tick=tick,
+            )  # fmt: skip
+
+    def read(self, text: SourceText, found: NBestList) -> tuple[Phrases, Phrases]:
+        """Both sides in ids of the model."""
+        source, target = self.model.source_vocabulary, self.model.target_vocabulary
+        if self.backward:
+            source, target = target, source
+        return _in_ids(text.sentences, text.symbols, source), _in_ids(found.words, found.symbols, target)
+
+
+def _in_ids(phrases: Phrases, symbols: Symbols, vocabulary: Vocabulary) -> Phrases:
+    ids = np.array([vocabulary.id(word) for word in symbols.words], np.int32)
+    return Phrases(phrases.offsets, ids[phrases.words] if len(ids) else phrases.words)
+
+
+def load_directed(folder: str, text: SourceText, found: NBestList) -> DirectedModel:
+    """Load a translator, and tell its direction by its vocabularies.
+
+    Raises:
+        ModelError: it cannot be loaded, or its languages are not those of the list and its text; says if these are
+            swapped.
+    """
+    model = load_neural_model(folder)
+    first = found.words.select(first_lines(found.sentences))
+    known = {
+        (side, language): _known(phrases, symbols, vocabulary)
+        for side, phrases, symbols in (("text", text.sentences, text.symbols), ("list", first, found.symbols))
+        for language, vocabulary in (("source", model.source_vocabulary), ("target", model.target_vocabulary))
+    }
+    ways = {False: ("source", "target"), True: ("target", "source")}
+    worst = {way: min(known["text", ours], known["list", theirs]) for way, (ours, theirs) in ways.items()}
+    backward = worst[True] > worst[False]
+    if worst[backward] >= LEAST_KNOWN:
+        return DirectedModel(model, folder, backward)
+    shares = (
+        f"its source words are {known['text', 'source']:.0%} of the tokens of {text.name} and "
+        f"{known['list', 'source']:.0%} of those of {found.name}, its target words {known['text', 'target']:.0%} and "
+        f"{known['list', 'target']:.0%}"
+    )
+    for language in ("source", "target"):
+        if min(known["text", language], known["list", language]) >= LEAST_KNOWN:
+            raise ModelError(f"{folder}: both {text.name} and {found.name} are in its {language} language ({shares})")
+    raise ModelError(f"{folder}: does not translate between {text.name} and {found.name}: {shares}")
+
+
+def _known(phrases: Phrases, symbols: Symbols, vocabulary: Vocabulary) -> float:
+    """The share of tokens that a vocabulary has; 0 without tokens."""
+    ids = _in_ids(phrases, symbols, vocabulary).words
+    return float((ids != UNKNOWN).mean()) if len(ids) else 0.0
+
+
+def own_share(judge: DirectedModel, text: SourceText, found: NBestList, threads: int) -> float | None:
+    """How often a sentence is likelier beside its own first hypothesis than beside that of another sentence.
+
+    It is the area under the curve of pairs that differ in nothing else: a half if the list translates another text.
+
+    Returns:
+        The share, ties for a half; None if the list has too few sentences to tell.
+    """
+    first = first_lines(found.sentences)
+    first = first[np.linspace(0, len(first) - 1, min(len(first), _SAMPLE)).astype(np.int64)]
+    if len(first) < _FEWEST:
+        return None
+    sources, hypotheses = judge.read(text, found)
+    own, other = sources.select(found.sentences[first]), hypotheses.select(first)
+    moved = np.roll(np.arange(len(first)), len(first) // 2)
+    numbers = np.arange(len(first))
+    right = judge.scores(own, other, numbers, threads)
+    # What is predicted stays, and what is read moves.
+    wrong = judge.scores(own, other.select(moved), numbers, threads) if judge.backward else judge.scores(
+        own.select(moved), other, numbers, threads
+    )  # fmt: skip
+    return float(((right > wrong) + 0.5 * (right == wrong)).mean())
+
+
+def check_fit(
+    judges: Sequence[DirectedModel], text: SourceText, found: NBestList, threads: int, force: bool, watch: Watch
+) -> None:
+    """Refuse a list that does not translate the text.
+
+    Raises:
+        PhraseToolError: the share of `own_share` is too near a half.
+    """
+    for judge in judges:
+        share = own_share(judge, text, found, threads)
+        if share is not None and share < LEAST_SHARE:
+            message = (
+                f"{found.name}: its hypotheses fit their sentences in {text.name} hardly better than others "
+                f"(AUC {share:.2f} by {judge.folder}, 0.5 is chance): is it the list of another text, are lines "
+                "moved, or is the model untrained?"
+            )
+            refuse(PhraseToolError(message, remedy="go on"), force, watch.warn)
+
+
+@dataclass(frozen=True)
+class NeuralColumns:
+    """Features that models give.
+
+    Attributes:
+        models: all of them.
+        length: `words` divides a log probability by the words that it is of, and their end; `none` leaves it.
+        each: a column a model, instead of one a direction, the mean of its models.
+    """
+
+    models: Sequence[DirectedModel]
+    length: str = "words"
+    each: bool = False
+
+    @property
+    def groups(self) -> dict[str, list[DirectedModel]]:
+        """The name of each column, and whose mean it is."""
+        found: dict[str, list[DirectedModel]] = {}
+        for backward, name in ((False, f"{NEURAL}Forward"), (True, f"{NEURAL}Backward")):
+            models = [judge for judge in self.models if judge.backward == backward]
+            parts = [[judge] for judge in models] if self.each else [models] if models else []
+            found.update({f"{name}{number}": part for number, part in enumerate(parts)})
+        return found
+
+    def record(self) -> dict[str, Any]:
+        """What they are, for a file of weights."""
+        names = {name: [judge.model.identity for judge in part] for name, part in self.groups.items()}
+        return {"length": self.length, "models": names}
+
+    def values(
+        self, text: SourceText, found: NBestList, threads: int, watch: Watch = NOBODY
+    ) -> tuple[FeatureNames, DoubleArray]:
+        """The features, as they read when they are written with six digits.
+
+        Returns:
+            Their names, and float64 of shape (N, K).
+
+        Raises:
+            DataError: the list has such a feature already.
+            LengthError: a sentence is too long.
+        """
+        there = {name for name, _ in found.names}
+        columns = []
+        for name, part in self.groups.items():
+            if name in there:
+                raise DataError(found.name, f"has the feature {name} already; leave out the models to use it")
+            columns.append(np.mean([self._scores(judge, text, found, threads, watch) for judge in part], axis=0))
+        values = np.stack(columns, 1) if columns else np.zeros((len(found), 0))
+        return tuple((name, 1) for name in self.groups), np.vectorize(_as_written, otypes=[np.float64])(values)
+
+    def _scores(
+        self, judge: DirectedModel, text: SourceText, found: NBestList, threads: int, watch: Watch
+    ) -> DoubleArray:
+        sources, hypotheses = judge.read(text, found)
+        scores = judge.scores(sources, hypotheses, found.sentences, threads, watch)
+        if self.length == "none":
+            return scores
+        predicted = sources.lengths[found.sentences] if judge.backward else hypotheses.lengths
+        return scores / (predicted + 1)
+
+
+def _written(value: float) -> str:
+    # Adding 0 turns -0 into 0.
+    return format(value + 0.0, ".6g")
+
+
+def _as_written(value: float) -> float:
+    return float(_written(value))
+
+
+def named_values(names: FeatureNames, values: npt.NDArray[np.float64]) -> bytes:
+    """`Name= values` of one line."""
+    parts, at = [], 0
+    for name, count in names:
+        parts.append(f"{name}= " + " ".join(_written(value) for value in values[at : at + count].tolist()))
+        at += count
+    return " ".join(parts).encode()

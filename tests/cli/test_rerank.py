@@ -1,0 +1,179 @@
+import contextlib
+import json
+
+import pytest
+import sacrebleu
+
+from tests.commands import read, run_inside, write
+from tests.reranking_lists import make
+
+MODELS = ("-m", "forward", "-m", "backward")
+DEV = ("--dev-list", "dev.nbest", "--dev-source", "dev.src", "--dev-reference", "dev.ref")
+RERANK = ("rerank", "test.nbest", "--source", "test.src")
+RESCORE = ("rescore", "test.nbest", "--source", "test.src")
+
+
+@pytest.fixture(scope="module")
+def lists(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lists")
+    make(folder)
+    return folder
+
+
+def run(folder, *arguments, code=0):
+    with contextlib.chdir(folder):
+        found = run_inside(*arguments)
+    assert found.code == code, found.err
+    return found
+
+
+def bleu(path, reference):
+    lines, truth = (read(file).decode().splitlines() for file in (path, reference))
+    return sacrebleu.corpus_bleu(lines, [truth], tokenize="none", force=True).score
+
+
+def test_rescore_appends_and_changes_nothing_else(lists):
+    run(lists, *RESCORE, *MODELS, "-o", "rescored", "--threads", "1")
+    run(lists, *RESCORE, *MODELS, "-o", "again", "--threads", "2")
+    assert read(lists / "rescored") == read(lists / "again")
+    before, after = (read(lists / name).decode().splitlines() for name in ("test.nbest", "rescored"))
+    for old, new in zip(before, after, strict=True):
+        fields, others = old.split("|||"), new.split("|||")
+        added = others[2].removeprefix(fields[2])
+        assert added != others[2]
+        assert [token for token in added.split() if token.endswith("=")] == ["NeuralForward0=", "NeuralBackward0="]
+        assert [*fields[:2], *fields[3:]] == [*others[:2], *others[3:]]
+
+
+def test_a_split_of_a_list_has_the_same_scores(lists):
+    run(lists, *RESCORE, *MODELS, "-o", "whole", "-q")
+    lines = read(lists / "test.nbest").splitlines(keepends=True)
+    parts = [b"".join(line for line in lines if (int(line.split()[0]) < 17) == first) for first in (True, False)]
+    scored = b""
+    for number, part in enumerate(parts):
+        write(lists / f"part{number}", part)
+        run(lists, "rescore", f"part{number}", "--source", "test.src", *MODELS, "-o", f"scored{number}", "-q")
+        scored += read(lists / f"scored{number}")
+    assert scored == read(lists / "whole")
+
+
+def test_columns_by_length_and_by_model(lists):
+    def values(*options):
+        run(lists, *RESCORE, *options, "-o", "columns", "-q")
+        lines = read(lists / "columns").decode().splitlines()
+        return [float(line.split("NeuralForward0= ")[1].split()[0]) for line in lines]
+
+    words = [len(line.split("|||")[1].split()) for line in read(lists / "test.nbest").decode().splitlines()]
+    mean, whole = values("-m", "forward"), values("-m", "forward", "--length", "none")
+    for one, other, count in zip(mean, whole, words, strict=True):
+        assert one * (count + 1) == pytest.approx(other, rel=1e-4)
+    # Twice the same model: its mean is itself, and each has a column if that is asked for.
+    assert values("-m", "forward", "-m", "forward") == mean
+    assert values("-m", "forward", "-m", "forward", "--each") == mean
+    assert b"NeuralForward1= " in read(lists / "columns")
+
+
+def test_rerank_tunes_chooses_and_says_what_it_brought(lists):
+    found = run(
+        lists, *RERANK, *MODELS, *DEV, "-r", "test.ref", "-o", "out", "--n-best-list", "sorted", "--save-weights", "w",
+        "--json", "report.json",
+    )  # fmt: skip
+    report = json.loads(read(lists / "report.json"))
+    assert report["bleu_after"] > report["bleu_before"] + 10
+    assert report["bleu_oracle"] >= report["bleu_after"]
+    assert report["p_value"] < 0.01
+    assert report["bleu_after"] == pytest.approx(bleu(lists / "out", lists / "test.ref"), abs=1e-6)
+    assert report["development_bleu"]["after"] > report["development_bleu"]["before"] + 10
+    assert "BLEU" in found.err
+    # The list's first hypotheses are the text, and its totals fall.
+    seen = {}
+    last = {}
+    for line in read(lists / "sorted").decode().splitlines():
+        number, text, _, total = line.split("|||")[:4]
+        seen.setdefault(number, " ".join(text.split()))
+        assert float(total) <= last.get(number, float("inf"))
+        last[number] = float(total)
+    assert list(seen.values()) == read(lists / "out").decode().splitlines()
+    saved = json.loads(read(lists / "w"))
+    assert saved["weights"] == report["weights"]
+    assert saved["weights"]["NeuralForward0"][0] > 0
+    assert sum(abs(weight) for values in saved["weights"].values() for weight in values) == pytest.approx(1)
+
+
+def test_saved_weights_and_rescored_lists_give_the_same_bytes(lists):
+    run(lists, *RERANK, *MODELS, *DEV, "-o", "tuned", "--save-weights", "saved", "--threads", "1")
+    run(lists, *RERANK, *MODELS, "--weights", "saved", "-o", "applied", "--threads", "2")
+    for name in ("dev", "test"):
+        run(lists, "rescore", f"{name}.nbest", "--source", f"{name}.src", *MODELS, "-o", f"{name}.more", "-q")
+    run(lists, "rerank", "test.more", "--source", "test.src", "--weights", "saved", "-o", "without")
+    dev = ("--dev-list", "dev.more", *DEV[2:])
+    run(lists, "rerank", "test.more", "--source", "test.src", *dev, "--save-weights", "other", "-o", "both")
+    assert read(lists / "tuned") == read(lists / "applied") == read(lists / "without")
+    # Tuned on what was written: the same numbers, so the same weights.
+    assert read(lists / "both") == read(lists / "tuned")
+    assert json.loads(read(lists / "other"))["weights"] == json.loads(read(lists / "saved"))["weights"]
+
+
+def test_a_list_of_moses_is_reranked(lists):
+    """As Moses writes them: a hypothesis of no words, fields after the total, gaps between sentences."""
+    lines = [line for line in read(lists / "test.nbest").splitlines(keepends=True) if not line.startswith(b"3 ")]
+    lines[0] = b"0 |||  ||| TM0= 9 WordPenalty0= 0 ||| -99 ||| \n"
+    write(lists / "gaps", b"".join(lines))
+    found = run(lists, "rerank", "gaps", "--source", "test.src", *MODELS, *DEV, "-r", "test.ref", "-o", "gaps.out")
+    assert "no hypotheses of 1 of the 30 lines" in found.err
+    out = read(lists / "gaps.out").split(b"\n")
+    assert len(out) == 31
+    assert out[3] == b""
+    assert all(out[:3])
+
+
+def refusal(folder, *arguments, code=1):
+    return run(folder, *arguments, "-o", "nothing", code=code).err.strip().splitlines()[-1]
+
+
+def test_what_is_no_list_of_the_text_is_refused(lists):
+    lines = read(lists / "test.src").splitlines(keepends=True)
+    write(lists / "shorter", b"".join(lines[:20]))
+    message = refusal(lists, "rescore", "test.nbest", "--source", "shorter", *MODELS)
+    assert "test.nbest:161: sentence 20, but shorter has 20 lines" in message
+    write(lists / "moved", b"".join(lines[1:] + lines[:1]))
+    message = refusal(lists, "rescore", "test.nbest", "--source", "moved", *MODELS)
+    assert "AUC 0." in message
+    assert "--force" in message
+    found = run(lists, "rescore", "test.nbest", "--source", "moved", *MODELS, "--force", "-o", "forced")
+    assert "warning: test.nbest: its hypotheses fit" in found.err
+    assert "AUC 0." in refusal(lists, "rescore", "test.nbest", "--source", "moved", "-m", "backward")
+    message = refusal(lists, "rescore", "test.nbest", "--source", "test.ref", "-m", "forward")
+    assert "forward: both test.ref and test.nbest are in its target language" in message
+    write(lists / "other", b"".join(b"w w w\n" for _ in lines))
+    message = refusal(lists, "rescore", "test.nbest", "--source", "other", "-m", "forward")
+    assert "forward: does not translate between other and test.nbest" in message
+    assert "is the model untrained" in refusal(lists, *RESCORE, "-m", "untrained")
+
+
+def test_lists_and_weights_that_do_not_fit_are_refused(lists):
+    write(lists / "less", read(lists / "dev.nbest").replace(b"WordPenalty0", b"Penalty0"))
+    less = ("--dev-list", "less", *DEV[2:])
+    assert "less: has the features TM0, Penalty0, but test.nbest has" in refusal(lists, *RERANK, *MODELS, *less)
+    run(lists, *RERANK, *MODELS, *DEV, "-o", "out1", "--save-weights", "both")
+    message = refusal(lists, *RERANK, "-m", "forward", "--weights", "both")
+    assert "but the weights are of TM0, WordPenalty0, NeuralForward0, NeuralBackward0" in message
+    message = refusal(lists, *RERANK, *MODELS, "--length", "none", "--weights", "both")
+    assert "tuned with other models" in message
+    assert "not a file of weights" in refusal(lists, *RERANK, "--weights", "dev.ref")
+    run(lists, *RESCORE, "-m", "forward", "-o", "has")
+    message = refusal(lists, "rescore", "has", "--source", "test.src", "-m", "forward")
+    assert "has: has the feature NeuralForward0 already" in message
+    write(lists / "short.ref", b"t1\n")
+    assert "short.ref: has 1 lines" in refusal(lists, *RERANK, *MODELS, *DEV, "-r", "short.ref")
+    write(lists / "odd", b"".join(
+        line.replace(b"||| -", b"||| 1", 1) if i % 2 else line
+        for i, line in enumerate(read(lists / "dev.nbest").splitlines(keepends=True))
+    ))  # fmt: skip
+    odd = ("--dev-list", "odd", *DEV[2:])
+    assert "no weighted sums of its features" in refusal(lists, *RERANK, *MODELS, *odd)
+
+
+@pytest.mark.parametrize("given", [(), DEV[:2], DEV[:4], (*DEV, "--weights", "dev.ref")])
+def test_weights_or_a_development_set(lists, given):
+    assert "to tune, or --weights" in refusal(lists, *RERANK, *MODELS, *given, code=2)

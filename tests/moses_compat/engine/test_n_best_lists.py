@@ -1,0 +1,82 @@
+"""n-best lists read, against the slow reader of the tests, and what is refused of them."""
+
+import gzip
+
+import pytest
+
+from moses_compat.engine.n_best_lists import described, read_n_best, with_features
+from phrasetool.errors import DataError
+from tests.commands import write
+from tests.n_best_lists import read_n_best as read_slowly
+
+LIST = """\
+0 ||| a b  ||| LM0= -1.5 TM0= -1 2e-3 ||| -3.25 ||| 0=0 1=1
+0 |||  ||| LM0= -2 TM0= -1 0 ||| -4
+2 ||| b &#124; c ||| LM0= -1 TM0= 7 0 ||| -5.5
+"""
+
+
+def test_a_list_is_read(tmp_path):
+    write(tmp_path / "list", LIST.encode())
+    found = read_n_best(str(tmp_path / "list"))
+    assert found.names == (("LM0", 1), ("TM0", 2))
+    assert described(found.names) == "LM0, TM0 (2)"
+    assert found.sentences.tolist() == [0, 0, 2]
+    assert found.features.tolist() == [[-1.5, -1, 0.002], [-2, -1, 0], [-1, 7, 0]]
+    assert found.totals.tolist() == [-3.25, -4, -5.5]
+    assert [found.text(i) for i in range(3)] == [b"a b", b"", b"b &#124; c"]
+    assert b"".join(found.lines) == LIST.encode()
+
+
+@pytest.mark.requires_reference
+def test_a_list_of_moses_is_read(reference):
+    path = reference / "test_2016_flickr.first300.nbest50.gz"
+    found = read_n_best(str(path))
+    slow = list(read_slowly(str(path)))
+    assert len(slow) == len(found)
+    for i, candidate in enumerate(slow):
+        assert candidate.sentence == found.sentences[i]
+        assert b" ".join(candidate.words) == found.text(i)
+        assert candidate.total == found.totals[i]
+        assert [value for values in candidate.features.values() for value in values] == found.features[i].tolist()
+    assert b"".join(found.lines) == gzip.decompress(path.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("line", "changed", "message"),
+    [
+        (2, b"0 ||| a ||| LM0= -2 TM0= -1 0\n", "not a line of an n-best list"),
+        (2, b"x ||| a ||| LM0= -2 TM0= -1 0 ||| 1\n", "not a line of an n-best list"),
+        (2, b"\n", "not a line of an n-best list"),
+        (2, b"0 ||| a ||| LM0= -2 TM0= -1 ||| 1\n", r"features LM0, TM0, but the lines before have LM0, TM0 \(2\)"),
+        (2, b"0 ||| a ||| LM1= -2 TM0= -1 0 ||| 1\n", "has the features LM1"),
+        (2, b"0 ||| a ||| LM0= -2 TM0= -1 0 ||| one\n", "'one' is no value of a total"),
+        (2, b"0 ||| a ||| LM0= -2 TM0= -1 nan ||| 1\n", "'nan' is no value of a feature"),
+        (3, b"2 ||| a ||| LM0= -2 TM0= -1 x ||| 1\n", "'x' is no value of a feature"),
+        (1, b"0 ||| a ||| -2 ||| 1\n", "a value without the name"),
+        (1, b"0 ||| a ||| LM0= 1 LM0= 2 ||| 1\n", "one is there twice"),
+        (1, b"3 ||| a ||| LM0= -2 TM0= -1 0 ||| 1\n", "sentence 0 after sentence 3"),
+    ],
+)  # fmt: skip
+def test_damaged_lines_are_refused_by_their_number(tmp_path, line, changed, message):
+    lines = LIST.encode().splitlines(keepends=True)
+    lines[line - 1] = changed
+    write(tmp_path / "list", b"".join(lines))
+    with pytest.raises(DataError, match=message) as error:
+        read_n_best(str(tmp_path / "list"))
+    # What goes back is the line after.
+    assert error.value.line == line + ("after" in message)
+
+
+def test_an_empty_list_is_refused(tmp_path):
+    write(tmp_path / "list", b"")
+    with pytest.raises(DataError, match="no hypothesis"):
+        read_n_best(str(tmp_path / "list"))
+
+
+def test_features_are_appended_and_nothing_else_changes():
+    first, second, third = LIST.encode().splitlines(keepends=True)
+    assert with_features(first, b"N0= -1") == first.replace(b"2e-3 |||", b"2e-3 N0= -1 |||")
+    assert with_features(second, b"N0= -1", b"7") == b"0 |||  ||| LM0= -2 TM0= -1 0 N0= -1 ||| 7\n"
+    assert with_features(first, b"", b"7") == first.replace(b"-3.25", b"7")
+    assert with_features(third, b"") == third

@@ -1,0 +1,53 @@
+"""Small translators that nobody trained, or that know a dictionary by heart."""
+
+import numpy as np
+
+from phrasetool.models.neural import NeuralModel
+from phrasetool.neural.architecture import NeuralArchitecture
+from phrasetool.neural.network import NeuralTranslator
+from phrasetool.vocabulary import Vocabulary
+
+ARCHITECTURE = NeuralArchitecture("gru", 8, 8, 1, False, 2, 8, 6, "softmax")
+
+
+def random_translator(source_words, target_words, seed=1, architecture=ARCHITECTURE):
+    """A network with parameters that are large enough for scores to differ."""
+    rng = np.random.default_rng(seed)
+    targets = rng.normal(size=(target_words + 1, architecture.dimension)).astype(np.float32)
+    targets /= np.linalg.norm(targets, axis=1, keepdims=True)
+    made = NeuralTranslator(architecture, source_words, targets, seed)
+    for parameter in made.parameters():
+        parameter.data *= 8
+    return made.eval()
+
+
+def random_model(source_words, target_words, seed=1):
+    """A model of vocabularies of words, `<unk>` added."""
+    vocabularies = [Vocabulary([b"<unk>", *words]) for words in (source_words, target_words)]
+    network = random_translator(*map(len, vocabularies), seed)
+    return NeuralModel(*vocabularies, ARCHITECTURE, network.arrays(), 1.0, {"loss": "cross-entropy"})
+
+
+def learnt_model(source_words, target_words, sentences, folder):
+    """A model that translates word i of one language as word i of the other, by training; ids of the words in pairs.
+
+    Args:
+        source_words, target_words: W words each.
+        sentences: lists of numbers of words.
+        folder: where it goes.
+    """
+    from phrasetool.neural.target_vectors import target_table
+    from phrasetool.phrases import Phrases
+    from phrasetool.training.neural.neural_settings import NeuralSettings
+    from phrasetool.training.neural.neural_trainer import train_neural
+    from phrasetool.training.pairs import PhrasePairs
+
+    vocabularies = [Vocabulary([b"<unk>", *words]) for words in (source_words, target_words)]
+    ids = Phrases.from_lists([[word + 1 for word in sentence] for sentence in sentences])
+    pairs = PhrasePairs(ids, ids, np.ones(len(ids), np.int64), *vocabularies)
+    settings = NeuralSettings(
+        loss="cross-entropy", dimension=32, units=32, word_units=32, epochs=12, batch_size=16, learning_rate=0.01
+    )
+    rng = np.random.default_rng(1)
+    known = {word: rng.normal(size=32).astype(np.float32) for word in target_words}
+    return train_neural(pairs, None, target_table(vocabularies[1], known, "random", "mean", 1), settings, folder)

@@ -1,0 +1,95 @@
+"""Reranking against obvious Python."""
+
+import numpy as np
+import pytest
+
+from phrasetool.phrases import Phrases
+from phrasetool.smt.evaluation.bleu import bleu_statistics, corpus_bleu, sentence_bleu_plus_one
+from phrasetool.smt.tuning.reranking import (
+    best_first,
+    centred,
+    first_lines,
+    list_weights,
+    oracle,
+    tuned_weights,
+)
+
+
+@pytest.fixture
+def lists():
+    """Lists whose first feature likes wrong words, and whose third, of another size, likes right ones."""
+    rng = np.random.default_rng(5)
+    references, words, sentences, features = [], [], [], []
+    for sentence in range(30):
+        right = rng.integers(0, 50, 8)
+        references.append(right.tolist())
+        for _ in range(10):
+            kept = rng.random(8) < rng.random()
+            words.append(np.where(kept, right, 99).tolist())
+            sentences.append(sentence)
+            features.append([10 * rng.normal() - kept.sum(), rng.normal(), 0.01 * kept.sum() + 0.002 * rng.normal()])
+    return np.array(features), Phrases.from_lists(words), np.array(sentences), [Phrases.from_lists(references)]
+
+
+def bleu(lists, weights):
+    features, words, sentences, references = lists
+    chosen = best_first(features @ weights, sentences)[first_lines(sentences)]
+    return corpus_bleu(bleu_statistics(sentences[chosen], words.select(chosen), references))
+
+
+def test_the_best_stand_first_and_equals_as_they_were():
+    order = best_first(np.array([1.0, 3, 3, 2, 5, 5]), np.array([0, 0, 0, 0, 7, 7]))
+    assert order.tolist() == [1, 2, 3, 0, 4, 5]
+    assert first_lines(np.array([0, 0, 3, 3, 3, 9])).tolist() == [0, 2, 5]
+
+
+def test_centred(lists):
+    features, _, sentences, _ = lists
+    expected = np.concatenate([rows - rows.mean(0) for rows in np.split(features, first_lines(sentences)[1:])])
+    np.testing.assert_allclose(centred(features, sentences), expected, atol=1e-12)
+
+
+def test_the_weights_of_a_list_are_found_whatever_a_sentence_adds(lists):
+    features, _, sentences, _ = lists
+    weights = np.array([0.3, -0.2, 5])
+    totals = features @ weights - 100 * (sentences % 3)
+    found = list_weights(features, totals, sentences)
+    assert found.found
+    np.testing.assert_allclose(found.weights, weights, rtol=1e-6)
+
+
+def test_totals_that_are_no_sums_are_noticed(lists):
+    features, _, sentences, _ = lists
+    found = list_weights(features, np.random.default_rng(1).normal(size=len(features)), sentences)
+    assert not found.found
+    assert found.unexplained > 0.9
+
+
+def test_the_oracle_has_the_best_bleu_plus_one_of_each_sentence(lists):
+    _, words, sentences, references = lists
+    scores = sentence_bleu_plus_one(bleu_statistics(sentences, words, references))
+    for line, sentence in zip(oracle(words, sentences, references), np.unique(sentences), strict=True):
+        rows = np.flatnonzero(sentences == sentence)
+        assert line == rows[np.argmax(scores[rows])]
+
+
+def test_a_new_feature_of_another_size_is_put_to_use(lists):
+    features, words, sentences, references = lists
+    start = np.array([1.0, 0.1, 0])
+    found = tuned_weights(features, words, sentences, references, start, 1)
+    assert found[0] / found[1] == pytest.approx(10)
+    assert bleu(lists, found) > bleu(lists, start) + 20
+    top = oracle(words, sentences, references)
+    assert bleu(lists, found) <= corpus_bleu(bleu_statistics(sentences[top], words.select(top), references))
+    # The same weights for the same seed, and for features in other units.
+    again = tuned_weights(features * [1, 8, 64], words, sentences, references, start / [1, 8, 64], 1)
+    np.testing.assert_allclose(again * [1, 8, 64], found, rtol=1e-3)
+
+
+def test_all_features_can_be_tuned_together(lists):
+    """The first one is worth the opposite of what the start thinks of it."""
+    features, words, sentences, references = lists
+    start = np.array([1.0, 0.1, 0])
+    found = tuned_weights(features, words, sentences, references, start, 1, together=True)
+    assert bleu(lists, found) > bleu(lists, start)
+    assert found[0] / found[1] != pytest.approx(10)

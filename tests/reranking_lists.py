@@ -1,0 +1,43 @@
+"""n-best lists of a made-up language pair, and translators of both directions that learnt it."""
+
+import numpy as np
+
+from phrasetool.models.storage import save_model
+from tests.neural_models import learnt_model, random_model
+
+WORDS = 12
+SOURCE = [b"s%d" % i for i in range(WORDS)]
+TARGET = [b"t%d" % i for i in range(WORDS)]
+
+
+def make(folder):
+    """`dev` and `test` as .src, .ref and .nbest, and the models `forward`, `backward` and `untrained` in a folder.
+
+    The decoder's score likes right words, but not much.
+    """
+    rng = np.random.default_rng(7)
+    sentences = [rng.integers(0, WORDS, rng.integers(3, 6)).tolist() for _ in range(300)]
+    for name, words in (("forward", (SOURCE, TARGET)), ("backward", (TARGET, SOURCE))):
+        learnt_model(*words, sentences, folder / name)
+    save_model(random_model(SOURCE, TARGET), folder / "untrained")
+    for name, count in (("dev", 40), ("test", 30)):
+        lines = [rng.integers(0, WORDS, rng.integers(4, 7)) for _ in range(count)]
+        for language, words in (("src", SOURCE), ("ref", TARGET)):
+            text = b"".join(b" ".join(words[i] for i in line) + b"\n" for line in lines)
+            (folder / f"{name}.{language}").write_bytes(text)
+        (folder / f"{name}.nbest").write_text("".join(_list(number, line, rng) for number, line in enumerate(lines)))
+
+
+def _list(number, line, rng):
+    """Eight hypotheses, sorted by the total: 0.5 TM0 + 0.25 WordPenalty0 and something for the sentence."""
+    found = []
+    for _ in range(8):
+        kept = rng.random(len(line)) < rng.random()
+        words = np.where(kept, line, rng.integers(0, WORDS, len(line)))
+        first, second = round(kept.mean() + 0.5 * rng.normal(), 4), round(float(rng.normal()), 4)
+        text = " ".join(f"t{word}" for word in words)
+        found.append((0.5 * first + 0.25 * second - number, text, first, second))
+    return "".join(
+        f"{number} ||| {text}  ||| TM0= {first:g} WordPenalty0= {second:g} ||| {total:.6g} ||| 0=0\n"
+        for total, text, first, second in sorted(found, reverse=True)
+    )
