@@ -25,7 +25,6 @@ from torch.nn import functional
 from phrasetool.neural.network import NOTHING, NeuralTranslator
 from phrasetool.phrases import DoubleArray, Int64Array, Mask, Phrases
 
-READINGS = ("normalised", "density")
 # Predictions that are compared with all target vectors at once: so many cosines stay in the cache.
 _ROWS = 256
 
@@ -103,7 +102,7 @@ def pair_scores(
         sources: distinct source phrases, none without words.
         targets: P phrases, sorted by source, then by their words in order (as `pair_order` does).
         source_of: the source of each target, int64, shape (P,), ascending.
-        reading: one of `READINGS`.
+        reading: one of `architecture.READINGS`.
         temperature: of the translator.
 
     Raises:
