@@ -28,7 +28,7 @@ from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.models.fit import ModelFit
 from phrasetool.phrases import ByteArray, DoubleArray
 from phrasetool.pipeline import run
-from phrasetool.scoring.candidates import candidate_probabilities
+from phrasetool.scoring.candidate_softmax import candidate_probabilities
 from phrasetool.scoring.forced_probabilities import forced_probabilities
 
 # The columns that a source of similarities, forced decoding and smoothing add.
@@ -88,8 +88,9 @@ def annotate_table(
             unless it is `softmax`.
 
     Raises:
-        DataError: the table is damaged, or has a faulty line and `scan.on_error` is `fail`; or, with a softmax, a source
-            comes back after others; or, with `forced`, it has fewer than the four scores of Moses' training; or, with `smoothed`, it is not the table that was counted.
+        DataError: the table is damaged, or has a faulty line and `scan.on_error` is `fail`; or, with a softmax, a
+            source comes back after others; or, with `forced`, it has fewer than the four scores of Moses' training; or,
+            with `smoothed`, it is not the table that was counted.
         ValueError: there is nothing to append.
     """
     if not similarities and forced is None and smoothed is None:

@@ -25,8 +25,9 @@ from moses_compat.jobs.annotate import (
     annotate_table,
 )
 from moses_compat.measures.model_fit import FitCheck
-from moses_compat.measures.model_sources import columns_of_model, finishing, model_source, parts_beside
-from moses_compat.measures.neural_scores import NeuralScores
+from moses_compat.measures.model_sources import columns_of_model, model_source
+from moses_compat.measures.neural.neural_scores import NeuralScores
+from moses_compat.measures.neural.part_folders import finishing, parts_beside
 from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.measures.smoothed import SmoothedProbabilities, check_whole, count_table

@@ -27,7 +27,7 @@ from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, FloatArray, I
 INVERSE_COLUMN, DIRECT_COLUMN = 0, 2
 _TRAINED_SCORES = 4
 SCALES = ("exp", "probability", "raw")
-# The scale that cannot be undone, as it looks at all entries of a source; see `scoring.candidates`.
+# The scale that cannot be undone, as it looks at all entries of a source; see `scoring.candidate_softmax`.
 SOFTMAX = "softmax"
 # A logarithm below this says no more than "never"; as a probability it is 2e-22.
 _LEAST_LOG = -50.0
@@ -95,7 +95,7 @@ def unscale_scores(scores: DoubleArray, scale: str) -> FloatArray:
 
 
 def scale_logarithms(logs: FloatArray) -> DoubleArray:
-    """Natural logarithms of probabilities -> scores: exp, of -50 at least and 0 at most; 1 for NaN, which says nothing."""
+    """Natural logarithms of probabilities -> scores: exp, of -50 to 0; 1 for NaN, which says nothing."""
     return np.exp(np.clip(np.nan_to_num(logs.astype(np.float64), nan=0.0), _LEAST_LOG, 0.0))
 
 

@@ -234,7 +234,9 @@ class FitCheck:
                 written = [data[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
                 sides.append((tokenise(text, starts, ends, vocabulary), vocabulary, written))
             (sources, own, source_texts), (targets, other, target_texts) = sides
-            return measure_fit(by_cosine(model.scorer()), (sources, targets), (own, other), (source_texts, target_texts))
+            return measure_fit(
+                by_cosine(model.scorer()), (sources, targets), (own, other), (source_texts, target_texts)
+            )
 
         self.judge(name, fit(False), lambda: fit(True))
 

@@ -144,7 +144,7 @@ def _logs(
     right = (predicted[node] * module.targets[wanted]).sum(1)
     if reading == "density":
         return (right - 1) / temperature
-    bias = module.bias
+    bias: Tensor | None = module.bias
     if bias is not None:
         right = right + bias[wanted]
     # Cosines are at most one: so large a temperature needs no maximum to be taken off before the exponential.

@@ -67,8 +67,8 @@ Example:
 )  # fmt: skip
 def command(
     table: str, model_folders: tuple[str, ...], forced_pairs: str | None, smoothing: str | None, output: str | None,
-    scale: str, reading: str, ini: str | None, ini_output: str | None, weight: float, threads: int, block_bytes: int, on_error: str,
-    allow_empty: bool, force: bool, quiet: bool, json_file: str | None, relative: bool,
+    scale: str, reading: str, ini: str | None, ini_output: str | None, weight: float, threads: int,
+    block_bytes: int, on_error: str, allow_empty: bool, force: bool, quiet: bool, json_file: str | None, relative: bool,
 ) -> None:  # fmt: skip
     """Add similarity columns to a phrase table.
 

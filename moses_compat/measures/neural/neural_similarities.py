@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from moses_compat.measures.model_fit import FitCheck, TableSample
-from moses_compat.measures.neural_scores import NeuralScores
-from moses_compat.measures.opinion_queue import NeuralOpinions
+from moses_compat.measures.neural.neural_scores import NeuralScores, emptied
+from moses_compat.measures.neural.opinion_queue import NeuralOpinions
 from moses_compat.measures.similarities import SimilarityReader
 from moses_compat.tables.blocks import RawBlock
 from phrasetool.errors import DataError
@@ -23,8 +23,8 @@ from phrasetool.scoring.scorer import Scores
 class NeuralSimilarities:
     """Two numbers for each entry as a rule for similarities wants them: how probable a word is, in both directions.
 
-    exp(score / (words of the translator's target + 1)), in (0, 1]: the geometric mean of the probabilities of the words
-    and the end; a density may be... no larger, as its reading is never above zero.  With one translator both are alike.
+    exp(score / (words of the translator's target + 1)), in (0, 1]: the geometric mean of the probabilities, or of the
+    relative densities, of the words and the end.  With one translator both are alike.
 
     Args:
         models: one, or one for each direction.
@@ -71,7 +71,7 @@ class _BothReader(SimilarityReader):
         return both[::-1] if self._models[0].backward else both
 
     def score(self, block: EntryBlock, columns: DoubleArray, taken: Any) -> Scores:
-        each = [np.exp(part.logs / part.words.astype(np.float32)) for part in taken]
+        each = [np.exp(np.minimum(part.logs, 0) / part.words.astype(np.float32)) for part in taken]
         opinion = np.logical_and.reduce([part.opinion for part in taken])
         similarities = np.column_stack([each[0], each[-1]]).astype(np.float32)
         similarities[~opinion] = 0

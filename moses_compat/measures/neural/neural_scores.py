@@ -1,6 +1,6 @@
 """What translators say of the entries of a table: log p of one side given the other (Cho et al. 2014).
 
-The last bits of a score depend on which pairs are scored together (see `phrase_scores`).  So the good entries of the
+The last bits of a score depend on which pairs are scored together (see `pair_batches`).  So the good entries of the
 table, whatever blocks they come in, are numbered, and each run of `WINDOW` of them is scored by itself.  Windows are
 worked on by several threads, ahead of the blocks that hold them; memory holds the windows under way.
 """
@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from moses_compat.lines.insert_scores import scale_logarithms
 from moses_compat.measures.model_fit import FitCheck, TableSample, fit_of_sample
-from moses_compat.measures.opinion_queue import NeuralOpinions, OpinionQueue
+from moses_compat.measures.neural.opinion_queue import NeuralOpinions, OpinionQueue
 from moses_compat.measures.similarities import SimilarityReader
 from moses_compat.tables.blocks import RawBlock
 from moses_compat.tables.parser import TableParser
-from phrasetool.errors import DataError, ModelError
+from phrasetool.errors import ModelError
 from phrasetool.models.neural import NeuralModel
 from phrasetool.neural.architecture import READINGS
 from phrasetool.phrases import DoubleArray, EntryBlock, FloatArray, Int64Array, Mask, Phrases
@@ -31,7 +31,7 @@ from phrasetool.scoring.scorer import Scores, has_known_word
 from phrasetool.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from moses_compat.measures.score_parts import ScoreParts
+    from moses_compat.measures.neural.score_parts import ScoreParts
 
 WINDOW = 1 << 14
 # Of a word of a pair that cannot be scored, where pairs are compared.
@@ -137,7 +137,7 @@ class NeuralScores:
         """Of N pairs in its words and its direction, float64, shape (N,); NaN where it says nothing."""
         import torch
 
-        from phrasetool.neural.phrase_scores import scores_of_pairs
+        from phrasetool.neural.pair_batches import scores_of_pairs
 
         # Windows are what is done side by side.
         if torch.get_num_threads() != 1:
@@ -148,7 +148,7 @@ class NeuralScores:
         """Where finished windows are kept."""
         if self._folder is None:
             return None
-        from moses_compat.measures.score_parts import ScoreParts
+        from moses_compat.measures.neural.score_parts import ScoreParts
 
         return ScoreParts(self._folder, f"{self.signature}|{self.column}|window:{WINDOW}")
 
@@ -250,7 +250,7 @@ class NeuralReader(SimilarityReader):
         return Scores(taken.logs[:, None], taken.opinion, logarithms=True)
 
     def _opinions(self, window: _Piece, scores: FloatArray) -> NeuralOpinions:
-        from phrasetool.neural.phrase_scores import is_too_long
+        from phrasetool.neural.pair_batches import is_too_long
 
         says = ~np.isnan(scores)
         self._source.too_long += int(is_too_long(window.sources, window.targets).sum())

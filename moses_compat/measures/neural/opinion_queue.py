@@ -60,7 +60,11 @@ class OpinionQueue:
     def take_block(self, faulty: Mask) -> NeuralOpinions:
         """Take the good entries of a block from the front; what is said of all its N, where faulty is of shape (N,)."""
         part = self.take(len(faulty) - int(np.count_nonzero(faulty)))
-        logs, words, opinion = np.full(len(faulty), np.nan, np.float32), np.ones(len(faulty), np.int64), np.zeros_like(faulty)
+        logs, words, opinion = (
+            np.full(len(faulty), np.nan, np.float32),
+            np.ones(len(faulty), np.int64),
+            np.zeros_like(faulty),
+        )
         logs[~faulty], words[~faulty], opinion[~faulty] = part.logs, part.words, part.opinion
         return NeuralOpinions(logs, words, opinion)
 
