@@ -12,8 +12,11 @@ from moses_compat.files.streams import Input, Output
 from moses_compat.lines.insert_scores import (
     DIRECT_COLUMN,
     INVERSE_COLUMN,
+    SOFTMAX,
     annotated_lines,
     check_trained_scores,
+    least_probability,
+    scale_logarithms,
     scale_similarities,
 )
 from moses_compat.measures.entry_reader import EntryReader, ReadBlock
@@ -21,9 +24,11 @@ from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.measures.smoothed import SmoothedProbabilities
 from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
+from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.models.fit import ModelFit
-from phrasetool.phrases import ByteArray
+from phrasetool.phrases import ByteArray, DoubleArray
 from phrasetool.pipeline import run
+from phrasetool.scoring.candidate_softmax import candidate_probabilities
 from phrasetool.scoring.forced_probabilities import forced_probabilities
 
 # The columns that a source of similarities, forced decoding and smoothing add.
@@ -40,6 +45,7 @@ class AnnotateCounts:
         faulty: lines that could not be read.
         scores: score columns of an entry before, -1 for a table without entries.
         used: entries that forced decoding used.
+        too_long: entries of which a side has more words than a translator takes.
         fits: how well each model fits the table, where a sample of it could tell.
     """
 
@@ -48,6 +54,7 @@ class AnnotateCounts:
     faulty: int = 0
     scores: int = -1
     used: int = 0
+    too_long: int = 0
     fits: list[ModelFit] = field(default_factory=list)
 
     def add(self, other: AnnotateCounts) -> None:
@@ -72,16 +79,18 @@ def annotate_table(
     """Write `source` to `output` with more columns in its score field: similarities, of forced decoding, smoothed.
 
     Args:
-        similarities: two columns each are appended in this order, source-to-target first.
+        similarities: two columns each are appended in this order, source-to-target first; one of a translator.
         scan: how the table is read.
         forced: the pairs that forced decoding used; p(e|f) and p(f|e) by their counts (see `forced_probabilities`) are
             appended behind the similarities.
         smoothed: of this table; p(e|f) and p(f|e) are the last columns.
-        scale: how a similarity is written; see `insert_scores`.
+        scale: how a similarity is written; see `insert_scores`.  Probabilities of translators are written as they are,
+            unless it is `softmax`.
 
     Raises:
-        DataError: the table is damaged, or has a faulty line and `scan.on_error` is `fail`; or, with `forced`, it has
-            fewer than the four scores of Moses' training; or, with `smoothed`, it is not the table that was counted.
+        DataError: the table is damaged, or has a faulty line and `scan.on_error` is `fail`; or, with a softmax, a
+            source comes back after others; or, with `forced`, it has fewer than the four scores of Moses' training; or,
+            with `smoothed`, it is not the table that was counted.
         ValueError: there is nothing to append.
     """
     if not similarities and forced is None and smoothed is None:
@@ -92,20 +101,22 @@ def annotate_table(
         EntryReader(source, scan, similar, columns=lambda scores: columns) for similar in similarities or (None,)
     ]
 
-    def work(item: tuple[RawBlock, list[Any]]) -> tuple[RawBlock, bytes, AnnotateCounts]:
+    order = SourceOrder(source, scan, bool(similarities) and scale == SOFTMAX)
+
+    def work(item: tuple[RawBlock, list[Any]]) -> tuple[SourceLook | None, tuple[RawBlock, bytes, AnnotateCounts]]:
         raw, taken = item
         if forced:
             check_trained_scores(source.name, raw.scores, raw.first_entry)
         reads = [reader((raw, part)) for reader, part in zip(readers, taken, strict=True)]
         text, counts = _annotated(reads, forced, smoothed, scale)
-        return raw, output.encode(text), counts
+        return order.look(raw, reads[0].block), (raw, output.encode(text), counts)
 
     total = AnnotateCounts()
     raws = raw_blocks(source, scan.block_bytes)
     for reader in readers:
         raws = reader.look_at(raws)
     items = ((raw, [reader.take(raw) for reader in readers]) for raw in raws)
-    for raw, data, counts in run(items, work, scan.threads):
+    for raw, data, counts in order.follow(run(items, work, scan.threads)):
         output.write(data)
         total.add(counts)
         scan.progress(raw.position, total.entries)
@@ -125,8 +136,9 @@ def _annotated(
     first = reads[0]
     block = first.block
     counts = AnnotateCounts(len(block), faulty=first.faults, scores=first.raw.scores)
-    columns = [scale_similarities(read.scores.similarities, scale) for read in reads if read.scores]
-    similar = MODEL_COLUMNS * len(columns)
+    written = [_written(read, scale) for read in reads if read.scores]
+    columns = [values for values, _ in written]
+    exact = [np.full(values.shape[1], significant) for values, significant in written]
     if first.scores:
         counts.without_opinion = int((~first.scores.opinion & ~block.faulty).sum())
     if forced:
@@ -135,5 +147,16 @@ def _annotated(
         columns.append(forced_probabilities(used, *first.columns.T))
     if smoothed:
         columns.append(smoothed(block))
-    appended = np.hstack(columns)
-    return annotated_lines(block, appended, first.passes, appended.shape[1] - similar), counts
+    exact.extend(np.ones(values.shape[1], np.bool_) for values in columns[len(written) :])
+    return annotated_lines(block, np.hstack(columns), first.passes, np.concatenate(exact)), counts
+
+
+def _written(read: ReadBlock, scale: str) -> tuple[DoubleArray, bool]:
+    """The columns of one source of similarities, and whether they have six significant digits."""
+    assert read.scores is not None
+    values, block = read.scores.similarities, read.block
+    if scale == SOFTMAX:
+        return least_probability(candidate_probabilities(values, block.group_offsets, block.faulty)), True
+    if read.scores.logarithms:
+        return scale_logarithms(values), True
+    return scale_similarities(values, scale), False

@@ -25,12 +25,14 @@ from moses_compat.jobs.annotate import (
     annotate_table,
 )
 from moses_compat.measures.model_fit import FitCheck
+from moses_compat.measures.model_sources import columns_of_model, model_source
+from moses_compat.measures.neural.neural_scores import NeuralScores
+from moses_compat.measures.neural.part_folders import finishing, parts_beside
 from moses_compat.measures.pair_uses import PairUses
-from moses_compat.measures.similarities import ModelSimilarities, SimilaritySource
+from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.measures.smoothed import SmoothedProbabilities, check_whole, count_table
 from moses_compat.tables.blocks import TableScan, raw_blocks
 from moses_compat.tables.plausible import check_plausible
-from phrasetool.models.storage import load_bilingual_model
 from phrasetool.watch import NOBODY, Watch
 
 
@@ -122,6 +124,7 @@ class AnnotateRequest:
         scale: how a similarity is written; see `insert_scores`.
         edit: what happens to a moses.ini, if anything.
         scan: how the table is read.
+        reading: how translators score pairs, see `phrasetool.neural.likelihood`.
     """
 
     table: str
@@ -132,12 +135,13 @@ class AnnotateRequest:
     scale: str = "exp"
     edit: IniEdit | None = None
     scan: TableScan = field(default_factory=TableScan)
+    reading: str = "normalised"
 
     @property
     def columns(self) -> int:
         """How many are appended."""
         return (
-            MODEL_COLUMNS * len(self.models)
+            sum(map(columns_of_model, self.models))
             + FORCED_COLUMNS * bool(self.forced_pairs)
             + SMOOTHED_COLUMNS * bool(self.smoothing)
         )
@@ -163,12 +167,17 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
         with Input(request.table) as source:
             check_plausible(source, request.scan)
     checks = [FitCheck(folder, watch, request.scan.force, appended=True) for folder in request.models]
-    models = [ModelSimilarities(load_bilingual_model(check.folder), check) for check in checks]
+    folders = [parts_beside(request.output, number) for number in range(1, len(checks) + 1)]
+    models = [
+        model_source(check, request.reading, request.scan.threads, folder)
+        for check, folder in zip(checks, folders, strict=True)
+    ]
     sources = [*models, *more]
     forced = PairUses.read(request.forced_pairs) if request.forced_pairs else None
     smoothed = _smoothed(request, watch) if request.smoothing else None
     columns = request.columns + MODEL_COLUMNS * len(more)
     with contextlib.ExitStack() as outputs:
+        outputs.enter_context(finishing(folders))
         if request.edit:
             request.edit.write_to(outputs.enter_context(Output(request.edit.output)), columns)
         with (
@@ -185,6 +194,9 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
             )  # fmt: skip
             if request.edit:
                 request.edit.check(counts.scores)
+    for model in models:
+        if isinstance(model, NeuralScores):
+            counts.too_long += model.too_long
     counts.fits.extend(check.fit for check in checks if check.fit)
     return counts
 

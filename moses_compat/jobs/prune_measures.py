@@ -16,12 +16,12 @@ from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.similarities import (
     ColumnSimilarities,
     FileSimilarities,
-    ModelSimilarities,
     SimilaritySource,
 )
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.plausible import REORDERING_TABLE, check_plausible
 from moses_compat.tables.sorted_copy import sorted_copy
+from phrasetool.errors import ModelError
 from phrasetool.pruning.measures import SIMILARITIES, Measures
 from phrasetool.pruning.methods import Method
 from phrasetool.watch import NOBODY, Watch
@@ -70,16 +70,40 @@ def similarity_source(request: PruneRequest, watch: Watch = NOBODY) -> Similarit
     """Where the similarities come from; whether a model fits the table is told to `watch`.
 
     Raises:
-        ModelError: the model cannot be loaded.
+        ModelError: the model cannot be loaded, or is no translator where a second one is given.
     """
     if request.columns:
         return ColumnSimilarities(*request.columns, request.scale)
     if request.scores and os.path.exists(request.scores):
         return FileSimilarities(request.scores)
-    from phrasetool.models.storage import load_bilingual_model
+    from moses_compat.measures.model_sources import model_source
 
-    check = FitCheck(request.model_folder, watch, request.force)
-    return ModelSimilarities(load_bilingual_model(request.model_folder), check)
+    folders = [request.model_folder, *([request.second_model] if request.second_model else [])]
+    models = [
+        model_source(FitCheck(folder, watch, request.force), request.reading, request.threads, parts)
+        for folder, parts in zip(folders, request.part_folders, strict=False)
+    ]
+    return both_directions(models, folders)
+
+
+def both_directions(models: Sequence[SimilaritySource], folders: Sequence[str]) -> SimilaritySource:
+    """The similarities of one model, or of translators.
+
+    Raises:
+        ModelError: there are several, and one is no translator.
+    """
+    from moses_compat.measures.neural.neural_scores import NeuralScores
+    from moses_compat.measures.neural.neural_similarities import NeuralSimilarities
+
+    translators = [model for model in models if isinstance(model, NeuralScores)]
+    if not translators:
+        if len(models) > 1:
+            raise ModelError(f"{folders[0]}: gives both similarities by itself; a second model is for translators")
+        return models[0]
+    if len(translators) < len(models):
+        other = folders[int(isinstance(models[0], NeuralScores))]
+        raise ModelError(f"{other}: no translator; two models are translators of the two directions")
+    return NeuralSimilarities(tuple(translators))
 
 
 def kept_path(request: PruneRequest, similarities: SimilaritySource) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from moses_compat.files.streams import Input
+from moses_compat.measures.neural.part_folders import parts_beside
 from moses_compat.tables.blocks import BLOCK_BYTES, TableScan
 from moses_compat.tables.sorted_copy import sorted_name
 from phrasetool.pruning.decision import is_paper_s
@@ -38,6 +39,8 @@ class PruneRequest:
         seed: of the random criterion.
         keep_top, protect: see `KeepBest`; None for what suits the cut.
         model_folder: of the model that similarities come from.
+        second_model: of a translator of the other direction, if the model is a translator.
+        reading: how translators score pairs, see `phrasetool.neural.likelihood`.
         scores: a file of similarities: used if it is there, else made.
         columns, scale: positions of two score columns that hold similarities, from 0, and how they were written.
         ini: the moses.ini of the table.
@@ -87,6 +90,8 @@ class PruneRequest:
     force: bool = False
     sort: bool = False
     sorted_table: str | None = None
+    second_model: str | None = None
+    reading: str = "normalised"
 
     def scan(self, watch: Watch = NOBODY) -> TableScan:
         """How the table is read; warnings go to `watch`."""
@@ -142,6 +147,11 @@ class PruneRequest:
         """
         for threshold in (self.threshold, *map(Threshold.of, self.sweep or ())):
             method.check_threshold(threshold)
+
+    @property
+    def part_folders(self) -> list[str | None]:
+        """Where the finished scores of each translator are kept until everything is done."""
+        return [parts_beside(self.scores or self.output, number) for number in (1, 2)]
 
     def dry(self) -> PruneRequest:
         """The same without any file: what goes is counted, and nothing is written."""

@@ -28,9 +28,9 @@ from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.sinks import Counts, KeptScores, SelectedLines, Sink, SurvivingPairs
 from moses_compat.lines.pair_hashes import PairSet
 from moses_compat.measures.model_fit import FitCheck
+from moses_compat.measures.neural.part_folders import finishing
 from moses_compat.measures.similarities import (
     FileSimilarities,
-    ModelSimilarities,
     SimilaritySource,
 )
 from moses_compat.tables.blocks import TableScan
@@ -112,7 +112,7 @@ def prune(request: PruneRequest, watch: Watch = NOBODY, more: Sequence[Sink] = (
     cuts = request.threshold, request.target_size, request.max_bleu_loss, method.thresholds or None
     if sum(cut is not None for cut in cuts) != 1:
         raise ValueError("expected a threshold or a size, or a loss of BLEU, or criteria with thresholds of their own")
-    with checked_tables(request, watch) as request:
+    with finishing(request.part_folders), checked_tables(request, watch) as request:
         if request.streams(method):
             return _prune_streaming(request, method, watch, more)
         return _prune_as_a_whole(request, method, watch, more)
@@ -120,7 +120,8 @@ def prune(request: PruneRequest, watch: Watch = NOBODY, more: Sequence[Sink] = (
 
 def _fit(similarities: SimilaritySource | None) -> FitCheck | None:
     """What was found out about a model."""
-    return similarities.check if isinstance(similarities, ModelSimilarities) else None
+    check = getattr(similarities, "check", None)
+    return check if isinstance(check, FitCheck) else None
 
 
 def _prune_streaming(request: PruneRequest, method: Method, watch: Watch, more: Sequence[Sink]) -> PruneResult:

@@ -6,6 +6,7 @@ hypothesis.  So a similarity s in [-1, 1] is written as
     exp          exp(s - 1), in [0.135, 1]: the decoder sees s - 1, linear in the similarity (the default)
     probability  (1 + s) / 2, at least 1e-6: the decoder sees its logarithm
     raw          s itself, for programs other than Moses
+    softmax      exp(s) / sum of exp(s') over all entries of the source: a probability, not a cosine
 
 with up to six decimals.  A probability may be much smaller, so it is written as Moses writes its own: six significant
 digits, `1.2e-05`.
@@ -26,6 +27,10 @@ from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, FloatArray, I
 INVERSE_COLUMN, DIRECT_COLUMN = 0, 2
 _TRAINED_SCORES = 4
 SCALES = ("exp", "probability", "raw")
+# The scale that cannot be undone, as it looks at all entries of a source; see `scoring.candidate_softmax`.
+SOFTMAX = "softmax"
+# A logarithm below this says no more than "never"; as a probability it is 2e-22.
+_LEAST_LOG = -50.0
 _SMALLEST_PROBABILITY = 1e-6
 # A space, and a sign, one digit, a point, six digits; or a number of six significant digits.
 _WIDTH = max(10, 1 + MAX_WIDTH)
@@ -89,6 +94,16 @@ def unscale_scores(scores: DoubleArray, scale: str) -> FloatArray:
     return np.clip(np.nan_to_num(values, nan=-1.0), -1.0, 1.0).astype(np.float32)
 
 
+def scale_logarithms(logs: FloatArray) -> DoubleArray:
+    """Natural logarithms of probabilities -> scores: exp, of -50 to 0; 1 for NaN, which says nothing."""
+    return np.exp(np.clip(np.nan_to_num(logs.astype(np.float64), nan=0.0), _LEAST_LOG, 0.0))
+
+
+def least_probability(probabilities: DoubleArray) -> DoubleArray:
+    """Probabilities of which none is smaller than `scale_logarithms` writes."""
+    return np.maximum(probabilities, np.exp(_LEAST_LOG))
+
+
 @exact_kernel
 def _format(value: float, out: ByteArray, position: int) -> int:
     """Write ` value` with up to six decimals and no trailing zeros; return the new position.  |value| < 10."""
@@ -109,10 +124,10 @@ def _annotate(
     keep: Mask,
     faulty: Mask,
     scores: DoubleArray,
-    decimal: int,
+    significant: Mask,
     out: ByteArray,
 ) -> int:
-    """Write the kept lines; return how many bytes they are.  The first `decimal` scores have six decimals."""
+    """Write the kept lines; return how many bytes they are."""
     position = 0
     for line in range(len(keep)):
         if not keep[line]:
@@ -125,11 +140,12 @@ def _annotate(
         out[position : position + size] = text[start:middle]
         position += size
         if not faulty[line]:
-            for c in range(decimal):
-                position = _format(scores[line, c], out, position)
-            for c in range(decimal, scores.shape[1]):
-                out[position] = SPACE
-                position = write_number(out, position + 1, scores[line, c])
+            for c in range(scores.shape[1]):
+                if significant[c]:
+                    out[position] = SPACE
+                    position = write_number(out, position + 1, scores[line, c])
+                else:
+                    position = _format(scores[line, c], out, position)
             size = end - middle
             out[position : position + size] = text[middle:end]
             position += size
@@ -154,22 +170,26 @@ def _select(text: ByteArray, line_offsets: Int64Array, keep: Mask, out: ByteArra
     return position
 
 
-def annotated_lines(block: EntryBlock, scores: DoubleArray, keep: Mask, significant: int = 0) -> ByteArray:
+def annotated_lines(block: EntryBlock, scores: DoubleArray, keep: Mask, significant: Mask | None = None) -> ByteArray:
     """The kept lines with scores appended to their score field; faulty lines as they were.
 
     Args:
         block: N entries.
-        scores: shape (N, C), finite; all but the last `significant` of a line are smaller than 10.
+        scores: shape (N, C), finite; those with six decimals are smaller than 10.
         keep: bool, shape (N,).
-        significant: how many scores, the last ones, have six significant digits; the others have six decimals.
+        significant: bool, shape (C,), which scores have six significant digits instead of six decimals; none if None.
+
+    Raises:
+        ValueError: a score is not finite, or `significant` is of another shape.
     """
     if not np.isfinite(scores[~block.faulty]).all():
         raise ValueError("a score is not finite")
-    if not 0 <= significant <= scores.shape[1]:
-        raise ValueError(f"{significant} of {scores.shape[1]} scores cannot be written with significant digits")
+    if significant is None:
+        significant = np.zeros(scores.shape[1], np.bool_)
+    if len(significant) != scores.shape[1]:
+        raise ValueError(f"{len(significant)} scores cannot be written in one way or the other, but {scores.shape[1]}")
     out = np.empty(len(block.text) + _WIDTH * scores.size, np.uint8)
-    decimal = scores.shape[1] - significant
-    size = _annotate(block.text, block.line_offsets, block.score_ends, keep, block.faulty, scores, decimal, out)
+    size = _annotate(block.text, block.line_offsets, block.score_ends, keep, block.faulty, scores, significant, out)
     return out[:size]
 
 

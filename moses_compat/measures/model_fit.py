@@ -12,7 +12,7 @@ from moses_compat.tables.blocks import RawBlock
 from moses_compat.tables.parser import TableParser, tokenise
 from phrasetool.errors import DataError
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.fit import ModelFit, finding, measure_fit
+from phrasetool.models.fit import Comparison, ModelFit, by_cosine, finding, measure_fit
 from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Phrases
 from phrasetool.vocabulary import Vocabulary
 from phrasetool.watch import NOBODY, Watch, refuse
@@ -106,6 +106,17 @@ def _around(array: ByteArray, place: int) -> tuple[bytes, int]:
 def fit_of(model: BilingualModel, sample: TableSample, swapped: bool = False) -> ModelFit:
     """How well a model fits a table, or how well it would if source and target were swapped."""
     vocabularies = model.source_vocabulary, model.target_vocabulary
+    return fit_of_sample(by_cosine(model.scorer()), vocabularies, sample, swapped)
+
+
+def fit_of_sample(
+    compare: Comparison | None, vocabularies: tuple[Vocabulary, Vocabulary], sample: TableSample, swapped: bool
+) -> ModelFit:
+    """How well what compares phrases in the words of two vocabularies fits a table; see `measure_fit`.
+
+    Args:
+        swapped: whether its sources are the targets of the table.
+    """
     block = sample.entries(vocabularies[::-1] if swapped else vocabularies)
     good = np.flatnonzero(~block.faulty)
     data = block.text.tobytes()
@@ -119,7 +130,7 @@ def fit_of(model: BilingualModel, sample: TableSample, swapped: bool = False) ->
     phrases = block.sources.select(_groups(block)[good]), block.targets.select(good)
     if swapped:
         phrases, texts = phrases[::-1], texts[::-1]
-    return measure_fit(model.scorer(), phrases, vocabularies, texts)
+    return measure_fit(compare, phrases, vocabularies, texts)
 
 
 def columns_of(model: BilingualModel, sample: TableSample) -> int | None:
@@ -223,15 +234,32 @@ class FitCheck:
                 written = [data[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
                 sides.append((tokenise(text, starts, ends, vocabulary), vocabulary, written))
             (sources, own, source_texts), (targets, other, target_texts) = sides
-            return measure_fit(model.scorer(), (sources, targets), (own, other), (source_texts, target_texts))
+            return measure_fit(
+                by_cosine(model.scorer()), (sources, targets), (own, other), (source_texts, target_texts)
+            )
 
         self.judge(name, fit(False), lambda: fit(True))
 
     def _check(self, table: str, model: BilingualModel, sample: TableSample) -> None:
         self.judge(table, fit_of(model, sample), lambda: fit_of(model, sample, swapped=True))
         if self._appended and (column := columns_of(model, sample)) is not None:
-            message = f"columns {column + 1} and {column + 2} already hold the similarities of the model {self.folder}"
-            self._refuse(DataError(table, message, remedy="go on"))
+            self.refuse_again(table, f"columns {column + 1} and {column + 2} already hold the similarities")
+
+    def refuse_again(self, table: str, what: str) -> None:
+        """Say that the table was annotated by the model before.
+
+        Args:
+            what: which columns hold what of it.
+
+        Raises:
+            DataError: always, unless forced.
+        """
+        self._refuse(DataError(table, f"{what} of the model {self.folder}", remedy="go on"))
+
+    @property
+    def appended(self) -> bool:
+        """Whether columns of the model will be appended to the table."""
+        return self._appended
 
     def _refuse(self, error: DataError) -> None:
         refuse(error, self._force, self._watch.warn)

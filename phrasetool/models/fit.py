@@ -6,11 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from phrasetool.phrases import Mask, Phrases
+from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases
 from phrasetool.scoring.cosine import pair_cosines
 from phrasetool.scoring.scorer import BilingualScorer
 from phrasetool.unique_phrases import number_distinct
@@ -35,6 +35,20 @@ WELL_KNOWN, GOOD = 0.6, 0.85
 CLEARLY = 0.3
 # Other targets that each target is compared with.
 _OTHERS = 8
+
+# How well pairs fit together, the better the larger: of N sources and M targets it makes a function of two arrays of
+# numbers, int64, of shape (K,) each, that gives an array of shape (K,).
+Comparison: TypeAlias = Callable[[Phrases, Phrases], Callable[[Int64Array, Int64Array], FloatArray]]
+
+
+def by_cosine(scorer: BilingualScorer) -> Comparison:
+    """Compares by the mean of both similarities."""
+
+    def compare(sources: Phrases, targets: Phrases) -> Callable[[Int64Array, Int64Array], FloatArray]:
+        vectors = scorer.encode_sources(sources), scorer.encode_targets(targets)
+        return lambda rows, numbers: np.asarray(pair_cosines(rows, numbers, *vectors).mean(1))
+
+    return compare
 
 
 @dataclass(frozen=True)
@@ -94,7 +108,7 @@ class ModelFit:
 
 
 def measure_fit(
-    scorer: BilingualScorer,
+    compare: Comparison | None,
     phrases: tuple[Phrases, Phrases],
     vocabularies: tuple[Vocabulary, Vocabulary],
     texts: tuple[Sequence[bytes], Sequence[bytes]] | None = None,
@@ -103,7 +117,7 @@ def measure_fit(
     """Measure on N pairs.
 
     Args:
-        scorer: of the model.
+        compare: as the model does; None: it is not asked, and there is no AUC.
         phrases: sources and targets.
         vocabularies: what they are made of.
         texts: as they were written; without them, what is unknown counts as a word with letters.
@@ -119,7 +133,7 @@ def measure_fit(
         lettered.append(np.diff(sums[phrases[side].offsets]) > 0)
     chosen = np.flatnonzero(lettered[0] & lettered[1] & ~_sharing(phrases, vocabularies))
     shares = [min(k / w, 1.0) if w else 1.0 for k, w in zip(known, words, strict=True)]
-    auc = _auc(scorer, phrases[0].select(chosen), phrases[1].select(chosen), seed)
+    auc = _auc(compare, phrases[0].select(chosen), phrases[1].select(chosen), seed) if compare else None
     # A word a row is the least that pairs of different meaning need.
     different = [len(np.unique(side.select(chosen).words)) for side in phrases]
     return ModelFit(len(phrases[0]), words[0], words[1], shares[0], shares[1], len(chosen), min(different), auc)
@@ -161,22 +175,22 @@ def _count_words(texts: Sequence[bytes]) -> int:
     return sum(count for token, count in counts.items() if has_letter(token) and not _LABEL.fullmatch(token))
 
 
-def _auc(scorer: BilingualScorer, sources: Phrases, targets: Phrases, seed: int) -> float | None:
+def _auc(compare: Comparison, sources: Phrases, targets: Phrases, seed: int) -> float | None:
     """The chance that a pair is more similar than its source with another target, ties counting one half."""
     n = len(sources)
     numbers, firsts = number_distinct(targets)
     if len(firsts) < 2:
         return None
-    vectors = scorer.encode_sources(sources), scorer.encode_targets(targets.select(firsts))
     rows = np.arange(n)
-    own = pair_cosines(rows, numbers, *vectors).mean(1)
+    fits = compare(sources, targets.select(firsts))
+    own = fits(rows, numbers)
     rng = np.random.default_rng(seed)
     above = 0.0
     compared = 0
     for _ in range(_OTHERS):
         other = numbers[rng.integers(0, n, n)]
         differ = other != numbers
-        drawn = pair_cosines(rows, other, *vectors).mean(1)
+        drawn = fits(rows, other)
         above += float((own[differ] > drawn[differ]).sum() + (own[differ] == drawn[differ]).sum() / 2)
         compared += int(differ.sum())
     return above / compared if compared else None

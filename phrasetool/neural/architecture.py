@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 CELLS = ("lstm", "gru", "transformer")
 OUTPUTS = ("vectors", "softmax", "softmax-tied")
+# How a translator scores phrase pairs, see `likelihood`.
+READINGS = ("normalised", "density")
 
 
 @dataclass(frozen=True)

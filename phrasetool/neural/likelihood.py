@@ -25,9 +25,10 @@ from torch.nn import functional
 from phrasetool.neural.network import NOTHING, NeuralTranslator
 from phrasetool.phrases import DoubleArray, Int64Array, Mask, Phrases
 
-READINGS = ("normalised", "density")
 # Predictions that are compared with all target vectors at once: so many cosines stay in the cache.
 _ROWS = 256
+# exp of it, and of minus it, is a float32 that is neither infinite nor zero, and so are sums of thousands.
+_LARGEST_EXPONENT = 60.0
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def pair_scores(
         sources: distinct source phrases, none without words.
         targets: P phrases, sorted by source, then by their words in order (as `pair_order` does).
         source_of: the source of each target, int64, shape (P,), ascending.
-        reading: one of `READINGS`.
+        reading: one of `architecture.READINGS`.
         temperature: of the translator.
 
     Raises:
@@ -158,13 +159,18 @@ def _logs(
     right = (predicted[node] * module.targets[wanted]).sum(1)
     if reading == "density":
         return (right - 1) / temperature
-    bias = module.bias
+    bias: Tensor | None = module.bias
     if bias is not None:
         right = right + bias[wanted]
+    # Cosines are at most one: so large a temperature needs no maximum to be taken off before the exponential.
+    bounded = module.architecture.continuous and temperature > 1 / _LARGEST_EXPONENT
+    predicted = predicted / temperature
+    if bias is not None:
+        bias = bias / temperature
     sums = predicted.new_empty(len(predicted))
     for first in range(0, len(predicted), _ROWS):
         logits = functional.linear(predicted[first : first + _ROWS], module.targets, bias)
-        sums[first : first + _ROWS] = logits.div_(temperature).logsumexp(1)
+        sums[first : first + _ROWS] = logits.exp_().sum(1).log_() if bounded else logits.logsumexp(1)
     return right / temperature - sums[node]
 
 

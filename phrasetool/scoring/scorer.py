@@ -24,10 +24,13 @@ class Scores:
         similarities: float32, shape (N, 2), source-to-target first, in [-1, 1]; 0 for a faulty entry.
         opinion: bool, shape (N,); False where the source or the target holds no known word (or the entry is faulty):
             its similarity says nothing, and no rule may prune by it.
+        logarithms: whether there is one column instead, shape (N, 1), of natural logarithms of probabilities, NaN where
+            nothing is said.
     """
 
     similarities: FloatArray
     opinion: npt.NDArray[np.bool_]
+    logarithms: bool = False
 
 
 @exact_kernel

@@ -11,6 +11,7 @@ from phrasetool_cli.shared.annotate_ini import ini_edit, is_given
 from phrasetool_cli.shared.flags import (
     WHICH_MODEL,
     default_model,
+    reading_option,
     relative_option,
     table_options,
     weight_option,
@@ -40,9 +41,11 @@ Example:
     "Columns",
     click.option("-m", "--model", "model_folders", multiple=True, metavar="FOLDER",
                  help=f"Model folder; may be repeated.  {WHICH_MODEL}"),
-    click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp",
-                 help="How a similarity s is written: exp(s - 1), (1 + s)/2, or s.  Moses takes the logarithm of every "
-                      "score, so only the first two are for Moses."),
+    click.option("--scale", type=click.Choice(["exp", "probability", "raw", "softmax"]), default="exp",
+                 help="How a similarity s is written: exp(s - 1), (1 + s)/2, s, or as a probability among all entries "
+                      "of the source, exp(s)/sum exp(s').  Moses takes the logarithm of every score, so raw is not for "
+                      "Moses."),
+    reading_option,
     click.option("--forced-pairs", metavar="PAIRS",
                  help="Pairs that `phrasetool force-decode --leave-one-out` wrote: append p(e|f) and p(f|e) by their "
                       "counts.  Without -m, no similarities."),
@@ -64,8 +67,8 @@ Example:
 )  # fmt: skip
 def command(
     table: str, model_folders: tuple[str, ...], forced_pairs: str | None, smoothing: str | None, output: str | None,
-    scale: str, ini: str | None, ini_output: str | None, weight: float, threads: int, block_bytes: int, on_error: str,
-    allow_empty: bool, force: bool, quiet: bool, json_file: str | None, relative: bool,
+    scale: str, reading: str, ini: str | None, ini_output: str | None, weight: float, threads: int,
+    block_bytes: int, on_error: str, allow_empty: bool, force: bool, quiet: bool, json_file: str | None, relative: bool,
 ) -> None:  # fmt: skip
     """Add similarity columns to a phrase table.
 
@@ -95,7 +98,7 @@ def command(
     document = json_document(json_file, [table, forced_pairs, ini], [output, ini_output])
     edit = ini_edit(table, output, ini, ini_output, weight, scale, relative)
     scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force)
-    request = AnnotateRequest(table, output, folders, forced_pairs, smoothing, scale, edit, scan)
+    request = AnnotateRequest(table, output, folders, forced_pairs, smoothing, scale, edit, scan, reading)
     watch = TerminalWatch(quiet)
     counts = annotate(request, watch)
     found = dict(vars(counts))

@@ -31,6 +31,12 @@ def available_processors() -> int:
 
 model_option = click.option("-m", "--model", "model_folder", metavar="FOLDER", help=f"Model folder.  {WHICH_MODEL}")
 
+reading_option = click.option(
+    "--reading", type=click.Choice(["normalised", "density"]), default="normalised",
+    help="How a translator scores an entry: by the probabilities of its words among all words, or, faster, by their "
+         "densities alone.",
+)  # fmt: skip
+
 
 def output_option(help_text: str = "Where to write.") -> _Option[Any]:
     """`--output`, by default standard output."""

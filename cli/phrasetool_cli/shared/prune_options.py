@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool_cli.shared.flags import (
+    WHICH_MODEL,
     default_model,
-    model_option,
     output_option,
+    reading_option,
     search_options,
     sort_option,
     table_options,
@@ -34,10 +35,15 @@ def request_of(given: dict[str, Any]) -> PruneRequest:
     from moses_compat.jobs.prune_request import PruneRequest
 
     search = {name: value for name in _SEARCH if (value := given.pop(name)) is not None}
-    quiet, folder = given.pop("quiet"), given.pop("model_folder") or default_model()
+    quiet, folders = given.pop("quiet"), given.pop("model_folders") or (default_model(),)
+    if len(folders) > 2:
+        raise click.UsageError(f"-m names one model, or two translators, one a direction, not {len(folders)} models")
     told = given.pop("json_file") is not None or not quiet
     given.pop("dry_run")
-    return PruneRequest(**given, model_folder=folder, search=search, by_criterion=told)
+    return PruneRequest(
+        **given, model_folder=folders[0], second_model=next(iter(folders[1:]), None), search=search,
+        by_criterion=told,
+    )  # fmt: skip
 
 
 prune_options = sections(
@@ -70,7 +76,9 @@ prune_options = sections(
                  help="Whose best K stay: all sources, one-word sources (no word becomes unknown), none.  "
                       "[default: all; with a --method and a size or a loss, words]"),
     "What is known of the entries",
-    model_option,
+    click.option("-m", "--model", "model_folders", multiple=True, metavar="FOLDER",
+                 help=f"Model folder; or, each with its own -m, translators of the two directions.  {WHICH_MODEL}"),
+    reading_option,
     click.option("--scores", metavar="FILE",
                  help="Similarities in Parquet: used if the file exists, else computed and kept there."),
     click.option("--columns", type=column_pair, metavar="A,B",

@@ -74,12 +74,11 @@ def test_number_format(values):
 def test_significant_digits(values):
     data = b"a ||| b ||| 1 ||| 0-0\n" * len(values)
     everything = np.ones(len(values), np.bool_)
-    lines = annotated_lines(parse(data), values, everything, 2).tobytes().splitlines()
+    lines = annotated_lines(parse(data), values, everything, np.array([False, True, True])).tobytes().splitlines()
     for row, line in zip(values, lines, strict=True):
         assert line == b"a ||| b ||| 1 %b %g %g ||| 0-0" % (naive_number(row[0]), row[1], row[2])
-    for significant in (-1, 4):
-        with pytest.raises(ValueError, match="of 3 scores cannot be written with significant digits"):
-            annotated_lines(parse(data), values, everything, significant)
+    with pytest.raises(ValueError, match="2 scores cannot be written in one way or the other, but 3"):
+        annotated_lines(parse(data), values, everything, np.ones(2, np.bool_))
 
 
 def test_columns_stand_at_the_end_of_the_scores():

@@ -7,7 +7,7 @@ import pytest
 
 from phrasetool.encoders.rae.kind import Rae
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.fit import CHANCE, FEWEST, HARDLY_KNOWN, ModelFit, finding, measure_fit
+from phrasetool.models.fit import CHANCE, FEWEST, HARDLY_KNOWN, ModelFit, by_cosine, finding, measure_fit
 from phrasetool.phrases import Phrases
 from phrasetool.vocabulary import Vocabulary
 from tests.conftest import random_parameters
@@ -66,7 +66,7 @@ def test_known_words_and_pairs_by_hand():
         Phrases.from_lists([[vocabulary.id(word) for word in text.split() if word[:1] != b"["] for text in side])
         for vocabulary, side in zip(vocabularies, texts, strict=True)
     )
-    fit = measure_fit(scorer, phrases, vocabularies, texts)
+    fit = measure_fit(by_cosine(scorer), phrases, vocabularies, texts)
     # Of das haus das boot rom das, boot is unknown; commas, numbers and labels do not count.
     assert (fit.source_words, fit.source_known) == (6, pytest.approx(5 / 6))
     assert (fit.target_words, fit.target_known) == (6, 1)
@@ -88,6 +88,6 @@ def test_auc_is_that_of_all_others():
     model = BilingualModel(*vocabularies, same, same, Rae())
     ids = Phrases.from_lists([[1 + i % 40] for i in range(400)])
     turned = Phrases.from_lists([[1 + (i * 7 + 3) % 40] for i in range(400)])
-    assert measure_fit(model.scorer(), (ids, ids), vocabularies).auc == 1
-    assert measure_fit(model.scorer(), (ids, turned), vocabularies).auc < 0.8
-    assert measure_fit(model.scorer(), (ids, ids), vocabularies).as_dict()["compared"] == 400
+    assert measure_fit(by_cosine(model.scorer()), (ids, ids), vocabularies).auc == 1
+    assert measure_fit(by_cosine(model.scorer()), (ids, turned), vocabularies).auc < 0.8
+    assert measure_fit(by_cosine(model.scorer()), (ids, ids), vocabularies).as_dict()["compared"] == 400

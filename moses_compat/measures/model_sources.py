@@ -1,0 +1,49 @@
+"""What a model says of the entries of a table, whatever family it is of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from moses_compat.measures.model_fit import FitCheck
+from moses_compat.measures.neural.neural_scores import NeuralScores
+from moses_compat.measures.similarities import ModelSimilarities, SimilaritySource
+from phrasetool.models.storage import load_bilingual_model, load_neural_model, read_model_config
+from phrasetool.neural.architecture import READINGS
+
+# Columns of a model of phrase pairs, and of a translator.
+_SIMILARITIES, _SCORES = 2, 1
+
+
+def is_translator(folder: str) -> bool:
+    """Whether the model in a folder is a translator.
+
+    Raises:
+        ModelError: there is no model.
+    """
+    return bool(read_model_config(Path(folder))["model"] == "continuous")
+
+
+def columns_of_model(folder: str) -> int:
+    """How many columns its opinion has.
+
+    Raises:
+        ModelError: there is no model.
+    """
+    return _SCORES if is_translator(folder) else _SIMILARITIES
+
+
+def model_source(
+    check: FitCheck, reading: str = READINGS[0], threads: int = 1, folder: str | None = None
+) -> SimilaritySource:
+    """Load the model that a check names.
+
+    Args:
+        check: whether it fits.
+        reading, threads, folder: of a translator, see `NeuralScores`.
+
+    Raises:
+        ModelError: it cannot be loaded, or is of another kind.
+    """
+    if is_translator(check.folder):
+        return NeuralScores(load_neural_model(check.folder), check, reading, threads, folder)
+    return ModelSimilarities(load_bilingual_model(check.folder), check)

@@ -1,0 +1,39 @@
+"""Where scores that are long in coming are kept until what is made of them is complete."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from moses_compat.files.names import scratch_place
+
+
+def parts_beside(output: str, number: int) -> str | None:
+    """The folder for the finished scores of a translator; None where there is no place, or no Parquet.
+
+    Args:
+        output: the file that is made of them.
+        number: of the model, from 1.
+    """
+    if scratch_place(output) is None or not importlib.util.find_spec("pyarrow"):
+        return None
+    return f"{output}.scores-{number}"
+
+
+@contextlib.contextmanager
+def finishing(folders: Sequence[str | None]) -> Iterator[None]:
+    """Work whose finished scores are kept in some folders until it ends well; torch has its threads back after it."""
+    torch = sys.modules.get("torch")
+    threads = torch.get_num_threads() if torch else 0
+    try:
+        yield
+    finally:
+        if torch:
+            torch.set_num_threads(threads)
+    if there := [folder for folder in folders if folder and Path(folder).is_dir()]:
+        from moses_compat.measures.neural.score_parts import remove_parts
+
+        remove_parts(there)
