@@ -9,7 +9,8 @@ import numpy as np
 from moses_compat.corpora.bitext import check_line_counts
 from moses_compat.corpora.texts import read_texts
 from moses_compat.corpora.training_pairs import read_training_pairs
-from moses_compat.files.streams import STANDARD, Input, display_name, same_file
+from moses_compat.files.names import STANDARD, display_name, same_file
+from moses_compat.files.streams import Input
 from phrasetool.errors import PhraseToolError
 from phrasetool.phrases import ByteArray, Phrases
 from phrasetool.smt.corpus.symbols import Symbols

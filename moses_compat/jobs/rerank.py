@@ -11,7 +11,8 @@ import numpy as np
 
 from moses_compat.corpora.texts import read_sentences
 from moses_compat.engine.n_best_lists import FeatureNames, NBestList, described, with_features
-from moses_compat.files.streams import Input, display_name
+from moses_compat.files.names import display_name
+from moses_compat.files.streams import Input
 from moses_compat.jobs.rescore import NEURAL, named_values
 from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases

@@ -114,7 +114,7 @@ def _check_text(path: str, sentences: Phrases, watch: TerminalWatch) -> None:
     """Refuse sentences that are too long; warn of a text of which hardly a word is known."""
     import numpy as np
 
-    from moses_compat.files.streams import display_name
+    from moses_compat.files.names import display_name
     from phrasetool.encoders.mean_max.parameters import LONGEST
     from phrasetool.errors import DataError
     from phrasetool.models.fit import FEWEST, HARDLY_KNOWN
@@ -134,7 +134,7 @@ def _with_new_words(model: NeuralModel, words: str, vectors: str, watch: Termina
     """The model with more target words, whose vectors are of the space that it predicts in."""
     from moses_compat.corpora.texts import read_texts
     from moses_compat.files.byte_stream import open_bytes
-    from moses_compat.files.streams import display_name
+    from moses_compat.files.names import display_name
     from phrasetool.embeddings.files import load_vectors
     from phrasetool.errors import DataError
     from phrasetool.models.new_words import new_target_vectors
