@@ -53,8 +53,6 @@ CORPORA: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
 EPOCHS, SHORT = 8, 3
 SEEDS = (1, 2, 3, 4)
 MARGINS = (0.25, 0.5, 0.75, 1.0)
-# What all runs share: chosen on the development set for syn-projection (see docs/results/translators.md).
-COMMON: dict[str, Any] = {"centring": "centred", "learning_rate": 0.002, "schedule": "linear"}
 LOSSES: dict[str, dict[str, Any]] = {
     "syn-projection": {}, "syn-difference": {}, "vmf": {}, "sampled": {}, "most-informative": {"pool_size": 0},
     "cosine": {}, "cross-entropy": {}, "cross-entropy-tied": {},
@@ -109,7 +107,7 @@ def run(name: str, corpus: str, loss: str, options: dict[str, Any], epochs: int,
     pairs, development, known = texts(corpus)
     own = {key: value for key, value in options.items() if key in ("centring", "learning_rate", "schedule", "units")}
     loss_options = {key: value for key, value in options.items() if key not in own}
-    settings = NeuralSettings(loss=loss, loss_options=loss_options, epochs=epochs, seed=seed, **{**COMMON, **own})
+    settings = NeuralSettings(loss=loss, loss_options=loss_options, epochs=epochs, seed=seed, **own)
     vocabulary = pairs.target_vocabulary
     table = target_table(vocabulary, _unescaped(vocabulary.words, known), settings.centring, "mean", 1)
     log: list[NeuralReport] = []
