@@ -75,7 +75,7 @@ def test_other_losses_presets_and_options(files, tmp_path, loss):
 
 def test_an_interrupted_training_says_how_it_goes_on_and_ends_the_same(files, tmp_path):
     (source, target), development = files
-    given = [*map(str, FAST), str(source), str(target), "--dev", *map(str, development), "--epochs", "30"]
+    given = [*map(str, FAST), str(source), str(target), "--dev", *map(str, development), "--epochs", "20"]
     assert run_inside("train", *given, "-o", tmp_path / "whole", "-q").code == 0
     command = [*COMMAND, "train", *given, "-o", str(tmp_path / "part")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, env=clean_environment(), text=True)

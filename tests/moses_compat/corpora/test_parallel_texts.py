@@ -48,9 +48,8 @@ def test_one_file_twice(tmp_path):
 def test_distinct_phrase_pairs_and_no_counts(tmp_path):
     data = b"das ||| the &amp; ||| 5\ndas ||| the &amp; ||| 1\nhaus ||| house ||| 1\ndas haus ||| a b c ||| 9\n"
     pairs = read_phrase_texts(str(write(tmp_path / "p.gz", data)), 2, 0)
-    assert sorted(zip(lines(pairs.sources, pairs.source_words), lines(pairs.targets, pairs.target_words), strict=True)) == [
-        (b"das", b"the &"), (b"haus", b"house"),
-    ]  # fmt: skip
+    sides = lines(pairs.sources, pairs.source_words), lines(pairs.targets, pairs.target_words)
+    assert sorted(zip(*sides, strict=True)) == [(b"das", b"the &"), (b"haus", b"house")]
     assert pairs.escaped
     assert len(read_phrase_texts(str(tmp_path / "p.gz"), 3, 5)) == 2
 

@@ -3,6 +3,7 @@ import re
 
 import numpy as np
 import pytest
+import torch
 
 from phrasetool.errors import ModelError
 from phrasetool.models.neural import NeuralModel
@@ -68,8 +69,6 @@ def test_a_word_that_training_never_saw_is_written_where_its_vector_is_nearest()
     sources = Phrases.from_lists([[1, 2, 3]])
     (before,) = translate(model.network, sources, 0.3)
     encoded = model.network.encode(sources)
-    import torch
-
     predicted, _ = model.network.step(encoded, model.network.begin(encoded, 1), torch.tensor([-1]))
     vector = predicted.detach().numpy()[0]
     larger = model.with_words({b"new": 3 * vector, b"far": -vector})
