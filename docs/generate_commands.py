@@ -21,7 +21,7 @@ GUIDES = {
     "decode": "guides/without-moses.md", "force-decode": "guides/choosing-a-model.md",
     "evaluate": "guides/without-moses.md", "experiment": "guides/experiments.md",
     "neighbours": "guides/choosing-a-model.md", "reconstruct": "models/mean-max.md",
-    "demo": "tutorial.md", "compile": "install.md",
+    "translate": "models/translator.md", "demo": "tutorial.md", "compile": "install.md",
 }  # fmt: skip
 
 

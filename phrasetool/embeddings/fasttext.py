@@ -11,6 +11,7 @@ from phrasetool.phrases import FloatArray
 # Hashes of character n-grams.  fastText's own program takes ten times as many; texts that are trained on here have
 # fewer n-grams than these.
 _BUCKETS = 200_000
+_PRIVATE = 0xF000
 
 
 def train_fasttext(sentences: Iterable[list[bytes]], dimension: int, seed: int) -> dict[bytes, FloatArray]:
@@ -28,7 +29,8 @@ def train_fasttext(sentences: Iterable[list[bytes]], dimension: int, seed: int) 
     """
     from gensim.models import FastText
 
-    text = [[word.decode("utf-8", "surrogateescape") for word in sentence] for sentence in sentences]
+    names: dict[bytes, str] = {}
+    text = [[names.setdefault(word, _name(word)) for word in sentence] for sentence in sentences]
     model = FastText(
         vector_size=dimension, window=5, sg=1, negative=5, min_count=1, workers=1, seed=seed, epochs=5, alpha=0.05,
         min_n=3, max_n=6, bucket=_BUCKETS, sample=1e-4,
@@ -37,7 +39,10 @@ def train_fasttext(sentences: Iterable[list[bytes]], dimension: int, seed: int) 
     if not len(model.wv):
         return {}
     model.train(corpus_iterable=text, total_examples=len(text), epochs=model.epochs)
-    return {
-        word.encode("utf-8", "surrogateescape"): np.asarray(model.wv[word], np.float32)
-        for word in model.wv.index_to_key
-    }
+    return {word: np.asarray(model.wv[name], np.float32) for word, name in names.items()}
+
+
+def _name(word: bytes) -> str:
+    """What gensim calls a word: its text; a byte that is not UTF-8 is a character for private use."""
+    text = word.decode("utf-8", "surrogateescape")
+    return "".join(chr(_PRIVATE + ord(c) - 0xDC00) if 0xDC80 <= ord(c) <= 0xDCFF else c for c in text)

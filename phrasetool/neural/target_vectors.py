@@ -29,7 +29,8 @@ def target_table(
         known: word -> vector of shape (d,), of more words than the vocabulary has: the others stand for unknown words.
         centring: `plain` takes vectors as they are, `centred` without the mean of the vocabulary, `random` draws a
             direction for every word (a control, in which nothing is learnt about words from other words).
-        unknown: `mean` or `negated`; without words outside the vocabulary, the least frequent of it stand for them.
+        unknown: `mean` or `negated`; without words outside the vocabulary, the least frequent of it stand for them,
+            two at least (one would be told from the unknown word by nothing).
         seed: of random directions.
 
     Returns:
@@ -47,7 +48,7 @@ def target_table(
         word = words[0].decode("utf-8", "replace")
         raise ValueError(f"{word} is the only target word with a vector: there is nothing to choose from")
     inside = set(words)
-    outside = [word for word in known if word not in inside] or words[-max(1, len(words) // 10) :]
+    outside = [word for word in known if word not in inside] or words[-max(2, len(words) // 10) :]
     d = len(known[words[0]])
     rows = np.stack([known[word] for word in words])
     others = np.stack([known[word] for word in outside])

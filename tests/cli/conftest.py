@@ -2,6 +2,7 @@ from itertools import product
 
 import pytest
 
+from tests.cli.small_translator import FAST, bitext, vector_file
 from tests.commands import run_inside, write
 
 KINDS = product(("cat", "dog"), ("hat", "ball"), ("red", "big", "old"))
@@ -26,3 +27,15 @@ def autoencoder(text, tmp_path_factory):
     )  # fmt: skip
     assert (done.code, done.err) == (0, "")
     return folder
+
+
+@pytest.fixture(scope="session")
+def translator(tmp_path_factory):
+    """The folder of a translator of a tiny language, with the vectors it was trained with beside it."""
+    folder = tmp_path_factory.mktemp("translator")
+    files = [*bitext(folder, "train", 400), "--dev", *bitext(folder, "dev", 40, 2)]
+    vectors = vector_file(folder, words=["hound"])
+    options = ("--target-vectors", vectors, "--epochs", 12, "-o", folder / "model", "-q")
+    done = run_inside("train", *files, *FAST, *options)
+    assert (done.code, done.err) == (0, "")
+    return folder / "model"

@@ -4,7 +4,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from phrasetool.errors import ModelError
-from phrasetool.vocabulary import UNKNOWN_WORD, Vocabulary, unescape
+from phrasetool.vocabulary import UNKNOWN_WORD, Vocabulary, escape, has_escapes, lacks_escapes, unescape
 from tests import naive
 
 LETTERS = st.sampled_from([bytes([i]) for i in range(256) if bytes([i]) not in b" \t\n"])
@@ -148,3 +148,13 @@ def test_line_number_of_damage(tmp_path):
 def test_missing_file(tmp_path):
     with pytest.raises(ModelError, match=r"source\.vocab: cannot read"):
         Vocabulary.load(tmp_path / "source.vocab")
+
+
+@given(st.text("ab'&|<>\"[];amp#1", max_size=12))
+def test_escapes_come_and_go(text):
+    plain = text.encode()
+    written = escape(plain)
+    assert not lacks_escapes(written)
+    assert unescape(written) == plain
+    assert has_escapes(written) == (written != plain)
+    assert escape(b"&|<>'\"[]") == b"&amp;&#124;&lt;&gt;&apos;&quot;&#91;&#93;"

@@ -1,0 +1,157 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from phrasetool.models.storage import load_neural_model, save_model
+from phrasetool.phrases import Phrases
+from tests.cli.small_translator import sentences, vector_file
+from tests.commands import read, run_inside, run_outside, write
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    lines = sentences(40, 5)[0]
+    lines[7] = lines[20] = ""
+    return write(tmp_path_factory.mktemp("text") / "text.de", "".join(line + "\n" for line in lines).encode())
+
+
+def translate(text, model, *arguments, **options):
+    done = run_inside("translate", text, "-m", model, "-q", *arguments, **options)
+    assert (done.code, done.err) == (0, ""), done.err
+    return done.out
+
+
+def test_translations_line_by_line(text, translator, tmp_path):
+    done = run_inside("translate", text, "-m", translator, "-o", tmp_path / "out.gz", "--json", "--threads", 1)
+    found, expected = read(tmp_path / "out.gz").decode().splitlines(), sentences(40, 5)[1]
+    assert len(found) == 40
+    assert found[7] == found[20] == ""
+    right = sum(one == other for one, other in zip(found, expected, strict=True))
+    assert right > 20
+    assert b"&apos;s" in read(tmp_path / "out.gz")
+    document = json.loads(done.out)
+    assert (document["sentences"], document["unknown_words"] < 20) == (40, True)
+    assert document["signature"] == load_neural_model(translator).signature
+    assert "40 sentences translated in " in done.err
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_threads_and_splits_change_no_byte(text, translator, beam):
+    whole = translate(text, translator, "--beam", beam, "--threads", 1)
+    done = run_outside("translate", "-", "-m", translator, "--beam", beam, "--threads", 2, "-q", stdin=read(text))
+    assert (done.code, done.out) == (0, whole)
+    lines = read(text).splitlines(keepends=True)
+    for size in (1, 13):
+        parts = [b"".join(lines[i : i + size]) for i in range(0, len(lines), size)]
+        assert b"".join(translate("-", translator, "--beam", beam, stdin=part) for part in parts) == whole
+
+
+def test_escapes_as_in_the_text_as_asked_for_or_as_in_training(translator):
+    assert translate("-", translator, stdin=b"hund 's ball\n").count(b" 's") == 1
+    assert translate("-", translator, stdin=b"hund &apos;s ball\n").count(b" &apos;s") == 1
+    assert translate("-", translator, "--escape", stdin=b"hund 's ball\n").count(b" &apos;s") == 1
+    assert translate("-", translator, "--no-escape", stdin=b"hund &apos;s\n").count(b" 's") == 1
+
+
+def test_unknown_words_are_copied_or_looked_up(translator, tmp_path, text):
+    """A translator that predicts the unknown word everywhere: all other words are kept from it by a table."""
+    table = write(tmp_path / "table", b"nothing ||| new ||| 1\n")
+    assert translate(text, translator, "--table", table).strip() == b""
+    model = load_neural_model(translator)
+    # The unknown word takes the place of a known one.
+    model.arrays["targets"][[0, 3]] = model.arrays["targets"][[3, 0]]
+    save_model(model, tmp_path / "m")
+    word = model.target_vocabulary.words[3]
+    before = translate(text, translator).split()
+    after = translate(text, tmp_path / "m").split()
+    assert before.count(word) > after.count(word)
+    dictionary = write(tmp_path / "d", b"".join(b"%s X\n" % w for w in sorted(set(read(text).split()))))
+    looked_up = translate(text, tmp_path / "m", "--dictionary", dictionary).split()
+    assert looked_up.count(b"X") >= before.count(word)
+    assert b"X" not in after
+
+
+def test_a_table_limits_the_words(translator, tmp_path):
+    table = write(tmp_path / "t.gz", b"hund ||| house ||| 1\nhund sieht ||| sees ||| 1\nmann ||| man ||| 1\n")
+    out = translate("-", translator, "--table", table, "--beam", 2, stdin=b"hund sieht\nmann\n").splitlines()
+    assert set(out[0].split()) <= {b"house", b"sees"}
+    assert set(out[1].split()) <= {b"man"}
+
+
+def test_repetitions_are_dropped(translator, tmp_path):
+    table = write(tmp_path / "t", b"hund ||| dog ||| 1\n")
+    kept = translate("-", translator, "--table", table, stdin=b"hund hund hund\n")
+    assert kept.split().count(b"dog") > 1
+    assert translate("-", translator, "--table", table, "--drop-repetitions", stdin=b"hund hund hund\n") == b"dog\n"
+
+
+def test_words_that_training_never_saw(translator, tmp_path):
+    """`hound` is given the vector that is predicted for `hund`."""
+    listed = run_inside("neighbours", "hund", "-m", translator, "-k", 1)
+    assert listed.out.decode().splitlines()[1].split()[1] == "dog"
+    near = load_neural_model(translator)
+    row, network = near.arrays["targets"][near.target_vocabulary.id(b"dog")], near.network
+    encoded = network.encode(Phrases.from_lists([near.source_vocabulary.ids(b"hund")]))
+    predicted = network.step(encoded, network.begin(encoded, 1), torch.tensor([-1]))[0].detach().numpy()[0]
+    assert predicted @ row / np.linalg.norm(predicted) < 0.9999
+    vectors = vector_file(tmp_path, hound=" ".join(f"{x:.5f}" for x in predicted))
+    new = write(tmp_path / "new", b"hound\ndog\n")
+    with_words = ("--new-words", new, "--target-vectors", vectors)
+    assert translate("-", translator, stdin=b"hund\n").split()[:1] == [b"dog"]
+    assert translate("-", translator, *with_words, stdin=b"hund\n").split()[:1] == [b"hound"]
+    other = vector_file(tmp_path, words=["hound"], dog=" ".join(["1"] * 16))
+    done = run_inside("translate", "-", "-m", translator, "--new-words", new, "--target-vectors", other, stdin=b"a\n")
+    assert "not the vectors that the model was trained with: that of dog differs" in done.message
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            b"hund\n" + b"hund " * 512 + b"\n",
+            "standard input:2: the sentence has 512 words; a translator reads at most 511",
+        ),
+        (b"hund\r\n", "standard input:1: a carriage return"),
+    ],
+)
+def test_lines_that_cannot_be_translated(translator, data, message):
+    done = run_inside("translate", "-", "-m", translator, stdin=data)
+    assert (done.code, done.out) == (1, b"")
+    assert message in done.message
+
+
+def test_bad_requests(text, translator, model_folder, tmp_path):
+    assert (
+        "a model of phrase pairs; this needs a translator" in run_inside("translate", text, "-m", model_folder).message
+    )
+    assert run_inside("translate", text, "-m", translator, "--new-words", text).code == 2
+    assert "the output is the input" in run_inside("translate", text, "-m", translator, "-o", text).message
+    assert run_inside("translate", text, "-m", translator, "--beam", 0).code == 2
+    done = run_inside("translate", text, "-m", translator, "--dictionary", tmp_path / "none")
+    assert "none" in done.message
+    done = run_inside("translate", "-", "-m", translator, "-q", stdin=b"lorem ipsum dolor\n" * 120)
+    assert "warning: standard input: the model knows 0.0% of its 360 words" in done.message
+    assert run_inside("translate", "-", "-m", translator, "-q", stdin=b"").out == b""
+
+
+def test_inspect_and_neighbours(translator):
+    done = run_inside("inspect", translator)
+    lines = [line.split() for line in done.out.decode().splitlines()]
+    for expected in (["cell", "gru"], ["units", "32"], ["preset", "gru"], ["loss", "syn-projection"]):
+        assert expected in lines
+    assert any(line[0] == "temperature" for line in lines)
+    document = json.loads(run_inside("inspect", translator, "--json").out)
+    assert document["architecture"]["dimension"] == 16
+    assert document["words"] == {"source": 12, "target": 12}
+    model = load_neural_model(translator)
+    assert document["numbers"] == sum(array.size for array in model.arrays.values())
+    found = json.loads(run_inside("neighbours", "der hund", "-m", translator, "-k", 3, "--json").out)
+    words = [[near["word"] for near in step] for step in found["predicted"]]
+    assert [near[0] for near in words] == ["the", "dog", "</s>"]
+    assert all(len(near) == 3 for near in words)
+    cosines = [near["similarity"] for near in found["predicted"][0]]
+    assert cosines == sorted(cosines, reverse=True)
+    assert "a source sentence has no word" in run_inside("neighbours", "", "-m", translator).message
+    assert run_inside("neighbours", "hund", "-m", translator, "--side", "source").code == 2
