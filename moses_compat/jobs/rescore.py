@@ -270,3 +270,14 @@ def named_values(names: FeatureNames, values: npt.NDArray[np.float64]) -> bytes:
         parts.append(f"{name}= " + " ".join(_written(value) for value in values[at : at + count].tolist()))
         at += count
     return " ".join(parts).encode()
+
+
+def load_columns(
+    folders: Sequence[str], text: SourceText, found: NBestList, length: str = "words", each: bool = False
+) -> NeuralColumns:
+    """The features that the models in some folders give of a list; see `NeuralColumns`.
+
+    Raises:
+        ModelError: see `load_directed`.
+    """
+    return NeuralColumns([load_directed(folder, text, found) for folder in folders], length, each)
