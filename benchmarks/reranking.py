@@ -16,16 +16,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import COMMAND, ROOT, TESTS, WORK, bleu, run
+from measuring import COMMAND, ROOT, TESTS, WORK, bleu, report, run
 
 from moses_compat.corpora.texts import read_texts
+from moses_compat.engine.n_best_lists import read_n_best
+from moses_compat.jobs.rerank import FeaturedList, chosen_lines, read_references, tune_weights
+from moses_compat.jobs.rescore import SourceText
 from phrasetool.models.neural import NeuralModel
 from phrasetool.models.storage import load_neural_model
 from phrasetool.neural.beam import translate
 from phrasetool.neural.target_vectors import target_table
+from phrasetool.smt.evaluation.bleu import bleu_statistics, corpus_bleu
+from phrasetool.smt.evaluation.bootstrap import Bootstrap
+from phrasetool.smt.tuning.reranking import first_lines, oracle
 from phrasetool.training.neural.neural_settings import NeuralSettings
 from phrasetool.training.neural.neural_trainer import train_neural
 from phrasetool.training.pairs import PhrasePairs
+from phrasetool.training.resumable import CHECKPOINT
 from phrasetool.training.text_vocabulary import frequent_words, in_vocabulary
 
 DATA = ROOT.parent / "shared" / "data"
@@ -133,7 +140,8 @@ def model(corpus: Corpus, work: Path, direction: str, epochs: int, loss: str, se
         known = {word: rng.normal(size=settings.dimension).astype(np.float32) for word in words[1].words[1:]}
         table = target_table(words[1], known, "random", "mean", seed)
         began = time.process_time()
-        train_neural(train, dev, table, settings, folder, overwrite=True)
+        begun = (folder / CHECKPOINT).exists()
+        train_neural(train, dev, table, settings, folder, resume=begun, overwrite=not begun)
         (folder / "seconds.json").write_text(json.dumps(round(time.process_time() - began)))
     return folder, load_neural_model(folder)
 
@@ -147,30 +155,89 @@ def own_bleu(corpus: Corpus, made: NeuralModel, part: str) -> float:
     return bleu(lines, Path(corpus.text(part, corpus.target)).read_text().splitlines())
 
 
+def rescored(corpus: Corpus, work: Path, lists: dict[str, Path], folders: list[Path], threads: str) -> dict[str, Path]:
+    """The lists with a column for each model; what one model appended is there for the next."""
+    (work / "scored").mkdir(exist_ok=True)
+    found = lists
+    for folder in folders:
+        made = {part: work / "scored" / f"{folder.name}.{part}.gz" for part in lists}
+        for part, path in made.items():
+            if not path.exists():
+                source = corpus.text(part, corpus.source)
+                command("rescore", found[part], "--source", source, "-m", folder, "-o", path, "--threads", threads)
+        found = made
+    return found
+
+
+def gain(corpus: Corpus, lists: dict[str, Path], together: bool) -> dict[str, Any]:
+    """BLEU before and after, and of the oracle, of each test set and of all together."""
+    featured = {}
+    for part, path in lists.items():
+        found = read_n_best(str(path))
+        text = SourceText.read(corpus.text(part, corpus.source))
+        truth = read_references([corpus.text(part, corpus.target)], len(text.sentences), found)
+        featured[part] = FeaturedList(found, found.names, found.features), truth
+    weights = tune_weights(*featured["dev"], {}, 1, together)
+    kinds: dict[str, list[Any]] = {"before": [], "after": [], "oracle": []}
+    figures: dict[str, Any] = {"dev": weights.origin["development_bleu"]}
+    for part in corpus.tests:
+        lines, truth = featured[part]
+        found = lines.found
+        chosen = {
+            "before": first_lines(found.sentences),
+            "after": chosen_lines(lines, weights.weights),
+            "oracle": oracle(found.words, found.sentences, truth),
+        }
+        for kind, rows in chosen.items():
+            kinds[kind].append(bleu_statistics(found.sentences[rows], found.words.select(rows), truth))
+        figures[part] = {kind: round(corpus_bleu(parts[-1]), 2) for kind, parts in kinds.items()}
+    whole = {kind: np.concatenate(parts) for kind, parts in kinds.items()}
+    test = Bootstrap(len(whole["before"]))
+    samples = {kind: test(rows) for kind, rows in whole.items()}
+    figures["ALL"] = {
+        **{kind: round(sample.bleu, 2) for kind, sample in samples.items()},
+        "difference": round(samples["after"].bleu - samples["before"].bleu, 2),
+        "p": round(samples["after"].p_value(samples["before"]), 4),
+    }
+    figures["weights"] = weights.named()
+    return figures
+
+
 def main() -> None:
     """Make what is missing, measure, print and keep."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, default=WORK / "reranking")
     parser.add_argument("--pairs", nargs="+", default=list(CORPORA), choices=CORPORA)
     parser.add_argument("--epochs", nargs="+", type=int, default=[1, 2, 4, 8])
+    parser.add_argument("--directions", nargs="+", choices=DIRECTIONS, default=list(DIRECTIONS))
     parser.add_argument("--loss", default="cross-entropy")
     parser.add_argument("--threads", default="1")
-    parser.add_argument("--prepare", action="store_true", help="make lists and models only")
     options = parser.parse_args()
     import torch
 
     torch.set_num_threads(int(options.threads))
+    kept = options.work / "figures.json"
+    figures: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
     for name in options.pairs:
         corpus, work = CORPORA[name], options.work / name
         work.mkdir(parents=True, exist_ok=True)
+        lists = n_best(corpus, work, options.threads)
         for epochs in options.epochs:
-            for direction in DIRECTIONS:
-                began = time.time()
-                folder, _ = model(corpus, work, direction, epochs, options.loss, 1)
-                print(folder, round(time.time() - began), flush=True)
-        began = time.time()
-        n_best(corpus, work, options.threads)
-        print(name, "lists", round(time.time() - began), flush=True)
+            folders = []
+            row: dict[str, Any] = {}
+            for direction in options.directions:
+                folder, made = model(corpus, work, direction, epochs, options.loss, 1)
+                folders.append(folder)
+                if direction == "forward":
+                    row["BLEU of the model"] = {corpus.tests[0]: own_bleu(corpus, made, corpus.tests[0])}
+                scored = rescored(corpus, work, lists, folders, options.threads)
+                row[" and ".join(options.directions[: len(folders)])] = {
+                    "new": gain(corpus, scored, False),
+                    "all": gain(corpus, scored, True),
+                }
+            figures.setdefault(name, {})[f"{options.loss}, {epochs} epochs"] = row
+            kept.write_text(json.dumps(figures, indent=2))
+    report("reranking", {"n_best": N_BEST, "settings": SETTINGS, "pairs": figures})
 
 
 if __name__ == "__main__":

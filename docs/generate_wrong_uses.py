@@ -25,6 +25,7 @@ TOPICS = {
     "model_fit": "Models that do not fit the table",
     "dev_set": "Development sets and texts",
     "training": "Training",
+    "reranking": "n-best lists",
     "usage": "Arguments",
 }
 

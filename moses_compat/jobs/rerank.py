@@ -13,7 +13,7 @@ from moses_compat.corpora.texts import read_sentences
 from moses_compat.engine.n_best_lists import FeatureNames, NBestList, described, with_features
 from moses_compat.files.names import display_name
 from moses_compat.files.streams import Input
-from moses_compat.jobs.rescore import NEURAL, named_values
+from moses_compat.jobs.rescore import NEURAL, NeuralColumns, SourceText, check_fit, named_values
 from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases
 from phrasetool.smt.evaluation.bleu import bleu_statistics, corpus_bleu
@@ -27,6 +27,7 @@ from phrasetool.smt.tuning.reranking import (
     oracle,
     tuned_weights,
 )
+from phrasetool.watch import NOBODY, Watch
 
 SCHEMA_VERSION = 1
 
@@ -69,6 +70,21 @@ class FeaturedList:
             )
             for i in rows
         ]  # fmt: skip
+
+
+def featured_list(
+    columns: NeuralColumns, text: SourceText, found: NBestList, threads: int, force: bool = False, watch: Watch = NOBODY
+) -> FeaturedList:
+    """A list with the features of models, after it was asked whether it is a list of the text.
+
+    Raises:
+        PhraseToolError: it is not, see `check_fit`; or it has the features already.
+    """
+    check_fit(columns.models, text, found, threads, force, watch)
+    missing = len(text.sentences) - len(first_lines(found.sentences))
+    if missing:
+        watch.warn(f"{found.name}: no hypotheses of {missing:,} of the {len(text.sentences):,} lines of {text.name}")
+    return FeaturedList.of(found, *columns.values(text, found, threads, watch))
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.flags import engine_options, force_option, output_option
+from phrasetool_cli.shared.flags import (
+    engine_options,
+    force_option,
+    list_source_option,
+    neural_column_options,
+    output_option,
+    translators_option,
+)
 from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TerminalWatch
-from phrasetool_cli.shared.rerank_options import (
-    column_options,
-    featured_list,
-    load_columns,
-    models_option,
-    source_option,
-)
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ Example:
 @click.argument("n_best", metavar="NBEST")
 @sections(
     "What is read",
-    source_option,
-    models_option(required=False),
+    list_source_option,
+    translators_option(required=False),
     click.option("-r", "--reference", "references", multiple=True, metavar="FILE",
                  help="The right translation of the source: BLEU is told; again for another one."),
     "Where weights come from",
@@ -54,7 +54,7 @@ Example:
     click.option("--n-best-list", "listing", metavar="FILE", help="The whole list, best first, with new totals."),
     click.option("--save-weights", metavar="FILE", help="The weights, in JSON, for other lists."),
     json_option,
-    column_options,
+    neural_column_options,
     None,
     force_option,
     engine_options,
@@ -77,12 +77,13 @@ def command(
         RerankWeights,
         check_same_features,
         chosen_text,
+        featured_list,
         read_references,
         reordered_lines,
         report_of,
         tune_weights,
     )
-    from moses_compat.jobs.rescore import SourceText
+    from moses_compat.jobs.rescore import SourceText, load_columns
 
     dev = [dev_list, dev_source, *(dev_references or [None])]
     if (weights is None) == (None in dev) or (weights and any(dev)):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import click
 
-from phrasetool_cli.shared.flags import engine_options, force_option, output_option
+from phrasetool_cli.shared.flags import (
+    engine_options,
+    force_option,
+    list_source_option,
+    neural_column_options,
+    output_option,
+    translators_option,
+)
 from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TerminalWatch
-from phrasetool_cli.shared.rerank_options import (
-    column_options,
-    featured_list,
-    load_columns,
-    models_option,
-    source_option,
-)
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 _EXAMPLE = """\b
@@ -28,12 +28,12 @@ Example:
 @click.argument("n_best", metavar="NBEST")
 @sections(
     "What is read",
-    source_option,
-    models_option(required=True),
+    list_source_option,
+    translators_option(required=True),
     "What is written",
     output_option("The list with the features."),
     json_option,
-    column_options,
+    neural_column_options,
     None,
     force_option,
     engine_options,
@@ -52,7 +52,8 @@ def command(
     """
     from moses_compat.engine.n_best_lists import read_n_best
     from moses_compat.files.streams import Output
-    from moses_compat.jobs.rescore import SourceText
+    from moses_compat.jobs.rerank import featured_list
+    from moses_compat.jobs.rescore import SourceText, load_columns
 
     check_outputs([n_best, source], [output])
     document = json_document(json_file, [n_best, source], [output])

@@ -129,3 +129,25 @@ relative_option = click.option(
 )  # fmt: skip
 
 engine_options = sections(None, threads_option(), quiet_option)
+
+# Options of the commands that rescore n-best lists.
+list_source_option = click.option(
+    "--source", required=True, metavar="FILE",
+    help="The text that the list translates, a tokenised sentence a line; sentence 0 of the list is its first line.",
+)  # fmt: skip
+
+neural_column_options = sections(
+    "What the columns say",
+    click.option("--length", type=click.Choice(["words", "none"]), default="words",
+                 help="Divide a log probability by the words it is of, and their end, or leave it."),
+    click.option("--each", is_flag=True,
+                 help="A column a model; else a column a direction, the mean of its models' log probabilities."),
+)  # fmt: skip
+
+
+def translators_option(required: bool) -> _Option[Any]:
+    """`--model`, several times."""
+    return click.option(
+        "-m", "--model", "folders", multiple=True, required=required, metavar="FOLDER",
+        help="A neural translator, of either direction: its vocabularies tell.  Again for another one.",
+    )  # fmt: skip
