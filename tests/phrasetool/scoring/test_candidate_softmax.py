@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +16,7 @@ def test_it_is_the_softmax_of_each_group(sizes, seed):
     values[rng.random(values.shape) < 0.2] = np.nan
     faulty = rng.random(len(values)) < 0.2
     found = candidate_probabilities(values, offsets, faulty)
-    for first, last in zip(offsets[:-1], offsets[1:], strict=True):
+    for first, last in itertools.pairwise(offsets):
         for c in range(2):
             said = [i for i in range(first, last) if not faulty[i] and not np.isnan(values[i, c])]
             powers = np.exp(values[said, c].astype(np.float64))
