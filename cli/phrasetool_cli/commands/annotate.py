@@ -77,10 +77,10 @@ def command(
     p(target | source), or p(source | target) if it translates the other way, at least e^-50; its finished scores are
     kept beside the output, so that the same command goes on after an interruption.  Behind them, with --forced-pairs,
     two phrase probabilities that count a pair where it explains a sentence from which it was not extracted; where there
-    is little to count, they follow those of TABLE (its third and first score).  Last, with --smoothing, the two that `extract`
-    with that smoothing would have written; TABLE is read twice for them, and should be whole: annotate it before it is
-    pruned.  Everything else of a line stays as it is, byte for byte.  TABLE is a Moses phrase table in text form,
-    compressed or not; `-` is standard input.
+    is little to count, they follow those of TABLE (its third and first score).  Last, with --smoothing, the two that
+    `extract` with that smoothing would have written; TABLE is read twice for them, and should be whole: annotate it
+    before it is pruned.  Everything else of a line stays as it is, byte for byte.  TABLE is a Moses phrase table in
+    text form, compressed or not; `-` is standard input.
     """
     from moses_compat.files.names import is_stream
     from moses_compat.files.packing import without_ending
