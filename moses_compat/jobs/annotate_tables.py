@@ -197,6 +197,7 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
     for model in models:
         if isinstance(model, NeuralScores):
             counts.too_long += model.too_long
+            watch.say(f"a column is {model.column} by {model.folder}")
     counts.fits.extend(check.fit for check in checks if check.fit)
     return counts
 

@@ -182,6 +182,7 @@ def annotate(
     forced_pairs: StrPath | None = None,
     smoothing: str | None = None,
     scale: str = "exp",
+    reading: str = "normalised",
     moses_ini: StrPath | None = None,
     moses_ini_out: StrPath | None = None,
     weight: float = 0.0,
@@ -196,10 +197,12 @@ def annotate(
     Args:
         table: a Moses phrase table in text form, gzip or not.
         output: where to write; gzip if its name ends so.
-        models: folders of models: two columns of similarities each.
+        models: folders of models: two columns of similarities each, one of a translator.
         forced_pairs: what leave-one-out forced decoding wrote: two columns of probabilities.
         smoothing: `kneser-ney` or `good-turing`: two columns of smoothed probabilities.
-        scale: how a similarity s is written: `exp`, exp(s - 1); `probability`, (1 + s) / 2; or `raw`.
+        scale: how a similarity s is written: `exp`, exp(s - 1); `probability`, (1 + s) / 2; `raw`; or
+            `softmax`, exp(s) / sum of exp(s') over all entries of the source.
+        reading: how a translator scores an entry, `normalised` or `density`.
         moses_ini, moses_ini_out: the moses.ini of the table, and where to write the one of the annotated table.
         weight: of each new column, in that ini.
         threads: worker threads.
@@ -232,6 +235,6 @@ def annotate(
     request = AnnotateRequest(
         os.fspath(table), os.fspath(output), [os.fspath(model) for model in models],
         text_path(forced_pairs), smoothing, scale, edit,
-        TableScan(on_error, threads, allow_empty=allow_empty, force=force),
+        TableScan(on_error, threads, allow_empty=allow_empty, force=force), reading,
     )  # fmt: skip
     return annotate_files(request, watch)

@@ -73,12 +73,14 @@ def command(
     """Add similarity columns to a phrase table.
 
     The similarity of source and target, in both directions, is appended to the scores of every entry of TABLE: two
-    columns per model, source-to-target, then target-to-source.  Behind them, with --forced-pairs, two phrase
-    probabilities that count a pair where it explains a sentence from which it was not extracted; where there is little
-    to count, they follow those of TABLE (its third and first score).  Last, with --smoothing, the two that `extract`
-    with that smoothing would have written; TABLE is read twice for them, and should be whole: annotate it before it is
-    pruned.  Everything else of a line stays as it is, byte for byte.  TABLE is a Moses phrase table in text form,
-    compressed or not; `-` is standard input.
+    columns per model, source-to-target, then target-to-source.  A translator (`train --model continuous`) appends one:
+    p(target | source), or p(source | target) if it translates the other way, at least e^-50; its finished scores are
+    kept beside the output, so that the same command goes on after an interruption.  Behind them, with --forced-pairs,
+    two phrase probabilities that count a pair where it explains a sentence from which it was not extracted; where there
+    is little to count, they follow those of TABLE (its third and first score).  Last, with --smoothing, the two that
+    `extract` with that smoothing would have written; TABLE is read twice for them, and should be whole: annotate it
+    before it is pruned.  Everything else of a line stays as it is, byte for byte.  TABLE is a Moses phrase table in
+    text form, compressed or not; `-` is standard input.
     """
     from moses_compat.files.names import is_stream
     from moses_compat.files.packing import without_ending
@@ -111,6 +113,7 @@ def command(
 def _summary(counts: AnnotateCounts, request: AnnotateRequest) -> Iterator[str]:
     columns, edit = request.columns, request.edit
     silent = f"; {counts.without_opinion:,} have only unknown words on a side" if counts.without_opinion else ""
+    silent += f"; {counts.too_long:,} are too long for a translator" if counts.too_long else ""
     faulty = f"; {counts.faulty:,} faulty lines" if counts.faulty else ""
     yield f"annotated {counts.entries:,} entries{silent}{faulty}"
     if request.forced_pairs:

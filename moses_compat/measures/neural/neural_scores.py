@@ -108,6 +108,11 @@ class NeuralScores:
         return bool(self._backward)
 
     @property
+    def folder(self) -> str:
+        """Of the model, as messages call it."""
+        return self.check.folder if self.check else self.signature
+
+    @property
     def column(self) -> str:
         """What its column holds."""
         return "p(source | target)" if self.backward else "p(target | source)"

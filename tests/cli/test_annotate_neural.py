@@ -1,0 +1,144 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from moses_compat.measures.neural import neural_scores, score_parts
+from phrasetool.models.storage import save_model
+from tests import naive
+from tests.commands import read, run_inside, write
+from tests.table_translators import backward_translator, translator
+from tests.tables import TABLES
+
+pytest.importorskip("torch")
+TABLE = TABLES["latin-1"]
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("translators")
+    save_model(translator(), folder / "forward")
+    save_model(backward_translator(), folder / "backward")
+    return folder / "forward", folder / "backward"
+
+
+def numbers(line):
+    return [float(score) for score in line.split(b" ||| ")[2].split()]
+
+
+def test_a_column_for_each_direction_beside_those_of_other_models(folders, model_folder, tmp_path):
+    table, out = write(tmp_path / "t", TABLE), tmp_path / "o.gz"
+    forward, backward = folders
+    done = run_inside("annotate", table, "-m", forward, "-m", model_folder, "-m", backward, "-o", out)
+    assert done.code == 0
+    assert f"a column is p(target | source) by {forward}" in done.err
+    assert f"a column is p(source | target) by {backward}" in done.err
+    assert naive.cut_columns(read(out), 4) == TABLE
+    alone = [
+        run_inside("annotate", table, "-q", "-o", "-", "-m", folder).out.splitlines()
+        for folder in (forward, model_folder, backward)
+    ]
+    for line, *parts in zip(read(out).splitlines(), *alone, strict=True):
+        added = [number for part in parts for number in numbers(part)[5:]]
+        assert numbers(line)[5:] == added
+        assert all(1e-22 < added[i] <= 1 for i in (0, 3))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.gz", "t"]
+
+
+def test_threads_blocks_and_pipes_change_no_byte(folders, tmp_path, monkeypatch):
+    monkeypatch.setattr(neural_scores, "WINDOW", 40)
+    table = write(tmp_path / "t.gz", TABLE)
+    expected = run_inside("annotate", table, "-q", "-o", "-", "-m", folders[0]).out
+    for options in (["--threads", 2], ["--block-bytes", 100, "--threads", 1]):
+        assert run_inside("annotate", table, "-q", "-o", "-", "-m", folders[0], *options).out == expected
+    assert run_inside("annotate", "-", "-q", "-m", folders[0], stdin=TABLE).out == expected
+
+
+def test_interrupted_work_goes_on(folders, tmp_path, monkeypatch):
+    monkeypatch.setattr(neural_scores, "WINDOW", 40)
+    table, out = write(tmp_path / "t", TABLE), tmp_path / "o"
+    write_table, calls = score_parts.pq.write_table, []
+
+    def full_disk(*arguments, **options):
+        calls.append(1)
+        if len(calls) > 2:
+            raise OSError(28, "No space left on device")
+        return write_table(*arguments, **options)
+
+    monkeypatch.setattr(score_parts.pq, "write_table", full_disk)
+    failed = run_inside("annotate", table, "-q", "--threads", 1, "-m", folders[0], "-o", out)
+    assert failed.code == 1
+    assert "No space left on device" in failed.message
+    assert not out.exists()
+    assert len(list((tmp_path / "o.scores-1").iterdir())) == 2
+    monkeypatch.setattr(score_parts.pq, "write_table", write_table)
+    other = run_inside("annotate", table, "-q", "-m", folders[1], "-o", out)
+    assert (other.code, "holds scores of another model" in other.message) == (1, True)
+    assert run_inside("annotate", table, "-q", "-m", folders[0], "-o", out).code == 0
+    assert out.read_bytes() == run_inside("annotate", table, "-q", "-o", "-", "-m", folders[0]).out
+    assert not (tmp_path / "o.scores-1").exists()
+
+
+@pytest.mark.parametrize("kind", ["similarities", "translator"])
+def test_softmax_is_over_the_candidates_of_a_source(folders, model_folder, tmp_path, kind):
+    table = write(tmp_path / "t", TABLE)
+    folder, first = (model_folder, 5) if kind == "similarities" else (folders[0], 5)
+    raw = run_inside("annotate", table, "-q", "-o", "-", "-m", folder, "--scale", "raw").out.splitlines()
+    done = run_inside("annotate", table, "-q", "-o", "-", "-m", folder, "--scale", "softmax").out.splitlines()
+    groups: dict[bytes, list[tuple[list[float], list[float]]]] = {}
+    for before, after in zip(raw, done, strict=True):
+        groups.setdefault(before.split(b" ||| ")[0], []).append((numbers(before)[first:], numbers(after)[first:]))
+    assert max(map(len, groups.values())) > 3
+    for entries in groups.values():
+        values, found = (np.array(part) for part in zip(*entries, strict=True))
+        # Probabilities of a translator are written, whatever the scale; 1 where it says nothing.
+        powers = np.exp(values) if kind == "similarities" else values
+        if kind == "similarities" or (values < 1).all():
+            assert found == pytest.approx(powers / powers.sum(0), rel=1e-4)
+
+
+def test_softmax_wants_sources_that_stand_together(model_folder, tmp_path):
+    lines = TABLE.splitlines(True)
+    table = write(tmp_path / "t", b"".join(lines[1:] + lines[:1] + lines[-1:] + lines[:3]))
+    done = run_inside("annotate", table, "-q", "-o", "-", "-m", model_folder, "--scale", "softmax")
+    assert (done.code, "comes back" in done.message) == (1, True)
+    assert run_inside("annotate", table, "-q", "-o", "-", "-m", model_folder).code == 0
+
+
+def test_pruning_by_one_or_two_translators(folders, model_folder, tmp_path):
+    table, saved = write(tmp_path / "t", TABLE), tmp_path / "scores"
+    models = ["-m", folders[1], "-m", folders[0]]
+    size = ["--target-size", "0.5", "--protect", "none", "-q"]
+    kept = run_inside("prune", table, *models, *size, "--scores", saved, "-o", tmp_path / "o")
+    assert kept.code == 0
+    lines = read(tmp_path / "o").splitlines()
+    assert 0 < len(lines) <= TABLE.count(b"\n") / 2
+    again = run_inside("prune", table, *size, "--scores", saved).out
+    swapped = run_inside("prune", table, "-m", folders[0], "-m", folders[1], *size).out
+    assert again == swapped == read(tmp_path / "o")
+    one = run_inside("prune", table, "-m", folders[0], *size, "--method", "semantic+count", "--reading", "density")
+    assert (one.code, one.out != again) == (0, True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o", "scores", "t"]
+    for wrong, message in (
+        (["-m", folders[0], "-m", model_folder], "no translator"),
+        (["-m", model_folder, "-m", model_folder], "a second model is for translators"),
+        (["-m", folders[0], "-m", folders[0]], "both models give p(target | source)"),
+        (["-m", folders[0]] * 3, "not 3 models"),
+    ):
+        done = run_inside("prune", table, *wrong, *size)
+        assert done.code in (1, 2)
+        assert message in done.message
+
+
+@pytest.mark.parametrize("arguments", [["annotate", "--help"], ["annotate", "T", "-m", "M", "-q", "-o", "-"]])
+def test_other_models_import_no_torch(arguments, model_folder, tmp_path):
+    table = write(tmp_path / "t", TABLE)
+    arguments = [{"T": str(table), "M": str(model_folder)}.get(argument, argument) for argument in arguments]
+    code = (
+        "import sys\nfrom phrasetool_cli.main import main\n"
+        f"try: main({arguments!r})\nexcept SystemExit as done: assert not done.code\n"
+        "assert not {'torch', 'transformers'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
