@@ -25,6 +25,7 @@ from phrasetool.models.fit import ModelFit
 from phrasetool.phrases import ByteArray
 from phrasetool.pipeline import run
 from phrasetool.scoring.forced_probabilities import forced_probabilities
+from phrasetool.text_encoders.encoder_fit import EncoderFit
 
 # The columns that a source of similarities, forced decoding and smoothing add.
 MODEL_COLUMNS = FORCED_COLUMNS = SMOOTHED_COLUMNS = 2
@@ -40,7 +41,7 @@ class AnnotateCounts:
         faulty: lines that could not be read.
         scores: score columns of an entry before, -1 for a table without entries.
         used: entries that forced decoding used.
-        fits: how well each model fits the table, where a sample of it could tell.
+        fits: how well each model fits the table, where a sample of it could tell; and the encoder.
     """
 
     entries: int = 0
@@ -48,7 +49,7 @@ class AnnotateCounts:
     faulty: int = 0
     scores: int = -1
     used: int = 0
-    fits: list[ModelFit] = field(default_factory=list)
+    fits: list[ModelFit | EncoderFit] = field(default_factory=list)
 
     def add(self, other: AnnotateCounts) -> None:
         """Add the counts of the block that follows."""

@@ -22,6 +22,7 @@ from moses_compat.jobs.annotate import (
     AnnotateCounts,
     annotate_table,
 )
+from moses_compat.measures.encoded import EncoderRequest, EncoderSimilarities, encoder_similarities
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import ModelSimilarities, SimilaritySource
@@ -120,6 +121,7 @@ class AnnotateRequest:
         scale: how a similarity is written; see `insert_scores`.
         edit: what happens to a moses.ini, if anything.
         scan: how the table is read.
+        encoder: a sentence encoder, whose similarities are appended behind those of the models.
     """
 
     table: str
@@ -130,12 +132,13 @@ class AnnotateRequest:
     scale: str = "exp"
     edit: IniEdit | None = None
     scan: TableScan = field(default_factory=TableScan)
+    encoder: EncoderRequest | None = None
 
     @property
     def columns(self) -> int:
         """How many are appended."""
         return (
-            MODEL_COLUMNS * len(self.models)
+            MODEL_COLUMNS * (len(self.models) + bool(self.encoder))
             + FORCED_COLUMNS * bool(self.forced_pairs)
             + SMOOTHED_COLUMNS * bool(self.smoothing)
         )
@@ -162,7 +165,8 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
             check_plausible(source, request.scan)
     checks = [FitCheck(folder, watch, request.scan.force, appended=True) for folder in request.models]
     models = [ModelSimilarities(load_bilingual_model(check.folder), check) for check in checks]
-    sources = [*models, *more]
+    encoded = _encoded(request, watch) if request.encoder else None
+    sources: list[SimilaritySource] = [*models, *([encoded] if encoded else []), *more]
     forced = PairUses.read(request.forced_pairs) if request.forced_pairs else None
     smoothed = _smoothed(request, watch) if request.smoothing else None
     columns = request.columns + MODEL_COLUMNS * len(more)
@@ -184,7 +188,14 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
             if request.edit:
                 request.edit.check(counts.scores)
     counts.fits.extend(check.fit for check in checks if check.fit)
+    counts.fits.extend([encoded.fit] if encoded else [])
     return counts
+
+
+def _encoded(request: AnnotateRequest, watch: Watch) -> EncoderSimilarities:
+    """Read the table for the first time, if its phrases are to be encoded."""
+    assert request.encoder is not None
+    return encoder_similarities(request.encoder, request.table, lambda: Input(request.table), request.scan, watch)
 
 
 def _smoothed(request: AnnotateRequest, watch: Watch) -> SmoothedProbabilities:

@@ -18,6 +18,7 @@ from moses_compat.jobs.prune import Chosen, measure_sizes, prune_decided, prune_
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.sinks import Counts, KeptScores, SelectedLines, Sink, SurvivingPairs
 from moses_compat.lines.pair_hashes import PairSet
+from moses_compat.measures.encoded import EncoderSimilarities, encoder_similarities
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.similarities import (
     ColumnSimilarities,
@@ -195,15 +196,25 @@ def similarity_source(request: PruneRequest, watch: Watch = NOBODY) -> Similarit
         return ColumnSimilarities(*request.columns, request.scale)
     if request.scores and os.path.exists(request.scores):
         return FileSimilarities(request.scores)
+    if request.encoder:
+        table = request.table
+        return encoder_similarities(request.encoder, table, request.open_table, request.scan(watch), watch)
     from phrasetool.models.storage import load_bilingual_model
 
     check = FitCheck(request.model_folder, watch, request.force)
     return ModelSimilarities(load_bilingual_model(request.model_folder), check)
 
 
-def _fit(similarities: SimilaritySource | None) -> FitCheck | None:
-    """What was found out about a model."""
-    return similarities.check if isinstance(similarities, ModelSimilarities) else None
+def _fit(similarities: SimilaritySource | None) -> Callable[[], dict[str, Any]]:
+    """What is known, in the end, of how a model or an encoder fits the table."""
+
+    def known() -> dict[str, Any]:
+        if isinstance(similarities, EncoderSimilarities):
+            return similarities.fit.as_dict()
+        check = similarities.check if isinstance(similarities, ModelSimilarities) else None
+        return check.fit.as_dict() if check and check.fit else {}
+
+    return known
 
 
 def _kept_path(request: PruneRequest, similarities: SimilaritySource) -> str | None:
@@ -214,7 +225,7 @@ def _kept_path(request: PruneRequest, similarities: SimilaritySource) -> str | N
 def _prune_streaming(request: PruneRequest, method: Method, watch: Watch, more: Sequence[Sink]) -> PruneResult:
     """Prune while the table streams; a wanted size takes a pass before, for the threshold."""
     similarities = similarity_source(request, watch)
-    check = _fit(similarities)
+    fit = _fit(similarities)
     keep, threshold = _kept_path(request, similarities), request.threshold
     with contextlib.ExitStack() as stack:
         if request.target_size is not None:
@@ -233,7 +244,7 @@ def _prune_streaming(request: PruneRequest, method: Method, watch: Watch, more: 
 
         save = (lambda: _score_writer(keep, similarities)) if keep else None
         result = PruneResult(PruneStatistics(), signature, method.names, best=rule.best)
-        return _write(request, send, result, watch, more, check, save)
+        return _write(request, send, result, watch, more, fit, save)
 
 
 def _threshold_for_size(
@@ -358,7 +369,7 @@ def _write(
     result: PruneResult,
     watch: Watch,
     more: Sequence[Sink],
-    check: FitCheck | None,
+    fit: Callable[[], dict[str, Any]],
     save: Callable[[], ScoreWriter] | None = None,
 ) -> PruneResult:
     """Send the table to the files that were asked for; all of them appear, or none.
@@ -366,7 +377,7 @@ def _write(
     Args:
         send: sends the table through sinks.
         result: without what is counted on the way.
-        check: what is known, in the end, of how a model fits the table.
+        fit: what is known, in the end, of how a model fits the table.
         save: opens a file for similarities, which appears with the tables or not at all.
     """
     scan = request.scan(watch)
@@ -402,7 +413,7 @@ def _write(
             sinks.append(KeptScores(stack.enter_context(save())))
         with watch.file("prune", source.size()) as progress:
             send(source, sinks, replace(scan, progress=progress))
-        counts.total.model_fit = check.fit.as_dict() if check and check.fit else {}
+        counts.total.model_fit = fit()
         result = replace(result, statistics=counts.total)
         if reordering and in_step:
             result = replace(result, orphans=_in_step(reordering, in_step, surviving, scan, watch))

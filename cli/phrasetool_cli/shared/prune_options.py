@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from phrasetool_cli.shared.encoder_options import chosen_encoder, encoder_options
 from phrasetool_cli.shared.flags import (
     default_model,
     model_option,
@@ -34,6 +35,11 @@ def request_of(given: dict[str, Any]) -> PruneRequest:
     from moses_compat.jobs.prune_request import PruneRequest
 
     search = {name: value for name in _SEARCH if (value := given.pop(name)) is not None}
+    kept = any(given["columns"] or ()) or (given["scores"] is not None and os.path.exists(given["scores"]))
+    for name, flag in (("model_folder", "--model"), ("columns", "--columns")):
+        if given["encoder"] and given[name]:
+            raise click.UsageError(f"--encoder and {flag} are two sources of similarities; give one")
+    given["encoder"] = chosen_encoder(given, given["table"], inputs=not kept)
     quiet, folder = given.pop("quiet"), given.pop("model_folder") or default_model()
     told = given.pop("json_file") is not None or not quiet
     given.pop("dry_run")
@@ -84,6 +90,8 @@ prune_options = sections(
                  help="The bitext TABLE was made from (significance)."),
     click.option("--forced-pairs", metavar="PAIRS",
                  help="What `force-decode --leave-one-out` of that bitext wrote: how often entries are used (usage)."),
+    None,
+    encoder_options,
     "What is written",
     output_option(),
     click.option("--reordering-table", metavar="FILE",
