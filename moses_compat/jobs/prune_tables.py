@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,16 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from moses_compat.files.streams import Input, Output, is_stream
 from moses_compat.jobs.prune import Chosen, measure_sizes, prune_decided, prune_table, scratch_scores
 from moses_compat.jobs.prune_request import PruneRequest
+from moses_compat.jobs.prune_sources import fit_of_source, kept_path, similarity_source
 from moses_compat.jobs.sinks import Counts, KeptScores, SelectedLines, Sink, SurvivingPairs
 from moses_compat.lines.pair_hashes import PairSet
-from moses_compat.measures.encoded import EncoderSimilarities, encoder_similarities
-from moses_compat.measures.model_fit import FitCheck
-from moses_compat.measures.similarities import (
-    ColumnSimilarities,
-    FileSimilarities,
-    ModelSimilarities,
-    SimilaritySource,
-)
+from moses_compat.measures.similarities import FileSimilarities, SimilaritySource
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.orphans import OrphanCounts, remove_orphans
 from moses_compat.tables.plausible import REORDERING_TABLE, check_plausible
@@ -146,7 +139,7 @@ def sweep(request: PruneRequest, watch: Watch = NOBODY) -> list[Swept]:
     with _checked_tables(request, watch) as request:
         if request.streams(method):
             similarities = similarity_source(request, watch)
-            curve = _measure_sizes(request, method, similarities, _kept_path(request, similarities), watch, thresholds)
+            curve = _measure_sizes(request, method, similarities, kept_path(request, similarities), watch, thresholds)
             counts = zip(thresholds, curve.survivors.tolist(), curve.failing.tolist(), strict=True)
             return [Swept(threshold, kept, curve.entries, failing) for threshold, kept, failing in counts]
         ranking = Ranking.of(method, _measure(request, method, watch)[0])
@@ -186,47 +179,11 @@ def _checked_method(request: PruneRequest) -> Method:
     return method
 
 
-def similarity_source(request: PruneRequest, watch: Watch = NOBODY) -> SimilaritySource:
-    """Where the similarities come from; whether a model fits the table is told to `watch`.
-
-    Raises:
-        ModelError: the model cannot be loaded.
-    """
-    if request.columns:
-        return ColumnSimilarities(*request.columns, request.scale)
-    if request.scores and os.path.exists(request.scores):
-        return FileSimilarities(request.scores)
-    if request.encoder:
-        table = request.table
-        return encoder_similarities(request.encoder, table, request.open_table, request.scan(watch), watch)
-    from phrasetool.models.storage import load_bilingual_model
-
-    check = FitCheck(request.model_folder, watch, request.force)
-    return ModelSimilarities(load_bilingual_model(request.model_folder), check)
-
-
-def _fit(similarities: SimilaritySource | None) -> Callable[[], dict[str, Any]]:
-    """What is known, in the end, of how a model or an encoder fits the table."""
-
-    def known() -> dict[str, Any]:
-        if isinstance(similarities, EncoderSimilarities):
-            return similarities.fit.as_dict()
-        check = similarities.check if isinstance(similarities, ModelSimilarities) else None
-        return check.fit.as_dict() if check and check.fit else {}
-
-    return known
-
-
-def _kept_path(request: PruneRequest, similarities: SimilaritySource) -> str | None:
-    """Where the similarities are to be kept, if they are and are not there."""
-    return request.scores if not isinstance(similarities, FileSimilarities) else None
-
-
 def _prune_streaming(request: PruneRequest, method: Method, watch: Watch, more: Sequence[Sink]) -> PruneResult:
     """Prune while the table streams; a wanted size takes a pass before, for the threshold."""
     similarities = similarity_source(request, watch)
-    fit = _fit(similarities)
-    keep, threshold = _kept_path(request, similarities), request.threshold
+    fit = fit_of_source(similarities)
+    keep, threshold = kept_path(request, similarities), request.threshold
     with contextlib.ExitStack() as stack:
         if request.target_size is not None:
             # Without pyarrow they are computed twice.
@@ -316,7 +273,7 @@ def _prune_as_a_whole(request: PruneRequest, method: Method, watch: Watch, more:
         prune_decided(source, decision, reasons, sinks, scan, None if request.reasons else measures)
 
     result = PruneResult(PruneStatistics(), signature, method.names, figures=chosen.figures, best=chosen.best)
-    return _write(request, send, result, watch, more, _fit(similarities))
+    return _write(request, send, result, watch, more, fit_of_source(similarities))
 
 
 def _choose(request: PruneRequest, ranking: Ranking, watch: Watch) -> Chosen:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool_cli.shared.annotate_ini import ini_edit, is_given
-from phrasetool_cli.shared.encoder_options import chosen_encoder, encoder_options
 from phrasetool_cli.shared.flags import (
     WHICH_MODEL,
     default_model,
@@ -19,6 +18,7 @@ from phrasetool_cli.shared.flags import (
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.sections import SectionedCommand, sections
+from phrasetool_cli.shared.similarity.encoder_options import chosen_encoder, encoder_options
 
 if TYPE_CHECKING:
     from moses_compat.jobs.annotate import AnnotateCounts

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.encoder_options import chosen_encoder, encoder_options
 from phrasetool_cli.shared.flags import (
     default_model,
     model_option,
@@ -21,6 +20,7 @@ from phrasetool_cli.shared.json_output import json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.parameter_types import Share, column_pair, threshold_sweep, worth_threshold
 from phrasetool_cli.shared.sections import sections
+from phrasetool_cli.shared.similarity.encoder_options import chosen_encoder, encoder_options
 
 if TYPE_CHECKING:
     from moses_compat.jobs.prune_request import PruneRequest
