@@ -52,7 +52,7 @@ class EncoderFit:
     def as_dict(self) -> dict[str, Any]:
         """For statistics."""
         found = asdict(self)
-        found["quantiles"] = dict(zip(map(str, SHARES), self.quantiles, strict=True))
+        found["quantiles"] = dict(zip(map(str, SHARES), self.quantiles, strict=False))
         return found
 
     @classmethod
@@ -79,7 +79,7 @@ def measure_encoder(
     """
     own, known = similarity(source_rows, target_rows)
     pairs = int(known.sum())
-    shown = tuple(round(float(value), 4) for value in np.quantile(own[known], SHARES)) if pairs else ()
+    shown = tuple(round(float(value), 4) + 0.0 for value in np.quantile(own[known], SHARES)) if pairs else ()
     chosen = known & telling
     own, source_rows, target_rows = own[chosen], source_rows[chosen], target_rows[chosen]
     if len(own) < _FEWEST or len(np.unique(target_rows)) < _FEWEST_TARGETS:

@@ -54,7 +54,7 @@ def test_round_trip(any_model, any_model_folder):
     assert again.training == {"loss": "none"}
     assert again.signature == model.signature
     assert again.kind == model.kind
-    label = {"rae": "brae", "mean-max": "mean_max"}[model.kind.name]
+    label = {"rae": "brae", "mean-max": "mean_max", "mean": "mean"}[model.kind.name]
     assert again.columns == (f"{label}_st", f"{label}_ts")
 
 
