@@ -264,7 +264,8 @@ def speed(folder: str, rounds: int, entries: int) -> dict[str, Any]:
     times = alternate({"second run": encoder, "--scores": [*prune, "--scores", str(scores)]}, rounds)
     ratios = [a / b for a, b in zip(times["second run"], times["--scores"], strict=True)]
     return {
-        "entries": entries or "all", "first_run": round(first, 1), **{name: summary(values) for name, values in times.items()},
+        "entries": entries or "all", "first_run": round(first, 1),
+        **{name: summary(values) for name, values in times.items()},
         "ratio": summary(ratios), "bar": BAR, "passed": summary(ratios)["median"] <= BAR,
     }  # fmt: skip
 

@@ -198,8 +198,8 @@ CHECK = f"sys.exit(bool({LIBRARIES} & set(sys.modules)))"
 
 @pytest.mark.parametrize("command", ["annotate", "prune", "train"])
 def test_help_imports_no_library_of_models(command):
-    code = "import sys\nfrom phrasetool_cli.main import cli\ntry:\n    cli(['{}', '--help'])\nexcept SystemExit:\n    pass\n"
-    code = code.format(command) + CHECK
+    code = f"import sys\nfrom phrasetool_cli.main import cli\ntry:\n    cli(['{command}', '--help'])\n"
+    code += "except SystemExit:\n    pass\n" + CHECK
     done = subprocess.run([sys.executable, "-c", code], env=clean_environment(), capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
 
