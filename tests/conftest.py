@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from phrasetool.encoders.mean.kind import Mean
 from phrasetool.encoders.mean_max.kind import MeanMax
 from phrasetool.encoders.rae.kind import Rae
 from phrasetool.encoders.rae.parameters import RaeParameters
@@ -54,7 +55,7 @@ def random_parameters(words, dimension, seed):
 
 
 # Small encoders of every kind that is registered.
-KINDS = {"rae": Rae(), "mean-max": MeanMax(word_units=6, heads=2, feed_forward=7)}
+KINDS = {"rae": Rae(), "mean": Mean(), "mean-max": MeanMax(word_units=6, heads=2, feed_forward=7)}
 
 
 def random_encoder(kind, words, dimension, seed):

@@ -177,7 +177,9 @@ def test_help_tells_of_it(registered):
     assert "bag-of-words the sum of the word vectors" in text
     assert "nearest be near the partner and far from a random phrase" in text
     assert "--reach X How near a random phrase may be. [default: nearest 2]" in text
-    assert "--dimension X n, the size of a phrase vector. [default: 50; mean-max 512; bag-of-words 20]" in text
+    assert (
+        "--dimension X n, the size of a phrase vector. [default: 50; mean-max 512; mean 300; bag-of-words 20]" in text
+    )
 
 
 @pytest.mark.parametrize(

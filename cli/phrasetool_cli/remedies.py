@@ -26,6 +26,7 @@ REMEDIES = {
     "train an autoencoder on text": (
         "; pairs are `source ||| target`, and text of one language is for `phrasetool train --model autoencoder`"
     ),
+    "name a store": "; name another folder with --encoder-store",
     "sort the table": "; --sort sorts it, --force goes on all the same",
     "allow an empty input": "; --allow-empty goes on all the same",
 }
@@ -43,6 +44,9 @@ EXTRAS = {
     "jinja2": "report",
     "pandas": "report",
     "zstandard": "zstd",
+    "sentence_transformers": "encoders",
+    "tokenizers": "encoders",
+    "transformers": "encoders",
 }
 
 

@@ -30,6 +30,7 @@ from phrasetool.phrases import ByteArray, DoubleArray
 from phrasetool.pipeline import run
 from phrasetool.scoring.candidate_softmax import candidate_probabilities
 from phrasetool.scoring.forced_probabilities import forced_probabilities
+from phrasetool.text_encoders.encoder_fit import EncoderFit
 
 # The columns that a source of similarities, forced decoding and smoothing add.
 MODEL_COLUMNS = FORCED_COLUMNS = SMOOTHED_COLUMNS = 2
@@ -46,7 +47,7 @@ class AnnotateCounts:
         scores: score columns of an entry before, -1 for a table without entries.
         used: entries that forced decoding used.
         too_long: entries of which a side has more words than a translator takes.
-        fits: how well each model fits the table, where a sample of it could tell.
+        fits: how well each model fits the table, where a sample of it could tell; and the encoder.
     """
 
     entries: int = 0
@@ -55,7 +56,7 @@ class AnnotateCounts:
     scores: int = -1
     used: int = 0
     too_long: int = 0
-    fits: list[ModelFit] = field(default_factory=list)
+    fits: list[ModelFit | EncoderFit] = field(default_factory=list)
 
     def add(self, other: AnnotateCounts) -> None:
         """Add the counts of the block that follows."""

@@ -24,6 +24,7 @@ from moses_compat.jobs.annotate import (
     AnnotateCounts,
     annotate_table,
 )
+from moses_compat.measures.encoded import EncoderRequest, EncoderSimilarities, encoder_similarities
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.model_sources import columns_of_model, model_source
 from moses_compat.measures.neural.neural_scores import NeuralScores
@@ -125,6 +126,7 @@ class AnnotateRequest:
         edit: what happens to a moses.ini, if anything.
         scan: how the table is read.
         reading: how translators score pairs, see `phrasetool.neural.likelihood`.
+        encoder: a sentence encoder, whose similarities are appended behind those of the models.
     """
 
     table: str
@@ -136,12 +138,14 @@ class AnnotateRequest:
     edit: IniEdit | None = None
     scan: TableScan = field(default_factory=TableScan)
     reading: str = "normalised"
+    encoder: EncoderRequest | None = None
 
     @property
     def columns(self) -> int:
         """How many are appended."""
         return (
             sum(map(columns_of_model, self.models))
+            + MODEL_COLUMNS * bool(self.encoder)
             + FORCED_COLUMNS * bool(self.forced_pairs)
             + SMOOTHED_COLUMNS * bool(self.smoothing)
         )
@@ -172,7 +176,8 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
         model_source(check, request.reading, request.scan.threads, folder)
         for check, folder in zip(checks, folders, strict=True)
     ]
-    sources = [*models, *more]
+    encoded = _encoded(request, watch) if request.encoder else None
+    sources: list[SimilaritySource] = [*models, *([encoded] if encoded else []), *more]
     forced = PairUses.read(request.forced_pairs) if request.forced_pairs else None
     smoothed = _smoothed(request, watch) if request.smoothing else None
     columns = request.columns + MODEL_COLUMNS * len(more)
@@ -199,7 +204,14 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
             counts.too_long += model.too_long
             watch.say(f"a column is {model.column} by {model.folder}")
     counts.fits.extend(check.fit for check in checks if check.fit)
+    counts.fits.extend([encoded.fit] if encoded else [])
     return counts
+
+
+def _encoded(request: AnnotateRequest, watch: Watch) -> EncoderSimilarities:
+    """Read the table for the first time, if its phrases are to be encoded."""
+    assert request.encoder is not None
+    return encoder_similarities(request.encoder, request.table, lambda: Input(request.table), request.scan, watch)
 
 
 def _smoothed(request: AnnotateRequest, watch: Watch) -> SmoothedProbabilities:

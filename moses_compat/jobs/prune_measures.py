@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,19 +11,14 @@ from moses_compat.files.names import is_stream
 from moses_compat.files.streams import Input
 from moses_compat.jobs.prune import measure_sizes
 from moses_compat.jobs.prune_request import PruneRequest
-from moses_compat.measures.model_fit import FitCheck
-from moses_compat.measures.similarities import (
-    ColumnSimilarities,
-    FileSimilarities,
-    SimilaritySource,
-)
+from moses_compat.jobs.prune_sources import similarity_source
+from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.plausible import REORDERING_TABLE, check_plausible
 from moses_compat.tables.sorted_copy import sorted_copy
-from phrasetool.errors import ModelError
 from phrasetool.pruning.measures import SIMILARITIES, Measures
 from phrasetool.pruning.methods import Method
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import Watch
 
 if TYPE_CHECKING:
     from moses_compat.measures.measure import MeasureRequest
@@ -64,51 +58,6 @@ def checked_method(request: PruneRequest) -> Method:
     if request.target_size is not None and not 0 < request.target_size <= 1:
         raise ValueError(f"a size is a share of the entries above 0, at most 1, not {request.target_size}")
     return method
-
-
-def similarity_source(request: PruneRequest, watch: Watch = NOBODY) -> SimilaritySource:
-    """Where the similarities come from; whether a model fits the table is told to `watch`.
-
-    Raises:
-        ModelError: the model cannot be loaded, or is no translator where a second one is given.
-    """
-    if request.columns:
-        return ColumnSimilarities(*request.columns, request.scale)
-    if request.scores and os.path.exists(request.scores):
-        return FileSimilarities(request.scores)
-    from moses_compat.measures.model_sources import model_source
-
-    folders = [request.model_folder, *([request.second_model] if request.second_model else [])]
-    models = [
-        model_source(FitCheck(folder, watch, request.force), request.reading, request.threads, parts)
-        for folder, parts in zip(folders, request.part_folders, strict=False)
-    ]
-    return both_directions(models, folders)
-
-
-def both_directions(models: Sequence[SimilaritySource], folders: Sequence[str]) -> SimilaritySource:
-    """The similarities of one model, or of translators.
-
-    Raises:
-        ModelError: there are several, and one is no translator.
-    """
-    from moses_compat.measures.neural.neural_scores import NeuralScores
-    from moses_compat.measures.neural.neural_similarities import NeuralSimilarities
-
-    translators = [model for model in models if isinstance(model, NeuralScores)]
-    if not translators:
-        if len(models) > 1:
-            raise ModelError(f"{folders[0]}: gives both similarities by itself; a second model is for translators")
-        return models[0]
-    if len(translators) < len(models):
-        other = folders[int(isinstance(models[0], NeuralScores))]
-        raise ModelError(f"{other}: no translator; two models are translators of the two directions")
-    return NeuralSimilarities(tuple(translators))
-
-
-def kept_path(request: PruneRequest, similarities: SimilaritySource) -> str | None:
-    """Where the similarities are to be kept, if they are and are not there."""
-    return request.scores if not isinstance(similarities, FileSimilarities) else None
 
 
 def sizes_by_threshold(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from moses_compat.files.streams import Input
+from moses_compat.measures.encoded import EncoderRequest
 from moses_compat.measures.neural.part_folders import parts_beside
 from moses_compat.tables.blocks import BLOCK_BYTES, TableScan
 from moses_compat.tables.sorted_copy import sorted_name
@@ -41,6 +42,7 @@ class PruneRequest:
         model_folder: of the model that similarities come from.
         second_model: of a translator of the other direction, if the model is a translator.
         reading: how translators score pairs, see `phrasetool.neural.likelihood`.
+        encoder: a sentence encoder that similarities come from, in place of a model.
         scores: a file of similarities: used if it is there, else made.
         columns, scale: positions of two score columns that hold similarities, from 0, and how they were written.
         ini: the moses.ini of the table.
@@ -68,6 +70,7 @@ class PruneRequest:
     keep_top: int | None = None
     protect: str | None = None
     model_folder: str = DEFAULT_MODEL
+    encoder: EncoderRequest | None = None
     scores: str | None = None
     columns: tuple[int, int] | None = None
     scale: str = "exp"

@@ -18,21 +18,16 @@ from moses_compat.jobs.prune import Chosen, prune_decided, prune_table, scratch_
 from moses_compat.jobs.prune_measures import (
     checked_method,
     checked_tables,
-    kept_path,
     score_writer,
-    similarity_source,
     sizes_by_threshold,
     whole_measures,
 )
 from moses_compat.jobs.prune_request import PruneRequest
+from moses_compat.jobs.prune_sources import fit_of_source, kept_path, similarity_source
 from moses_compat.jobs.sinks import Counts, KeptScores, SelectedLines, Sink, SurvivingPairs
 from moses_compat.lines.pair_hashes import PairSet
-from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.neural.part_folders import finishing
-from moses_compat.measures.similarities import (
-    FileSimilarities,
-    SimilaritySource,
-)
+from moses_compat.measures.similarities import FileSimilarities, SimilaritySource
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.orphans import OrphanCounts, remove_orphans
 from moses_compat.tables.plausible import REORDERING_TABLE, check_plausible
@@ -118,16 +113,10 @@ def prune(request: PruneRequest, watch: Watch = NOBODY, more: Sequence[Sink] = (
         return _prune_as_a_whole(request, method, watch, more)
 
 
-def _fit(similarities: SimilaritySource | None) -> FitCheck | None:
-    """What was found out about a model."""
-    check = getattr(similarities, "check", None)
-    return check if isinstance(check, FitCheck) else None
-
-
 def _prune_streaming(request: PruneRequest, method: Method, watch: Watch, more: Sequence[Sink]) -> PruneResult:
     """Prune while the table streams; a wanted size takes a pass before, for the threshold."""
     similarities = similarity_source(request, watch)
-    check = _fit(similarities)
+    fit = fit_of_source(similarities)
     keep, threshold = kept_path(request, similarities), request.threshold
     with contextlib.ExitStack() as stack:
         if request.target_size is not None:
@@ -146,7 +135,7 @@ def _prune_streaming(request: PruneRequest, method: Method, watch: Watch, more: 
 
         save = (lambda: score_writer(keep, similarities)) if keep else None
         result = PruneResult(PruneStatistics(), signature, method.names, best=rule.best)
-        return _write(request, send, result, watch, more, check, save)
+        return _write(request, send, result, watch, more, fit, save)
 
 
 def _threshold_for_size(
@@ -195,7 +184,7 @@ def _prune_as_a_whole(request: PruneRequest, method: Method, watch: Watch, more:
         prune_decided(source, decision, reasons, sinks, scan, None if request.reasons else measures)
 
     result = PruneResult(PruneStatistics(), signature, method.names, figures=chosen.figures, best=chosen.best)
-    return _write(request, send, result, watch, more, _fit(similarities))
+    return _write(request, send, result, watch, more, fit_of_source(similarities))
 
 
 def _choose(request: PruneRequest, ranking: Ranking, watch: Watch) -> Chosen:
@@ -222,7 +211,7 @@ def _write(
     result: PruneResult,
     watch: Watch,
     more: Sequence[Sink],
-    check: FitCheck | None,
+    fit: Callable[[], dict[str, Any]],
     save: Callable[[], ScoreWriter] | None = None,
 ) -> PruneResult:
     """Send the table to the files that were asked for; all of them appear, or none.
@@ -230,7 +219,7 @@ def _write(
     Args:
         send: sends the table through sinks.
         result: without what is counted on the way.
-        check: what is known, in the end, of how a model fits the table.
+        fit: what is known, in the end, of how a model fits the table.
         save: opens a file for similarities, which appears with the tables or not at all.
     """
     scan = request.scan(watch)
@@ -266,7 +255,7 @@ def _write(
             sinks.append(KeptScores(stack.enter_context(save())))
         with watch.file("prune", source.size()) as progress:
             send(source, sinks, replace(scan, progress=progress))
-        counts.total.model_fit = check.fit.as_dict() if check and check.fit else {}
+        counts.total.model_fit = fit()
         result = replace(result, statistics=counts.total)
         if reordering and in_step:
             result = replace(result, orphans=_in_step(reordering, in_step, surviving, scan, watch))

@@ -7,12 +7,11 @@ from typing import NamedTuple
 from moses_compat.jobs.prune_measures import (
     checked_method,
     checked_tables,
-    kept_path,
-    similarity_source,
     sizes_by_threshold,
     whole_measures,
 )
 from moses_compat.jobs.prune_request import PruneRequest
+from moses_compat.jobs.prune_sources import kept_path, similarity_source
 from phrasetool.pruning.decision import Ranking, Rule
 from phrasetool.pruning.thresholds import Threshold
 from phrasetool.watch import NOBODY, Watch

@@ -75,6 +75,7 @@ def train(
 
     from phrasetool.models.folders import check_model_folder
     from phrasetool.training.device import choose_device
+    from phrasetool.training.fixed_words import with_known_words
     from phrasetool.training.plausibility import check_pairs, doubting
     from phrasetool.training.resumable import CHECKPOINT
     from phrasetool.training.settings import TrainingSettings
@@ -86,6 +87,7 @@ def train(
     place = choose_device(device)
     data = _read(pairs, max_length, min_count, watch)
     check_pairs(os.fspath(pairs) if isinstance(pairs, str | os.PathLike) else "the pairs", data, doubting(watch, force))
+    data, starts = with_known_words(data, chosen, (Start(), Start()))
     if "batch_size" not in settings:
         chosen = chosen.with_batches_for(len(data))
     # Both languages are trained side by side; within a language one thread is fastest at these sizes.
@@ -95,7 +97,7 @@ def train(
         passes = chosen.pretrain_iterations + chosen.iterations
         with watch.items("train", passes * len(data), "pair") as tick:
             trained = train_model(
-                data, chosen, lambda: start_parameters(data, chosen, (Start(), Start())), Path(folder), device=place,
+                data, chosen, lambda: start_parameters(data, chosen, starts), Path(folder), device=place,
                 resume=resume, overwrite=overwrite, tick=tick,
             )  # fmt: skip
     finally:

@@ -12,6 +12,7 @@ from phrasetool.options import registered, with_options
 ENCODERS = {
     "rae": "phrasetool.encoders.rae.kind:Rae",
     "mean-max": "phrasetool.encoders.mean_max.kind:MeanMax",
+    "mean": "phrasetool.encoders.mean.kind:Mean",
 }
 
 

@@ -104,7 +104,9 @@ class PackedEncoder(Protocol):
 class EncoderKind(Protocol):
     """A way to encode, with its options: a frozen dataclass whose fields are declared by `phrasetool.options.option`.
 
-    Its module must not import torch or numba when it is imported.
+    Its module must not import torch or numba when it is imported.  Two more attributes are used where they are there:
+    `fixed_words`, true if word vectors stay as they are, so that a word without one is unknown; and `learns`, false if
+    there is nothing to train.
 
     Attributes:
         name: what users call it (`--encoder`).

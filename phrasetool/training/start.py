@@ -37,6 +37,7 @@ class Start:
         name: what messages call the model or the files that were given.
         files: that will be read when it comes to that.
         opened: opens the file of word vectors, see `load_vectors`.
+        loaded: the vectors, if the file was read before.
     """
 
     sentences: Callable[[], Iterable[list[bytes]]] | None = None
@@ -45,6 +46,7 @@ class Start:
     name: str = ""
     files: tuple[str, ...] = ()
     opened: Callable[[str], BinaryIO] = open_plain
+    loaded: Mapping[bytes, FloatArray] | None = None
 
 
 def start_parameters(
@@ -111,7 +113,7 @@ def _side(
     report: Callable[[str, float], None], check: Callable[[int, Collection[bytes]], None],
 ) -> EncoderParameters:  # fmt: skip
     known: Mapping[bytes, FloatArray | None] = {}
-    vectors: dict[bytes, FloatArray] = {}
+    vectors: Mapping[bytes, FloatArray] = {}
     if start.autoencoder is not None:
         known = dict.fromkeys(start.autoencoder.vocabulary.words)
     elif settings.vectors != "random":
@@ -131,7 +133,9 @@ def _side(
 
 def _known_vectors(
     phrases: Phrases, vocabulary: Vocabulary, settings: TrainingSettings, start: Start
-) -> dict[bytes, FloatArray]:
+) -> Mapping[bytes, FloatArray]:
+    if start.loaded is not None:
+        return start.loaded
     dimension = settings.kind.word_dimension(settings.dimension)
     if start.vectors:
         return load_vectors(start.vectors, vocabulary.words, dimension, start.opened)

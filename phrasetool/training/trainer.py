@@ -27,10 +27,13 @@ from phrasetool.models.storage import save_model
 from phrasetool.objectives.objective import CoTrainingObjective
 from phrasetool.training.co_training import CoTraining
 from phrasetool.training.divergence import DivergedError, StartError
+from phrasetool.training.fixed_words import check_one_space
 from phrasetool.training.joint import JointTraining
 from phrasetool.training.pairs import PhrasePairs
+from phrasetool.training.plausibility import Doubt
 from phrasetool.training.resumable import (
     CHECKPOINT,
+    LOG,
     forget_checkpoint,
     optimizer_tensors,
     restore_optimizer,
@@ -292,6 +295,7 @@ def train_model(
     record: dict[str, Any] | None = None,
     on_report: Callable[[IterationReport], None] = lambda report: None,
     tick: Callable[[int], None] = lambda pairs: None,
+    doubt: Doubt = lambda message: None,
 ) -> BilingualModel:
     """Train a model and save it.
 
@@ -308,6 +312,7 @@ def train_model(
         record: more to remember in `config.json`, under `training`.
         on_report: called after every iteration.
         tick: called with the number of pairs just seen.
+        doubt: told if there is nothing to train and what there is makes no sense.
 
     Raises:
         ModelError: there is a finished model or an unfinished training; or the checkpoint is missing, damaged, or of
@@ -318,6 +323,8 @@ def train_model(
     check_model_folder(folder, CHECKPOINT, resume=resume, overwrite=overwrite)
     check_space(folder, _space(pairs, settings))
     identity = {"pairs": pairs.fingerprint, "settings": settings.as_dict()}
+    if not getattr(settings.kind, "learns", True):
+        return _untrained(pairs, settings, initial(), folder, record or {}, doubt)
     trainer = train_resumably(
         folder, identity, lambda: Trainer(pairs, settings, *initial(), device),
         lambda tensors, progress: Trainer.resumed(pairs, settings, tensors, progress, device),
@@ -327,6 +334,24 @@ def train_model(
     vocabularies = pairs.source_vocabulary, pairs.target_vocabulary
     model = BilingualModel(*vocabularies, *trainer.parameters(), settings.kind, training)
     save_model(model, folder)
+    forget_checkpoint(folder)
+    return model
+
+
+def _untrained(
+    pairs: PhrasePairs,
+    settings: TrainingSettings,
+    parameters: tuple[EncoderParameters, EncoderParameters],
+    folder: Path,
+    record: dict[str, Any],
+    doubt: Doubt,
+) -> BilingualModel:
+    """A model of what there is at the start."""
+    training = {**settings.as_dict(), "pairs": len(pairs), "iterations_done": 0, **record}
+    model = BilingualModel(pairs.source_vocabulary, pairs.target_vocabulary, *parameters, settings.kind, training)
+    check_one_space(model, pairs, doubt)
+    save_model(model, folder)
+    (folder / LOG).write_text("", "utf-8")
     forget_checkpoint(folder)
     return model
 

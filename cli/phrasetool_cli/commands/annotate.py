@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +19,7 @@ from phrasetool_cli.shared.flags import (
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.sections import SectionedCommand, sections
+from phrasetool_cli.shared.similarity.encoder_options import chosen_encoder, encoder_options
 
 if TYPE_CHECKING:
     from moses_compat.jobs.annotate import AnnotateCounts
@@ -30,6 +31,7 @@ Example:
   phrasetool annotate phrase-table.gz --moses-ini moses.ini --moses-ini-out annotated.ini
   phrasetool force-decode --moses-ini moses.ini train.de train.en --leave-one-out -o forced.gz
   phrasetool annotate phrase-table.gz --forced-pairs forced.gz
+  phrasetool annotate phrase-table.gz --encoder multilingual-MiniLM --detokenise de,en
   phrasetool annotate phrase-table.gz --smoothing kneser-ney --moses-ini moses.ini --moses-ini-out smoothed.ini
   phrasetool annotate demo-output/engine/phrase-table.gz -m demo-output/model -o - | head -3
 """
@@ -51,6 +53,8 @@ Example:
                       "counts.  Without -m, no similarities."),
     click.option("--smoothing", type=click.Choice(["kneser-ney", "good-turing"]),
                  help="Append p(e|f) and p(f|e) smoothed so, from the counts in TABLE.  Without -m, no similarities."),
+    None,
+    encoder_options,
     "What is written",
     click.option("-o", "--output", metavar="FILE",
                  help="Where to write; `-` is standard output.  [default: TABLE.annotated.gz]"),
@@ -69,18 +73,19 @@ def command(
     table: str, model_folders: tuple[str, ...], forced_pairs: str | None, smoothing: str | None, output: str | None,
     scale: str, reading: str, ini: str | None, ini_output: str | None, weight: float, threads: int,
     block_bytes: int, on_error: str, allow_empty: bool, force: bool, quiet: bool, json_file: str | None, relative: bool,
+    **encoders: Any,
 ) -> None:  # fmt: skip
     """Add similarity columns to a phrase table.
 
     The similarity of source and target, in both directions, is appended to the scores of every entry of TABLE: two
-    columns per model, source-to-target, then target-to-source.  A translator (`train --model continuous`) appends one:
-    p(target | source), or p(source | target) if it translates the other way, at least e^-50; its finished scores are
-    kept beside the output, so that the same command goes on after an interruption.  Behind them, with --forced-pairs,
-    two phrase probabilities that count a pair where it explains a sentence from which it was not extracted; where there
-    is little to count, they follow those of TABLE (its third and first score).  Last, with --smoothing, the two that
-    `extract` with that smoothing would have written; TABLE is read twice for them, and should be whole: annotate it
-    before it is pruned.  Everything else of a line stays as it is, byte for byte.  TABLE is a Moses phrase table in
-    text form, compressed or not; `-` is standard input.
+    columns per model, source-to-target, then target-to-source; those of a sentence encoder (--encoder) come after.  A
+    translator (`train --model continuous`) appends one: p(target | source), or p(source | target) if it translates the
+    other way, at least e^-50; its finished scores are kept beside the output, so that the same command goes on after an
+    interruption.  Behind them, with --forced-pairs, two phrase probabilities that count a pair where it explains a
+    sentence from which it was not extracted; where there is little to count, they follow those of TABLE (its third and
+    first score).  Last, with --smoothing, the two that `extract` with that smoothing would have written; TABLE is read
+    twice for them, and should be whole: annotate it before it is pruned.  Everything else of a line stays as it is,
+    byte for byte.  TABLE is a Moses phrase table in text form, compressed or not; `-` is standard input.
     """
     from moses_compat.files.names import is_stream
     from moses_compat.files.packing import without_ending
@@ -89,8 +94,9 @@ def command(
     from phrasetool_cli.shared.progress import TerminalWatch
 
     output = output or ("-" if table == "-" else without_ending(table) + ".annotated.gz")
-    folders = model_folders or (() if forced_pairs or smoothing else (default_model(),))
-    if not folders and is_given("scale"):
+    encoder = chosen_encoder(encoders, table)
+    folders = model_folders or (() if forced_pairs or smoothing or encoder else (default_model(),))
+    if not folders and not encoder and is_given("scale"):
         raise click.UsageError("--scale is for the similarities of a model; name one with -m")
     if table == forced_pairs == "-":
         raise click.UsageError("TABLE and --forced-pairs cannot both be standard input")
@@ -100,7 +106,7 @@ def command(
     document = json_document(json_file, [table, forced_pairs, ini], [output, ini_output])
     edit = ini_edit(table, output, ini, ini_output, weight, scale, relative)
     scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force)
-    request = AnnotateRequest(table, output, folders, forced_pairs, smoothing, scale, edit, scan, reading)
+    request = AnnotateRequest(table, output, folders, forced_pairs, smoothing, scale, edit, scan, reading, encoder)
     watch = TerminalWatch(quiet)
     counts = annotate(request, watch)
     found = dict(vars(counts))

@@ -20,6 +20,7 @@ Example:
   phrasetool train pairs.gz
   phrasetool train pairs.gz --source-text mono.de.gz --target-text mono.en.gz -o model
   phrasetool train pairs.gz --encoder mean-max --loss syn-projection
+  phrasetool train table.gz --encoder mean --transformation identity --source-vectors de.vec --target-vectors en.vec
   phrasetool train --model autoencoder mono.en.gz -o autoencoder.en
   phrasetool train --model continuous train.de train.en --dev dev.de dev.en -o translator
   phrasetool train demo-output/pairs.gz -o demo-output/model2 --iterations 60

@@ -21,6 +21,7 @@ from phrasetool_cli.shared.json_output import json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.parameter_types import Share, column_pair, threshold_sweep, worth_threshold
 from phrasetool_cli.shared.sections import sections
+from phrasetool_cli.shared.similarity.encoder_options import chosen_encoder, encoder_options
 
 if TYPE_CHECKING:
     from moses_compat.jobs.prune_request import PruneRequest
@@ -35,7 +36,13 @@ def request_of(given: dict[str, Any]) -> PruneRequest:
     from moses_compat.jobs.prune_request import PruneRequest
 
     search = {name: value for name in _SEARCH if (value := given.pop(name)) is not None}
-    quiet, folders = given.pop("quiet"), given.pop("model_folders") or (default_model(),)
+    quiet, folders = given.pop("quiet"), given.pop("model_folders")
+    kept = any(given["columns"] or ()) or (given["scores"] is not None and os.path.exists(given["scores"]))
+    for named, flag in ((folders, "--model"), (given["columns"], "--columns")):
+        if given["encoder"] and named:
+            raise click.UsageError(f"--encoder and {flag} are two sources of similarities; give one")
+    given["encoder"] = chosen_encoder(given, given["table"], inputs=not kept)
+    folders = folders or (default_model(),)
     if len(folders) > 2:
         raise click.UsageError(f"-m names one model, or two translators, one a direction, not {len(folders)} models")
     told = given.pop("json_file") is not None or not quiet
@@ -92,6 +99,8 @@ prune_options = sections(
                  help="The bitext TABLE was made from (significance)."),
     click.option("--forced-pairs", metavar="PAIRS",
                  help="What `force-decode --leave-one-out` of that bitext wrote: how often entries are used (usage)."),
+    None,
+    encoder_options,
     "What is written",
     output_option(),
     click.option("--reordering-table", metavar="FILE",

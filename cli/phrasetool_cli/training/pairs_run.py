@@ -20,14 +20,13 @@ def train_pairs(
     """Train encoders of both languages."""
     import torch
 
-    from moses_compat.corpora.training_pairs import read_training_pairs
-    from moses_compat.files.streams import Input
     from phrasetool.training.device import device_name
-    from phrasetool.training.plausibility import check_pairs, doubting
+    from phrasetool.training.fixed_words import with_known_words
+    from phrasetool.training.plausibility import doubting
     from phrasetool.training.settings import TrainingSettings
     from phrasetool.training.start import start_parameters
     from phrasetool.training.trainer import train_model
-    from phrasetool_cli.shared.progress import TableProgress, TerminalWatch, TrainingProgress
+    from phrasetool_cli.shared.progress import TerminalWatch, TrainingProgress
 
     watch = TerminalWatch(run.quiet)
     tell, doubt = watch.say, doubting(watch, run.force)
@@ -36,9 +35,7 @@ def train_pairs(
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     place = run.ready([pairs, *(file for start in starts for file in start.files)])
-    with Input(pairs) as source, TableProgress("read pairs", source.size(), run.quiet) as progress:
-        data = read_training_pairs(source, max_length=kept[0], min_count=kept[1], progress=progress)
-        check_pairs(source.name, data, doubt)
+    data, starts = with_known_words(run.read_pairs(pairs, *kept, doubt), settings, starts)
     if chosen["batch_size"] is None:
         settings = settings.with_batches_for(len(data))
     # Both languages are trained side by side; within a language one thread is fastest at these sizes.
@@ -55,6 +52,7 @@ def train_pairs(
         trained = train_model(
             data, settings, lambda: start_parameters(data, settings, starts, known, doubt), run.folder, device=place,
             resume=run.resume, overwrite=run.overwrite, record=record, on_report=training.report, tick=training.tick,
+            doubt=doubt,
         )  # fmt: skip
     tell(f"saved {trained.signature} to {run.folder} after {time.monotonic() - began:.0f} s")
     return trained

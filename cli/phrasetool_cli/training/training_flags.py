@@ -208,6 +208,9 @@ def chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
                 chosen.update(prescribed_settings(model, folder, chosen))
             except ValueError as error:
                 raise click.UsageError(str(error)) from error
+    if chosen.get("transformation") == "identity" and not all(given[side]["vectors"] for side in _SIDES):
+        raise click.UsageError("--transformation identity is for word vectors of one space; name them with "
+                               "--source-vectors and --target-vectors")  # fmt: skip
     named = [tuple(filter(None, (*given[side]["text"], given[side]["vectors"]))) for side in _SIDES]
     source, target = (
         Start(functools.partial(unescaped_sentences, given[side]["text"]) if given[side]["text"] else None,

@@ -54,7 +54,7 @@ def test_round_trip(any_model, any_model_folder):
     assert again.training == {"loss": "none"}
     assert again.signature == model.signature
     assert again.kind == model.kind
-    label = {"rae": "brae", "mean-max": "mean_max"}[model.kind.name]
+    label = {"rae": "brae", "mean-max": "mean_max", "mean": "mean"}[model.kind.name]
     assert again.columns == (f"{label}_st", f"{label}_ts")
 
 
@@ -72,8 +72,11 @@ def test_files_of_a_folder(model_folder):
 def test_options_of_the_encoder_are_stored(any_model, any_model_folder):
     config = json.loads((any_model_folder / "config.json").read_text())
     assert config["encoder"] == any_model.kind.name
-    expected = {"word_units": 6, "heads": 2, "feed_forward": 7, "dropout": 0.0, "layers": "fixed"}
-    assert config.get("encoder_options") == (expected if any_model.kind.name == "mean-max" else None)
+    expected = {
+        "mean-max": {"word_units": 6, "heads": 2, "feed_forward": 7, "dropout": 0.0, "layers": "fixed"},
+        "mean": {"transformation": "learnt"},
+    }
+    assert config.get("encoder_options") == expected.get(any_model.kind.name)
 
 
 def test_same_model_same_bytes(any_model, any_model_folder, tmp_path):

@@ -1,0 +1,306 @@
+"""Encoders that were trained elsewhere: how well each kind tells translations apart, and what a second run costs.
+
+Nothing is downloaded, so what stands for "elsewhere" is made here, on Multi30k German-English, with the reference run's
+forced pairs; 2,000 of them are held out.  Each true target is ranked among 1,000 held-out targets.
+
+* Word vectors: word2vec on each side of the bitext alone, 300 dimensions; the source turned into the target's space by
+  the orthogonal matrix that is nearest for the training pairs of one word each (Procrustes).  As a model folder
+  (`--encoder mean`, identity and learnt), and as a static model with a vector for each word.
+* A BERT of two layers, trained on the training pairs to tell partners apart; as a folder of transformers, and as one of
+  sentence-transformers.
+
+Cosines are taken as they are (raw), centred, with the margin alone (CSLS), and with both.  Speed: the reference table
+of 1.1 million entries, `prune --encoder` for the first and the second time beside `prune --scores`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measuring import COMMAND, ROOT, WORK, alternate, reference, report, run, summary
+from objectives import split
+
+from moses_compat.lines.phrase_text import phrase_text
+from phrasetool.text_encoders.loading import find_text_encoder
+from phrasetool.text_encoders.margins import NORMALISATIONS, mean_direction, nearness, prepared, sample_rows, unit_rows
+
+FOLDER = WORK / "sentence-encoders"
+RESULTS = ROOT / "benchmarks" / "results" / "sentence_encoders.json"
+DIMENSION, LOT = 300, 1000
+BAR = 2.0
+# Of the BERT.
+UNITS, LAYERS, HEADS, TEMPERATURE, EPOCHS, BATCH = 128, 2, 4, 0.05, 2, 256
+
+
+def pairs(path: str) -> list[tuple[str, str]]:
+    """Texts of both sides of a file of pairs."""
+    found = []
+    for line in Path(path).read_bytes().splitlines():
+        source, target = line.split(b" ||| ")[:2]
+        found.append((phrase_text(source), phrase_text(target)))
+    return found
+
+
+def sentences(side: str) -> Iterator[list[bytes]]:
+    with gzip.open(reference().parent / f"train.{side}.gz") as file:
+        for line in file:
+            yield phrase_text(line).encode().split()
+
+
+def word_vectors(side: str) -> dict[str, np.ndarray]:
+    """By word2vec.  The default's five passes are for more text than this: joined, they find one pair in fifty."""
+    from gensim.models import Word2Vec
+
+    text = [[word.decode() for word in sentence] for sentence in sentences(side)]
+    model = Word2Vec(text, vector_size=DIMENSION, sg=1, min_count=1, workers=1, seed=1, epochs=15, sample=1e-3)
+    return {word: model.wv[word] for word in model.wv.index_to_key}
+
+
+def joined_vectors(train: list[tuple[str, str]]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Unit word vectors of both sides in one space; made once."""
+    kept = FOLDER / "joined.npz"
+    if not kept.is_file():
+        sides = []
+        for side in ("de", "en"):
+            known = word_vectors(side)
+            matrix = np.stack(list(known.values()))
+            matrix -= matrix.mean(0)
+            matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
+            sides.append((list(known), matrix))
+        rows = [{word: row for row, word in enumerate(words)} for words, _ in sides]
+        single = [(rows[0][s], rows[1][t]) for s, t in train if s in rows[0] and t in rows[1]]
+        source, target = (sides[i][1][[pair[i] for pair in single]] for i in range(2))
+        left, _, right = np.linalg.svd(source.T.astype(np.float64) @ target)
+        sides[0] = sides[0][0], (sides[0][1] @ (left @ right)).astype(np.float32)
+        np.savez(kept, a=np.array(sides[0][0]), b=sides[0][1], c=np.array(sides[1][0]), d=sides[1][1])
+    found = np.load(kept)
+    return dict(zip(found["a"].tolist(), found["b"], strict=True)), dict(
+        zip(found["c"].tolist(), found["d"], strict=True)
+    )
+
+
+def static_folder(vectors: dict[str, np.ndarray], name: str) -> str:
+    """A static model with a vector for each word."""
+    from safetensors.numpy import save_file
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    folder = FOLDER / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    words = {"[UNK]": 0, **{word: row for row, word in enumerate(vectors, 1)}}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    save_file(
+        {"embeddings": np.stack([np.zeros(DIMENSION, np.float32), *vectors.values()])}, folder / "model.safetensors"
+    )
+    (folder / "config.json").write_text('{"model_type": "model2vec", "normalize": true}')
+    return str(folder)
+
+
+def vector_file(vectors: dict[str, np.ndarray], name: str) -> str:
+    path = FOLDER / name
+    with path.open("w", encoding="utf-8") as file:
+        file.write(f"{len(vectors)} {DIMENSION}\n")
+        for word, vector in vectors.items():
+            file.write(f"{word} {' '.join(f'{value:.6g}' for value in vector)}\n")
+    return str(path)
+
+
+def transformer_folders(train: list[tuple[str, str]]) -> tuple[str, str]:
+    """A small BERT that tells partners apart, as a folder of transformers and as one of sentence-transformers."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+    from torch.nn import functional
+    from transformers import BertConfig, BertModel
+
+    plain, sentence = FOLDER / "transformer", FOLDER / "sentence"
+    if (sentence / "modules.json").is_file():
+        return str(plain), str(sentence)
+    torch.manual_seed(1)
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    texts = (" ".join(pair) for pair in train)
+    tokenizer.train_from_iterator(
+        texts, trainers.WordPieceTrainer(vocab_size=12_000, special_tokens=special, show_progress=False)
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    config = BertConfig(
+        vocab_size=tokenizer.get_vocab_size(), hidden_size=UNITS, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+        intermediate_size=2 * UNITS, max_position_embeddings=64, hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    model = BertModel(config, add_pooling_layer=False)
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-4)
+    tokenizer.enable_padding()
+    rng = np.random.default_rng(1)
+
+    def encode(texts: list[str]) -> Any:
+        batch = tokenizer.encode_batch(texts)
+        ids, mask = (torch.tensor([getattr(e, name) for e in batch]) for name in ("ids", "attention_mask"))
+        hidden = model(input_ids=ids, attention_mask=mask)[0] * mask.unsqueeze(2)
+        return functional.normalize(hidden.sum(1) / mask.sum(1, keepdim=True))
+
+    for _ in range(EPOCHS):
+        # Pairs of about one length together, which wastes no padding.
+        order = rng.permutation(len(train))
+        order = order[np.argsort([len(train[i][0]) // 8 for i in order], kind="stable")]
+        batches = [order[first : first + BATCH] for first in range(0, len(order), BATCH)]
+        for number in rng.permutation(len(batches)):
+            source, target = (encode([train[i][side] for i in batches[number]]) for side in range(2))
+            scores = source @ target.T / TEMPERATURE
+            wanted = torch.arange(len(scores))
+            loss = functional.cross_entropy(scores, wanted) + functional.cross_entropy(scores.T, wanted)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    tokenizer.no_padding()
+    model.eval().save_pretrained(plain)
+    tokenizer.save(str(plain / "tokenizer.json"))
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "[PAD]", "unk_token": "[UNK]",
+                "cls_token": "[CLS]", "sep_token": "[SEP]", "model_max_length": 64}  # fmt: skip
+    (plain / "tokenizer_config.json").write_text(json.dumps(settings))
+    parts = [modules.Transformer(str(plain)), modules.Pooling(UNITS, "mean"), modules.Normalize()]
+    SentenceTransformer(modules=parts, device="cpu").save(str(sentence))
+    return str(plain), str(sentence)
+
+
+def accuracy(source: np.ndarray, target: np.ndarray, names: tuple[list[str], list[str]]) -> float:
+    """How often the true target of a source is the best of its lot; another that reads the same is no wrong one."""
+    right = 0
+    for first in range(0, len(source), LOT):
+        lot = slice(first, first + LOT)
+        scores = source[lot] @ target[lot].T
+        texts = np.array(names[1][lot])
+        other = texts[:, None] != texts[None, :]
+        right += int((((scores >= scores.diagonal()[:, None]) & other).sum(1) == 0).sum())
+    return round(right / len(source), 4)
+
+
+def normalised_accuracies(
+    folders: tuple[str, str], train: list[tuple[str, str]], held_out: list[tuple[str, str]]
+) -> dict[str, float]:
+    """Accuracy@1 of an encoder with each normalisation, from the means and nearest of the training pairs' phrases."""
+    encoders = [find_text_encoder(folder).load() for folder in folders]
+
+    def vectors(texts: list[str], side: int) -> np.ndarray:
+        found = [
+            encoders[side].encode(texts[i : i + 256], ("source", "target")[side]) for i in range(0, len(texts), 256)
+        ]
+        return unit_rows(np.concatenate(found)).astype(np.float16)
+
+    around = [
+        vectors(sorted({pair[side] for pair in train}, key=lambda text: (len(text), text)), side) for side in range(2)
+    ]
+    own = [vectors([pair[side] for pair in held_out], side) for side in range(2)]
+    names = [pair[0] for pair in held_out], [pair[1] for pair in held_out]
+    found = {}
+    for how in NORMALISATIONS.values():
+        centres = [mean_direction(rows) if how.centred else None for rows in around]
+        near, rows = (
+            [np.concatenate(list(prepared(part, centre))) for part, centre in zip(parts, centres, strict=True)]
+            for parts in (around, own)
+        )
+        s, t = (part.astype(np.float32) for part in rows)
+        if how.margin:
+            # 2 cos - r(s) - r(t), as a product of longer vectors.
+            reached = [nearness(rows[side], sample_rows(near[1 - side]), 1)[:, None] for side in range(2)]
+            one = [np.ones_like(r) for r in reached]
+            s, t = np.hstack([2 * s, -reached[0], one[0]]), np.hstack([t, one[1], -reached[1]])
+        found[how.name] = accuracy(s, t, names)
+    return found
+
+
+def model_accuracy(train: str, held_out: str, files: tuple[str, str], changes: list[str]) -> dict[str, float]:
+    """Accuracy@1 of a model of `train --encoder mean`."""
+    model = str(FOLDER / "mean")
+    vectors = ["--source-vectors", files[0], "--target-vectors", files[1]]
+    # All phrases: who has vectors knows the words of both files.
+    both = FOLDER / "both.txt"
+    both.write_bytes(
+        Path(train).read_bytes() + Path(held_out).read_bytes() if "identity" in changes else Path(train).read_bytes()
+    )
+    subprocess.run(
+        [COMMAND, "train", str(both), "--encoder", "mean", *vectors, *changes, "-o", model, "--overwrite", "-q"],
+        check=True,
+    )
+    done = subprocess.run([COMMAND, "evaluate-model", held_out, "-m", model, "--json"], check=True, capture_output=True)
+    return {"centred": round(json.loads(done.stdout)["accuracy_at_1"], 4)}
+
+
+def middle(entries: int) -> str:
+    """So many entries from the middle of the reference table; all of it for 0."""
+    table = reference() / "phrase-table.gz"
+    if not entries:
+        return str(table)
+    lines = gzip.decompress(table.read_bytes()).splitlines(keepends=True)
+    first = max(0, (len(lines) - entries) // 2)
+    path = FOLDER / "middle.gz"
+    path.write_bytes(gzip.compress(b"".join(lines[first : first + entries]), 6))
+    return str(path)
+
+
+def speed(folder: str, rounds: int, entries: int) -> dict[str, Any]:
+    """Seconds of the first run, and of later ones beside --scores."""
+    table, store, scores = middle(entries), FOLDER / "vectors", FOLDER / "scores.parquet"
+    shutil.rmtree(store, ignore_errors=True)
+    scores.unlink(missing_ok=True)
+    prune = [COMMAND, "prune", table, "--threshold", "0.0", "-o", str(FOLDER / "pruned.gz"), "-q"]
+    encoder = [*prune, "--encoder", folder, "--encoder-store", str(store)]
+    first = run([*encoder, "--scores", str(scores)])[0]
+    times = alternate({"second run": encoder, "--scores": [*prune, "--scores", str(scores)]}, rounds)
+    ratios = [a / b for a, b in zip(times["second run"], times["--scores"], strict=True)]
+    return {
+        "entries": entries or "all", "first_run": round(first, 1),
+        **{name: summary(values) for name, values in times.items()},
+        "ratio": summary(ratios), "bar": BAR, "passed": summary(ratios)["median"] <= BAR,
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5, help="of timing; 0: speeds stay as they were measured before")
+    parser.add_argument("--no-transformer", action="store_true", help="leave out the BERT; then nothing is kept")
+    parser.add_argument("--entries", type=int, default=0, help="time on so many entries of the table; 0: on all")
+    options = parser.parse_args()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    paths = split("multi30k-de-en")
+    train, held_out = (pairs(path) for path in paths)
+    source, target = joined_vectors(train)
+    files = vector_file(source, "source.vec"), vector_file(target, "target.vec")
+    static = static_folder(source, "static-source"), static_folder(target, "static-target")
+    both = static_folder({**target, **source}, "static")
+    found: dict[str, Any] = {
+        "mean, identity": model_accuracy(*paths, files, ["--transformation", "identity"]),
+        "mean, learnt": model_accuracy(*paths, files, []),
+        "static, a folder a side": normalised_accuracies(static, train, held_out),
+        "static, one folder": normalised_accuracies((both, both), train, held_out),
+    }
+    print(json.dumps(found, indent=1))
+    if not options.no_transformer:
+        for name, folder in zip(("transformers", "sentence-transformers"), transformer_folders(train), strict=True):
+            found[name] = normalised_accuracies((folder, folder), train, held_out)
+    figures: dict[str, Any] = {"pairs": len(train), "held_out": len(held_out), "accuracy_at_1": found}
+    before = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
+    figures["speed"] = speed(both, options.rounds, options.entries) if options.rounds else before.get("speed", {})
+    if options.no_transformer:
+        print(json.dumps(figures, indent=1))
+    else:
+        report("sentence_encoders", figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Where similarities come from, as commands ask for it."""

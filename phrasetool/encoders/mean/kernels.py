@@ -1,0 +1,81 @@
+"""Kernels of the mean of word vectors on CPU.
+
+Sums are taken in the order of the words, so what becomes of a phrase depends on nothing but that phrase.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phrasetool.encoders.dense_kernels import GROUP, PAD, affine, normalise, sum_buffer
+from phrasetool.kernels.jit import kernel
+from phrasetool.phrases import FloatArray, Int32Array, Int64Array
+from phrasetool.vocabulary import UNKNOWN
+
+_ZERO = np.float32(0.0)
+
+
+@kernel
+def average(offsets: Int64Array, words: Int32Array, vectors: FloatArray, encoded: FloatArray) -> None:
+    """encoded[i] = the mean of the vectors of the known words of phrase i; zero if there are none."""
+    for phrase in range(len(encoded)):
+        row = encoded[phrase]
+        for i in range(len(row)):
+            row[i] = _ZERO
+        known = 0
+        for k in range(offsets[phrase], offsets[phrase + 1]):
+            word = words[k]
+            if word == UNKNOWN:
+                continue
+            known += 1
+            vector = vectors[word]
+            for i in range(len(row)):
+                row[i] += vector[i]
+        if known > 1:
+            count = np.float32(known)
+            for i in range(len(row)):
+                row[i] /= count
+
+
+@kernel
+def carry(weights: FloatArray, bias: FloatArray, unit: bool, encoded: FloatArray, transformed: FloatArray) -> None:
+    """transformed = W z + b; zero where z is zero.
+
+    Args:
+        weights, bias: W and b, packed.
+        unit: scale both vectors of a phrase to length one.
+        encoded: the phrase vectors z, shape (B, n).
+        transformed: filled, shape (B, n).
+    """
+    n = encoded.shape[1]
+    # Rows a power of two apart would fall on the same places of the cache.
+    x = np.zeros((GROUP, n + PAD), np.float32)
+    y = np.zeros((GROUP, weights.shape[1]), np.float32)
+    buffer = sum_buffer(n)
+    for first in range(0, len(encoded), GROUP):
+        used = min(GROUP, len(encoded) - first)
+        for g in range(used):
+            x[g, :n] = encoded[first + g]
+        affine(weights, bias, x, y)
+        for g in range(used):
+            phrase = first + g
+            something = False
+            for i in range(n):
+                something = something or encoded[phrase, i] != _ZERO
+            if something:
+                transformed[phrase] = y[g, :n]
+            else:
+                transformed[phrase] = _ZERO
+            if unit:
+                normalise(encoded, phrase, buffer)
+                normalise(transformed, phrase, buffer)
+
+
+@kernel
+def copy_unit(unit: bool, encoded: FloatArray, transformed: FloatArray) -> None:
+    """transformed = encoded, both scaled to length one if `unit`."""
+    buffer = sum_buffer(encoded.shape[1])
+    for phrase in range(len(encoded)):
+        if unit:
+            normalise(encoded, phrase, buffer)
+        transformed[phrase] = encoded[phrase]

@@ -1,0 +1,141 @@
+"""What a folder of an encoder may hold: settings, texts and safetensors; nothing that could run.
+
+A pickle runs code when it is read, and the libraries import classes that a folder names.  So a folder is looked
+through before any of them sees it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from phrasetool.errors import ModelError
+
+# Code, and files that are or hold pickles.
+FORBIDDEN = {
+    ".py", ".pyc", ".pyd", ".so", ".dll", ".dylib", ".sh", ".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt",
+    ".joblib", ".npy", ".npz", ".h5", ".msgpack",
+}  # fmt: skip
+# Settings that name code, or a model somewhere else.
+_NAMING_CODE = {"auto_map", "trust_remote_code", "custom_pipelines"}
+_ELSEWHERE = {"adapter_config.json": "is an adapter of a model that is elsewhere; merge the two"}
+# Their keys are tokens, not settings.
+_TOKENS = {"tokenizer.json", "vocab.json", "added_tokens.json"}
+_INDEX = "model.safetensors.index.json"
+_MODULES = "modules.json"
+# Classes of sentence-transformers that hold no code of the folder, by the last part of their names.
+MODULES = {"Transformer", "Pooling", "Normalize", "Dense", "StaticEmbedding"}
+_ROOMS = ("sentence_transformers.models.", "sentence_transformers.base.modules.",
+          "sentence_transformers.sentence_transformer.modules.")  # fmt: skip
+# What a dense layer may put its result through.
+ACTIVATIONS = {
+    "torch.nn.modules.linear.Identity",
+    *(f"torch.nn.modules.activation.{name}" for name in ("Tanh", "ReLU", "GELU", "Sigmoid", "SiLU")),
+}
+# Files that say nothing about vectors.
+_SILENT = {".md", ".gitattributes", ".gitignore", ".png", ".license"}
+
+
+def checked_folder(folder: str | os.PathLike[str]) -> Path:
+    """The folder, if nothing in it could run when an encoder is read from it.
+
+    Raises:
+        ModelError: it is no folder; or what in it is refused, and why.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        what = "is a file" if path.exists() else "no such folder"
+        raise ModelError(f"{folder}: {what}; an encoder is a folder on this machine, and nothing is downloaded")
+    for file in _files(path):
+        if file.suffix.lower() in FORBIDDEN:
+            raise ModelError(
+                f"{file}: may hold code or a pickle, which is never read; a folder of an encoder holds JSON, text and "
+                "safetensors alone: remove the file if it is not needed"
+            )
+        if file.name in _ELSEWHERE:
+            raise ModelError(f"{file}: {_ELSEWHERE[file.name]}")
+        if file.suffix == ".json" and file.name not in _TOKENS:
+            _check_settings(file, read_json(file))
+    return path
+
+
+def read_json(file: Path) -> Any:
+    """What a file of settings says.
+
+    Raises:
+        ModelError: it cannot be read, or is not JSON.
+    """
+    try:
+        return json.loads(file.read_text("utf-8"))
+    except OSError as error:
+        raise ModelError(f"{file}: cannot read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{file}: not JSON ({error})") from error
+
+
+def folder_identity(folder: Path) -> str:
+    """Sixteen hexadecimal digits that differ when a file that a vector could depend on differs."""
+    digest = hashlib.sha256()
+    for file in sorted(_files(folder)):
+        if file.suffix.lower() in _SILENT or file.name.startswith("."):
+            continue
+        digest.update(f"\n{file.relative_to(folder).as_posix()}\n{file.stat().st_size}\n".encode())
+        with file.open("rb") as stream:
+            while part := stream.read(1 << 20):
+                digest.update(part)
+    return digest.hexdigest()[:16]
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """All files, also those behind links to folders, each folder once."""
+    seen = set()
+    for where, folders, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(where)
+        if real in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        yield from (Path(where, name) for name in files)
+
+
+def _check_settings(file: Path, found: Any) -> None:
+    for name, value in _settings(found):
+        if name in _NAMING_CODE and value:
+            raise ModelError(f"{file}: {name} names code to run, which is refused")
+        # Transformers fetches a kernel of this name, compiled code, from the Hub.
+        if name in ("attn_implementation", "_attn_implementation") and isinstance(value, str) and "/" in value:
+            raise ModelError(f"{file}: {name} names code to run, {value}, which is refused")
+        if name == "activation_function" and isinstance(value, str) and "." in value and value not in ACTIVATIONS:
+            raise ModelError(f"{file}: the activation {value} is not one of {', '.join(sorted(ACTIVATIONS))}")
+    if file.name == _MODULES:
+        _check_modules(file, found)
+    if file.name == _INDEX:
+        weights = found.get("weight_map") if isinstance(found, dict) else None
+        for name in set(map(str, weights.values())) if isinstance(weights, dict) else {""}:
+            if PurePosixPath(name).name != name or not name.endswith(".safetensors"):
+                raise ModelError(f"{file}: names {name!r}, expected files of safetensors beside it")
+
+
+def _settings(found: Any) -> Iterator[tuple[str, Any]]:
+    """All names and values, however deep."""
+    if isinstance(found, dict):
+        yield from found.items()
+    for value in found.values() if isinstance(found, dict) else found if isinstance(found, list) else ():
+        yield from _settings(value)
+
+
+def _check_modules(file: Path, found: Any) -> None:
+    if not isinstance(found, list) or not all(isinstance(module, dict) for module in found):
+        raise ModelError(f"{file}: expected a list of modules")
+    for module in found:
+        kind, path = module.get("type"), module.get("path")
+        if not isinstance(kind, str) or not isinstance(path, str):
+            raise ModelError(f"{file}: a module has no type or no path")
+        if kind.rpartition(".")[2] not in MODULES or not kind.startswith(_ROOMS):
+            raise ModelError(f"{file}: the module {kind} is not one of {', '.join(sorted(MODULES))}, so it is refused")
+        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or "\\" in path:
+            raise ModelError(f"{file}: the path {path!r} leads out of the folder")

@@ -1,0 +1,144 @@
+"""Static models: a vector for each token, and a text is the mean of its tokens' vectors.
+
+The layout is model2vec's: `tokenizer.json`, `config.json`, and `model.safetensors` with `embeddings`, where wanted
+`weights` (a factor for each token) and `mapping` (the row of each token).  Read by ourselves, with NumPy.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from phrasetool.errors import ModelError
+from phrasetool.phrases import FloatArray, Int64Array
+from phrasetool.text_encoders.folder_safety import folder_identity, read_json
+from phrasetool.text_encoders.text_encoder import Side
+
+WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
+# What the matrix of vectors is called.
+TABLE = "embeddings"
+_LONGEST = 512
+
+
+class StaticEncoder:
+    """A static model from a folder.
+
+    Args:
+        folder: that was checked.
+
+    Attributes:
+        dimension, identity: see `TextEncoder`.
+        parallel: several threads may call it at once.
+
+    Raises:
+        ModelError: the folder does not hold one, or it is damaged.
+    """
+
+    parallel = True
+
+    def __init__(self, folder: Path) -> None:
+        self._tokenizer = read_tokenizer(folder)
+        self._unknown = _unknown(self._tokenizer)
+        arrays = _read_arrays(folder / WEIGHTS)
+        if TABLE not in arrays or arrays[TABLE].ndim != 2:
+            raise ModelError(f"{folder / WEIGHTS}: holds no matrix {TABLE}")
+        self._vectors = np.ascontiguousarray(arrays[TABLE], np.float32)
+        if not np.isfinite(self._vectors).all():
+            raise ModelError(f"{folder / WEIGHTS}: holds values that are not finite")
+        tokens = self._tokenizer.get_vocab_size()
+        self._rows = self._per_token(folder, arrays.get("mapping"), tokens)
+        self._factors = arrays.get("weights")
+        if self._factors is not None and len(self._factors) < tokens:
+            raise ModelError(f"{folder}: {len(self._factors)} weights for {tokens} tokens")
+        self._unit = bool(_config(folder).get("normalize", False))
+        self.dimension = int(self._vectors.shape[1])
+        self.identity = f"static-{folder_identity(folder)}"
+
+    def _per_token(self, folder: Path, mapping: Any, tokens: int) -> Int64Array:
+        rows = np.arange(tokens) if mapping is None else np.asarray(mapping, np.int64)
+        if len(rows) < tokens or (len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < len(self._vectors)):
+            message = f"{len(self._vectors)} vectors for {tokens} tokens: tokenizer and weights are not of one model"
+            raise ModelError(f"{folder}: {message}")
+        return rows
+
+    def encode(self, texts: list[str], side: Side) -> FloatArray:
+        """See `TextEncoder`: the mean over the known tokens, weighted where the model has weights."""
+        vectors = np.zeros((len(texts), self.dimension), np.float32)
+        for row, encoding in enumerate(self._tokenizer.encode_batch(texts, add_special_tokens=False)):
+            ids = [i for i in encoding.ids if i != self._unknown][:_LONGEST]
+            if not ids:
+                continue
+            found = self._vectors[self._rows[ids]]
+            if self._factors is not None:
+                found = found * np.asarray(self._factors[ids], np.float32)[:, None]
+            vectors[row] = found.sum(0) / np.float32(len(ids))
+        if self._unit:
+            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+            vectors /= np.where(lengths > 0, lengths, 1)
+        return vectors
+
+    def over_long(self, texts: list[str]) -> int:
+        """How many texts have more than 512 tokens; the rest of them is not seen."""
+        return over_long(self._tokenizer, texts, _LONGEST)
+
+
+def read_tokenizer(folder: Path) -> Any:
+    """The tokenizer of a folder, a `tokenizers.Tokenizer` that neither cuts nor fills up.
+
+    Raises:
+        ModelError: there is none, or it is damaged.
+    """
+    file = folder / TOKENIZER
+    if not file.is_file():
+        raise ModelError(f"{folder}: has no {TOKENIZER}; save the tokenizer in its fast form")
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_file(str(file))
+    except Exception as error:  # tokenizers raises bare exceptions
+        raise ModelError(f"{file}: not a tokenizer ({error})") from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def over_long(tokenizer: Any, texts: list[str], longest: int) -> int:
+    """How many texts have more tokens than that.
+
+    Args:
+        tokenizer: of `read_tokenizer`.
+        texts: any.
+        longest: tokens, those that the tokenizer adds included.
+    """
+    # No token is shorter than a byte, and few are added.
+    candidates = [text for text in texts if len(text.encode()) + 8 > longest]
+    return sum(len(encoding.ids) > longest for encoding in tokenizer.encode_batch(candidates))
+
+
+def _unknown(tokenizer: Any) -> int | None:
+    """The token that stands for what is unknown, and says nothing."""
+    if token := getattr(tokenizer.model, "unk_token", None):
+        number: int | None = tokenizer.token_to_id(token)
+        return number
+    found = json.loads(tokenizer.to_str())["model"].get("unk_id")
+    return found if isinstance(found, int) else None
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    file = folder / "config.json"
+    found = read_json(file) if file.is_file() else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _read_arrays(file: Path) -> dict[str, Any]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        found: dict[str, Any] = load_file(file)
+        return found
+    except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise ModelError(f"{file}: not a file of weights ({error})") from error

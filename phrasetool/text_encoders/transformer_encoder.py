@@ -1,0 +1,123 @@
+"""Plain encoders of Hugging Face's transformers: the mean of the last layer over the tokens."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from phrasetool.errors import ModelError
+from phrasetool.phrases import FloatArray
+from phrasetool.text_encoders.folder_safety import folder_identity, read_json
+from phrasetool.text_encoders.offline import go_offline, one_torch_thread, quieten
+from phrasetool.text_encoders.static_encoder import over_long, read_tokenizer
+from phrasetool.text_encoders.text_encoder import Side
+
+# Phrases are short; longer ones are cut, and counted.
+LONGEST = 128
+
+
+class TransformerEncoder:
+    """A transformers encoder from a folder, with mean pooling.
+
+    Args:
+        folder: that was checked.
+
+    Attributes:
+        dimension, identity: see `TextEncoder`.
+        parallel: several threads may call it at once.
+
+    Raises:
+        ModelError: the folder does not hold one, or it is damaged.
+    """
+
+    parallel = True
+
+    def __init__(self, folder: Path) -> None:
+        self._tokenizer = read_tokenizer(folder)
+        go_offline()
+        import torch
+        from transformers import AutoModel
+
+        quieten()
+        try:
+            model = AutoModel.from_pretrained(
+                str(folder.resolve()), local_files_only=True, trust_remote_code=False, use_safetensors=True,
+                attn_implementation="eager", dtype=torch.float32,
+            )  # fmt: skip
+        except Exception as error:  # whatever the settings lead to
+            raise ModelError(f"{folder}: not a model that transformers can read ({_first_line(error)})") from error
+        # Of a translator, the half that reads.
+        if getattr(model.config, "is_encoder_decoder", False):
+            model = model.get_encoder()
+        self._model: Any = model.eval()
+        self._torch = torch
+        config = model.config
+        pad = getattr(config, "pad_token_id", None)
+        self._pad = pad if isinstance(pad, int) else 0
+        self.dimension = int(config.hidden_size)
+        self._longest = _longest(folder, config)
+        self._check_words(folder)
+        self._tokenizer.enable_truncation(self._longest)
+        # The tokenizer keeps its settings in itself.
+        self._lock = threading.Lock()
+        self.identity = f"transformer-{folder_identity(folder)}"
+
+    def _check_words(self, folder: Path) -> None:
+        known, tokens = self._model.get_input_embeddings().weight.shape[0], self._tokenizer.get_vocab_size()
+        if tokens > known:
+            raise ModelError(
+                f"{folder}: {known} vectors for {tokens} tokens: tokenizer and weights are not of one model"
+            )
+
+    def at_work(self) -> contextlib.AbstractContextManager[None]:
+        """One thread a batch."""
+        return one_torch_thread()
+
+    def encode(self, texts: list[str], side: Side) -> FloatArray:
+        """See `TextEncoder`."""
+        torch = self._torch
+        with self._lock:
+            encodings = self._tokenizer.encode_batch(texts)
+        ids = [encoding.ids for encoding in encodings]
+        width = max(1, *map(len, ids))
+        words = np.full((len(ids), width), self._pad, np.int64)
+        mask = np.zeros((len(ids), width), np.int64)
+        for row, found in enumerate(ids):
+            words[row, : len(found)] = found
+            mask[row, : len(found)] = 1
+        with torch.inference_mode():
+            hidden = self._model(input_ids=torch.from_numpy(words), attention_mask=torch.from_numpy(mask))[0]
+            weights = torch.from_numpy(mask).unsqueeze(2).to(hidden.dtype)
+            vectors: Any = (hidden * weights).sum(1) / weights.sum(1).clamp(min=1)
+        found_vectors: FloatArray = vectors.float().numpy()
+        return found_vectors
+
+    def over_long(self, texts: list[str]) -> int:
+        """How many texts have more tokens than are read."""
+        with self._lock:
+            self._tokenizer.no_truncation()
+            count = over_long(self._tokenizer, texts, self._longest)
+            self._tokenizer.enable_truncation(self._longest)
+        return count
+
+
+def _longest(folder: Path, config: Any) -> int:
+    """Tokens that are read at most."""
+    limits = [LONGEST]
+    positions = getattr(config, "max_position_embeddings", None)
+    if isinstance(positions, int) and positions > 4:
+        # Encoders after RoBERTa count positions from behind the padding's number.
+        limits.append(positions - 2)
+    file = folder / "tokenizer_config.json"
+    limit = read_json(file).get("model_max_length") if file.is_file() else None
+    if isinstance(limit, int) and limit > 2:
+        limits.append(limit)
+    return min(limits)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,223 @@
+"""`annotate` and `prune` with a sentence encoder from elsewhere."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from phrasetool.text_encoders.static_encoder import StaticEncoder
+from tests.commands import clean_environment, read, run_inside, run_outside, write
+from tests.text_encoder_folders import WORDS, sentence_folder, static_folder, table_lines, transformer_folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return static_folder(tmp_path_factory.mktemp("encoder") / "static")
+
+
+@pytest.fixture
+def table(tmp_path):
+    return write(tmp_path / "t.gz", table_lines(400))
+
+
+def similarities(path):
+    """The last two columns of a table, as the decoder sees them."""
+    lines = read(path).splitlines()
+    return np.log([[float(x) for x in line.split(b" ||| ")[2].split()[-2:]] for line in lines]) + 1
+
+
+def test_annotate(folder, table, tmp_path):
+    done = run_inside("annotate", table, "--encoder", folder, "-o", tmp_path / "a.gz", "--json", tmp_path / "a.json")
+    assert done.code == 0, done.err
+    assert "tells pairs from others with AUC" in done.err
+    assert "thresholds of other encoders and models do not apply" in done.err
+    document = json.loads((tmp_path / "a.json").read_text())
+    assert document["columns"] == 2
+    assert document["model_fits"][0]["auc"] > 0.8
+    assert list(document["model_fits"][0]["quantiles"]) == ["0.05", "0.25", "0.5", "0.75", "0.95"]
+    found = similarities(tmp_path / "a.gz")
+    assert found.shape == (400, 2)
+    assert abs(np.median(found) - document["model_fits"][0]["quantiles"]["0.5"]) < 0.05
+
+
+def test_annotate_with_a_model_too(folder, table, model_folder, tmp_path):
+    done = run_inside(
+        "annotate", table, "--encoder", folder, "-m", model_folder, "-o", tmp_path / "a.gz", "--force", "-q"
+    )
+    assert done.code == 0, done.err
+    assert all(len(line.split(b" ||| ")[2].split()) == 8 for line in read(tmp_path / "a.gz").splitlines())
+    run_inside("annotate", table, "--encoder", folder, "-o", tmp_path / "b.gz", "-q")
+    np.testing.assert_array_equal(similarities(tmp_path / "a.gz"), similarities(tmp_path / "b.gz"))
+
+
+def test_prune_by_threshold_and_saved_scores(folder, table, tmp_path):
+    prune = ("prune", table, "-t", "0.1", "--keep-top", "0", "--protect", "none", "-q")
+    saved = tmp_path / "scores.parquet"
+    one = run_inside(
+        *prune, "--encoder", folder, "--scores", saved, "-o", tmp_path / "one.gz", "--stats", tmp_path / "s"
+    )
+    assert one.code == 0, one.err
+    statistics = json.loads((tmp_path / "s").read_text())
+    assert statistics["signature"].startswith("encoder:static-")
+    assert statistics["model_fit"]["auc"] > 0.8
+    # From here on the encoder is not needed, nor its vectors.
+    (store,) = tmp_path.glob("t.*.vectors")
+    shutil.rmtree(store)
+    other = run_inside(*prune, "--scores", saved, "-o", tmp_path / "other.gz")
+    assert other.code == 0, other.err
+    assert 0 < len(read(tmp_path / "one.gz")) < len(read(table))
+    assert read(tmp_path / "one.gz") == read(tmp_path / "other.gz")
+    annotated = tmp_path / "a.gz"
+    run_inside("annotate", table, "--encoder", folder, "-o", annotated, "-q")
+    kept = [line for line, s in zip(read(table).splitlines(), similarities(annotated), strict=True) if s[0] > 0.1001]
+    assert set(kept) <= set(read(tmp_path / "one.gz").splitlines())
+
+
+@pytest.mark.parametrize("options", [("--target-size", "0.5", "--method", "semantic+count"), ("--sweep", "0:0.4:0.2")])
+def test_prune_in_other_ways(options, folder, table, tmp_path):
+    output = () if "--sweep" in options else ("-o", tmp_path / "o.gz")
+    done = run_inside("prune", table, "--encoder", folder, *options, *output)
+    assert done.code == 0, done.err
+    assert done.out.count(b"\n") >= 3 if "--sweep" in options else len(read(tmp_path / "o.gz").splitlines()) <= 200
+
+
+def test_all_kinds_of_folders(table, tmp_path):
+    plain = transformer_folder(tmp_path / "plain")
+    for folder in (plain, sentence_folder(tmp_path / "sentence", plain)):
+        out = tmp_path / f"{folder.name}.gz"
+        # With random weights, letters that words share tell a little.
+        done = run_inside("annotate", table, "--encoder", folder, "--prefix", "q ", "-o", out, "--force")
+        assert done.code == 0, done.err
+        assert np.ptp(similarities(out)) > 0.1
+
+
+def test_the_store_may_be_named(folder, table, tmp_path):
+    for _ in range(2):
+        done = run_inside(
+            "annotate", table, "--encoder", folder, "--encoder-store", tmp_path / "kept", "-o", tmp_path / "a.gz", "-q"
+        )
+        assert done.code == 0, done.err
+    assert (tmp_path / "kept" / "store.json").is_file()
+    assert not list(tmp_path.glob("*.vectors"))
+    other = static_folder(tmp_path / "other", config={"normalize": False})
+    done = run_inside("annotate", table, "--encoder", other, "--encoder-store", tmp_path / "kept", "-q")
+    assert done.code == 1
+    assert "holds vectors of another encoder" in done.message
+    assert done.message.endswith("; name another folder with --encoder-store")
+    changed = write(tmp_path / "changed.gz", table_lines(300, seed=9))
+    done = run_inside("annotate", changed, "--encoder", folder, "--encoder-store", tmp_path / "kept", "-q")
+    assert done.code == 1
+    assert "it was made from another table; name another folder with --encoder-store" in done.message
+    assert not (tmp_path / "changed.annotated.gz").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("annotate", "-", "--encoder", "e"), "--encoder reads the table twice"),
+        (("prune", "-t", "0.5", "--encoder", "e"), "--encoder reads the table twice"),
+        (("annotate", "t.gz", "--prefix", "query: "), "--prefix is for a sentence encoder; name one with --encoder"),
+        (("annotate", "t.gz", "--encoder-store", "s"), "--encoder-store is for a sentence encoder"),
+        (("annotate", "t.gz", "--encoder", "e", "--detokenise", "german"), "--detokenise: 'german' is no language"),
+        (("prune", "t.gz", "-t", "0.5", "--encoder", "e", "-m", "m"), "--encoder and --model are two sources"),
+        (
+            ("prune", "t.gz", "-t", "0.5", "--encoder", "e", "--columns", "5,6"),
+            "--encoder and --columns are two sources",
+        ),
+    ],
+)
+def test_what_cannot_be_meant(arguments, message):
+    done = run_inside(*arguments)
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_a_model_of_our_own_is_no_sentence_encoder(model_folder, table):
+    done = run_inside("annotate", table, "--encoder", model_folder)
+    assert done.code == 2
+    assert f"{model_folder} is a model of phrasetool; name it with -m" in done.err
+
+
+@pytest.mark.parametrize("missing", ["tokenizer.json", "model.safetensors"])
+def test_folders_that_lack_something(missing, table, tmp_path):
+    folder = static_folder(tmp_path / "static")
+    (folder / missing).unlink()
+    done = run_inside("annotate", table, "--encoder", folder)
+    assert done.code == 1
+    assert "has no tokenizer.json" in done.message or "holds no weights in safetensors" in done.message
+    assert not list(tmp_path.glob("*annotated*"))
+
+
+def test_a_missing_package_is_named(table, tmp_path):
+    folder = static_folder(tmp_path / "static")
+    code = (
+        "import sys; sys.modules['tokenizers'] = None; from phrasetool_cli.main import main; "
+        f"main(['annotate', {str(table)!r}, '--encoder', {str(folder)!r}])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=clean_environment(), capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 1
+    assert "phrasetool[encoders]" in done.stderr, done.stderr
+
+
+def test_an_encoder_that_knows_one_language_is_refused(tmp_path):
+    vectors = np.random.default_rng(1).normal(size=(len(WORDS), 8))
+    apart, table = static_folder(tmp_path / "apart", vectors=vectors), write(tmp_path / "t.gz", table_lines(1500))
+    done = run_inside("prune", table, "-t", "0", "--encoder", apart, "-o", tmp_path / "o.gz")
+    assert done.code == 1
+    assert "hardly better than chance (AUC 0." in done.err.splitlines()[-1]
+    assert done.err.splitlines()[-1].endswith("--force goes on all the same")
+    assert not (tmp_path / "o.gz").exists()
+
+
+def test_an_interrupted_run_goes_on(folder, table, tmp_path, monkeypatch):
+    encode, left = StaticEncoder.encode, [1]
+
+    def interrupted(self, texts, side):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return encode(self, texts, side)
+
+    monkeypatch.setattr(StaticEncoder, "encode", interrupted)
+    assert run_inside("annotate", table, "--encoder", folder, "--threads", "1").code == 130
+    monkeypatch.setattr(StaticEncoder, "encode", encode)
+    assert run_inside("annotate", table, "--encoder", folder, "-q").code == 0
+    again = write(tmp_path / "again.gz", table_lines(400))
+    assert run_inside("annotate", again, "--encoder", folder, "-q").code == 0
+    assert read(tmp_path / "t.annotated.gz") == read(tmp_path / "again.annotated.gz")
+
+
+LIBRARIES = {"torch", "transformers", "sentence_transformers", "tokenizers"}
+CHECK = f"sys.exit(bool({LIBRARIES} & set(sys.modules)))"
+
+
+@pytest.mark.parametrize("command", ["annotate", "prune", "train"])
+def test_help_imports_no_library_of_models(command):
+    code = f"import sys\nfrom phrasetool_cli.main import cli\ntry:\n    cli(['{command}', '--help'])\n"
+    code += "except SystemExit:\n    pass\n" + CHECK
+    done = subprocess.run([sys.executable, "-c", code], env=clean_environment(), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_model_of_ours_imports_no_library_of_models(model_folder, tmp_path):
+    table = write(tmp_path / "t.gz", b"das haus ||| the house ||| 0.5\n")
+    code = (
+        "import sys\nfrom phrasetool_cli.main import main\ntry:\n"
+        f"    main(['annotate', {str(table)!r}, '-m', {str(model_folder)!r}, '-q'])\nexcept SystemExit as end:\n"
+        "    assert not end.code, end.code\n"
+    ) + CHECK
+    done = subprocess.run([sys.executable, "-c", code], env=clean_environment(), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "t.annotated.gz").is_file()
+
+
+def test_a_vector_run_imports_no_torch(folder, table):
+    done = run_outside("annotate", table, "--encoder", folder, "-q", PYTHONPROFILEIMPORTTIME="1")
+    assert done.code == 0
+    assert "safetensors" in done.err
+    assert " torch\n" not in done.err

@@ -1,0 +1,106 @@
+"""`train --encoder mean`: word vectors from elsewhere as an ordinary model."""
+
+import json
+
+import numpy as np
+import pytest
+
+from phrasetool.models.storage import load_bilingual_model
+from tests.commands import read, run_inside, write
+from tests.text_encoder_folders import MEANINGS, WORDS, table_lines
+
+DIMENSION = ("--dimension", "8")
+
+
+def vector_file(path, words, vectors):
+    lines = [f"{word} {' '.join(f'{x:.6f}' for x in vector)}" for word, vector in zip(words, vectors, strict=True)]
+    path.write_text(f"{len(words)} {vectors.shape[1]}\n" + "\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Vectors of one space."""
+    return [vector_file(tmp_path / f"{side}.vec", WORDS[side::2], MEANINGS) for side in range(2)]
+
+
+@pytest.fixture
+def table(tmp_path):
+    return write(tmp_path / "t.gz", table_lines(1500))
+
+
+def train(table, folder, files, *options):
+    vectors = ("--source-vectors", files[0], "--target-vectors", files[1])
+    return run_inside("train", table, "--encoder", "mean", *DIMENSION, *vectors, "-o", folder, *options)
+
+
+def test_vectors_of_one_space_need_no_training(table, files, tmp_path):
+    done = train(table, tmp_path / "m", files, "--transformation", "identity", "--json", tmp_path / "j")
+    assert done.code == 0, done.err
+    document = json.loads((tmp_path / "j").read_text())
+    assert document["log"] == []
+    assert document["training"]["iterations_done"] == 0
+    model = load_bilingual_model(tmp_path / "m")
+    assert model.columns == ("mean_st", "mean_ts")
+    assert not (tmp_path / "m" / "checkpoint.safetensors").exists()
+    done = run_inside("evaluate-model", table, "-m", tmp_path / "m", "--json")
+    assert json.loads(done.out)["auc_other_targets"] > 0.8
+    done = run_inside("annotate", table, "-m", tmp_path / "m", "-o", tmp_path / "a.gz")
+    assert done.code == 0, done.err
+    for line in read(tmp_path / "a.gz").splitlines()[:50]:
+        source, target, scores = line.split(b" ||| ")[:3]
+        both = [phrase.decode().split() for phrase in (source, target)]
+        same = [WORDS.index(word) // 2 for word in both[0]] == [WORDS.index(word) // 2 for word in both[1]]
+        st, ts = map(float, scores.split()[-2:])
+        assert st == ts
+        assert not same or st > 0.999
+
+
+def test_a_transformation_is_learnt(table, files, tmp_path):
+    turned = np.linalg.qr(np.random.default_rng(1).normal(size=(8, 8)))[0].astype(np.float32)
+    files[1] = vector_file(tmp_path / "turned.vec", WORDS[1::2], MEANINGS @ turned)
+    done = train(table, tmp_path / "m", files, "--iterations", "20", "--learning-rate", "0.02")
+    assert done.code == 0, done.err
+    done = run_inside("evaluate-model", table, "-m", tmp_path / "m", "--json")
+    assert json.loads(done.out)["auc_other_targets"] > 0.75
+
+
+def test_vectors_of_two_spaces_are_said(tmp_path):
+    rng = np.random.default_rng(4)
+    pairs = sorted({tuple(rng.integers(0, 60, rng.integers(1, 5))) for _ in range(1000)})
+    lines = [f"{' '.join(f's{i}' for i in pair)} ||| {' '.join(f't{i}' for i in pair)}\n" for pair in pairs]
+    table = write(tmp_path / "pairs", "".join(lines).encode())
+    files = [vector_file(tmp_path / f"{side}.vec", [f"{side}{i}" for i in range(60)], rng.normal(size=(60, 8)))
+             for side in "st"]  # fmt: skip
+    done = train(table, tmp_path / "m", files, "--transformation", "identity", "-q")
+    assert done.code == 1
+    assert "are not of one space: they tell pairs from others no better than chance (AUC 0." in done.message
+    assert not (tmp_path / "m" / "config.json").exists()
+
+
+def test_words_without_a_vector_have_no_opinion(table, files, tmp_path):
+    assert train(table, tmp_path / "m", files, "--transformation", "identity", "-q").code == 0
+    more = write(tmp_path / "more.gz", table_lines(300) + b"zzz ||| dog ||| 0.5 0.5 0.5 0.5\n")
+    done = run_inside("annotate", more, "-m", tmp_path / "m", "-o", tmp_path / "a.gz")
+    assert "annotated 301 entries; 1 have only unknown words on a side" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--encoder", "mean", "--transformation", "identity"), "identity is for word vectors of one space"),
+        (("--encoder", "mean", "--transformation", "none"), "transformation is 'none', expected one of"),
+        (("--encoder", "mean", "--alpha", "0.5"), "the encoder mean does not reconstruct"),
+    ],
+)
+def test_what_cannot_be_meant(options, message, table):
+    done = run_inside("train", table, *options)
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_the_dimension_is_that_of_the_file(table, files, tmp_path):
+    vectors = ("--source-vectors", files[0], "--target-vectors", files[1])
+    done = run_inside("train", table, "--encoder", "mean", *vectors, "-o", tmp_path / "m", "-q")
+    assert done.code == 1
+    assert "the vectors have dimension 8, but dimension 300 was asked for" in done.message

@@ -1,0 +1,226 @@
+import json
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from phrasetool.errors import ModelError, PhraseToolError
+from phrasetool.text_encoders import vector_store
+from phrasetool.text_encoders.margins import NORMALISATIONS, unit_rows
+from phrasetool.text_encoders.vector_store import BATCH, StoredPhrases, StoreKind, VectorStore
+
+KIND = StoreKind(("one", "one"), "detokenise=none")
+HOW = NORMALISATIONS["centred-margin"]
+
+
+class Hashed:
+    """A vector for a text, whatever stands beside it; remembers what it was asked for."""
+
+    identity = "hashed"
+    parallel = True
+
+    def __init__(self, dimension=6, fail_after=None, error=KeyboardInterrupt):
+        self.dimension, self.asked, self.left, self.error = dimension, [], fail_after, error
+        self._lock = threading.Lock()
+
+    def encode(self, texts, side):
+        with self._lock:
+            self.asked.append((side, tuple(texts)))
+            if self.left is not None:
+                self.left -= 1
+                if self.left < 0:
+                    raise self.error
+        return np.array([np.random.default_rng(list(text.encode())).normal(size=self.dimension) for text in texts])
+
+    def over_long(self, texts):
+        return sum(len(text) > 5 for text in texts)
+
+
+def phrases(count=BATCH * 2 + 10, more=0):
+    texts = [f"w{i:04}" for i in range(count)]
+    keys = np.arange(1, count + 1 + more, dtype=np.uint64)
+    rows = np.append(np.arange(count), [-1] * more).astype(np.int64)
+    other = [f"v{i:04}" for i in range(count)] + ["long phrase"]
+    sample = np.array([(i % count, i % count, 1) for i in range(1000)])
+    return StoredPhrases(
+        (keys, np.arange(1, count + 2, dtype=np.uint64)), (rows, np.arange(count + 1)), (texts, other), sample
+    )
+
+
+def fill(folder, encoder, found=None, kind=KIND, **options):
+    store = VectorStore(folder, kind)
+    store.fill(found or phrases(), lambda: (encoder, encoder), "hashed", **options)
+    return store
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_vectors_come_back_in_canonical_order(tmp_path):
+    found = phrases()
+    store = fill(tmp_path / "s", encoder := Hashed(), found)
+    assert store.complete
+    assert store.counts == (522, 523)
+    assert store.over_long == 1
+    expected = unit_rows(encoder.encode(found.texts[0], "source")).astype(np.float16)
+    np.testing.assert_array_equal(store.vectors("source"), expected)
+    keys, rows = store.keys("target")
+    np.testing.assert_array_equal(keys, found.keys[1])
+    np.testing.assert_array_equal(rows, found.rows[1])
+    assert [side for side, _ in encoder.asked] == ["source"] * 3 + ["target"] * 3 + ["source"]
+
+
+def test_bytes_do_not_depend_on_threads(tmp_path):
+    for threads in (1, 4):
+        fill(tmp_path / str(threads), Hashed(), threads=threads).normalised(HOW, threads=threads)
+    assert contents(tmp_path / "1") == contents(tmp_path / "4")
+
+
+@pytest.mark.parametrize("batches", [0, 1, 2, 3, 5])
+def test_an_interrupted_run_goes_on(batches, tmp_path):
+    whole = fill(tmp_path / "whole", Hashed())
+    with pytest.raises(KeyboardInterrupt):
+        fill(tmp_path / "s", Hashed(fail_after=batches))
+    assert not VectorStore(tmp_path / "s", KIND).complete
+    encoder = Hashed()
+    fill(tmp_path / "s", encoder)
+    assert len(encoder.asked) == 6 - batches
+    assert contents(tmp_path / "s") == contents(whole.folder)
+
+
+def test_half_a_batch_is_done_again(tmp_path):
+    whole = fill(tmp_path / "whole", Hashed())
+    with pytest.raises(KeyboardInterrupt):
+        fill(tmp_path / "s", Hashed(fail_after=2))
+    with open(tmp_path / "s" / "source.vectors", "ab") as file:
+        file.write(b"half of a batch")
+    fill(tmp_path / "s", Hashed())
+    assert contents(tmp_path / "s") == contents(whole.folder)
+
+
+def test_a_full_disk_keeps_what_was_done(tmp_path, monkeypatch):
+    full = OSError(28, "No space left on device")
+    with pytest.raises(PhraseToolError) as error:
+        fill(tmp_path / "s", Hashed(fail_after=2, error=full))
+    said = "cannot write: No space left on device; what was encoded is kept, and the same command goes on"
+    assert str(error.value) == f"{tmp_path / 's'}: {said}"
+    encoder = Hashed()
+    fill(tmp_path / "s", encoder)
+    assert len(encoder.asked) == 4
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_disk_that_is_full_when_vectors_are_written(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        fill(tmp_path / "s", Hashed(fail_after=0))
+    (tmp_path / "s" / "source.vectors").unlink()
+    (tmp_path / "s" / "source.vectors").symlink_to("/dev/full")
+    with pytest.raises(PhraseToolError, match="cannot write"):
+        fill(tmp_path / "s", Hashed())
+
+
+def test_no_room_is_said_before_anything_is_encoded(tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 100})())
+    with pytest.raises(PhraseToolError, match="are free on its disk"):
+        fill(tmp_path / "s", encoder := Hashed())
+    assert not encoder.asked
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (StoreKind(("two", "two"), KIND.texts), "holds vectors of another encoder, one"),
+        (StoreKind(("one", "two"), KIND.texts), "holds vectors of another encoder, one"),
+        (StoreKind(KIND.encoders, "detokenise=de"), "its phrases were encoded otherwise, detokenise=none; now"),
+    ],
+)
+def test_a_store_of_another_encoder_is_refused(kind, message, tmp_path):
+    fill(tmp_path / "s", Hashed())
+    with pytest.raises(ModelError) as error:
+        VectorStore(tmp_path / "s", kind)
+    assert message in str(error.value)
+    assert error.value.remedy == "name a store"
+
+
+def test_a_store_of_another_table_is_refused(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        fill(tmp_path / "s", Hashed(fail_after=1))
+    with pytest.raises(ModelError, match="of the phrases of another table"):
+        fill(tmp_path / "s", Hashed(), phrases(more=1))
+
+
+def test_dimensions_must_be_one(tmp_path):
+    store = VectorStore(tmp_path / "s", KIND)
+    with pytest.raises(ModelError, match="has dimension 6, but the target encoder has 5"):
+        store.fill(phrases(), lambda: (Hashed(), Hashed(5)), "hashed")
+    with pytest.raises(KeyboardInterrupt):
+        fill(tmp_path / "s", Hashed(fail_after=1))
+    with pytest.raises(ModelError, match="has dimension 5, but the store has 6"):
+        fill(tmp_path / "s", Hashed(5))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: (f / "store.json").write_text("{}"), "not of a store of vectors"),
+        (lambda f: (f / "store.json").unlink(), "is no store of vectors"),
+        (lambda f: (f / "source.centred").write_bytes(b"short"), "damaged; expected 522 vectors of dimension 6"),
+        (lambda f: (f / "source.keys.npy").write_bytes(b"short"), "cannot be read"),
+        (lambda f: np.save(f / "source.rows.npy", np.full(522, 10**6)), "damaged"),
+        (lambda f: np.save(f / "source.keys.npy", np.zeros(522)), "damaged"),
+        (lambda f: (f / "target.centred").unlink(), "damaged"),
+        (lambda f: np.save(f / "source.centred.nearness.npy", np.zeros(3, np.float32)), "nearness of its phrases"),
+    ],
+)
+def test_damage_is_found(damage, message, tmp_path):
+    fill(tmp_path / "s", Hashed()).normalised(HOW)
+    damage(tmp_path / "s")
+
+    def read():
+        store = VectorStore(tmp_path / "s", KIND)
+        store.normalised(HOW)
+        store.keys("source")
+
+    with pytest.raises(ModelError) as error:
+        read()
+    assert message in str(error.value)
+
+
+def test_a_newer_store_is_refused(tmp_path):
+    fill(tmp_path / "s", Hashed())
+    header = json.loads((tmp_path / "s" / "store.json").read_text())
+    (tmp_path / "s" / "store.json").write_text(json.dumps({**header, "schema": 2}))
+    with pytest.raises(ModelError, match="of version 2, expected 1"):
+        VectorStore(tmp_path / "s", KIND)
+
+
+def test_two_runs_do_not_write_at_once(tmp_path):
+    pytest.importorskip("fcntl")
+    (tmp_path / "s").mkdir()
+    with vector_store._locked(tmp_path / "s"), pytest.raises(PhraseToolError, match="another run is writing to it"):
+        fill(tmp_path / "s", Hashed())
+
+
+@pytest.mark.parametrize("how", NORMALISATIONS.values(), ids=NORMALISATIONS)
+def test_what_is_derived_is_made_once(how, tmp_path):
+    fill(tmp_path / "s", Hashed())
+    first = VectorStore(tmp_path / "s", KIND).normalised(how)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "s").iterdir()}
+    again = VectorStore(tmp_path / "s", KIND).normalised(how)
+    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "s").iterdir()}
+    for one, other in zip(first[0] + first[1], again[0] + again[1], strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert first[2] == again[2]
+    # Sources and targets here have nothing to do with each other.
+    assert 0.4 < first[2].auc < 0.6
+
+
+def test_an_empty_table(tmp_path):
+    none = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+    empty = StoredPhrases((none[0], none[0]), (none[1], none[1]), ([], []), np.zeros((0, 3), np.int64))
+    store = fill(tmp_path / "s", Hashed(), empty)
+    vectors, _, fit = store.normalised(HOW)
+    assert [len(part) for part in vectors] == [0, 0]
+    assert fit.pairs == 0
