@@ -24,8 +24,8 @@ from phrasetool.watch import NOBODY, Watch, refuse
 LENGTHS = ("words", "none")
 # What the names of the features that are appended begin with.
 NEURAL = "Neural"
-# Tokens that a vocabulary must know of a text in its language.  Vocabularies of Multi30k German-English: 0.94 to 0.98 of
-# its own texts, 0.67 and 0.86 of English texts of two other domains, 0.01 to 0.47 of texts in other languages.
+# Tokens that a vocabulary must know of a text in its language.  Vocabularies of Multi30k German-English: 0.94 to 0.98
+# of its own texts, 0.67 and 0.86 of English texts of two other domains, 0.01 to 0.47 of texts in other languages.
 LEAST_KNOWN = 0.6
 # How often a sentence must be likelier beside its own list than beside another.  A model of 37.9 BLEU, lists of two
 # texts of Multi30k: 1.00; of another text, or with lines moved by one or shuffled, 0.47 to 0.55.
