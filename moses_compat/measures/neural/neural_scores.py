@@ -225,16 +225,18 @@ class NeuralReader(SimilarityReader):
                 held.append((raw, faulty))
                 yield piece
 
-        def score(item: tuple[int, _Piece]) -> tuple[_Piece, FloatArray]:
+        def score(item: tuple[int, _Piece]) -> tuple[int, _Piece, FloatArray, bool]:
             number, window = item
             found = parts.read(number, window.hashes) if parts else None
+            new = found is None
             if found is None:
                 found = source.scores(window.sources, window.targets).astype(np.float32)
-                if parts:
-                    parts.write(number, window.hashes, found)
-            return window, found
+            return number, window, found, new
 
-        for window, scores in run(enumerate(_windows(pieces())), score, source.threads):
+        for number, window, scores, new in run(enumerate(_windows(pieces())), score, source.threads):
+            # In order, so that nothing is added to the parts of another table or model before they are refused.
+            if parts and new:
+                parts.write(number, window.hashes, scores)
             done.put(self._opinions(window, scores))
             while held and done.size >= int(np.count_nonzero(~held[0][1])):
                 raw, faulty = held.popleft()
