@@ -23,7 +23,7 @@ from phrasetool_cli.shared.progress import TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.rerank import RerankReport
+    from moses_compat.jobs.reranking.rerank import RerankReport
 
 _EXAMPLE = """\b
 Example:
@@ -73,7 +73,7 @@ def command(
     """
     from moses_compat.engine.n_best_lists import NBestList, read_n_best
     from moses_compat.files.streams import Output
-    from moses_compat.jobs.rerank import (
+    from moses_compat.jobs.reranking.rerank import (
         RerankWeights,
         check_same_features,
         chosen_text,
@@ -83,7 +83,7 @@ def command(
         report_of,
         tune_weights,
     )
-    from moses_compat.jobs.rescore import SourceText, load_columns
+    from moses_compat.jobs.reranking.rescore import SourceText, load_columns
 
     dev = [dev_list, dev_source, *(dev_references or [None])]
     if (weights is None) == (None in dev) or (weights and any(dev)):

@@ -13,7 +13,7 @@ from moses_compat.corpora.texts import read_sentences
 from moses_compat.engine.n_best_lists import FeatureNames, NBestList, described, with_features
 from moses_compat.files.names import display_name
 from moses_compat.files.streams import Input
-from moses_compat.jobs.rescore import NEURAL, NeuralColumns, SourceText, check_fit, named_values
+from moses_compat.jobs.reranking.rescore import NEURAL, NeuralColumns, SourceText, check_fit, named_values
 from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases
 from phrasetool.smt.evaluation.bleu import bleu_statistics, corpus_bleu

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from moses_compat.engine.n_best_lists import read_n_best
-from moses_compat.jobs.rescore import DirectedModel, NeuralColumns, SourceText, load_directed, named_values, own_share
+from moses_compat.jobs.reranking.rescore import (
+    DirectedModel,
+    NeuralColumns,
+    SourceText,
+    load_directed,
+    named_values,
+    own_share,
+)
 from phrasetool.errors import DataError, ModelError
 from phrasetool.models.storage import save_model
 from tests.neural_models import random_model

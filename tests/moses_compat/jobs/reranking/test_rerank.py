@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from moses_compat.engine.n_best_lists import read_n_best
-from moses_compat.jobs.rerank import (
+from moses_compat.jobs.reranking.rerank import (
     FeaturedList,
     RerankWeights,
     check_same_features,

@@ -1,0 +1,1 @@
+"""N-best lists: features that models append, and choosing anew by them."""
