@@ -102,7 +102,7 @@ def command(
     # All that can be wrong with the files is found before models work on them.
     text, found = prepared(n_best, source)
     truth = read_references(references, len(text.sentences), found)
-    columns = load_columns(folders, text, found, length, each)
+    columns = load_columns(folders, text, found, length, each, force, watch)
     record = columns.record() if folders else None
     with contextlib.ExitStack() as files:
         out, listed, saved = (files.enter_context(Output(path)) if path else None for path in outputs)
@@ -112,7 +112,7 @@ def command(
             dev_text, dev_found = prepared(dev_list, dev_source)
             dev_truth = read_references(dev_references, len(dev_text.sentences), dev_found)
             check_same_features(found, dev_found)
-            dev_columns = load_columns(folders, dev_text, dev_found, length, each)
+            dev_columns = load_columns(folders, dev_text, dev_found, length, each, force, watch)
             dev_featured = featured_list(dev_columns, dev_text, dev_found, threads, force, watch)
             tuned = tune_weights(dev_featured, dev_truth, columns.record(), seed, tuned_features == "all")
         else:

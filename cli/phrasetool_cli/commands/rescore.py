@@ -61,7 +61,7 @@ def command(
     watch = TerminalWatch(quiet)
     text, found = SourceText.read(source), read_n_best(n_best)
     text.check(found)
-    columns = load_columns(folders, text, found, length, each)
+    columns = load_columns(folders, text, found, length, each, force, watch)
     with Output(output) as out:
         featured = featured_list(columns, text, found, threads, force, watch)
         out.write_text(b"".join(featured.lines()))

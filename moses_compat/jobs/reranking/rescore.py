@@ -114,8 +114,15 @@ def _in_ids(phrases: Phrases, symbols: Symbols, vocabulary: Vocabulary) -> Phras
     return Phrases(phrases.offsets, ids[phrases.words] if len(ids) else phrases.words)
 
 
-def load_directed(folder: str, text: SourceText, found: NBestList) -> DirectedModel:
+def load_directed(
+    folder: str, text: SourceText, found: NBestList, force: bool = False, watch: Watch = NOBODY
+) -> DirectedModel:
     """Load a translator, and tell its direction by its vocabularies.
+
+    Args:
+        folder: of the model.
+        text, found: what it is to judge.
+        force: go on although it knows few of the words, with a warning to `watch`.
 
     Raises:
         ModelError: it cannot be loaded, or its languages are not those of the list and its text; says if these are
@@ -141,7 +148,9 @@ def load_directed(folder: str, text: SourceText, found: NBestList) -> DirectedMo
     for language in ("source", "target"):
         if min(known["text", language], known["list", language]) >= LEAST_KNOWN:
             raise ModelError(f"{folder}: both {text.name} and {found.name} are in its {language} language ({shares})")
-    raise ModelError(f"{folder}: does not translate between {text.name} and {found.name}: {shares}")
+    message = f"{folder}: does not translate between {text.name} and {found.name}: {shares}"
+    refuse(ModelError(message, remedy="go on"), force, watch.warn)
+    return DirectedModel(model, folder, backward)
 
 
 def _known(phrases: Phrases, symbols: Symbols, vocabulary: Vocabulary) -> float:
@@ -273,11 +282,12 @@ def named_values(names: FeatureNames, values: npt.NDArray[np.float64]) -> bytes:
 
 
 def load_columns(
-    folders: Sequence[str], text: SourceText, found: NBestList, length: str = "words", each: bool = False
-) -> NeuralColumns:
-    """The features that the models in some folders give of a list; see `NeuralColumns`.
+    folders: Sequence[str], text: SourceText, found: NBestList, length: str = "words", each: bool = False,
+    force: bool = False, watch: Watch = NOBODY,
+) -> NeuralColumns:  # fmt: skip
+    """The features that the models in some folders give of a list; see `NeuralColumns` and `load_directed`.
 
     Raises:
         ModelError: see `load_directed`.
     """
-    return NeuralColumns([load_directed(folder, text, found) for folder in folders], length, each)
+    return NeuralColumns([load_directed(folder, text, found, force, watch) for folder in folders], length, each)

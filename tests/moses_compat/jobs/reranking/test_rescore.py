@@ -14,6 +14,7 @@ from moses_compat.jobs.reranking.rescore import (
 )
 from phrasetool.errors import DataError, ModelError
 from phrasetool.models.storage import save_model
+from tests.moses_compat.experiments.watching import Told
 from tests.neural_models import random_model
 from tests.reranking_lists import SOURCE, TARGET
 
@@ -52,6 +53,9 @@ def test_a_text_or_a_list_in_another_language_is_refused(text_and_list, folders,
     (tmp_path / "none").write_bytes(b"a b\nc\nd\n")
     with pytest.raises(ModelError, match="does not translate between none"):
         load_directed(folders[0], _named(tmp_path / "none"), found)
+    watch = Told()
+    assert not load_directed(folders[0], _named(tmp_path / "none"), found, True, watch).backward
+    assert "does not translate between none" in watch.warned[0]
 
 
 def _named(path):
