@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from moses_compat.jobs.prune_measures import checked_method, checked_tables
-from moses_compat.jobs.prune_sources import kept_path, similarity_source
 from moses_compat.jobs.prune_request import PruneRequest
+from moses_compat.jobs.prune_sources import kept_path, similarity_source
 from moses_compat.measures.similarities import ColumnSimilarities, FileSimilarities, ModelSimilarities
 from phrasetool.watch import NOBODY
 from tests.commands import read, write
