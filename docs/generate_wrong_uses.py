@@ -26,6 +26,7 @@ TOPICS = {
     "dev_set": "Development sets and texts",
     "training": "Training",
     "usage": "Arguments",
+    "encoders": "Encoders from elsewhere",
 }
 
 
