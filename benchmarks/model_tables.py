@@ -69,6 +69,23 @@ def held_out() -> str:
     return markdown("measure | mean of 8 splits | from, to", rows)
 
 
+def sentence_encoders() -> str:
+    """Accuracy of encoders from elsewhere, by normalisation."""
+    titles = {
+        "mean, learnt": "`train --encoder mean`, learnt", "mean, identity": "`train --encoder mean`, identity",
+        "static, a folder a side": "static, a folder for each side", "static, one folder": "static, one folder",
+        "transformers": "transformers", "sentence-transformers": "sentence-transformers",
+    }  # fmt: skip
+    ways = ("cosine", "centred", "margin", "centred-margin")
+    found = find("sentence_encoders/accuracy_at_1")
+    rows = [
+        [title, *(f"{found[name][way]:.3f}" if way in found[name] else "" for way in ways)]
+        for name, title in titles.items()
+        if name in found
+    ]
+    return markdown("encoder | raw | centred | margin (CSLS) | both", rows)
+
+
 def autoencoders() -> str:
     """How much of a caption each architecture gives back."""
     rows = []
@@ -106,7 +123,7 @@ def _above(name: str, path: str = "reconstruction", better: str = "mean-max") ->
 
 TABLES = {
     "losses": losses, "loss times": loss_times, "encoder accuracy": encoder_accuracy, "held-out": held_out,
-    "autoencoders": autoencoders, "poolings": poolings,
+    "autoencoders": autoencoders, "poolings": poolings, "sentence encoders": sentence_encoders,
 }  # fmt: skip
 VALUES = {
     "gate above the LSTM": lambda: _above("lstm"),

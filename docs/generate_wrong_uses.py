@@ -27,6 +27,7 @@ TOPICS = {
     "training": "Training",
     "reranking": "n-best lists",
     "usage": "Arguments",
+    "encoders": "Encoders from elsewhere",
 }
 
 

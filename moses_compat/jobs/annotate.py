@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,7 +30,9 @@ from phrasetool.phrases import ByteArray, DoubleArray
 from phrasetool.pipeline import run
 from phrasetool.scoring.candidate_softmax import candidate_probabilities
 from phrasetool.scoring.forced_probabilities import forced_probabilities
-from phrasetool.text_encoders.encoder_fit import EncoderFit
+
+if TYPE_CHECKING:
+    from phrasetool.text_encoders.encoder_fit import EncoderFit
 
 # The columns that a source of similarities, forced decoding and smoothing add.
 MODEL_COLUMNS = FORCED_COLUMNS = SMOOTHED_COLUMNS = 2

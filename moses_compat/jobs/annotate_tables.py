@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from moses_compat.files.checks import check_readable
 from moses_compat.files.names import is_stream
@@ -24,7 +25,7 @@ from moses_compat.jobs.annotate import (
     AnnotateCounts,
     annotate_table,
 )
-from moses_compat.measures.encoded import EncoderRequest, EncoderSimilarities, encoder_similarities
+from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.model_sources import columns_of_model, model_source
 from moses_compat.measures.neural.neural_scores import NeuralScores
@@ -35,6 +36,9 @@ from moses_compat.measures.smoothed import SmoothedProbabilities, check_whole, c
 from moses_compat.tables.blocks import TableScan, raw_blocks
 from moses_compat.tables.plausible import check_plausible
 from phrasetool.watch import NOBODY, Watch
+
+if TYPE_CHECKING:
+    from moses_compat.measures.encoded import EncoderSimilarities
 
 
 def ini_beside(table: str, ini: str) -> MosesIni:
@@ -210,6 +214,9 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
 
 def _encoded(request: AnnotateRequest, watch: Watch) -> EncoderSimilarities:
     """Read the table for the first time, if its phrases are to be encoded."""
+    # Here: few tables are annotated so.
+    from moses_compat.measures.encoded import encoder_similarities
+
     assert request.encoder is not None
     return encoder_similarities(request.encoder, request.table, lambda: Input(request.table), request.scan, watch)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from moses_compat.files.streams import Input
-from moses_compat.measures.encoded import EncoderRequest
+from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.neural.part_folders import parts_beside
 from moses_compat.tables.blocks import BLOCK_BYTES, TableScan
 from moses_compat.tables.sorted_copy import sorted_name

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from moses_compat.jobs.prune_request import PruneRequest
-from moses_compat.measures.encoded import EncoderSimilarities, encoder_similarities
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.similarities import (
     ColumnSimilarities,
@@ -29,6 +28,8 @@ def similarity_source(request: PruneRequest, watch: Watch = NOBODY) -> Similarit
     if request.scores and os.path.exists(request.scores):
         return FileSimilarities(request.scores)
     if request.encoder:
+        from moses_compat.measures.encoded import encoder_similarities
+
         table = request.table
         return encoder_similarities(request.encoder, table, request.open_table, request.scan(watch), watch)
     from moses_compat.measures.model_sources import model_source
@@ -65,10 +66,11 @@ def fit_of_source(similarities: SimilaritySource | None) -> Callable[[], dict[st
     """What is known, in the end, of how a model or an encoder fits the table."""
 
     def known() -> dict[str, Any]:
-        if isinstance(similarities, EncoderSimilarities):
-            return similarities.fit.as_dict()
         check = getattr(similarities, "check", None)
-        return check.fit.as_dict() if isinstance(check, FitCheck) and check.fit else {}
+        # An encoder's was measured before.
+        fit: Any = check.fit if isinstance(check, FitCheck) else getattr(similarities, "fit", None)
+        found: dict[str, Any] = fit.as_dict() if fit else {}
+        return found
 
     return known
 

@@ -15,6 +15,7 @@ from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.prune_tables import prune as prune_files
 from moses_compat.jobs.sinks import Decisions
 from moses_compat.library.paths import StrPath, text_path, text_paths
+from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.tables.blocks import BLOCK_BYTES, TableScan
 from moses_compat.tables.orphans import OrphanCounts
 from phrasetool.pruning.statistics import PruneStatistics
@@ -186,6 +187,7 @@ def annotate(
     moses_ini: StrPath | None = None,
     moses_ini_out: StrPath | None = None,
     weight: float = 0.0,
+    encoder: EncoderRequest | None = None,
     threads: int = 1,
     on_error: str = "fail",
     allow_empty: bool = False,
@@ -205,6 +207,7 @@ def annotate(
         reading: how a translator scores an entry, `normalised` or `density`.
         moses_ini, moses_ini_out: the moses.ini of the table, and where to write the one of the annotated table.
         weight: of each new column, in that ini.
+        encoder: a sentence encoder from elsewhere: two columns behind those of the models.
         threads: worker threads.
         on_error: `fail`, `skip` or `keep`, for lines that are no entries.
         allow_empty: whether the table may be empty.
@@ -235,6 +238,6 @@ def annotate(
     request = AnnotateRequest(
         os.fspath(table), os.fspath(output), [os.fspath(model) for model in models],
         text_path(forced_pairs), smoothing, scale, edit,
-        TableScan(on_error, threads, allow_empty=allow_empty, force=force), reading,
+        TableScan(on_error, threads, allow_empty=allow_empty, force=force), reading, encoder,
     )  # fmt: skip
     return annotate_files(request, watch)

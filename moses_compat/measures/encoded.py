@@ -11,67 +11,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from moses_compat.files.packing import without_ending
 from moses_compat.files.streams import Input
 from moses_compat.lines.pair_hashes import HashArray
 from moses_compat.lines.phrase_totals import KeyedSums, side_keys
+from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.similarities import SimilarityReader
 from moses_compat.measures.table_phrases import collect_phrases
 from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray, EntryBlock, FloatArray, Int32Array, Int64Array
 from phrasetool.scoring.scorer import Scores
-from phrasetool.text_encoders.detokenising import detokeniser
 from phrasetool.text_encoders.encoder_fit import EncoderFit
 from phrasetool.text_encoders.loading import find_text_encoder
 from phrasetool.text_encoders.margins import NORMALISATIONS, HalfArray, pair_similarities
 from phrasetool.text_encoders.text_encoder import SIDES
 from phrasetool.text_encoders.vector_store import StoreKind, VectorStore
 from phrasetool.watch import NOBODY, Watch, refuse
-
-
-@dataclass(frozen=True)
-class EncoderRequest:
-    """Which encoder is wanted, and how.
-
-    Attributes:
-        folder: of the encoder.
-        target_folder: of that of the target side, if it is another.
-        detokenise: a language, or two with a comma between them, source first; tokens are put together by its rules.
-        prefix: stands before every text.
-        normalise: one of `NORMALISATIONS`.
-        store: the folder of vectors; beside the table if None.
-
-    Raises:
-        ValueError: there is no such language or normalisation.
-    """
-
-    folder: str
-    target_folder: str | None = None
-    detokenise: str | None = None
-    prefix: str = ""
-    normalise: str = "centred-margin"
-    store: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.normalise not in NORMALISATIONS:
-            raise ValueError(f"unknown normalisation {self.normalise!r}; expected one of {', '.join(NORMALISATIONS)}")
-        _ = self.ready
-
-    @property
-    def ready(self) -> Callable[[str, int], str]:
-        """From the words of a phrase and its side to the text that is encoded."""
-        languages = (self.detokenise or "").split(",")
-        if len(languages) > 2:
-            raise ValueError(f"expected a language, or one for each side, not {self.detokenise!r}")
-        joined = [detokeniser(language) if self.detokenise else str for language in languages]
-        prefix = self.prefix
-        return lambda text, side: prefix + joined[min(side, len(joined) - 1)](text)
-
-    def store_for(self, table: str, identities: tuple[str, str]) -> str:
-        """The folder of vectors: as asked for, or beside the table, with a name of its own for each encoder."""
-        names = [identity.rpartition("-")[2][:8] for identity in dict.fromkeys(identities)]
-        return self.store or f"{without_ending(table)}.{'-'.join(names)}.vectors"
 
 
 @dataclass(frozen=True)

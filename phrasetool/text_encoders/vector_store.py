@@ -114,7 +114,7 @@ class VectorStore:
         file = self.folder / _HEADER
         if not file.is_file():
             if self.folder.is_dir() and any(name.name != _LOCK for name in self.folder.iterdir()):
-                raise ModelError(f"{self.folder}: is no store of vectors; name another folder", remedy="name a store")
+                raise ModelError(f"{self.folder}: is no store of vectors", remedy="name a store")
             return {}
         try:
             found = json.loads(file.read_text("utf-8"))

@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 
+import phrasetool
+from moses_compat.measures.encoder_request import EncoderRequest
 from phrasetool.text_encoders.static_encoder import StaticEncoder
 from tests.commands import clean_environment, read, run_inside, run_outside, write
 from tests.text_encoder_folders import WORDS, sentence_folder, static_folder, table_lines, transformer_folder
@@ -41,6 +43,16 @@ def test_annotate(folder, table, tmp_path):
     found = similarities(tmp_path / "a.gz")
     assert found.shape == (400, 2)
     assert abs(np.median(found) - document["model_fits"][0]["quantiles"]["0.5"]) < 0.05
+
+
+def test_from_python(folder, table, tmp_path):
+    request = EncoderRequest(str(folder))
+    counts = phrasetool.annotate(table, tmp_path / "p.gz", encoder=request)
+    assert (counts.entries, counts.without_opinion) == (400, 0)
+    run_inside("annotate", table, "--encoder", folder, "-o", tmp_path / "c.gz", "-q")
+    assert read(tmp_path / "p.gz") == read(tmp_path / "c.gz")
+    pruned = phrasetool.prune(table, tmp_path / "s.gz", threshold=0.1, protect="none", keep_top=0, encoder=request)
+    assert 0 < pruned.statistics.kept < 400
 
 
 def test_annotate_with_a_model_too(folder, table, model_folder, tmp_path):
@@ -192,7 +204,7 @@ def test_an_interrupted_run_goes_on(folder, table, tmp_path, monkeypatch):
     assert read(tmp_path / "t.annotated.gz") == read(tmp_path / "again.annotated.gz")
 
 
-LIBRARIES = {"torch", "transformers", "sentence_transformers", "tokenizers"}
+LIBRARIES = {"phrasetool.text_encoders.loading", "torch", "transformers", "sentence_transformers", "tokenizers"}
 CHECK = f"sys.exit(bool({LIBRARIES} & set(sys.modules)))"
 
 

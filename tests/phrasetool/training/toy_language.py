@@ -24,9 +24,9 @@ def vocabulary(prefix):
 
 def settings(loss, encoder="rae", **changes):
     base = {"dimension": 16, "iterations": 4, "batch_size": 32, "vector_scale": 0.1}
-    more = {"pretrain_iterations": 2} if encoder == "rae" else {"word_units": 10, "heads": 2}
+    more = {"rae": {"pretrain_iterations": 2}, "mean-max": {"word_units": 10, "heads": 2}}.get(encoder, {})
     if changes.get("freeze_encoders"):
-        more.pop("pretrain_iterations", None)
+        more = {name: value for name, value in more.items() if name != "pretrain_iterations"}
     return TrainingSettings.for_loss(loss, encoder, **{**base, **more, **changes})
 
 
