@@ -304,7 +304,19 @@ def pruned_lines(lines, groups, similarities, opinions, threshold, keep_top, pro
 
 def encoded(phrase, parameters, kind):
     """The vector of a phrase, in float64."""
+    if kind.name == "mean":
+        known = [parameters.word_vectors[word].astype(np.float64) for word in phrase if word]
+        return sum(known) / len(known) if known else np.zeros(parameters.word_vectors.shape[1])
     return rae(phrase, parameters)[0] if kind.name == "rae" else mean_max_phrase(phrase, parameters, kind.heads)
+
+
+def carried(vector, parameters, kind):
+    """A phrase vector in the other language's space."""
+    if kind.name != "mean":
+        return transform(vector, parameters)
+    if not vector.any() or not kind.learns:
+        return vector
+    return parameters.transform.astype(np.float64) @ vector + parameters.transform_bias
 
 
 def similarities(source, target, model):
@@ -312,7 +324,10 @@ def similarities(source, target, model):
     p_s, p_t = encoded(source, model.source, model.kind), encoded(target, model.target, model.kind)
     if not len(source) or not len(target):
         return 0.0, 0.0
-    return cosine(transform(p_s, model.source), p_t), cosine(transform(p_t, model.target), p_s)
+    return (
+        cosine(carried(p_s, model.source, model.kind), p_t),
+        cosine(carried(p_t, model.target, model.kind), p_s),
+    )
 
 
 def split_lines(data):

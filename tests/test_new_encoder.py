@@ -177,9 +177,8 @@ def test_help_tells_of_it(registered):
     assert "bag-of-words the sum of the word vectors" in text
     assert "nearest be near the partner and far from a random phrase" in text
     assert "--reach X How near a random phrase may be. [default: nearest 2]" in text
-    assert (
-        "--dimension X n, the size of a phrase vector. [default: 50; mean-max 512; mean 300; bag-of-words 20]" in text
-    )
+    sizes = "mean-max 512; mean 300; bag-of-words 20; continuous 300"
+    assert f"--dimension X n, the size of a phrase vector. [default: 50; {sizes}]" in text
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -12,12 +13,16 @@ from phrasetool.phrases import FloatArray
 # fewer n-grams than these.
 _BUCKETS = 200_000
 _PRIVATE = 0xF000
+# Passes over a text, and how many of its words they are to see together, if that many passes will do.  Five passes over
+# 250,000 words leave all vectors alike; a translator that is to predict them learns nothing.
+_PASSES, _MOST_PASSES, _WORDS = 5, 50, 8_000_000
 
 
 def train_fasttext(sentences: Iterable[list[bytes]], dimension: int, seed: int) -> dict[bytes, FloatArray]:
     """Skip-gram vectors of words and their n-grams of 3 to 6 characters, on one thread (a seed fixes the result).
 
-    As fastText's own program by default, but for its sizes: window 5, 5 negative samples, 5 passes, step size 0.05.
+    As fastText's own program by default (window 5, 5 negative samples, 5 passes, step size 0.05), but for its sizes,
+    and for texts of fewer than 1.6 million words, which get more passes.
 
     Args:
         sentences: words as byte strings in UTF-8; other bytes are kept apart.
@@ -31,8 +36,9 @@ def train_fasttext(sentences: Iterable[list[bytes]], dimension: int, seed: int) 
 
     names: dict[bytes, str] = {}
     text = [[names.setdefault(word, _name(word)) for word in sentence] for sentence in sentences]
+    passes = min(max(_PASSES, math.ceil(_WORDS / max(sum(map(len, text)), 1))), _MOST_PASSES)
     model = FastText(
-        vector_size=dimension, window=5, sg=1, negative=5, min_count=1, workers=1, seed=seed, epochs=5, alpha=0.05,
+        vector_size=dimension, window=5, sg=1, negative=5, min_count=1, workers=1, seed=seed, epochs=passes, alpha=0.05,
         min_n=3, max_n=6, bucket=_BUCKETS, sample=1e-4,
     )  # fmt: skip
     model.build_vocab(corpus_iterable=text)

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 CELLS = ("lstm", "gru", "transformer")
 OUTPUTS = ("vectors", "softmax", "softmax-tied")
+# Of target vectors, see `target_vectors.target_table`: that of unknown words, and what is done to the others.
+UNKNOWN_VECTORS = ("mean", "negated")
+CENTRINGS = ("centred", "plain", "random")
 # How a translator scores phrase pairs, see `likelihood`.
 READINGS = ("normalised", "density")
 

@@ -15,9 +15,6 @@ import numpy as np
 from phrasetool.phrases import FloatArray, Mask
 from phrasetool.vocabulary import Vocabulary
 
-UNKNOWN_VECTORS = ("mean", "negated")
-CENTRINGS = ("centred", "plain", "random")
-
 
 def target_table(
     vocabulary: Vocabulary, known: Mapping[bytes, FloatArray], centring: str, unknown: str, seed: int

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from moses_compat.files.names import scratch_place
+
+_LONGEST = 230
 
 
 def parts_beside(output: str, number: int) -> str | None:
@@ -20,7 +23,9 @@ def parts_beside(output: str, number: int) -> str | None:
     """
     if scratch_place(output) is None or not importlib.util.find_spec("pyarrow"):
         return None
-    return f"{output}.scores-{number}"
+    place, name = os.path.split(output)
+    # Room for what is added to the 255 bytes of a name.
+    return os.path.join(place, f"{os.fsdecode(os.fsencode(name)[:_LONGEST])}.scores-{number}")
 
 
 @contextlib.contextmanager

@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from phrasetool.encoders.mean_max.parameters import LONGEST
-from phrasetool.neural.architecture import PRESETS, NeuralArchitecture
-from phrasetool.neural.target_vectors import CENTRINGS, UNKNOWN_VECTORS
+from phrasetool.neural.architecture import CENTRINGS, PRESETS, UNKNOWN_VECTORS, NeuralArchitecture
 from phrasetool.objectives import OBJECTIVES, objective
 from phrasetool.objectives.objective import CoTrainingObjective
 from phrasetool.options import declared_options, option, option_values, registered, with_options

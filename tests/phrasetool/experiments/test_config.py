@@ -128,7 +128,7 @@ def test_criteria_with_thresholds_of_their_own(folder):
         ("[prune]", '[model]\nfolder = "gone"\n[prune]', "model.folder: there is no folder .*gone"),
         ("[prune]", "[model]\noptions.temprature = 1\n[prune]", "model.options.temprature; did you mean temperature?"),
         ("[prune]", '[model]\nloss = "margin"\n[prune]', "model.loss: is 'margin'; did you mean max-margin\\?"),
-        ("[prune]", '[model]\nencoder = "max"\n[prune]', "model.encoder: is 'max'; did you mean mean-max\\?"),
+        ("[prune]", '[model]\nencoder = "meanmax"\n[prune]', "model.encoder: is 'meanmax'; did you mean mean-max\\?"),
         ("[prune]", "[model]\noptions.head = 2\n[prune]", "unknown key model.options.head"),
         ("[prune]", "[model]\noptions.temperature = 0.01\n[prune]", "\\[model\\]: temperature is 0.01, expected"),
         ("[prune]", "[model]\noptions.optimizer = 3\n[prune]", "\\[model\\]: optimizer is 3, expected text"),

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phrasetool.neural.target_vectors import CENTRINGS, UNKNOWN_VECTORS, target_table
+from phrasetool.neural.architecture import CENTRINGS, UNKNOWN_VECTORS
+from phrasetool.neural.target_vectors import target_table
 from phrasetool.vocabulary import Vocabulary
 from tests.naive_translator import unit
 
