@@ -11,12 +11,12 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import COMMAND, ROOT, TESTS, WORK, bleu, report, run
+from engines import CORPORA, SEARCH, Corpus, command, decoder
+from measuring import WORK, bleu, report
 
 from moses_compat.corpora.texts import read_texts
 from moses_compat.engine.n_best_lists import read_n_best
@@ -35,74 +35,14 @@ from phrasetool.training.pairs import PhrasePairs
 from phrasetool.training.resumable import CHECKPOINT
 from phrasetool.training.text_vocabulary import frequent_words, in_vocabulary
 
-DATA = ROOT.parent / "shared" / "data"
 N_BEST = 100
-SEARCH = ("--search", "cube", "--pop-limit", "400", "--stack", "400")
 DIRECTIONS = ("forward", "backward")
 SETTINGS = {"dropout": 0.2, "learning_rate": 0.002, "schedule": "linear"}
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """A language pair: its folder, its languages and its test sets."""
-
-    name: str
-    source: str
-    target: str
-    tests: tuple[str, ...]
-
-    def text(self, part: str, language: str) -> str:
-        """A text of it."""
-        path = DATA / self.name / f"{part}.{language}"
-        return str(path if path.exists() else f"{path}.gz")
-
-
-CORPORA = {
-    corpus.name: corpus
-    for corpus in (
-        Corpus("multi30k-de-en", "de", "en", TESTS),
-        Corpus("multi30k-cs-en", "cs", "en", ("test_2016_flickr", "test_2018_flickr")),
-        Corpus("tatoeba-zh-en", "zh", "en", ("test",)),
-        Corpus("enja-small", "en", "ja", ("test",)),
-    )
-}
-
-
-def command(*arguments: str | Path) -> None:
-    """Run a command of phrasetool."""
-    run([COMMAND, *map(str, arguments), "-q"])
-
-
-def decoder(corpus: Corpus, work: Path, threads: str) -> Path:
-    """The moses.ini of a tuned phrase-based model."""
-    moses = DATA / corpus.name / "moses" / "moses.ini"
-    if moses.exists():
-        return moses
-    folder = work / "engine"
-    folder.mkdir(parents=True, exist_ok=True)
-    aligned, table, reordering, lm, start, ini = (
-        folder / name for name in ("aligned.gz", "table.gz", "reordering.gz", "lm.arpa.gz", "start.ini", "moses.ini")
-    )
-    train = [corpus.text("train", language) for language in (corpus.source, corpus.target)]
-    if not aligned.exists():
-        command("align", *train, "-o", aligned)
-    if not table.exists():
-        command("extract", *train, aligned, "-o", table, "--reordering-table", reordering, "--threads", threads)
-    if not lm.exists():
-        command("lm", train[1], "--order", "5", "-o", lm)
-    if not start.exists():
-        command("moses-ini", "--table", table, "--reordering-table", reordering, "--lm", lm, "-o", start)
-    if not ini.exists():
-        command(
-            "tune", "--moses-ini", start, "--source", corpus.text("dev", corpus.source), "-r",
-            corpus.text("dev", corpus.target), *SEARCH, "--iterations", "8", "--threads", threads, "-o", ini,
-        )  # fmt: skip
-    return ini
-
-
 def n_best(corpus: Corpus, work: Path, threads: str) -> dict[str, Path]:
     """The lists of the development set and the test sets."""
-    ini = decoder(corpus, work, threads)
+    ini, _ = decoder(corpus, work, threads)
     lists = {part: work / f"{part}.nbest.gz" for part in ("dev", *corpus.tests)}
     for part, path in lists.items():
         if not path.exists():

@@ -1,0 +1,73 @@
+"""Phrase-based models of language pairs for benchmarks: the reference run's, or one built and tuned here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from measuring import COMMAND, ROOT, TESTS, run
+
+DATA = ROOT.parent / "shared" / "data"
+SEARCH = ("--search", "cube", "--pop-limit", "400", "--stack", "400")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A language pair: its folder, its languages and its test sets."""
+
+    name: str
+    source: str
+    target: str
+    tests: tuple[str, ...]
+
+    def text(self, part: str, language: str) -> str:
+        """A text of it."""
+        path = DATA / self.name / f"{part}.{language}"
+        return str(path if path.exists() else f"{path}.gz")
+
+    @property
+    def train(self) -> list[str]:
+        """The bitext."""
+        return [self.text("train", language) for language in (self.source, self.target)]
+
+
+CORPORA = {
+    corpus.name: corpus
+    for corpus in (
+        Corpus("multi30k-de-en", "de", "en", TESTS),
+        Corpus("multi30k-cs-en", "cs", "en", ("test_2016_flickr", "test_2018_flickr")),
+        Corpus("tatoeba-zh-en", "zh", "en", ("test",)),
+        Corpus("enja-small", "en", "ja", ("test",)),
+    )
+}
+
+
+def command(*arguments: str | Path) -> None:
+    """Run a command of phrasetool."""
+    run([COMMAND, *map(str, arguments), "-q"])
+
+
+def decoder(corpus: Corpus, work: Path, threads: str) -> tuple[Path, Path]:
+    """The moses.ini and the phrase table of a tuned phrase-based model; made in a work folder if there is none."""
+    moses = DATA / corpus.name / "moses"
+    if (moses / "moses.ini").exists():
+        return moses / "moses.ini", moses / "phrase-table.gz"
+    folder = work / "engine"
+    folder.mkdir(parents=True, exist_ok=True)
+    aligned, table, reordering, lm, start, ini = (
+        folder / name for name in ("aligned.gz", "table.gz", "reordering.gz", "lm.arpa.gz", "start.ini", "moses.ini")
+    )
+    if not aligned.exists():
+        command("align", *corpus.train, "-o", aligned)
+    if not table.exists():
+        command("extract", *corpus.train, aligned, "-o", table, "--reordering-table", reordering, "--threads", threads)
+    if not lm.exists():
+        command("lm", corpus.train[1], "--order", "5", "-o", lm)
+    if not start.exists():
+        command("moses-ini", "--table", table, "--reordering-table", reordering, "--lm", lm, "-o", start)
+    if not ini.exists():
+        command(
+            "tune", "--moses-ini", start, "--source", corpus.text("dev", corpus.source), "-r",
+            corpus.text("dev", corpus.target), *SEARCH, "--iterations", "8", "--threads", threads, "-o", ini,
+        )  # fmt: skip
+    return ini, table
