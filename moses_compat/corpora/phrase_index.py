@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from moses_compat.corpora.texts import read_corpus
 from moses_compat.files.names import STANDARD, display_name
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pipeline import run
+from phrasetool.scratch import scratch_folder
 from phrasetool.smt.corpus.sentence_index import SentenceIndex
 from phrasetool.smt.corpus.symbols import Symbols
 
@@ -184,8 +184,8 @@ def _save(place: Path, side: str, index: CorpusIndex, key: dict[str, Any]) -> No
     final = place / _data_folder(side, key["sha256"])
     try:
         place.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=f".{side}-", dir=place))
-        try:
+        with scratch_folder(place, f".{side}-") as scratch:
+            made = Path(scratch)
             for name, array in arrays.items():
                 np.save(made / f"{name}.npy", array, allow_pickle=False)
             (made / "key").write_text(json.dumps(key))
@@ -193,8 +193,6 @@ def _save(place: Path, side: str, index: CorpusIndex, key: dict[str, Any]) -> No
                 shutil.rmtree(final)
             os.replace(made, final)
             os.replace(final / "key", place / f"{side}.json")
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
     except OSError as error:
         raise PhraseToolError(f"{place}: cannot write the index: {error.strerror}") from error
     for old in place.glob(f"{side}-*"):

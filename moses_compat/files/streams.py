@@ -13,7 +13,6 @@ import gzip
 import io
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -25,6 +24,7 @@ from moses_compat.files import notices, packing
 from moses_compat.files.names import STANDARD, display_name, is_pipe
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import ByteArray
+from phrasetool.scratch import scratch_file
 
 # Texts that are taken in as a whole come in pieces of this many bytes.
 LINES_AT_ONCE = 1 << 24
@@ -286,7 +286,7 @@ class Output:
             with contextlib.suppress(FileNotFoundError):
                 os.lstat(self._target)
             prefix = os.fsdecode(os.fsencode(f".{os.path.basename(path)}.")[:_LONGEST_PREFIX])
-            handle, self._temporary = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=folder)
+            handle, self._temporary = scratch_file(folder, prefix, ".part")
             self._file = os.fdopen(handle, "wb")
         except OSError as error:
             raise PhraseToolError(f"{path}: cannot write: {error.strerror}") from error
@@ -377,9 +377,10 @@ class Output:
                 self._pack_waiting()
                 if self.packing and not self._bytes:
                     self._write(self.packing.compress(b""))
-                self._file.close()
+                self._file.flush()
                 if self._temporary:
                     os.chmod(self._temporary, 0o666 & ~_umask())
+                    # Before it is closed: until then it is locked, and nobody takes it for dead.
                     os.replace(self._temporary, self._target)
                     self._temporary = None
         except OSError as error:

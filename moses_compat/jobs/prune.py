@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -33,6 +32,7 @@ from phrasetool.pruning.methods import Method
 from phrasetool.pruning.protection import KeepBest
 from phrasetool.pruning.reasons import Reasons, explain
 from phrasetool.pruning.sizes import SizeCurve
+from phrasetool.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from moses_compat.measures.saved_similarities import ScoreWriter
@@ -198,5 +198,5 @@ def measure_sizes(
 @contextlib.contextmanager
 def scratch_scores(beside: str) -> Iterator[str]:
     """A path for similarities that are needed only until the block ends, beside the file `beside` if it is a file."""
-    with tempfile.TemporaryDirectory(prefix=".phrasetool-", dir=scratch_place(beside)) as scratch:
+    with scratch_folder(scratch_place(beside), ".phrasetool-") as scratch:
         yield os.path.join(scratch, "scores.parquet")

@@ -7,7 +7,6 @@ similarities, and whether they are an opinion.  The file's metadata name the mod
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from types import TracebackType
 
@@ -20,6 +19,7 @@ from moses_compat.files.arrow import number_array, numbers_of
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import EntryBlock
 from phrasetool.scoring.scorer import Scores
+from phrasetool.scratch import scratch_file
 
 SCHEMA_VERSION = "1"
 _SCHEMA = pa.schema(
@@ -44,10 +44,9 @@ class ScoreWriter:
         self.path = path
         folder = os.path.dirname(os.path.abspath(path))
         try:
-            handle, self._temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", suffix=".part", dir=folder)
+            self._lock, self._temporary = scratch_file(folder, f".{os.path.basename(path)}.", ".part")
         except OSError as error:
             raise PhraseToolError(f"{path}: cannot write: {error.strerror}") from error
-        os.close(handle)
         metadata = {"phrasetool_schema": SCHEMA_VERSION, "signature": signature}
         self._writer = pq.ParquetWriter(
             self._temporary, _SCHEMA.with_metadata(metadata), compression="NONE", use_dictionary=["opinion"]
@@ -85,6 +84,7 @@ class ScoreWriter:
         finally:
             if os.path.exists(self._temporary):
                 os.unlink(self._temporary)
+            os.close(self._lock)
 
 
 class SavedScores:

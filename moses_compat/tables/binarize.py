@@ -28,6 +28,7 @@ from moses_compat.files.packing import without_ending
 from moses_compat.tables.blocks import Progress
 from moses_compat.tables.canonical import TableForm, examine, write_copy
 from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.scratch import scratch_folder
 
 COMPACT, PROBING, ON_DISK = "compact", "probing", "ondisk"
 KINDS = (COMPACT, PROBING, ON_DISK)
@@ -133,11 +134,13 @@ class Workplace:
     beside: str
     folder: str = field(default="", init=False)
     _made: list[tuple[str, str]] = field(default_factory=list, init=False)
+    _scratch: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, init=False)
 
     def __enter__(self) -> Workplace:
         parent = os.path.dirname(os.path.abspath(self.beside))
         try:
-            self.folder = tempfile.mkdtemp(prefix=f".{os.path.basename(self.beside)}.", suffix=".part", dir=parent)
+            name = f".{os.path.basename(self.beside)}."
+            self.folder = self._scratch.enter_context(scratch_folder(parent, name, ".part"))
         except OSError as error:
             raise PhraseToolError(f"{self.beside}: cannot write: {error.strerror}") from error
         return self
@@ -157,7 +160,7 @@ class Workplace:
             if kind is None:
                 self._rename()
         finally:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self._scratch.close()
 
     def _rename(self) -> None:
         done: list[tuple[str, str]] = []

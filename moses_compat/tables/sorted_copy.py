@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -14,6 +13,7 @@ from moses_compat.tables.blocks import Progress, TableScan
 from moses_compat.tables.canonical import sort_lines
 from moses_compat.tables.plausible import check_plausible
 from phrasetool.errors import PhraseToolError
+from phrasetool.scratch import scratch_folder
 from phrasetool.watch import Watch
 
 
@@ -43,11 +43,11 @@ def sorted_copy(path: str, beside: str, scan: TableScan, watch: Watch) -> Iterat
         PhraseToolError: the disk is full, or sorting failed.
     """
     place = scratch_place(beside)
-    try:
-        scratch = tempfile.TemporaryDirectory(prefix=".phrasetool-", dir=place)
-    except OSError as error:
-        raise PhraseToolError(f"{place}: cannot write: {error.strerror}") from error
-    with scratch as folder:
+    with contextlib.ExitStack() as scratch:
+        try:
+            folder = scratch.enter_context(scratch_folder(place, ".phrasetool-"))
+        except OSError as error:
+            raise PhraseToolError(f"{place}: cannot write: {error.strerror}") from error
         copy = os.path.join(folder, "sorted.gz")
         with Input(path) as source, watch.file("sort", source.size()) as progress:
             check_plausible(source, scan)

@@ -7,7 +7,6 @@ import logging
 import os
 import shutil
 import struct
-import tempfile
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import BinaryIO
@@ -16,6 +15,7 @@ import numpy as np
 
 from phrasetool.errors import DataError
 from phrasetool.phrases import FloatArray
+from phrasetool.scratch import scratch_folder
 
 _FASTTEXT_MAGIC = struct.pack("<i", 793712314)
 # What tells the form of a file.
@@ -142,7 +142,7 @@ def _load_fasttext_binary(path: str, file: BinaryIO, wanted: set[bytes]) -> dict
     from gensim.models.fasttext import load_facebook_vectors
 
     logging.getLogger("gensim").setLevel(logging.ERROR)
-    with tempfile.TemporaryDirectory(prefix="phrasetool-") as scratch:
+    with scratch_folder(None, "phrasetool-") as scratch:
         # Gensim wants a name, and goes by its ending.
         plain = Path(scratch, "vectors.bin")
         if _is_plain(path):

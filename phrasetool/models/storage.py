@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +16,7 @@ from safetensors.numpy import load_file, save_file
 from phrasetool import __version__
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.options import registered
+from phrasetool.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel
@@ -159,15 +158,11 @@ def staged(folder: Path) -> Iterator[Path]:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(prefix=".staged-", dir=folder))
+        with scratch_folder(folder, ".staged-") as name:
+            stage = Path(name)
+            yield stage
+            for file in sorted(stage.iterdir(), key=lambda file: file.name == CONFIG):
+                os.chmod(file, 0o644)
+                os.replace(file, folder / file.name)
     except OSError as error:
         raise PhraseToolError(f"{folder}: cannot write: {error.strerror}") from error
-    try:
-        yield stage
-        for file in sorted(stage.iterdir(), key=lambda file: file.name == CONFIG):
-            os.chmod(file, 0o644)
-            os.replace(file, folder / file.name)
-    except OSError as error:
-        raise PhraseToolError(f"{folder}: cannot write: {error.strerror}") from error
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -21,6 +20,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from phrasetool.errors import ModelError, PhraseToolError
+from phrasetool.scratch import scratch_file
 from phrasetool.training.divergence import DivergedError, StartError, divergence
 
 if TYPE_CHECKING:
@@ -178,11 +178,10 @@ def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], state: Mapping[
         PhraseToolError: the file cannot be written; the old one is untouched.
     """
     metadata = {"checkpoint": json.dumps({"version": _VERSION, **state})}
-    temporary = None
+    handle = temporary = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=".checkpoint-", dir=folder)
-        os.close(handle)
+        handle, temporary = scratch_file(folder, ".checkpoint-")
         save_file(dict(tensors), temporary, metadata)
         os.replace(temporary, folder / CHECKPOINT)
         temporary = None
@@ -191,6 +190,8 @@ def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], state: Mapping[
     finally:
         if temporary:
             os.unlink(temporary)
+        if handle is not None:
+            os.close(handle)
 
 
 def optimizer_tensors(optimizer: Optimizer, prefix: str) -> dict[str, Tensor]:

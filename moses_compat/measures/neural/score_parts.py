@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -20,6 +19,7 @@ import pyarrow.parquet as pq
 from moses_compat.files.arrow import number_array, numbers_of
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import FloatArray
+from phrasetool.scratch import scratch_file
 
 _VERSION = "1"
 _SCHEMA = pa.schema([("pair_hash", pa.uint32()), ("score", pa.float32())])
@@ -81,11 +81,10 @@ class ScoreParts:
         """
         schema = _SCHEMA.with_metadata({"phrasetool_parts": _VERSION, "signature": self._signature})
         arrays = [number_array(values, field.type) for values, field in zip((hashes, scores), schema, strict=True)]
-        temporary = None
+        handle = temporary = None
         try:
             os.makedirs(self.folder, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(prefix=_BEGUN, dir=self.folder)
-            os.close(handle)
+            handle, temporary = scratch_file(self.folder, _BEGUN)
             pq.write_table(pa.table(arrays, schema=schema), temporary, compression="NONE", use_dictionary=False)
             os.chmod(temporary, 0o644)
             os.replace(temporary, self._path(number))
@@ -94,6 +93,8 @@ class ScoreParts:
         finally:
             if temporary and os.path.exists(temporary):
                 os.unlink(temporary)
+            if handle is not None:
+                os.close(handle)
 
     def _path(self, number: int) -> str:
         return os.path.join(self.folder, f"part-{number:06}{_ENDING}")

@@ -13,7 +13,6 @@ import math
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sized
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -24,6 +23,7 @@ import numpy.typing as npt
 
 from phrasetool.errors import PhraseToolError
 from phrasetool.phrases import Int32Array, Phrases
+from phrasetool.scratch import scratch_folder
 from phrasetool.smt.aligning.alignments import Alignments
 from phrasetool.smt.corpus.symbols import Symbols
 
@@ -126,7 +126,7 @@ def can_be_seeded() -> bool:
     Raises:
         PhraseToolError: there is no eflomal.
     """
-    with tempfile.TemporaryDirectory(prefix="phrasetool.") as folder:
+    with scratch_folder(None, "phrasetool.") as folder:
         return _seedable_copy(find_program(), Path(folder)) is not None
 
 
@@ -233,7 +233,7 @@ def align(
     settings = settings or AlignerSettings()
     if len(sources) != len(targets) or not len(sources):
         raise ValueError(f"{len(sources)} source and {len(targets)} target sentences")
-    with tempfile.TemporaryDirectory(prefix="phrasetool.") as name:
+    with scratch_folder(None, "phrasetool.") as name:
         folder = Path(name)
         source, target = _Folded(source_symbols), _Folded(target_symbols)
         source.write(sources, folder / "source")

@@ -8,10 +8,11 @@ are mapped, so what the system keeps of them in memory may show as memory of the
 
 from __future__ import annotations
 
-import os
-import tempfile
+import contextlib
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
+from tempfile import gettempdir
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from phrasetool.kernels.hashing import GOLDEN, mix
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.kernels.sorting import sort_strings
 from phrasetool.phrases import Int32Array, Int64Array
+from phrasetool.scratch import scratch_folder
 
 Rows = npt.NDArray[np.uint64]
 
@@ -145,13 +147,14 @@ class CountedRows:
         self.slots: Int32Array = np.full(2 * _power_of_two(len(self.store)), _EMPTY, np.int32)
         self.size = 0
         self._runs: list[Rows] = []
-        self._files: list[str] = []
+        self._scratch = contextlib.ExitStack()
+        self._place: Path | None = None
         self._finished = False
 
     @property
     def spilled(self) -> bool:
         """Whether rows went to disk."""
-        return bool(self._files)
+        return self._place is not None
 
     def make_room(self, rows: int) -> None:
         """Make sure that so many new rows fit into the store: let it grow, or spill it if it may not.
@@ -202,14 +205,16 @@ class CountedRows:
         """A new run of these parts, in a temporary file."""
         rows = 0
         try:
-            handle, path = tempfile.mkstemp(prefix="phrasetool.", suffix=".rows", dir=self._folder)
-            self._files.append(path)
-            with os.fdopen(handle, "wb") as file:
+            if self._place is None:
+                made = scratch_folder(self._folder, "phrasetool.", ".rows")
+                self._place = Path(self._scratch.enter_context(made))
+            path = self._place / str(len(self._runs))
+            with path.open("xb") as file:
                 for part in parts:
                     file.write(np.ascontiguousarray(part).data)
                     rows += len(part)
         except OSError as error:
-            where = self._folder or tempfile.gettempdir()
+            where = self._place or self._folder or gettempdir()
             raise PhraseToolError(f"{where}: cannot write a temporary file: {error.strerror}") from error
         self._runs.append(np.memmap(path, np.uint64, "r", shape=(rows, self._width)))
 
@@ -232,7 +237,7 @@ class CountedRows:
         May be called again.  Without temporary files there is one block.
         """
         self.finish()
-        if len(self._runs) == 1 and not self._files:
+        if len(self._runs) == 1 and not self.spilled:
             yield self._runs[0]
             return
         bounds = self._bounds(leading)
@@ -274,9 +279,8 @@ class CountedRows:
 
     def __exit__(self, *_: object) -> None:
         self._runs = []
-        for path in self._files:
-            os.unlink(path)
-        self._files = []
+        self._scratch.close()
+        self._place = None
 
 
 def _power_of_two(number: int) -> int:
