@@ -143,7 +143,7 @@ def _read_key(path: Path) -> dict[str, Any]:
     """What an index was made from; nothing if there is none."""
     try:
         key = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return key if isinstance(key, dict) else {}
 

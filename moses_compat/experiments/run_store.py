@@ -54,7 +54,7 @@ def read_record(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
             record = json.load(file)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return record if isinstance(record, dict) else {}
 

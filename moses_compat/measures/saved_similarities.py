@@ -32,6 +32,11 @@ _SCHEMA = pa.schema(
 )
 
 
+def _columns(schema: pa.Schema) -> str:
+    """Names and types."""
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
 class ScoreWriter:
     """Writes similarities to a Parquet file that appears under its name only when complete.
 
@@ -49,8 +54,9 @@ class ScoreWriter:
             raise PhraseToolError(f"{path}: cannot write: {error.strerror}") from error
         metadata = {"phrasetool_schema": SCHEMA_VERSION, "signature": signature}
         self._writer = pq.ParquetWriter(
-            self._temporary, _SCHEMA.with_metadata(metadata), compression="NONE", use_dictionary=["opinion"]
-        )
+            self._temporary, _SCHEMA.with_metadata(metadata), compression="NONE", use_dictionary=["opinion"],
+            write_page_checksum=True,
+        )  # fmt: skip
 
     def write(self, hashes: npt.NDArray[np.uint32], scores: Scores) -> None:
         """Append N rows.
@@ -97,7 +103,7 @@ class SavedScores:
     def __init__(self, path: str) -> None:
         self.path = path
         try:
-            self._file = pq.ParquetFile(path)
+            self._file = pq.ParquetFile(path, page_checksum_verification=True)
         except FileNotFoundError as error:
             raise DataError(path, "no such file") from error
         except (OSError, pa.ArrowException) as error:
@@ -105,6 +111,8 @@ class SavedScores:
         metadata = self._file.schema_arrow.metadata or {}
         if metadata.get(b"phrasetool_schema") != SCHEMA_VERSION.encode():
             raise DataError(path, f"not a file of saved similarities of version {SCHEMA_VERSION}")
+        if (found := _columns(self._file.schema_arrow)) != (wanted := _columns(_SCHEMA)):
+            raise DataError(path, f"has columns {found}; expected {wanted}")
         self.signature: str = metadata.get(b"signature", b"").decode()
         self.rows: int = self._file.metadata.num_rows
         self._batches: Iterator[pa.RecordBatch] = self._file.iter_batches(1 << 18, use_threads=False)
@@ -130,6 +138,8 @@ class SavedScores:
             if batch.num_rows > count:
                 self._pending.insert(0, batch.slice(count))
             count -= taken[-1].num_rows
+        if any(column.null_count for batch in taken for column in batch.columns):
+            raise DataError(self.path, "the file is damaged (values are missing)")
         hashes, st, ts, opinion = (
             np.concatenate([np.zeros(0, kind), *(numbers_of(batch.column(i), kind) for batch in taken)])
             for i, kind in enumerate((np.uint32, np.float32, np.float32, np.uint8))

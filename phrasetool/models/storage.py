@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -28,6 +29,8 @@ Model: TypeAlias = "BilingualModel | AutoencoderModel | NeuralModel"
 FORMAT_VERSION = 1
 CONFIG = "config.json"
 WEIGHTS = "weights.safetensors"
+# Of `config.json`: the SHA-256 of each other file.
+CHECKSUMS = "sha256"
 # What `config.json` calls a model -> `module:class`.
 MODELS = {
     "brae": "phrasetool.models.bilingual:BilingualModel",
@@ -55,7 +58,7 @@ def read_model_config(folder: Path) -> dict[str, Any]:
         config = json.loads(path.read_text("utf-8"))
     except OSError as error:
         raise ModelError(f"{path}: cannot read: {error.strerror}; is {folder} a model folder?") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"{path}: not valid JSON ({error})") from error
     if not isinstance(config, dict) or config.get("format_version") != FORMAT_VERSION:
         found = config.get("format_version") if isinstance(config, dict) else None
@@ -65,6 +68,36 @@ def read_model_config(folder: Path) -> dict[str, Any]:
     if not isinstance(config.get("model"), str) or config["model"] not in MODELS:
         raise ModelError(f"{path}: unknown model {config.get('model')!r}; expected one of {', '.join(MODELS)}")
     return config
+
+
+def check_files(folder: Path, config: Mapping[str, Any]) -> None:
+    """Make sure that the files of a model folder are those that were saved with its `config.json`.
+
+    A model that was saved before there were checksums is taken as it is.
+
+    Raises:
+        ModelError: which file is another one.
+    """
+    sums = config.get(CHECKSUMS, {})
+    if not isinstance(sums, dict):
+        raise ModelError(f"{folder / CONFIG}: `{CHECKSUMS}` is no object")
+    for name, wanted in sums.items():
+        path = folder / name
+        if path.name != name:
+            raise ModelError(f"{folder / CONFIG}: `{CHECKSUMS}` names {name}, which is no file of the folder")
+        if _sum(path) != wanted:
+            raise ModelError(f"{path}: is not the file that was saved with {CONFIG}; it is damaged or of another model")
+
+
+def _sum(path: Path) -> str:
+    """Of the bytes of a file."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError as error:
+        raise ModelError(f"{path}: the file is missing") from error
+    except OSError as error:
+        raise ModelError(f"{path}: cannot read: {error.strerror}") from error
 
 
 def read_weights(path: Path) -> dict[str, npt.NDArray[Any]]:
@@ -127,6 +160,7 @@ def _load(path: Path, wanted: str | None = None, remedy: str | None = None) -> A
     config = read_model_config(path)
     if wanted and wanted != config["model"]:
         raise ModelError(f"{path}: {_WHAT[config['model']]}; this needs {_WHAT[wanted]}", remedy=remedy)
+    check_files(path, config)
     kind = registered(MODELS, config["model"], "model")
     try:
         return kind.from_files(path, config, read_weights(path / WEIGHTS))
@@ -147,6 +181,7 @@ def save_model(model: Model, folder: str | os.PathLike[str]) -> None:
     with staged(path) as stage:
         model.save_vocabularies(stage)
         save_file(model.weights(), stage / WEIGHTS)
+        config[CHECKSUMS] = {file.name: _sum(file) for file in sorted(stage.iterdir())}
         (stage / CONFIG).write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 

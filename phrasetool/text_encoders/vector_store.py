@@ -119,7 +119,7 @@ class VectorStore:
         try:
             found = json.loads(file.read_text("utf-8"))
             encoders, texts, schema = tuple(found["encoders"]), found["texts"], found["schema"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise ModelError(f"{file}: not of a store of vectors ({error})") from error
         if schema != _SCHEMA:
             raise ModelError(f"{file}: of version {schema}, expected {_SCHEMA}", remedy="name a store")

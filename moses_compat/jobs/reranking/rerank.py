@@ -137,7 +137,7 @@ class RerankWeights:
             if not np.isfinite(weights).all() or not weights.any():
                 raise ValueError("weights must be finite, and not all 0")
             return cls(names, weights, dict(document["neural"]), {})
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DataError(display_name(path), f"not a file of weights that `rerank` saved ({error})") from error
 
     def check(self, featured: FeaturedList, columns: Mapping[str, Any] | None = None) -> None:

@@ -52,7 +52,7 @@ class ScoreParts:
             return None
         remedy = "delete the folder to begin anew"
         try:
-            table = pq.read_table(path, use_threads=False)
+            table = pq.read_table(path, use_threads=False, page_checksum_verification=True)
         except (OSError, pa.ArrowException) as error:
             raise DataError(path, f"the file is damaged ({error}); {remedy}") from error
         metadata = table.schema.metadata or {}
@@ -85,7 +85,10 @@ class ScoreParts:
         try:
             os.makedirs(self.folder, exist_ok=True)
             handle, temporary = scratch_file(self.folder, _BEGUN)
-            pq.write_table(pa.table(arrays, schema=schema), temporary, compression="NONE", use_dictionary=False)
+            pq.write_table(
+                pa.table(arrays, schema=schema), temporary, compression="NONE", use_dictionary=False,
+                write_page_checksum=True,
+            )  # fmt: skip
             os.chmod(temporary, 0o644)
             os.replace(temporary, self._path(number))
         except OSError as error:

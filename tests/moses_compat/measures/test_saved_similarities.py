@@ -136,3 +136,61 @@ def test_damage_anywhere_is_a_data_error(tmp_path):
     path.write_bytes(whole[:4] + b"\xff" * 40 + whole[44:])
     with pytest.raises(DataError, match=rf"^{path}: "):
         SavedScores(str(path)).take(2000)
+
+
+def _as_other_types(path, **kinds):
+    """The same file with columns of other types, or without them."""
+    table = pq.read_table(path)
+    for name, kind in kinds.items():
+        i = table.schema.get_field_index(name)
+        table = table.set_column(i, name, table[name].cast(kind)) if kind else table.drop_columns([name])
+    pq.write_table(table, path)
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        {"similarity_st": pa.float64()}, {"opinion": pa.int64()}, {"pair_hash": pa.int64()}, {"similarity_ts": None},
+        {"similarity_st": pa.string()}, {"opinion": pa.bool_()},
+    ],
+)  # fmt: skip
+def test_other_columns_are_refused(tmp_path, kinds):
+    path = str(tmp_path / "s")
+    write_rows(path, 10)
+    _as_other_types(path, **kinds)
+    with pytest.raises(DataError, match=r"has columns .*expected pair_hash uint32, similarity_st float"):
+        SavedScores(path)
+
+
+def test_missing_values_are_refused(tmp_path):
+    path = str(tmp_path / "s")
+    write_rows(path, 10)
+    table = pq.read_table(path)
+    st = pa.array([None, *table["similarity_st"].to_pylist()[1:]], pa.float32())
+    pq.write_table(table.set_column(1, "similarity_st", st), path)
+    with pytest.raises(DataError, match="values are missing"):
+        SavedScores(path).take(10)
+
+
+def test_a_flipped_bit_never_changes_a_value(tmp_path):
+    """Wherever it is: the file is refused, or what it says is what was written."""
+    path = tmp_path / "s"
+    hashes, scores = write_rows(path, 500)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(1)
+    refused = 0
+    for bit in rng.choice(8 * len(whole), 400, replace=False).tolist():
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        try:
+            saved = SavedScores(str(path))
+            got, found = saved.take(500)
+            saved.finish("t", 500)
+        except DataError:
+            refused += 1
+            continue
+        np.testing.assert_array_equal(got, hashes)
+        np.testing.assert_array_equal(found.similarities, scores.similarities)
+        np.testing.assert_array_equal(found.opinion, scores.opinion)
+    assert refused > 300

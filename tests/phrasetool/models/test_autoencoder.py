@@ -92,6 +92,8 @@ def test_damaged_weights_are_refused(folder, spoil, message):
     weights = load_file(folder / "weights.safetensors")
     spoil(weights)
     save_file({name: np.ascontiguousarray(array) for name, array in weights.items()}, folder / "weights.safetensors")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "sha256": {}}))
     with pytest.raises(ModelError, match=message):
         load_model(folder)
 

@@ -17,7 +17,10 @@ from tests.conftest import random_encoder
 
 @pytest.fixture
 def copy(model_folder, tmp_path):
-    return shutil.copytree(model_folder, tmp_path / "copy")
+    """A model without checksums, as they were once saved: what is wrong with its files has to be found in them."""
+    folder = shutil.copytree(model_folder, tmp_path / "copy")
+    edit_config(folder, sha256={})
+    return folder
 
 
 def edit_config(folder, **changes):
@@ -176,6 +179,45 @@ def transpose(name):
 def test_weights_that_do_not_fit(copy, change):
     edit_weights(copy, change)
     refused(copy)
+
+
+def flip_a_bit(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def shuffle_lines(path):
+    first, *rest = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([first, *reversed(rest)]))
+
+
+def zero_a_matrix(path):
+    edit_weights(path.parent, lambda weights: weights["source.compose"].fill(0))
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("weights.safetensors", flip_a_bit), ("weights.safetensors", zero_a_matrix), ("target.vocab", flip_a_bit),
+        ("source.vocab", shuffle_lines),
+    ],
+)  # fmt: skip
+def test_a_file_that_was_not_saved_with_the_others(model_folder, tmp_path, name, damage):
+    folder = shutil.copytree(model_folder, tmp_path / "copy")
+    damage(folder / name)
+    assert f"{name}: is not the file that was saved with config.json" in refused(folder)
+
+
+@pytest.mark.parametrize("sums", [[], {"../config.json": "0"}, {"/dev/zero": "0"}, {"gone": "0"}])
+def test_checksums_that_make_no_sense(copy, sums):
+    edit_config(copy, sha256=sums)
+    refused(copy, "copy")
+
+
+def test_a_config_nested_without_end(copy):
+    (copy / "config.json").write_text("[" * 100_000)
+    assert "not valid JSON" in refused(copy)
 
 
 def test_vocabulary_of_another_size(copy):
