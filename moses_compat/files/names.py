@@ -6,6 +6,9 @@ import os
 import stat
 
 STANDARD = "-"
+# What model folders are made of.
+_MODEL_FILES = ("config.json", "training.jsonl", "tokenizer.json", "tokenizer_config.json", "modules.json", "vocab.txt")
+_MODEL_ENDINGS = (".safetensors", ".vocab")
 
 
 def display_name(path: str) -> str:
@@ -34,6 +37,18 @@ def same_file(first: str, second: str) -> bool:
         return os.path.samefile(first, second)
     except OSError:
         return os.path.realpath(first) == os.path.realpath(second)
+
+
+def model_of(path: str) -> str | None:
+    """The folder of the model, of this toolkit or from elsewhere, that a file that is there belongs to; None if to none.
+
+    A model folder has a `config.json`; other files may lie there, too, which are no part of the model.
+    """
+    if path == STANDARD or "\0" in path or not os.path.isfile(path):
+        return None
+    folder, name = os.path.split(os.path.realpath(path))
+    part = name.endswith(_MODEL_ENDINGS) or name in _MODEL_FILES
+    return (os.path.dirname(path) or ".") if part and os.path.isfile(os.path.join(folder, "config.json")) else None
 
 
 def scratch_place(beside: str) -> str | None:

@@ -17,6 +17,15 @@ def test_nothing_is_left_by_the_check(tmp_path):
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("there", b"as it was")]
 
 
+@pytest.mark.parametrize("name", ["config.json", "weights.safetensors", "source.vocab"])
+def test_no_output_takes_the_place_of_a_model(tmp_path, name):
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(PhraseToolError, match=f"{name}: the output is a file of the model in "):
+        check_outputs([], [str(tmp_path / name)])
+    check_outputs([], [str(tmp_path / "table.gz")])
+
+
 def test_a_pipe_is_not_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     check_outputs([], [str(tmp_path / "pipe")])

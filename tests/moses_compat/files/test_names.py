@@ -1,6 +1,6 @@
 import os
 
-from moses_compat.files.names import display_name, is_pipe, is_stream, same_file, scratch_place
+from moses_compat.files.names import display_name, is_pipe, is_stream, model_of, same_file, scratch_place
 from tests.commands import write
 
 
@@ -47,3 +47,16 @@ def test_same_file_before_it_exists(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert same_file("new", "sub/../new")
     assert same_file("sub/new", "link/new")
+
+
+def test_files_of_models(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").mkdir()
+    for name in ("config.json", "weights.safetensors", "source.vocab", "table.gz", "vocab.txt"):
+        (tmp_path / "model" / name).touch()
+    (tmp_path / "link").symlink_to("model/source.vocab")
+    (tmp_path / "vocab.txt").touch()
+    assert model_of("model/config.json") == model_of("model/vocab.txt") == "model"
+    assert model_of(str(tmp_path / "model" / "weights.safetensors")) == str(tmp_path / "model")
+    assert model_of("link") == "."
+    assert not any(model_of(path) for path in ("model/table.gz", "vocab.txt", "model/new.vocab", "model", "-", "a\0b"))
