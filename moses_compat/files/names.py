@@ -40,7 +40,7 @@ def same_file(first: str, second: str) -> bool:
 
 
 def model_of(path: str) -> str | None:
-    """The folder of the model, of this toolkit or from elsewhere, that a file that is there belongs to; None if to none.
+    """The folder of the model, of this toolkit or from elsewhere, that a file belongs to; None if it is of none.
 
     A model folder has a `config.json`; other files may lie there, too, which are no part of the model.
     """
