@@ -48,7 +48,8 @@ def new_bert(settings: MaskedLmSettings, pieces: int) -> Any:
     from transformers import BertConfig, BertForMaskedLM
 
     quieten()
-    config = BertConfig(
+    make: Any = BertConfig  # what it takes by name is not in its signature
+    config = make(
         vocab_size=pieces, hidden_size=settings.units, num_hidden_layers=settings.layers,
         num_attention_heads=settings.heads, intermediate_size=settings.feed_forward,
         max_position_embeddings=settings.positions, hidden_dropout_prob=settings.dropout,

@@ -109,7 +109,7 @@ class MaskedLmTrainer:
         """The network of the best epoch."""
         with torch.no_grad():
             for name, value in self.module.named_parameters():
-                value.copy_(self._best[name])
+                value.copy_(self._best.get(name, value))
         return self.module.eval()
 
     def _pass(self, tick: Callable[[int], None]) -> float:
@@ -188,7 +188,8 @@ class MaskedLmTrainer:
         with torch.no_grad():
             for name, value in self.module.named_parameters():
                 value.copy_(tensors[name])
-                self._best[name] = tensors[_BEST + name].to(value.device)
+                if np.isfinite(progress["best_loss"]):
+                    self._best[name] = tensors[_BEST + name].to(value.device)
         restore_optimizer(self.optimizer, tensors, _OPTIMIZER)
         self.epoch, self._best_loss = progress["epoch"], progress["best_loss"]
         self._start_loss = progress["start_loss"]
@@ -203,7 +204,8 @@ def checkpoint_bytes(settings: MaskedLmSettings, pieces: int) -> int:
     """
     with torch.device("meta"):
         module = new_bert(settings, pieces)
-    return 2 * 4 * 4 * sum(value.numel() for value in module.parameters())
+    numbers: int = sum(value.numel() for value in module.parameters())
+    return 2 * 4 * 4 * numbers
 
 
 def train_masked_lm(
