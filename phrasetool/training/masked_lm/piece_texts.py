@@ -189,14 +189,17 @@ class Batches:
         Args:
             rng: draws which texts of a length meet, and the order of the batches of each kind.
         """
-        found: list[tuple[float, str, Int64Array]] = []
+        found: list[tuple[float, bool, Int64Array]] = []
         for kind, lengths, cuts in zip(("text", "pair"), (self._texts, self._pairs), self._cuts, strict=True):
             shuffled = rng.permutation(len(lengths))
             ordered = shuffled[np.argsort(lengths[shuffled], kind="stable")]
             order = rng.permutation(len(cuts) - 1)
             # Evenly among each other: where there are as many of both, in turn.
-            found += [((n + 0.5) / len(order), kind, ordered[cuts[i] : cuts[i + 1]]) for n, i in enumerate(order)]
-        return [(kind, rows) for _, kind, rows in sorted(found, key=lambda item: (item[0], item[1] == "pair"))]
+            found += [
+                ((n + 0.5) / len(order), kind == "pair", ordered[cuts[i] : cuts[i + 1]]) for n, i in enumerate(order)
+            ]
+        found.sort(key=lambda item: item[:2])
+        return [("pair" if joined else "text", rows) for _, joined, rows in found]
 
     def batch(self, kind: str, rows: Int64Array, rng: np.random.Generator) -> Batch:
         """One of the batches; each pair begins with either side, so that both languages are read in both segments.
