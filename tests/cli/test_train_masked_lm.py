@@ -3,14 +3,15 @@ import signal
 import subprocess
 import time
 
+import numpy as np
 import pytest
 
 from tests.cli.small_translator import bitext, sentences
-from tests.commands import COMMAND, clean_environment, run_inside, run_outside, write
+from tests.commands import COMMAND, clean_environment, read, run_inside, run_outside, write
 
 pytest.importorskip("transformers", reason="the extra `encoders` is not installed")
 TINY = (
-    "--model", "masked-lm", "--preset", "tiny", "--epochs", 2, "--vocabulary-size", 120, "--batch-tokens", 256,
+    "--model", "masked-lm", "--preset", "tiny", "--epochs", 2, "--vocabulary-size", 60, "--batch-tokens", 256,
     "--learning-rate", 0.01, "--threads", 1,
 )  # fmt: skip
 
@@ -34,7 +35,7 @@ def test_from_a_bitext_to_a_column_of_a_table(files, tmp_path):
     assert lines[0] == "phrasetool: 5 lines are held out as the development set"
     assert lines[1].startswith("phrasetool: 198 texts and 95 joined pairs, ")
     assert lines[1].endswith(" tokens; development set of 10 texts")
-    assert "training on cpu, preset tiny, 1 layers of 32, 120 pieces, into " in lines[2]
+    assert "training on cpu, preset tiny, n=32, 60 pieces, into " in lines[2]
     assert "epoch 1/2: loss " in lines[3]
     assert "epoch 2/2: loss " in lines[4]
     assert " are predicted" in lines[4]
@@ -47,7 +48,13 @@ def test_from_a_bitext_to_a_column_of_a_table(files, tmp_path):
     table = write(tmp_path / "t.gz", "".join(f"{s} ||| {t} ||| 0.5 ||| 0-0 ||| 1 1 1\n" for s, t in pairs).encode())
     done = run_outside("annotate", table, "--encoder", tmp_path / "bert", "-o", tmp_path / "out.gz", "--threads", 1)
     assert done.code == 0, done.err
-    assert "no such" not in done.err
+    wrong = run_inside("annotate", table, "-m", tmp_path / "bert", "-o", tmp_path / "wrong.gz")
+    expected = "holds an encoder of transformers, no model; `annotate` and `prune` take it with --encoder"
+    assert wrong.message == f"phrasetool: {tmp_path / 'bert'}: {expected}"
+    scores = [line.split(b" ||| ")[2].split() for line in read(tmp_path / "out.gz").splitlines()]
+    assert len(scores) == len(pairs)
+    assert all(len(row) > 1 and all(np.isfinite(float(score)) for score in row) for row in scores)
+    assert len({row[1] for row in scores}) > len(pairs) // 2
 
 
 def test_text_of_one_language(files, tmp_path):
@@ -80,8 +87,9 @@ def test_an_interrupted_training_says_how_it_goes_on_and_ends_the_same(files, tm
 
 
 def test_what_the_text_gives_and_what_is_cut_is_said(files, tmp_path):
-    done = train(*files, "--vocabulary-size", 5000, "--positions", 8, "-o", tmp_path / "bert")
+    done = train(*files, "--vocabulary-size", 5000, "--positions", 8, "--layers", 2, "-o", tmp_path / "bert")
     assert done.code == 0, done.err
+    assert json.loads((tmp_path / "bert" / "config.json").read_text())["num_hidden_layers"] == 2
     assert " pieces of words, fewer than the 5,000 wanted" in done.err
     assert " texts and joined pairs of more than 8 tokens are cut" in done.err
 

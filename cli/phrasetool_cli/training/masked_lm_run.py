@@ -79,7 +79,7 @@ def train_bert(inputs: MaskedLmInputs, run: TrainingRun, options: Mapping[str, A
     lines, development = _read(inputs, settings, watch, run.quiet)
     tokenizer, data, held = _in_pieces(inputs, lines, development, settings, watch)
     watch.say(
-        f"training on {device_name(place)}, preset {settings.preset}, {settings.layers} layers of {settings.units}, "
+        f"training on {device_name(place)}, preset {settings.preset}, n={settings.units}, "
         f"{tokenizer.get_vocab_size():,} pieces, into {run.folder}"
     )
 

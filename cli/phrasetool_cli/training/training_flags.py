@@ -124,9 +124,30 @@ class _DeclaredFlag(click.Option):
         self.titles = {d.title for d in declared}
         super().__init__(
             ["--" + name.replace("_", "-"), name],
-            type=type(declared[0].default), default=None, metavar="X", help=_help(name, declared),
+            type=_type_of({type(d.default) for d in declared}), default=None, metavar="X", help=_help(name, declared),
         )  # fmt: skip
         give_title(self, declared[0].title)
+
+
+class _NumberOrWord(click.ParamType):  # type: ignore[type-arg]  # older ones take none
+    """Of a flag that is a number to one of its owners and a word to another; they say what they do not take."""
+
+    name = "number or word"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """A number, if it is written as one."""
+        try:
+            return int(value)
+        except ValueError:
+            return str(value)
+
+
+def _type_of(kinds: set[type]) -> Any:
+    """What a flag is read as, whose owners declare values of these types."""
+    if kinds == {int, str}:
+        return _NumberOrWord()
+    (kind,) = kinds
+    return kind
 
 
 class TrainCommand(SectionedCommand):
