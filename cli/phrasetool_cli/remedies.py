@@ -17,6 +17,7 @@ REMEDIES = {
     "fit": "; name another model, or go on all the same with --force",
     "go on": "; --force goes on all the same",
     "name the model": "; give the model with -m",
+    "name the encoder": "; `annotate` and `prune` take it with --encoder",
     "overwrite the model": "; name another folder with -o, or replace the model with --overwrite",
     "resume or replace a training": "; go on with it with --resume, or begin anew with --overwrite",
     "replace the checkpoint": "; --overwrite replaces the checkpoint",

@@ -60,6 +60,8 @@ def read_model_config(folder: Path) -> dict[str, Any]:
         raise ModelError(f"{path}: cannot read: {error.strerror}; is {folder} a model folder?") from error
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{path}: not valid JSON ({error})") from error
+    if isinstance(config, dict) and "format_version" not in config and "model_type" in config:
+        raise ModelError(f"{folder}: holds an encoder of transformers, no model", remedy="name the encoder")
     if not isinstance(config, dict) or config.get("format_version") != FORMAT_VERSION:
         found = config.get("format_version") if isinstance(config, dict) else None
         raise ModelError(f"{path}: format version {found!r}, but this phrasetool reads version {FORMAT_VERSION}")

@@ -69,3 +69,17 @@ def test_flags_that_do_not_fit_are_bad_usage(tmp_path, arguments, message):
     assert done.code == 2
     assert message in done.err
     assert not (tmp_path / "m").exists()
+
+
+def test_a_flag_may_be_a_number_to_one_model_and_a_word_to_another():
+    """Options are looked at before files, of which there is none."""
+    for model, inputs, good, bad in (
+        ("continuous", ("a", "b"), "2", "fixed"),
+        ("masked-lm", ("a",), "2", "fixed"),
+        ("brae", ("a", "--encoder", "mean-max"), "fixed", "2"),
+    ):
+        done = run_inside("train", "--model", model, *inputs, "--layers", good)
+        assert (done.code, done.message) == (1, "phrasetool: a: No such file or directory")
+        done = run_inside("train", "--model", model, *inputs, "--layers", bad)
+        assert done.code == 2
+        assert "layers is " in done.err

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from phrasetool_cli.shared.flags import default_model
 from phrasetool_cli.training import training_flags
 from phrasetool_cli.training.autoencoder_run import train_text
+from phrasetool_cli.training.masked_lm_run import MaskedLmInputs, train_bert
 from phrasetool_cli.training.neural_run import NeuralInputs, train_translator
 from phrasetool_cli.training.pairs_run import train_pairs
 from phrasetool_cli.training.training_run import TrainingRun
@@ -23,6 +24,7 @@ Example:
   phrasetool train table.gz --encoder mean --transformation identity --source-vectors de.vec --target-vectors en.vec
   phrasetool train --model autoencoder mono.en.gz -o autoencoder.en
   phrasetool train --model continuous train.de train.en --dev dev.de dev.en -o translator
+  phrasetool train --model masked-lm train.zh train.en --monolingual mono.en.gz -o bert
   phrasetool train demo-output/pairs.gz -o demo-output/model2 --iterations 60
 """
 
@@ -44,6 +46,9 @@ def command(
 
     With --model continuous, give the two sides of a bitext, SOURCE and TARGET, a sentence a line, or PAIRS: a
     translator learns to predict the fixed vector of each target word, from fastText or of --target-vectors.
+
+    With --model masked-lm, give one TEXT or the two sides of a bitext: an own BERT, a folder that transformers loads
+    and `annotate --encoder` takes.  It needs the extra `encoders`.
     """
     training_flags.check_model(context := click.get_current_context())
     run = TrainingRun(Path(folder or default_model()), device, threads, resume, overwrite, force, quiet, json_file)
@@ -59,6 +64,12 @@ def command(
             options = training_flags.neural_options({**others, "max_length": max_length})
             tell(train_translator(files, run, options, seed))
         return
+    if model == "masked-lm":
+        texts_read = MaskedLmInputs(inputs, development, others["monolingual"])
+        with run.told(texts_read.all) as tell:
+            tell(train_bert(texts_read, run, training_flags.masked_lm_options(others), seed))
+        return
+    others.pop("monolingual")
     given = context.get_parameter_source("encoder") is ParameterSource.COMMANDLINE
     chosen = {"seed": seed, **others, "encoder": others["encoder"] if given else None}
     chosen["loss"] = chosen["loss"] or training_flags.LOSS

@@ -23,26 +23,32 @@ if TYPE_CHECKING:
 _FIRST = "What is trained"
 _TRAINING, _LOSS, _ENCODER = "Training", "Options of losses", "Options of encoders"
 _AUTOENCODER, _NEURAL = "Options of --model autoencoder", "Options of --model continuous"
+_MASKED = "Options of --model masked-lm"
 # What encoders of phrases are trained with if nothing is said.
 LOSS = "in-batch"
 # Words of a pair's longer side.
 MAX_LENGTH = 7
 # Parameters that every kind of model takes.
 _OF_ALL = {
-    "inputs", "folder", "model", "seed", "device", "threads", "resume", "overwrite", "force", "max_length", "json_file",
-    "quiet", "verbose",
+    "inputs", "folder", "model", "seed", "device", "threads", "resume", "overwrite", "force", "json_file", "quiet",
+    "verbose",
 }  # fmt: skip
 # Which kinds take the others that are not declared; brae where nothing is said.
 _TAKERS = {
-    "development": {"continuous"},
+    "development": {"continuous", "masked-lm"},
+    "monolingual": {"masked-lm"},
+    "max_length": {"autoencoder", "brae", "continuous"},
     **{name: {"brae", "continuous"} for name in ("loss", "target_text", "target_vectors", "min_pair_count")},
 }
-_KINDS = {_AUTOENCODER: {"autoencoder"}, _NEURAL: {"continuous"}, _LOSS: {"brae", "continuous"}}
+_KINDS = {
+    _AUTOENCODER: {"autoencoder"}, _NEURAL: {"continuous"}, _MASKED: {"masked-lm"}, _LOSS: {"brae", "continuous"},
+}  # fmt: skip
 # Kind -> what it takes as inputs, in words and by number.
 _INPUTS = {
     "brae": ("one file of phrase pairs", (1,)),
     "autoencoder": ("one text", (1,)),
     "continuous": ("the source and the target side of a bitext, or one file of phrase pairs", (1, 2)),
+    "masked-lm": ("one text, or the two sides of a bitext", (1, 2)),
 }
 _BASELINES = {
     "cross-entropy": "--model continuous alone: a distribution over the target words, whose vectors learn",
@@ -54,8 +60,8 @@ train_options = sections(
     _FIRST,
     click.option("-o", "--output", "folder", metavar="FOLDER", help=f"Model folder to write.  {WHICH_MODEL}"),
     click.option("--model", type=click.Choice(list(_INPUTS)), default="brae",
-                 help="What to train: bilingually-constrained encoders on pairs, an autoencoder on text, or a "
-                      "translator that predicts word vectors on a bitext or on pairs."),
+                 help="What to train: bilingually-constrained encoders on pairs, an autoencoder on text, a "
+                      "translator that predicts word vectors on a bitext or on pairs, or an own BERT on text."),
     "How it is run",
     click.option("--seed", type=click.IntRange(0), default=1, help="Fixes everything."),
     device_option(),
@@ -65,8 +71,10 @@ train_options = sections(
     force_option,
     "What it learns from",
     click.option("--dev", "development", nargs=2, metavar="SOURCE TARGET",
-                 help="Of --model continuous: a bitext that says which epoch is the best.  [default: pairs of one "
-                      "source in twenty are held out]"),
+                 help="Of --model continuous and masked-lm: a bitext that says which epoch is the best.  [default: "
+                      "pairs of one source in twenty are held out]"),
+    click.option("--monolingual", multiple=True, metavar="FILE",
+                 help="Of --model masked-lm: more text of either language."),
     click.option("--max-length", type=click.IntRange(1), metavar="N",
                  help=f"Leave out pairs with more words on a side.  [default: {MAX_LENGTH}; autoencoder 511; "
                       "continuous 100]"),
@@ -116,9 +124,30 @@ class _DeclaredFlag(click.Option):
         self.titles = {d.title for d in declared}
         super().__init__(
             ["--" + name.replace("_", "-"), name],
-            type=type(declared[0].default), default=None, metavar="X", help=_help(name, declared),
+            type=_type_of({type(d.default) for d in declared}), default=None, metavar="X", help=_help(name, declared),
         )  # fmt: skip
         give_title(self, declared[0].title)
+
+
+class _NumberOrWord(click.ParamType):  # type: ignore[type-arg]  # older ones take none
+    """Of a flag that is a number to one of its owners and a word to another; they say what they do not take."""
+
+    name = "number or word"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """A number, if it is written as one."""
+        try:
+            return int(value)
+        except ValueError:
+            return str(value)
+
+
+def _type_of(kinds: set[type]) -> Any:
+    """What a flag is read as, whose owners declare values of these types."""
+    if kinds == {int, str}:
+        return _NumberOrWord()
+    (kind,) = kinds
+    return kind
 
 
 class TrainCommand(SectionedCommand):
@@ -240,6 +269,15 @@ def autoencoder_options(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name in known and value is not None}
 
 
+def masked_lm_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the given values, by name, that an own BERT declares."""
+    from phrasetool.options import declared_options
+    from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
+
+    known = declared_options(MaskedLmSettings)
+    return {name: value for name, value in given.items() if name in known and value is not None}
+
+
 @functools.cache
 def _made_flags(
     encoders: tuple[tuple[str, str], ...], losses: tuple[tuple[str, str], ...], taken: frozenset[str]
@@ -262,6 +300,7 @@ def _made_flags(
 def _declarations(encoders: Mapping[str, str], losses: Mapping[str, str]) -> Iterable[tuple[str, _Declared]]:
     from phrasetool.options import declared_options, registered
     from phrasetool.training.autoencoder_settings import AutoencoderSettings
+    from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
     from phrasetool.training.neural.neural_settings import NeuralSettings
     from phrasetool.training.settings import TrainingSettings
 
@@ -269,6 +308,7 @@ def _declarations(encoders: Mapping[str, str], losses: Mapping[str, str]) -> Ite
     classes += [(_LOSS, name, registered(losses, name, "loss")) for name in losses]
     classes += [(_ENCODER, name, registered(encoders, name, "encoder")) for name in encoders]
     classes += [(_AUTOENCODER, "autoencoder", AutoencoderSettings), (_NEURAL, "continuous", NeuralSettings)]
+    classes += [(_MASKED, "masked-lm", MaskedLmSettings)]
     for title, owner, cls in classes:
         for name, spec in declared_options(cls).items():
             yield name, _Declared(title, owner, spec.default, spec.metadata["help"])

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel
     from phrasetool.models.bilingual import BilingualModel
     from phrasetool.models.neural import NeuralModel
+    from phrasetool.training.masked_lm.bert_folder import TrainedBert
     from phrasetool.training.pairs import PhrasePairs
 
 # Where `TrainCommand` leaves the arguments as they were given.
@@ -89,7 +90,7 @@ class TrainingRun:
     @contextlib.contextmanager
     def told(
         self, inputs: Iterable[str | None]
-    ) -> Iterator[Callable[[BilingualModel | AutoencoderModel | NeuralModel], None]]:
+    ) -> Iterator[Callable[[BilingualModel | AutoencoderModel | NeuralModel | TrainedBert], None]]:
         """Say how to go on when the block is interrupted; gives what takes the model that was trained, for `--json`.
 
         Raises:
@@ -100,7 +101,7 @@ class TrainingRun:
 
         document = json_document(self.json_file, inputs)
 
-        def tell(model: BilingualModel | AutoencoderModel | NeuralModel) -> None:
+        def tell(model: BilingualModel | AutoencoderModel | NeuralModel | TrainedBert) -> None:
             log = [json.loads(line) for line in (self.folder / LOG).read_text("utf-8").splitlines()]
             document({"model": str(self.folder), "signature": model.signature, "training": model.training, "log": log})
 

@@ -1,0 +1,148 @@
+"""What `phrasetool train --model masked-lm` does: an own BERT from text of one language or of two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from phrasetool.errors import DataError
+from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
+
+if TYPE_CHECKING:
+    from phrasetool.training.masked_lm.bert_folder import TrainedBert
+    from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
+    from phrasetool.training.masked_lm.masked_lm_trainer import MaskedLmReport
+    from phrasetool.training.masked_lm.piece_texts import PieceTexts, TextLines
+    from phrasetool_cli.training.training_run import TrainingRun
+
+
+@dataclass(frozen=True)
+class MaskedLmInputs:
+    """The files an own BERT is trained on.
+
+    Attributes:
+        files: one text, or the two sides of a bitext.
+        development: the two sides of a development set; None to hold out some of what is learnt from.
+        monolingual: more text of either language.
+    """
+
+    files: tuple[str, ...]
+    development: tuple[str, str] | None
+    monolingual: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.development and len(self.files) == 1:
+            raise click.UsageError("--dev is a bitext; give both sides to learn from, or leave it out")
+
+    @property
+    def all(self) -> list[str]:
+        """Every file that is read."""
+        return [*self.files, *(self.development or ()), *self.monolingual]
+
+    def record(self) -> dict[str, Any]:
+        """What the model remembers of them."""
+        return {"text_files": list(self.files), "development_files": list(self.development or ()),
+                "monolingual_files": list(self.monolingual)}  # fmt: skip
+
+
+def train_bert(inputs: MaskedLmInputs, run: TrainingRun, options: Mapping[str, Any], seed: int) -> TrainedBert:
+    """Train an own BERT and say what is done.
+
+    Args:
+        inputs: what it learns from.
+        run: how.
+        options: of `MaskedLmSettings`, by name.
+        seed: fixes everything.
+
+    Raises:
+        click.UsageError: an option is out of range.
+        PhraseToolError: an input cannot be read or makes no sense, or the model cannot be written.
+    """
+    from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
+
+    watch = TerminalWatch(run.quiet)
+    try:
+        settings = MaskedLmSettings.from_options(options, seed)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    place = run.ready(inputs.all)
+
+    import torch
+
+    from phrasetool.training.device import device_name
+    from phrasetool.training.masked_lm.masked_lm_trainer import train_masked_lm
+
+    torch.set_num_threads(run.threads)
+    lines, development = _read(inputs, settings, watch, run.quiet)
+    tokenizer, data, held = _in_pieces(inputs, lines, development, settings, watch)
+    watch.say(
+        f"training on {device_name(place)}, preset {settings.preset}, n={settings.units}, "
+        f"{tokenizer.get_vocab_size():,} pieces, into {run.folder}"
+    )
+
+    def report(done: MaskedLmReport) -> None:
+        watch.say(
+            f"epoch {done.epoch}/{settings.epochs}: loss {done.loss:.4f} a hidden piece, {done.development_loss:.4f} "
+            f"on the development set, of which {done.development_accuracy:.1%} are predicted"
+        )
+
+    with ItemProgress("train", settings.epochs * data.tokens, "token", run.quiet) as progress:
+        trained = train_masked_lm(
+            data, held, tokenizer, settings, run.folder, device=place, resume=run.resume, overwrite=run.overwrite,
+            record=inputs.record(), on_report=report, tick=progress.tick,
+        )  # fmt: skip
+        watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
+    return trained
+
+
+def _read(
+    inputs: MaskedLmInputs, settings: MaskedLmSettings, watch: TerminalWatch, quiet: bool
+) -> tuple[TextLines, TextLines]:
+    """What to learn from, and the development set."""
+    from moses_compat.corpora.line_texts import read_line_pairs, read_line_texts
+    from phrasetool.training.masked_lm.piece_texts import TextLines, held_out_lines
+
+    with TableProgress("read texts", 0, quiet) as reading:
+        others = [line for path in inputs.monolingual for line in read_line_texts(path, reading, whole=False)]
+        if len(inputs.files) == 1:
+            lines = TextLines(read_line_texts(inputs.files[0], reading, whole=False), (), others)
+        else:
+            lines = TextLines(*read_line_pairs(inputs.files[0], inputs.files[1], reading), others)
+    if len(set(lines.sources)) < 2:
+        raise DataError(inputs.files[0], "expected at least two different lines; there is nothing to learn from one")
+    if inputs.development:
+        with TableProgress("read the development set", 0, quiet) as reading:
+            return lines, TextLines(*read_line_pairs(*inputs.development, reading))
+    lines, development = held_out_lines(lines, settings.seed)
+    watch.say(f"{len(development.sources):,} lines are held out as the development set")
+    return lines, development
+
+
+def _in_pieces(
+    inputs: MaskedLmInputs, lines: TextLines, development: TextLines, settings: MaskedLmSettings, watch: TerminalWatch
+) -> tuple[Any, PieceTexts, PieceTexts]:
+    """The tokenizer, and what to learn from and the development set in its pieces."""
+    from phrasetool.training.masked_lm.piece_texts import piece_texts
+    from phrasetool.training.masked_lm.word_pieces import train_word_pieces
+
+    with ItemProgress("pieces of words", 1, "model", quiet=True):
+        try:
+            tokenizer = train_word_pieces(lines.all, settings)
+        except ValueError as error:
+            raise DataError(inputs.files[0], str(error)) from error
+        data, held = (piece_texts(part, tokenizer, settings.positions) for part in (lines, development))
+    for part, name in ((data, inputs.files[0]), (held, (inputs.development or inputs.files)[0])):
+        if not len(part.texts):
+            raise DataError(name, "there is no text in it but control characters")
+    if (pieces := tokenizer.get_vocab_size()) < settings.vocabulary_size:
+        watch.say(f"the text gives {pieces:,} pieces of words, fewer than the {settings.vocabulary_size:,} wanted")
+    if data.cut:
+        watch.say(f"{data.cut:,} texts and joined pairs of more than {settings.positions} tokens are cut")
+    watch.say(
+        f"{len(data.texts):,} texts and {len(data.sources):,} joined pairs, {data.tokens:,} tokens; development set of "
+        f"{len(held.texts):,} texts"
+    )
+    return tokenizer, data, held

@@ -1,0 +1,114 @@
+"""Hyper-parameters of an own BERT, and its presets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from phrasetool.options import option, with_options
+
+# Sizes: states, layers, heads, units of the feed-forward layers.
+PRESETS: dict[str, dict[str, int]] = {
+    "small": {"units": 256, "layers": 4, "heads": 4, "feed_forward": 1024},
+    "smaller": {"units": 192, "layers": 3, "heads": 3, "feed_forward": 768},
+    "tiny": {"units": 32, "layers": 1, "heads": 2, "feed_forward": 64},
+}
+HAN = ("words", "characters")
+# A joined pair has three special tokens, and both sides should have some pieces.
+_FEWEST_POSITIONS, _MOST_POSITIONS = 8, 512
+# Special tokens, and some characters in both their forms.
+_FEWEST_PIECES = 32
+
+
+@dataclass(frozen=True)
+class MaskedLmSettings:
+    """Everything that decides what training does.  Masking is that of Devlin et al. (2019), section 3.1; pairs that are
+    joined are those of Lample and Conneau (2019), section 3.3.
+
+    Attributes:
+        preset: one of `PRESETS`; gives the sizes that are 0 here.
+        units, layers, heads, feed_forward: of the network; 0 for those of the preset.
+        positions: tokens of a text or of a joined pair at most, special ones included.
+        vocabulary_size: pieces at most, special ones included.
+        min_count: pieces and characters seen less often are not made.
+        han: `words`: a word of Chinese characters is cut like any other; `characters`: each is a piece, as in
+            multilingual BERT.
+        mask_share: share of the pieces that are to be predicted (0.15).
+        dropout: share of components dropped in training.
+        learning_rate: largest step size of Adam.
+        warm_up: share of the updates in which the step size rises; then it falls to nothing.
+        batch_tokens: tokens per update, filling included.
+        epochs: passes over the text; the one with the smallest loss on the development set is kept.
+        clip: the gradient's norm is cut to this.
+        seed: fixes everything.
+    """
+
+    preset: str = option("small", f"Sizes of the own BERT: {', '.join(PRESETS)}.")
+    units: int = option(0, "Size of a state; 0: the preset's.")
+    layers: int = option(0, "Layers; 0: the preset's.")
+    heads: int = option(0, "Attention heads; 0: the preset's.")
+    feed_forward: int = option(0, "Units of the feed-forward layers; 0: the preset's.")
+    positions: int = option(128, "Tokens of a text, or of a joined pair, at most; the rest is cut off.")
+    vocabulary_size: int = option(16000, "Pieces of words at most.")
+    min_count: int = option(2, "Pieces and characters seen less often are not made.")
+    han: str = option("words", f"What Chinese characters make up: {' (cut into pieces) or '.join(HAN)}.")
+    mask_share: float = option(0.15, "Share of the pieces that are to be predicted.")
+    dropout: float = option(0.0, "Share of components dropped in training.")
+    learning_rate: float = option(0.001, "Largest step size of Adam.")
+    warm_up: float = option(0.1, "Share of the updates in which the step size rises; then it falls to 0.")
+    batch_tokens: int = option(2048, "Tokens per update.")
+    epochs: int = option(10, "Passes over the text; the best on the development set is kept.")
+    clip: float = option(1.0, "The norm of the gradient is cut to this.")
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        for name, choices in (("preset", tuple(PRESETS)), ("han", HAN)):
+            self._require(getattr(self, name) in choices, name, f"one of {', '.join(choices)}")
+        # A field that is 0 takes the preset's value, so that what is recorded is what was trained.
+        for name, size in PRESETS[self.preset].items():
+            if getattr(self, name) == 0:
+                object.__setattr__(self, name, size)
+        for name in ("units", "layers", "heads", "feed_forward", "min_count", "epochs"):
+            self._require(getattr(self, name) >= 1, name, "at least 1")
+        self._require(self.units % self.heads == 0, "units", f"a multiple of the {self.heads} heads")
+        fewest, most = _FEWEST_POSITIONS, _MOST_POSITIONS
+        self._require(fewest <= self.positions <= most, "positions", f"from {fewest} to {most}")
+        self._require(self.vocabulary_size >= _FEWEST_PIECES, "vocabulary_size", f"at least {_FEWEST_PIECES}")
+        self._require(self.batch_tokens >= self.positions, "batch_tokens", f"at least the {self.positions} positions")
+        for name in ("learning_rate", "clip"):
+            self._require(getattr(self, name) > 0, name, "more than 0")
+        self._require(0 < self.mask_share < 1, "mask_share", "more than 0 and less than 1")
+        for name in ("dropout", "warm_up"):
+            self._require(0 <= getattr(self, name) < 1, name, "at least 0 and less than 1")
+        self._require(0 <= self.seed < 1 << 32, "seed", f"from 0 to {(1 << 32) - 1}")
+
+    def _require(self, good: bool, name: str, expected: str) -> None:
+        if not good:
+            raise ValueError(f"{name} is {getattr(self, name)!r}, expected {expected}")
+
+    def rate(self, done: int, updates: int) -> float:
+        """The step size of an update: it rises for the first `warm_up` of them, then falls to nothing.
+
+        Args:
+            done: updates before it.
+            updates: all of them.
+        """
+        rising = max(1, round(self.warm_up * updates))
+        if done < rising:
+            return self.learning_rate * (done + 1) / rising
+        return self.learning_rate * (updates - done) / max(1, updates - rising + 1)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], seed: int) -> MaskedLmSettings:
+        """The defaults with some options changed.
+
+        Raises:
+            ValueError: an unknown option, or a value out of range.
+        """
+        made: MaskedLmSettings = with_options(cls, "masked-lm", options)
+        return replace(made, seed=seed)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `training.json`."""
+        return asdict(self)

@@ -1,0 +1,272 @@
+"""Train an own BERT, in ordinary epochs, with a checkpoint after each; the best on a development set is kept.
+
+Batches of texts and of joined pairs alternate, so that the pieces of one language are predicted with the other's at
+hand (Lample and Conneau, 2019).  The head, which is as wide as the vocabulary, sees the places to predict alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from phrasetool.models.folders import check_model_folder, check_space
+from phrasetool.training.divergence import StartError
+from phrasetool.training.masked_lm.bert_folder import TrainedBert, new_bert, save_bert
+from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
+from phrasetool.training.masked_lm.masking import Hidden, hide
+from phrasetool.training.masked_lm.piece_texts import Batch, Batches, PieceTexts
+from phrasetool.training.resumable import (
+    CHECKPOINT,
+    forget_checkpoint,
+    optimizer_tensors,
+    restore_optimizer,
+    train_resumably,
+)
+
+_OPTIMIZER, _BEST = "optimizer.", "best."
+
+
+@dataclass(frozen=True)
+class MaskedLmReport:
+    """One line of `training.jsonl`.
+
+    Attributes:
+        epoch: from 1.
+        loss: mean cross-entropy of a hidden piece over the epoch.
+        development_loss: that of the development set, whose hidden places never change.
+        development_accuracy: the share of its hidden pieces that are predicted.
+        updates: done so far.
+    """
+
+    epoch: int
+    loss: float
+    development_loss: float
+    development_accuracy: float
+    updates: int
+
+
+class MaskedLmTrainer:
+    """Trains an own BERT.
+
+    Args:
+        data: what to learn from.
+        development: decides which epoch is kept.
+        pieces: in the vocabulary, special tokens included.
+        settings: how.
+        device: where; CPU by default.
+
+    Attributes:
+        epoch: epochs done.
+        module: a `transformers.BertForMaskedLM`.
+    """
+
+    def __init__(
+        self,
+        data: PieceTexts,
+        development: PieceTexts,
+        pieces: int,
+        settings: MaskedLmSettings,
+        device: torch.device | None = None,
+    ) -> None:
+        self.settings, self.epoch = settings, 0
+        self.module = new_bert(settings, pieces).to(device or torch.device("cpu"))
+        self.optimizer = torch.optim.Adam(self.module.parameters(), lr=settings.learning_rate, fused=True)
+        self._pieces, self._batches = pieces, Batches(data, settings.batch_tokens)
+        rng = np.random.default_rng([settings.seed, 0])
+        held = Batches(development, settings.batch_tokens)
+        self._held = [
+            (batch := held.batch(kind, rows, rng), hide(batch.ids, settings.mask_share, pieces, rng))
+            for kind, rows in held.draw(rng)
+        ]
+        self._best: dict[str, Tensor] = {}
+        self._best_loss = np.inf
+        self._start_loss = self._development()[0]
+
+    def run(self, tick: Callable[[int], None] = lambda tokens: None) -> Iterator[MaskedLmReport]:
+        """Train to the last epoch; yields after every epoch.
+
+        Args:
+            tick: called with the number of tokens just read.
+        """
+        while self.epoch < self.settings.epochs:
+            loss = self._pass(tick)
+            self.epoch += 1
+            found, accuracy = self._development()
+            if found < self._best_loss:
+                self._best_loss = found
+                self._best = {name: value.detach().clone() for name, value in self.module.named_parameters()}
+            yield MaskedLmReport(self.epoch, loss, found, accuracy, self.epoch * len(self._batches))
+
+    def kept(self) -> Any:
+        """The network of the best epoch."""
+        with torch.no_grad():
+            for name, value in self.module.named_parameters():
+                value.copy_(self._best.get(name, value))
+        return self.module.eval()
+
+    def _pass(self, tick: Callable[[int], None]) -> float:
+        """An epoch; the mean loss of a hidden piece."""
+        # Its draws depend on the seed and its number alone, so that a checkpoint keeps no random state.
+        rng = np.random.default_rng([self.settings.seed, self.epoch + 1])
+        self.module.train()
+        total, count = 0.0, 0
+        with torch.random.fork_rng():
+            torch.manual_seed(int(rng.integers(2**63)))
+            for number, (kind, rows) in enumerate(self._batches.draw(rng)):
+                batch = self._batches.batch(kind, rows, rng)
+                hidden = hide(batch.ids, self.settings.mask_share, self._pieces, rng)
+                if len(hidden.wanted):
+                    total += self._update(batch, hidden, self.epoch * len(self._batches) + number)
+                    count += len(hidden.wanted)
+                tick(int(batch.there.sum()))
+        return total / max(count, 1)
+
+    def _update(self, batch: Batch, hidden: Hidden, done: int) -> float:
+        """One step of Adam; the sum of the losses."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.settings.rate(done, self.settings.epochs * len(self._batches))
+        self.optimizer.zero_grad()
+        logits, wanted = self._predicted(batch, hidden)
+        loss = cross_entropy(logits, wanted)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.module.parameters(), self.settings.clip)
+        self.optimizer.step()
+        return float(loss.detach()) * len(wanted)
+
+    def _predicted(self, batch: Batch, hidden: Hidden) -> tuple[Tensor, Tensor]:
+        """Logits, shape (K, V), of the K hidden places, and what stood there."""
+        device = self.module.device
+        # Without a mask, attention takes its fastest way.
+        mask = None if batch.there.all() else torch.from_numpy(batch.there.astype(np.int64)).to(device)
+        states = self.module.bert(
+            input_ids=torch.from_numpy(hidden.ids).to(device), attention_mask=mask,
+            token_type_ids=torch.from_numpy(batch.segments).to(device),
+        )[0]  # fmt: skip
+        logits = self.module.cls(states[torch.from_numpy(hidden.chosen).to(device)])
+        return logits, torch.from_numpy(hidden.wanted).to(device)
+
+    @torch.no_grad()
+    def _development(self) -> tuple[float, float]:
+        """Mean loss of a hidden piece of the development set, and the share that is predicted; without dropout."""
+        self.module.eval()
+        total = right = count = 0.0
+        for batch, hidden in self._held:
+            logits, wanted = self._predicted(batch, hidden)
+            total += float(cross_entropy(logits, wanted, reduction="sum"))
+            right, count = right + int((logits.argmax(1) == wanted).sum()), count + len(wanted)
+        return total / max(count, 1), right / max(count, 1)
+
+    def start_errors(self) -> dict[str, StartError]:
+        """The loss of the development set before the first update."""
+        return {"train": StartError.of(self._start_loss)}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every tensor needed to go on: parameters, the best so far, and optimiser state, on CPU."""
+        found = {name: value.detach() for name, value in self.module.named_parameters()}
+        found.update({_BEST + name: value for name, value in self._best.items()})
+        found.update(optimizer_tensors(self.optimizer, _OPTIMIZER))
+        return {name: value.cpu().contiguous() for name, value in found.items()}
+
+    def progress(self) -> dict[str, Any]:
+        """Everything else needed to go on, as JSON values."""
+        return {"epoch": self.epoch, "best_loss": self._best_loss, "start_loss": self._start_loss}
+
+    def restore(self, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
+        """Go on where `tensors` and `progress` were taken.
+
+        Raises:
+            KeyError, RuntimeError, ValueError: they are of other settings or texts.
+        """
+        with torch.no_grad():
+            for name, value in self.module.named_parameters():
+                value.copy_(tensors[name])
+                if np.isfinite(progress["best_loss"]):
+                    self._best[name] = tensors[_BEST + name].to(value.device)
+        restore_optimizer(self.optimizer, tensors, _OPTIMIZER)
+        self.epoch, self._best_loss = progress["epoch"], progress["best_loss"]
+        self._start_loss = progress["start_loss"]
+
+
+def checkpoint_bytes(settings: MaskedLmSettings, pieces: int) -> int:
+    """What training writes at most: a checkpoint with two moments of Adam and the best so far, and its successor.
+
+    Args:
+        settings: of the training.
+        pieces: in the vocabulary, special tokens included.
+    """
+    with torch.device("meta"):
+        module = new_bert(settings, pieces)
+    numbers: int = sum(value.numel() for value in module.parameters())
+    return 2 * 4 * 4 * numbers
+
+
+def train_masked_lm(
+    data: PieceTexts,
+    development: PieceTexts,
+    tokenizer: Any,
+    settings: MaskedLmSettings,
+    folder: Path,
+    *,
+    device: torch.device | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    record: dict[str, Any] | None = None,
+    on_report: Callable[[MaskedLmReport], None] = lambda report: None,
+    tick: Callable[[int], None] = lambda tokens: None,
+) -> TrainedBert:
+    """Train an own BERT and save it.
+
+    An interrupted run goes on with `resume` and ends with the same weights as one that was not.
+
+    Args:
+        data: what to learn from.
+        development: decides which epoch is kept.
+        tokenizer: of `train_word_pieces`, of which both are pieces.
+        settings: how.
+        folder: gets the model, `training.jsonl`, and a checkpoint on the way, which goes when all is done.
+        device: where to train; CPU by default.
+        resume: go on from the checkpoint in `folder`.
+        overwrite: a finished model in `folder` may be replaced.
+        record: more to remember in `training.json`.
+        on_report: called after every epoch.
+        tick: called with the number of tokens just read.
+
+    Raises:
+        ModelError: there is a finished model; or the checkpoint is missing, damaged, or of other texts or settings.
+        DivergedError: the learning rate is too large; the last good checkpoint stays.
+        PhraseToolError: the folder cannot be written, or has too little room.
+        ValueError: no text has a piece.
+    """
+    if not len(data.texts) or not len(development.texts):
+        raise ValueError("expected texts with pieces, to learn from and to develop on")
+    pieces = tokenizer.get_vocab_size()
+    check_model_folder(folder, CHECKPOINT, resume=resume, overwrite=overwrite)
+    check_space(folder, checkpoint_bytes(settings, pieces))
+    identity = {
+        "texts": [data.fingerprint, development.fingerprint],
+        "pieces of words": hashlib.sha256(tokenizer.to_str().encode()).hexdigest()[:16],
+        "settings": settings.as_dict(),
+    }
+
+    def start() -> MaskedLmTrainer:
+        return MaskedLmTrainer(data, development, pieces, settings, device)
+
+    def resumed(tensors: dict[str, Tensor], progress: dict[str, Any]) -> MaskedLmTrainer:
+        trainer = start()
+        trainer.restore(tensors, progress)
+        return trainer
+
+    trainer = train_resumably(folder, identity, start, resumed, resume=resume, on_report=on_report, tick=tick)
+    sizes = {"texts": len(data.texts), "pairs": len(data.sources), "tokens": data.tokens, "pieces": pieces}
+    training = {**settings.as_dict(), **sizes, "epochs_done": trainer.epoch, **(record or {})}
+    trained = save_bert(trainer.kept(), tokenizer, folder, training)
+    forget_checkpoint(folder)
+    return trained

@@ -1,0 +1,16 @@
+"""Small own BERTs: a bitext of a tiny language in pieces, and settings that make training short."""
+
+from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
+from phrasetool.training.masked_lm.piece_texts import TextLines, piece_texts
+from phrasetool.training.masked_lm.word_pieces import train_word_pieces
+from tests.cli.small_translator import sentences
+
+
+def prepared(count=120, **options):
+    """What `train_masked_lm` takes: texts, a development set, the tokenizer, and settings."""
+    chosen = {"preset": "tiny", "epochs": 3, "batch_tokens": 256, "vocabulary_size": 120, "learning_rate": 0.01}
+    settings = MaskedLmSettings(**{**chosen, **options})
+    lines, development = (TextLines(*sentences(size, seed)) for size, seed in ((count, 1), (20, 2)))
+    tokenizer = train_word_pieces(lines.all, settings)
+    data, held = (piece_texts(part, tokenizer, settings.positions) for part in (lines, development))
+    return data, held, tokenizer, settings

@@ -1,0 +1,112 @@
+import numpy as np
+import pytest
+
+from phrasetool.phrases import Phrases
+from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
+from phrasetool.training.masked_lm.piece_texts import (
+    Batches,
+    PieceTexts,
+    TextLines,
+    held_out_lines,
+    joined_batch,
+    piece_texts,
+    single_batch,
+)
+from phrasetool.training.masked_lm.word_pieces import BEGIN, END, PAD, train_word_pieces
+
+pytest.importorskip("tokenizers", reason="the extra `encoders` is not installed")
+
+
+def random_data(seed=1, texts=90, pairs=40, positions=30):
+    rng = np.random.default_rng(seed)
+
+    def some(count, longest):
+        return Phrases.from_lists([rng.integers(5, 99, rng.integers(1, longest)).tolist() for _ in range(count)])
+
+    return PieceTexts(some(texts, 28), some(pairs, 13), some(pairs, 13), positions, 0)
+
+
+def test_pairs_are_joined_with_segments():
+    batch = joined_batch(Phrases.from_lists([[7, 8], [9]]), Phrases.from_lists([[10], [11, 12, 13]]))
+    assert batch.ids.tolist() == [
+        [BEGIN, 7, 8, END, 10, END, PAD],
+        [BEGIN, 9, END, 11, 12, 13, END],
+    ]
+    assert batch.segments.tolist() == [[0, 0, 0, 0, 1, 1, 0], [0, 0, 0, 1, 1, 1, 1]]
+    assert batch.there.tolist() == [[True] * 6 + [False], [True] * 7]
+    single = single_batch(Phrases.from_lists([[7, 8], [9]]))
+    assert single.ids.tolist() == [[BEGIN, 7, 8, END], [BEGIN, 9, END, PAD]]
+    assert not single.segments.any()
+    assert single.there.sum() == 7
+
+
+def test_joined_pairs_are_those_of_the_tokenizer():
+    lines = ["a dog sees the cat", "the cat sees a dog", "le chien voit", "le chat voit le chien"] * 2
+    tokenizer = train_word_pieces(lines, MaskedLmSettings())
+    data = piece_texts(TextLines(lines[:2], lines[2:4]), tokenizer, 128)
+    batch = joined_batch(data.sources, data.targets)
+    for row in range(2):
+        expected = tokenizer.encode(lines[row], lines[row + 2])
+        assert batch.ids[row, batch.there[row]].tolist() == expected.ids
+        assert batch.segments[row, batch.there[row]].tolist() == expected.type_ids
+
+
+def test_all_are_in_an_epoch_once_and_no_batch_is_larger_than_asked():
+    data = random_data()
+    batches = Batches(data, 100)
+    rng = np.random.default_rng(2)
+    drawn = batches.draw(rng)
+    assert len(drawn) == len(batches)
+    for kind, count in (("text", 90), ("pair", 40)):
+        assert sorted(np.concatenate([rows for k, rows in drawn if k == kind]).tolist()) == list(range(count))
+    made = [batches.batch(kind, rows, rng) for kind, rows in drawn]
+    assert max(batch.ids.size for batch in made) <= 100
+    assert sum(int(batch.there.sum()) for batch in made) == data.tokens
+    # Grouped by length: little is filled up.
+    assert data.tokens > 0.8 * sum(batch.ids.size for batch in made)
+    assert [rows.tolist() for _, rows in batches.draw(rng)] != [rows.tolist() for _, rows in drawn]
+
+
+def test_texts_and_pairs_take_turns():
+    rng = np.random.default_rng(2)
+    same = Phrases.from_lists([[7] * 10] * 50)
+    kinds = [kind for kind, _ in Batches(PieceTexts(same, same, same, 30, 0), 23).draw(rng)]
+    assert kinds == ["text", "pair"] * 50
+    alone = PieceTexts(same, Phrases.from_lists([]), Phrases.from_lists([]), 30, 0)
+    assert {kind for kind, _ in Batches(alone, 24).draw(rng)} == {"text"}
+
+
+def test_either_side_comes_first_and_partners_stay_together():
+    sources = Phrases.from_lists([[10 + i] for i in range(60)])
+    targets = Phrases.from_lists([[100 + i] for i in range(60)])
+    batches = Batches(PieceTexts(sources, sources, targets, 30, 0), 600)
+    ids = batches.batch("pair", np.arange(60), np.random.default_rng(1)).ids
+    assert (np.abs(ids[:, 1] - ids[:, 3]) == 90).all()
+    assert 10 < (ids[:, 1] < 100).sum() < 50
+
+
+def test_long_texts_are_cut_and_counted_and_empty_ones_left_out():
+    lines = ["a " * 20, "a b", "a " * 9, "\u200b"]
+    tokenizer = train_word_pieces(["a b"] * 4, MaskedLmSettings())
+    data = piece_texts(TextLines(lines, ["b", "b " * 20, "b " * 9, "b"]), tokenizer, 12)
+    assert data.texts.lengths.tolist() == [10, 2, 9, 1, 10, 9, 1]
+    assert data.sources.lengths.tolist() == [8, 2, 4]
+    assert data.targets.lengths.tolist() == [1, 7, 5]
+    # Two texts, and all three pairs.
+    assert data.cut == 5
+    other = piece_texts(TextLines(lines, ["b", "b " * 20, "b " * 9, "a"]), tokenizer, 12)
+    assert other.fingerprint != data.fingerprint
+
+
+def test_one_source_in_twenty_is_held_out_with_all_its_translations():
+    sources = [f"line {i % 60}" for i in range(180)]
+    lines = TextLines(sources, [f"translation {i}" for i in range(180)], ["more"])
+    kept, held = held_out_lines(lines, 1)
+    assert len(set(held.sources)) == 3
+    assert len(held.sources) == 9
+    assert not set(held.sources) & set(kept.sources)
+    assert sorted([*kept.targets, *held.targets]) == sorted(lines.targets)
+    assert (kept.others, list(held.others)) == (["more"], [])
+    assert held_out_lines(lines, 2)[1].sources != held.sources
+    with pytest.raises(ValueError, match="at least two different lines"):
+        held_out_lines(TextLines(["one"] * 5), 1)
