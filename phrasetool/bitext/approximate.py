@@ -109,7 +109,7 @@ def _search(index: Any, own: HalfArray, rows: Int64Array, k: int, probed: int, t
     """Places in the index, shape (len(rows), k); -1 where fewer were found."""
     import faiss
 
-    settings = faiss.SearchParametersIVF(nprobe=probed)
+    settings = faiss.SearchParametersIVF(nprobe=probed)  # type: ignore[call-arg]
 
     def work(part: Int64Array) -> Int64Array:
         # A setting of this thread.

@@ -146,7 +146,7 @@ def _of_block(
 ) -> tuple[_Best, _Best]:
     """The best of some sources among all targets, and of all targets among these sources."""
     own = whole_numbers(sources[place[0] : place[1]])
-    own_known = own.any(1)
+    own_known = known_rows(sources[place[0] : place[1]])
     forward, backward = _Best.empty(len(own), near[0]), _Best.empty(len(targets), near[1])
     least = np.where(known, _LOW, _HIGH).astype(np.float32)
     for c, d in _pieces(len(targets), COLUMNS):

@@ -9,11 +9,13 @@ with margin(a, b) = a / b (ratio), a - b (distance) or a (absolute).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from phrasetool.bitext.nearest import Neighbours
-from phrasetool.phrases import DoubleArray, FloatArray, Int64Array
+from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Mask
 
 MARGINS = ("ratio", "distance", "absolute")
 # A ratio to next to nothing says nothing: sentences that are near to none are no translations of each other.
@@ -35,23 +37,26 @@ class Candidates:
     targets: Int64Array
     cosines: FloatArray
     scores: DoubleArray
-    forward: np.ndarray[tuple[int], np.dtype[np.bool_]]
-    backward: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    forward: Mask
+    backward: Mask
 
     def __len__(self) -> int:
         return len(self.sources)
 
     def take(self, chosen: Int64Array) -> Candidates:
         """Some of them."""
-        parts = self.sources, self.targets, self.cosines, self.scores, self.forward, self.backward
-        return Candidates(*(part[chosen] for part in parts))
+        return Candidates(
+            self.sources[chosen], self.targets[chosen], self.cosines[chosen], self.scores[chosen],
+            self.forward[chosen], self.backward[chosen],
+        )  # fmt: skip
 
 
 def reach(found: Neighbours) -> DoubleArray:
     """The mean cosine of each row with its neighbours; float64, shape (N,); 0 of one that has none."""
     there = found.rows >= 0
     total = np.where(there, found.cosines, 0).sum(1, dtype=np.float64)
-    return total / np.maximum(there.sum(1), 1)
+    found_reach: DoubleArray = total / np.maximum(there.sum(1), 1)
+    return found_reach
 
 
 def margin(cosines: FloatArray, around: DoubleArray, how: str) -> DoubleArray:
@@ -85,16 +90,16 @@ def candidates(forward: Neighbours, backward: Neighbours, how: str, min_cosine: 
     Raises:
         ValueError: there is no such margin.
     """
-    parts = []
+    parts: list[tuple[NDArray[Any], ...]] = []
     for which, found in enumerate((forward, backward)):
         own = np.repeat(np.arange(len(found.rows), dtype=np.int64), found.rows.shape[1])
         other, cosines = found.rows.reshape(-1), found.cosines.reshape(-1)
         good = (other >= 0) & (cosines >= np.float32(min_cosine))
         pair = (other[good], own[good]) if which else (own[good], other[good])
         parts.append((*pair, cosines[good], np.full(int(good.sum()), which)))
-    sources, targets, cosines, directions = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    order = np.lexsort((directions, targets, sources))
-    sources, targets, cosines, directions = (column[order] for column in (sources, targets, cosines, directions))
+    whole: list[NDArray[Any]] = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    order = np.lexsort((whole[3], whole[1], whole[0]))
+    sources, targets, cosines, directions = (column[order] for column in whole)
     new = np.ones(len(sources), np.bool_)
     new[1:] = (sources[1:] != sources[:-1]) | (targets[1:] != targets[:-1])
     places = np.flatnonzero(new)

@@ -15,7 +15,7 @@ from phrasetool_cli.shared.progress import TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.mining.mine import MinedTexts, MiningSettings
+    from moses_compat.jobs.mining.mine import MinedTexts
 
 _EXAMPLE = """\b
 Example:
@@ -91,7 +91,7 @@ def command(
             threshold = threshold_from_gold(development or found, dev_gold, settings.ids)
             watch.say(f"threshold {threshold:.6g}, from {dev_gold}")
             settings = replace(settings, threshold=threshold)
-        for line in mined_lines(found, settings, encoder, ready, watch):
+        for line in mined_lines(found, settings):
             out.write_text(line)
         _tell(document, mining_statistics(found, settings, encoder.name), watch, mining_summary)
 

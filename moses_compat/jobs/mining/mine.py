@@ -7,8 +7,10 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moses_compat.files.names import STANDARD
 from moses_compat.files.packing import without_ending
@@ -19,9 +21,9 @@ from phrasetool.bitext.mining_quality import best_threshold
 from phrasetool.bitext.nearest import Neighbours, nearest_both_ways
 from phrasetool.bitext.neighbour_margins import Candidates, candidates
 from phrasetool.bitext.one_to_one import best_of_both, retrieve
-from phrasetool.bitext.pair_encoder import BATCH, PairEncoder, classified
+from phrasetool.bitext.pair_encoder import ClassifiedPairs, PairEncoder, PairModel, without_length
 from phrasetool.errors import PhraseToolError
-from phrasetool.phrases import DoubleArray, FloatArray, Int64Array
+from phrasetool.phrases import DoubleArray, Int64Array
 from phrasetool.text_encoders.vector_store import StoreKind, VectorStore
 from phrasetool.watch import NOBODY, Watch
 
@@ -70,6 +72,7 @@ class MinedTexts:
         pairs: rows of both sides, the best first; `scores` are final.
         margins: of the pairs, without the classifier.
         probabilities: of the pairs being parallel; None without a classifier.
+        blind: the same as if lengths said nothing; None unless it was asked for.
         copies: how many pairs of equal sentences there were.
         agreement: of approximate search, the lower one of both directions; None of exact search.
         over_long: sentences that the encoder cut.
@@ -79,7 +82,8 @@ class MinedTexts:
     sides: tuple[MiningText, MiningText]
     pairs: Candidates
     margins: DoubleArray
-    probabilities: FloatArray | None
+    probabilities: DoubleArray | None
+    blind: DoubleArray | None
     copies: int
     agreement: Agreement | None
     over_long: int
@@ -130,19 +134,45 @@ def mine_texts(
     unknown = tuple(int((found.rows[:, :1] < 0).sum()) for found in (forward, backward))
     found = candidates(forward, backward, settings.margin, settings.min_cosine)
     found, copies = _without_copies(sides, found, settings.drop_copies)
-    margins, probabilities = found.scores, None
     if encoder.model is not None and settings.rerank:
-        kept = best_of_both(found, settings.rerank)
-        found, margins = found.take(kept), margins[kept]
-        probabilities = _probabilities(sides, found, encoder, ready, False, watch)
-        # A distance is 0 where a ratio is 1.
-        worth = margins + 1 if settings.margin == "distance" else margins
-        found = replace(found, scores=worth * probabilities.astype(np.float64))
-    chosen = retrieve(found, settings.retrieval)
+        ranked = _reranked(sides, found, encoder.model, ready, settings, watch)
+    else:
+        chosen = retrieve(found, settings.retrieval)
+        ranked = _Ranked(found.take(chosen), found.scores[chosen])
     return MinedTexts(
-        sides, found.take(chosen), margins[chosen], None if probabilities is None else probabilities[chosen], copies,
-        agreement, over_long, (unknown[0], unknown[1]),
+        sides, ranked.pairs, ranked.margins, ranked.probabilities, ranked.blind, copies, agreement, over_long,
+        (unknown[0], unknown[1]),
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """Pairs that are taken; see `MinedTexts`."""
+
+    pairs: Candidates
+    margins: DoubleArray
+    probabilities: DoubleArray | None = None
+    blind: DoubleArray | None = None
+
+
+def _reranked(
+    sides: tuple[MiningText, MiningText], found: Candidates, model: PairModel, ready: Callable[[str, int], str],
+    settings: MiningSettings, watch: Watch,
+) -> _Ranked:  # fmt: skip
+    """Choose among the best candidates of each sentence by their margins times their probabilities."""
+    kept = best_of_both(found, settings.rerank)
+    found, margins = found.take(kept), found.scores[kept]
+    texts = RowTexts(sides[0], lambda text: ready(text, 0)), RowTexts(sides[1], lambda text: ready(text, 1))
+    count = len(np.unique(found.sources)) + len(np.unique(found.targets))
+    with watch.items("encode candidates", count, "sentence") as tick:
+        pairs = ClassifiedPairs(model, texts, (found.sources, found.targets), tick)
+    probabilities = _probabilities(pairs, np.arange(len(found), dtype=np.int64), watch)
+    # A distance is 0 where a ratio is 1.
+    worth = margins + 1 if settings.margin == "distance" else margins
+    found = replace(found, scores=worth * probabilities)
+    chosen = retrieve(found, settings.retrieval)
+    blind = without_length(pairs, chosen) if settings.explain else None
+    return _Ranked(found.take(chosen), margins[chosen], probabilities[chosen], blind)
 
 
 def store_beside(output: str, encoder: PairEncoder) -> str | None:
@@ -168,22 +198,13 @@ def threshold_from_gold(found: MinedTexts, gold: str, ids: bool) -> float:
     return best_threshold(found.pairs.scores, pairs, right)
 
 
-def mined_lines(
-    found: MinedTexts, settings: MiningSettings, encoder: PairEncoder, ready: Callable[[str, int], str],
-    watch: Watch = NOBODY,
-) -> Iterator[bytes]:  # fmt: skip
+def mined_lines(found: MinedTexts, settings: MiningSettings) -> Iterator[bytes]:
     """The lines of the pairs that reach the threshold, best first; see `phrasetool mine`."""
-    count = kept_pairs(found, settings.threshold)
-    blind = np.zeros(0, np.float32)
-    if settings.explain and found.probabilities is not None:
-        blind = _probabilities(found.sides, found.pairs.take(np.arange(count)), encoder, ready, True, watch)
-    for place in range(count):
-        source, target = found.texts(place, settings.ids)
-        fields = [b"%.6f" % found.pairs.scores[place], source, target]
+    for place in range(kept_pairs(found, settings.threshold)):
+        fields = [b"%.6f" % found.pairs.scores[place], *found.texts(place, settings.ids)]
         if settings.explain:
-            fields += [b"%.6f" % found.margins[place], b"%.6f" % found.pairs.cosines[place]]
-            if found.probabilities is not None:
-                fields += [b"%.6f" % found.probabilities[place], b"%.6f" % blind[place]]
+            columns: list[NDArray[Any] | None] = [found.margins, found.pairs.cosines, found.probabilities, found.blind]
+            fields += [b"%.6f" % float(column[place]) for column in columns if column is not None]
         if found.is_copy(place):
             fields.append(COPY)
         yield b"\t".join(fields) + b"\n"
@@ -222,21 +243,10 @@ def _neighbours(
     return forward, backward, min(there, back, key=lambda found: found.share)
 
 
-def _probabilities(
-    sides: tuple[MiningText, MiningText], found: Candidates, encoder: PairEncoder, ready: Callable[[str, int], str],
-    without_length: bool, watch: Watch,
-) -> FloatArray:  # fmt: skip
-    assert encoder.model is not None
-    texts = RowTexts(sides[0], lambda text: ready(text, 0)), RowTexts(sides[1], lambda text: ready(text, 1))
-
-    def batches() -> Iterator[tuple[list[str], list[str]]]:
-        for first in range(0, len(found), BATCH):
-            rows = found.sources[first : first + BATCH], found.targets[first : first + BATCH]
-            yield [texts[0][row] for row in rows[0].tolist()], [texts[1][row] for row in rows[1].tolist()]
-
-    parts: list[FloatArray] = [np.zeros(0, np.float32)]
-    with watch.items("classify", len(found), "pair") as tick:
-        for part in classified(encoder.model, batches(), without_length):
+def _probabilities(pairs: ClassifiedPairs, chosen: Int64Array, watch: Watch) -> DoubleArray:
+    parts: list[DoubleArray] = [np.zeros(0)]
+    with watch.items("classify", len(chosen), "pair") as tick:
+        for part in pairs.probabilities(chosen):
             parts.append(part)
             tick(len(part))
     return np.concatenate(parts)
