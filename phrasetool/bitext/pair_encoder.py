@@ -95,7 +95,7 @@ def load_pair_model(folder: str | os.PathLike[str]) -> PairEncoder:
 
     found: Any = load_model(folder)
     if not all(callable(getattr(found, name, None)) for name in ("encode", "classify")):
-        raise ModelError(f"{folder}: no classifier of sentence pairs", remedy="train a classifier of pairs")
+        raise ModelError(f"{folder}: no classifier of sentence pairs", remedy="train a classifier of sentence pairs")
     return pair_encoder_of(found, os.fspath(folder))
 
 
