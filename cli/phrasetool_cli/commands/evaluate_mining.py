@@ -19,6 +19,8 @@ _EXAMPLE = """\b
 Example:
   phrasetool evaluate-mining mined.tsv gold.tsv
   phrasetool evaluate-mining mined.tsv gold.tsv --figure curve.svg --json figures.json
+  paste demo-output/corpus.zh demo-output/corpus.en > demo-output/gold.tsv
+  phrasetool evaluate-mining demo-output/mined.tsv demo-output/gold.tsv
 """
 _FORMS = ("svg", "png", "pdf")
 
