@@ -84,6 +84,8 @@ def measured(what: str, count: int, threads: int) -> tuple[dict[str, Any], list[
         "count": count, "dimension": DIMENSION, "threads": threads, "seconds": round(used.wall, 1),
         "cpu_seconds": round(used.cpu, 1), "peak_bytes": used.peak, "load_before": round(before, 2),
     }  # fmt: skip
+    # The second part takes long.
+    print(told, file=sys.stderr, flush=True)
     return told, [float(value) for value in (FOLDER / "found.txt").read_text().split()]
 
 
