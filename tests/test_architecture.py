@@ -24,7 +24,7 @@ FLOORS = {
     "phrasetool": [
         ["errors", "phrases", "options", "pipeline", "watch"], ["kernels"],
         ["vocabulary", "unique_phrases", "random_words"], ["embeddings"], ["encoders"], ["objectives"], ["scoring"],
-        ["neural"], ["smt"], ["pruning"], ["models"], ["text_encoders"], ["training"],
+        ["neural"], ["smt"], ["pruning"], ["models"], ["text_encoders"], ["training"], ["bitext"],
         ["retrieval", "neighbours", "reconstruction"], ["sentence_neighbours", "reconstruction_quality"],
         ["experiments"], ["library"], ["__main__"],
     ],

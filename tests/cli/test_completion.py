@@ -29,7 +29,7 @@ def timed():
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("phrasetool evaluate", [("plain", "evaluate-model"), ("plain", "evaluate")]),
+        ("phrasetool evaluate", [("plain", f"evaluate{of}") for of in ("-model", "-mining", "")]),
         ("phrasetool --v", [("plain", "--version")]),
         ("phrasetool prune --max", [("plain", "--max-bleu-loss")]),
         ("phrasetool annotate --smoothing k", [("plain", "kneser-ney")]),
