@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel
     from phrasetool.models.bilingual import BilingualModel
     from phrasetool.models.neural import NeuralModel
+    from phrasetool.models.parallel import ParallelModel
 
-Model: TypeAlias = "BilingualModel | AutoencoderModel | NeuralModel"
+Model: TypeAlias = "BilingualModel | AutoencoderModel | NeuralModel | ParallelModel"
 
 FORMAT_VERSION = 1
 CONFIG = "config.json"
@@ -34,12 +35,14 @@ MODELS = {
     "brae": "phrasetool.models.bilingual:BilingualModel",
     "autoencoder": "phrasetool.models.autoencoder:AutoencoderModel",
     "continuous": "phrasetool.models.neural:NeuralModel",
+    "parallel": "phrasetool.models.parallel:ParallelModel",
 }
 # What messages call a model.
 _WHAT = {
     "brae": "a model of phrase pairs",
     "autoencoder": "an autoencoder of one language",
     "continuous": "a translator",
+    "parallel": "a classifier of sentence pairs",
 }
 
 
@@ -113,6 +116,16 @@ def load_neural_model(folder: str | os.PathLike[str]) -> NeuralModel:
     return model
 
 
+def load_parallel_model(folder: str | os.PathLike[str]) -> ParallelModel:
+    """Load a classifier of sentence pairs.
+
+    Raises:
+        ModelError: as `load_model`; or it is of another kind.
+    """
+    model: ParallelModel = _load(Path(folder), "parallel", "train a classifier of sentence pairs")
+    return model
+
+
 def load_autoencoder(folder: str | os.PathLike[str]) -> AutoencoderModel:
     """Load an autoencoder of one language.
 
@@ -153,7 +166,8 @@ def save_model(model: Model, folder: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def staged(folder: Path) -> Iterator[Path]:
-    """A scratch folder whose files move into `folder` one by one when the block ends well, and vanish when not.
+    """A scratch folder whose files and folders move into `folder` one by one when the block ends well, and vanish
+    when not.
 
     `config.json` moves last: a folder without it is not a model.
     """
@@ -165,7 +179,11 @@ def staged(folder: Path) -> Iterator[Path]:
     try:
         yield stage
         for file in sorted(stage.iterdir(), key=lambda file: file.name == CONFIG):
-            os.chmod(file, 0o644)
+            if file.is_dir():
+                # A folder cannot take the place of one that holds something.
+                shutil.rmtree(folder / file.name, ignore_errors=True)
+            else:
+                os.chmod(file, 0o644)
             os.replace(file, folder / file.name)
     except OSError as error:
         raise PhraseToolError(f"{folder}: cannot write: {error.strerror}") from error
