@@ -252,5 +252,3 @@ def read_words(sentences: Sequence[str | bytes]) -> tuple[Phrases, list[bytes]]:
 def sentence_lengths(sentences: Sequence[str | bytes]) -> Int64Array:
     """Words of each of N sentences, int64, shape (N,)."""
     return read_words(sentences)[0].lengths
-
-

@@ -34,7 +34,15 @@ class KnownTranslations:
         Args:
             batch: numbers of pairs, shape (B,).
         """
-        keys = self._key(self.source_numbers[batch][:, None], self.target_numbers[batch][None])
+        return self.translates(batch[:, None], batch[None])
+
+    def translates(self, sources: Int64Array, targets: Int64Array) -> Mask:
+        """Whether targets are translations of sources; bool, of their common shape.
+
+        Args:
+            sources, targets: numbers of the pairs that they are of.
+        """
+        keys = self._key(self.source_numbers[sources], self.target_numbers[targets])
         places = np.minimum(np.searchsorted(self._pairs, keys), len(self._pairs) - 1)
         return np.asarray(self._pairs[places] == keys)
 

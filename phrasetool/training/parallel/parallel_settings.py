@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from phrasetool.options import declared_options, option, with_options
+from phrasetool.options import option, with_options
 from phrasetool.siamese.architecture import CELLS, LAYERS, LENGTHS, PRESETS, SiameseArchitecture
 
 WORDS, WORD2VEC, FOLDER = "words", "word2vec", "hf:"
@@ -146,8 +146,3 @@ class ParallelSettings:
     def as_dict(self) -> dict[str, Any]:
         """For `config.json`."""
         return asdict(self)
-
-
-def parallel_options() -> set[str]:
-    """Names of the options that a classifier declares."""
-    return set(declared_options(ParallelSettings))
