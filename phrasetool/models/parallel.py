@@ -80,7 +80,7 @@ class ParallelModel:
             ModelError: the arrays do not fit the architecture.
         """
         from phrasetool.siamese.classifier import SiameseClassifier, input_arrays, network_arrays
-        from phrasetool.siamese.network import SiameseNetwork
+        from phrasetool.siamese.siamese_network import SiameseNetwork
         from phrasetool.siamese.token_inputs import WordSides
 
         try:
@@ -240,10 +240,11 @@ def read_words(sentences: Sequence[str | bytes]) -> tuple[Phrases, list[bytes]]:
     if isinstance(sentences, str | bytes):
         raise TypeError("expected several sentences, found one")
     lines = [line if isinstance(line, bytes) else line.encode("utf-8", "surrogateescape") for line in sentences]
-    ends = np.cumsum([len(line) for line in lines], dtype=np.int64)
+    sizes = np.array([len(line) for line in lines], np.int64)
+    ends = np.cumsum(sizes)
     symbols = Symbols()
     text = np.frombuffer(b"".join(lines), np.uint8)
-    read = symbols.read_fields(text, ends - [len(line) for line in lines], ends)
+    read = symbols.read_fields(text, ends - sizes, ends)
     plain: dict[bytes, int] = {}
     ids = [plain.setdefault(unescape(word) if b"&" in word else word, len(plain)) for word in symbols.words]
     return Phrases(read.offsets, np.array(ids, np.int32)[read.words] if ids else read.words), list(plain)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases
-from phrasetool.siamese.network import SiameseNetwork
+from phrasetool.siamese.siamese_network import SiameseNetwork
 from phrasetool.siamese.token_inputs import TokenInputs
 from phrasetool.text_encoders.offline import one_torch_thread
 from phrasetool.unique_phrases import number_distinct

@@ -15,7 +15,7 @@ from phrasetool.siamese.architecture import SiameseArchitecture
 from phrasetool.siamese.classifier import SiameseClassifier
 from phrasetool.siamese.folder_inputs import FolderInputs
 from phrasetool.siamese.lexicon import known_parts
-from phrasetool.siamese.network import SiameseNetwork
+from phrasetool.siamese.siamese_network import SiameseNetwork
 from phrasetool.siamese.token_inputs import WordSides
 from phrasetool.siamese.word_inputs import random_vectors
 from phrasetool.text_encoders.text_encoder import SIDES

@@ -17,7 +17,7 @@ _SCHEDULES = ("constant", "linear")
 _PRESET_WISHES: dict[str, dict[str, Any]] = {
     "paper": {
         "characters": 0, "contrast": 0.0, "hidden_words": 0.0, "learning_rate": 0.0001, "schedule": "constant",
-        "epochs": 15, "containment": 0,
+        "epochs": 15, "containment": 0, "dropout": 0.2,
     },
 }  # fmt: skip
 
@@ -72,8 +72,8 @@ class ParallelSettings:
     negatives: int = option(5, "Wrong targets for each source, of the same batch.")
     containment: int = option(1, "Wrong targets that are the right one cut, or with another joined to it.")
     contrast: float = option(1.0, "Weight of the loss that makes sentence vectors comparable by cosine.")
-    contrast_temperature: float = option(0.1, "Its temperature.")
-    dropout: float = option(0.2, "Share of components dropped in training.")
+    contrast_temperature: float = option(0.05, "Its temperature.")
+    dropout: float = option(0.3, "Share of components dropped in training (preset paper: 0.2).")
     output_dropout: float = option(0.0, "The same of sentence vectors.")
     learning_rate: float = option(0.003, "Step size of Adam (preset paper: 0.0001).")
     schedule: str = option("linear", "constant, or linear: the step size falls to 0 (preset paper: constant).")
