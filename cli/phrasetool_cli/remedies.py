@@ -48,6 +48,7 @@ EXTRAS = {
     "sentence_transformers": "encoders",
     "tokenizers": "encoders",
     "transformers": "encoders",
+    "faiss": "mine",
 }
 
 

@@ -56,10 +56,12 @@ class StoreKind:
     Attributes:
         encoders: identities, source first.
         texts: what becomes of a phrase before it is encoded.
+        holder: what messages call that which the phrases are of.
     """
 
     encoders: tuple[str, str]
     texts: str
+    holder: str = "table"
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class StoredPhrases:
 
     keys: tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]
     rows: tuple[Int64Array, Int64Array]
-    texts: tuple[list[str], list[str]]
+    texts: tuple[Sequence[str], Sequence[str]]
     sample: Int64Array
 
     @property
@@ -138,6 +140,10 @@ class VectorStore:
         source, target = self._header["phrases"]
         return source, target
 
+    def is_of(self, phrases: StoredPhrases) -> bool:
+        """Whether the store is of these phrases."""
+        return bool(self._header.get("table") == phrases.fingerprint)
+
     @property
     def over_long(self) -> int:
         """How many texts were cut by the encoders."""
@@ -161,8 +167,8 @@ class VectorStore:
                 one dimension.
             PhraseToolError: it cannot be written.
         """
-        if self._header and self._header.get("table") != phrases.fingerprint:
-            message = f"{self.folder}: holds vectors of the phrases of another table"
+        if self._header and not self.is_of(phrases):
+            message = f"{self.folder}: holds vectors of the phrases of another {self.kind.holder}"
             raise ModelError(message, remedy="name a store")
         encoders = load()
         dimension = encoders[0].dimension
@@ -198,7 +204,7 @@ class VectorStore:
         )  # fmt: skip
 
     def _encode(
-        self, side: Side, texts: list[str], encoder: TextEncoder, name: str, watch: Watch, threads: int
+        self, side: Side, texts: Sequence[str], encoder: TextEncoder, name: str, watch: Watch, threads: int
     ) -> None:
         """Append the vectors that are missing, batch by batch."""
         batch_bytes = 2 * encoder.dimension * BATCH
@@ -215,8 +221,8 @@ class VectorStore:
             tick(done)
             batches = (texts[first : first + BATCH] for first in range(done, len(texts), BATCH))
 
-            def work(batch: list[str]) -> HalfArray:
-                return unit_rows(encoded(encoder, batch, side, name)).astype(np.float16)
+            def work(batch: Sequence[str]) -> HalfArray:
+                return unit_rows(encoded(encoder, list(batch), side, name)).astype(np.float16)
 
             at_work = getattr(encoder, "at_work", contextlib.nullcontext)
             with at_work():

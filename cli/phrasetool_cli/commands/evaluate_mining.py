@@ -1,0 +1,85 @@
+"""`phrasetool evaluate-mining`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.shared.sections import SectionedCommand, sections
+from phrasetool_cli.shared.verbosity import verbose_option
+
+if TYPE_CHECKING:
+    from phrasetool.bitext.mining_quality import MiningPoint, MiningQuality
+
+_EXAMPLE = """\b
+Example:
+  phrasetool evaluate-mining mined.tsv gold.tsv
+  phrasetool evaluate-mining mined.tsv gold.tsv --figure curve.svg --json figures.json
+  paste demo-output/corpus.zh demo-output/corpus.en > demo-output/gold.tsv
+  phrasetool evaluate-mining demo-output/mined.tsv demo-output/gold.tsv
+"""
+_FORMS = ("svg", "png", "pdf")
+
+
+@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@click.argument("mined")
+@click.argument("gold")
+@sections(
+    "What is written",
+    click.option("--figure", metavar="FILE",
+                 help="Draw precision, recall and F1 by threshold into this file: .svg, .png or .pdf."),
+    json_option,
+    None,
+    verbose_option,
+)  # fmt: skip
+def command(mined: str, gold: str, figure: str | None, json_file: str | None) -> None:
+    """Measure mined sentence pairs against right ones.
+
+    MINED is what `phrasetool mine` writes: score, source and target, with tabs between.  GOLD has all right pairs,
+    source and target with a tab between; sentences, or their names after `mine --ids`.
+
+    Two rows of precision, recall and F1 are printed: of all pairs of MINED, and at the threshold with the best F1.
+    Choose a threshold on other texts than those you report.  Accuracy@1 is the share of gold sources whose best target
+    in MINED is right; to ask for it, mine with --retrieval forward and without a threshold.
+    """
+    from moses_compat.files.streams import Output
+    from moses_compat.jobs.mining.mined_pairs import read_gold, read_mined
+    from phrasetool.bitext.mining_quality import evaluate_mining
+
+    if mined == gold == "-":
+        raise click.UsageError("only one file can be standard input")
+    form = (figure or ".svg").rpartition(".")[2].lower()
+    if form not in _FORMS:
+        raise click.UsageError(f"--figure {figure}: expected a name that ends with .svg, .png or .pdf")
+    check_outputs([mined, gold], [figure])
+    document = json_document(json_file, [mined, gold], [figure])
+    pairs = read_mined(mined)
+    quality = evaluate_mining(pairs.scores, pairs.pairs, read_gold(gold))
+    if figure is not None:
+        from phrasetool.experiments.mining_figures import mining_figure
+
+        with Output(figure) as out:
+            out.write(mining_figure(quality, form))
+    document({"mined_file": mined, "gold_file": gold, **asdict(quality)})
+    if json_file != "-":
+        click.echo("\n".join(_rows(quality)))
+
+
+def _rows(quality: MiningQuality) -> list[str]:
+    rows = [
+        f"{quality.mined:,} pairs mined, {quality.gold:,} right ones, accuracy@1 {quality.accuracy_at_1:.1%}",
+        f"{'':14}  {'threshold':>10}  {'pairs':>9}  {'precision':>9}  {'recall':>7}  {'F1':>6}",
+        _row("all pairs", quality.all),
+    ]
+    return rows + ([_row("best threshold", quality.best)] if quality.best else [])
+
+
+def _row(name: str, point: MiningPoint) -> str:
+    return (
+        f"{name:14}  {point.threshold:10.4f}  {point.taken:9,}  {100 * point.precision:9.2f}  "
+        f"{100 * point.recall:7.2f}  {100 * point.f1:6.2f}"
+    )

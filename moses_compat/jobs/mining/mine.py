@@ -1,0 +1,267 @@
+"""Find the sentence pairs of two texts that are translations of each other."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_compat.files.names import STANDARD
+from moses_compat.files.packing import without_ending
+from moses_compat.jobs.mining.mined_pairs import COPY, read_gold
+from moses_compat.jobs.mining.mining_texts import MiningText, RowTexts, read_sides, stored
+from phrasetool.bitext.approximate import Agreement, approximately_nearest
+from phrasetool.bitext.mining_quality import best_threshold
+from phrasetool.bitext.nearest import Neighbours, nearest_both_ways
+from phrasetool.bitext.neighbour_margins import Candidates, candidates
+from phrasetool.bitext.one_to_one import best_of_both, retrieve
+from phrasetool.bitext.pair_encoder import ClassifiedPairs, PairEncoder, PairModel, without_length
+from phrasetool.errors import PhraseToolError
+from phrasetool.phrases import DoubleArray, Int64Array
+from phrasetool.text_encoders.vector_store import StoreKind, VectorStore
+from phrasetool.watch import NOBODY, Watch
+
+# Sentences of a side up to which all are compared with all.
+EXACT_UP_TO = 300_000
+
+
+@dataclass(frozen=True)
+class MiningSettings:
+    """How pairs are found.
+
+    Attributes:
+        k: nearest sentences that are looked at.
+        margin: one of `phrasetool.bitext.neighbour_margins.MARGINS`.
+        retrieval: one of `phrasetool.bitext.one_to_one.RETRIEVALS`.
+        search: exact, approximate or auto.
+        min_cosine: pairs below it are left out, whatever their margin.
+        rerank: candidates of a sentence that the classifier sees; 0: none.
+        threshold: the lowest score that is written; None: every one.
+        drop_copies: leave out pairs of two equal sentences.
+        ids: a name and a tab stand before each sentence, and names are written.
+        explain: write what the scores are made of.
+        threads, block: worker threads, and sentences that one takes at a time; they change no output.
+    """
+
+    k: int = 4
+    margin: str = "ratio"
+    retrieval: str = "max"
+    search: str = "auto"
+    min_cosine: float = 0.0
+    rerank: int = 0
+    threshold: float | None = None
+    drop_copies: bool = False
+    ids: bool = False
+    explain: bool = False
+    threads: int = 1
+    block: int | None = None
+
+
+@dataclass(frozen=True)
+class MinedTexts:
+    """What was found in two texts, before a threshold.
+
+    Attributes:
+        sides: the texts.
+        pairs: rows of both sides, the best first; `scores` are final.
+        margins: of the pairs, without the classifier.
+        probabilities: of the pairs being parallel; None without a classifier.
+        blind: the same as if lengths said nothing; None unless it was asked for.
+        copies: how many pairs of equal sentences there were.
+        agreement: of approximate search, the lower one of both directions; None of exact search.
+        over_long: sentences that the encoder cut.
+        unknown: sentences of which the encoder knows nothing.
+    """
+
+    sides: tuple[MiningText, MiningText]
+    pairs: Candidates
+    margins: DoubleArray
+    probabilities: DoubleArray | None
+    blind: DoubleArray | None
+    copies: int
+    agreement: Agreement | None
+    over_long: int
+    unknown: tuple[int, int]
+
+    def texts(self, place: int, ids: bool) -> tuple[bytes, bytes]:
+        """The two sentences of a pair, as they are written, or their names."""
+        source, target = int(self.pairs.sources[place]), int(self.pairs.targets[place])
+        if ids:
+            return self.sides[0].name_of(source), self.sides[1].name_of(target)
+        return self.sides[0].written(source), self.sides[1].written(target)
+
+    def is_copy(self, place: int) -> bool:
+        """Whether both sentences of a pair are the same."""
+        return _same(self.sides, int(self.pairs.sources[place]), int(self.pairs.targets[place]))
+
+
+def mine_texts(
+    source: str, target: str, encoder: PairEncoder, ready: Callable[[str, int], str], texts: str, store: str | None,
+    settings: MiningSettings, watch: Watch = NOBODY,
+) -> MinedTexts:  # fmt: skip
+    """Search two texts.
+
+    Args:
+        source, target: files.
+        encoder: gives vectors, and perhaps probabilities.
+        ready: from the words of a sentence and its side to the text that is encoded.
+        texts: what `ready` does, for the store.
+        store: the folder of vectors; None: one that is removed at the end.
+        settings: how.
+        watch: follows the work.
+
+    Raises:
+        DataError: see `read_sides`.
+        ModelError: the encoder cannot be loaded, or gives something else than vectors of one dimension; or the store
+            is of another encoder or of other texts, or damaged.
+        PhraseToolError: the store cannot be written.
+    """
+    sides = read_sides(source, target, settings.ids, watch)
+    with _folder(store) as folder:
+        vectors = VectorStore(folder, StoreKind(encoder.identities, texts, "bitext"))
+        phrases = stored(sides, ready)
+        if not (vectors.complete and vectors.is_of(phrases)):
+            vectors.fill(phrases, encoder.load, encoder.name, watch, settings.threads)
+        both = vectors.vectors("source"), vectors.vectors("target")
+        forward, backward, agreement = _neighbours(both[0], both[1], settings, watch)
+        over_long = vectors.over_long
+    unknown = tuple(int((found.rows[:, :1] < 0).sum()) for found in (forward, backward))
+    found = candidates(forward, backward, settings.margin, settings.min_cosine)
+    found, copies = _without_copies(sides, found, settings.drop_copies)
+    if encoder.model is not None and settings.rerank:
+        ranked = _reranked(sides, found, encoder.model, ready, settings, watch)
+    else:
+        chosen = retrieve(found, settings.retrieval)
+        ranked = _Ranked(found.take(chosen), found.scores[chosen])
+    return MinedTexts(
+        sides, ranked.pairs, ranked.margins, ranked.probabilities, ranked.blind, copies, agreement, over_long,
+        (unknown[0], unknown[1]),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """Pairs that are taken; see `MinedTexts`."""
+
+    pairs: Candidates
+    margins: DoubleArray
+    probabilities: DoubleArray | None = None
+    blind: DoubleArray | None = None
+
+
+def _reranked(
+    sides: tuple[MiningText, MiningText], found: Candidates, model: PairModel, ready: Callable[[str, int], str],
+    settings: MiningSettings, watch: Watch,
+) -> _Ranked:  # fmt: skip
+    """Choose among the best candidates of each sentence by their margins times their probabilities."""
+    kept = best_of_both(found, settings.rerank)
+    found, margins = found.take(kept), found.scores[kept]
+    texts = RowTexts(sides[0], lambda text: ready(text, 0)), RowTexts(sides[1], lambda text: ready(text, 1))
+    count = len(np.unique(found.sources)) + len(np.unique(found.targets))
+    with watch.items("encode candidates", count, "sentence") as tick:
+        pairs = ClassifiedPairs(model, texts, (found.sources, found.targets), tick)
+    probabilities = _probabilities(pairs, np.arange(len(found), dtype=np.int64), watch)
+    # A distance is 0 where a ratio is 1.
+    worth = margins + 1 if settings.margin == "distance" else margins
+    found = replace(found, scores=worth * probabilities)
+    chosen = retrieve(found, settings.retrieval)
+    blind = without_length(pairs, chosen) if settings.explain else None
+    return _Ranked(found.take(chosen), margins[chosen], probabilities[chosen], blind)
+
+
+def store_beside(output: str, encoder: PairEncoder) -> str | None:
+    """The folder of vectors that belongs to an output; None for standard output."""
+    names = [identity.rpartition("-")[2][:8] for identity in dict.fromkeys(encoder.identities)]
+    return None if output == STANDARD else f"{without_ending(output)}.{'-'.join(names)}.vectors"
+
+
+def threshold_from_gold(found: MinedTexts, gold: str, ids: bool) -> float:
+    """The threshold at which the pairs that were found agree best with gold pairs, by F1.
+
+    Raises:
+        DataError: the gold pairs cannot be read.
+        PhraseToolError: none of them was found.
+    """
+    right = read_gold(gold)
+    pairs = [
+        (b" ".join(source.split()), b" ".join(target.split()))
+        for source, target in (found.texts(place, ids) for place in range(len(found.pairs)))
+    ]
+    if not right.intersection(pairs):
+        raise PhraseToolError(f"{gold}: none of its {len(right):,} pairs was found; are they of these texts?")
+    return best_threshold(found.pairs.scores, pairs, right)
+
+
+def mined_lines(found: MinedTexts, settings: MiningSettings) -> Iterator[bytes]:
+    """The lines of the pairs that reach the threshold, best first; see `phrasetool mine`."""
+    for place in range(kept_pairs(found, settings.threshold)):
+        fields = [b"%.6f" % found.pairs.scores[place], *found.texts(place, settings.ids)]
+        if settings.explain:
+            columns: list[NDArray[Any] | None] = [found.margins, found.pairs.cosines, found.probabilities, found.blind]
+            fields += [b"%.6f" % float(column[place]) for column in columns if column is not None]
+        if found.is_copy(place):
+            fields.append(COPY)
+        yield b"\t".join(fields) + b"\n"
+
+
+def kept_pairs(found: MinedTexts, threshold: float | None) -> int:
+    """How many pairs reach a threshold."""
+    return len(found.pairs) if threshold is None else int((found.pairs.scores >= threshold).sum())
+
+
+@contextlib.contextmanager
+def _folder(store: str | None) -> Iterator[str]:
+    if store is not None:
+        yield store
+        return
+    with tempfile.TemporaryDirectory(prefix="phrasetool-") as folder:
+        yield str(Path(folder) / "vectors")
+
+
+def _neighbours(
+    sources: np.ndarray[tuple[int, int], np.dtype[np.float16]],
+    targets: np.ndarray[tuple[int, int], np.dtype[np.float16]],
+    settings: MiningSettings,
+    watch: Watch,
+) -> tuple[Neighbours, Neighbours, Agreement | None]:
+    large = max(len(sources), len(targets)) > EXACT_UP_TO
+    if settings.search == "exact" or (settings.search == "auto" and not large):
+        return (*nearest_both_ways(sources, targets, settings.k, settings.threads, settings.block, watch), None)
+    forward, there = approximately_nearest(sources, targets, settings.k, settings.threads, watch)
+    backward, back = approximately_nearest(targets, sources, settings.k, settings.threads, watch)
+    for found in (there, back):
+        watch.say(
+            f"approximate search: the nearest is the right one of {found.share:.1%} of {found.sample:,} sentences, "
+            f"{found.probed:,} of {found.cells:,} cells looked into"
+        )
+    return forward, backward, min(there, back, key=lambda found: found.share)
+
+
+def _probabilities(pairs: ClassifiedPairs, chosen: Int64Array, watch: Watch) -> DoubleArray:
+    parts: list[DoubleArray] = [np.zeros(0)]
+    with watch.items("classify", len(chosen), "pair") as tick:
+        for part in pairs.probabilities(chosen):
+            parts.append(part)
+            tick(len(part))
+    return np.concatenate(parts)
+
+
+def _same(sides: tuple[MiningText, MiningText], source: int, target: int) -> bool:
+    if sides[0].keys[source] != sides[1].keys[target]:
+        return False
+    return sides[0].plain(source) == sides[1].plain(target)
+
+
+def _without_copies(sides: tuple[MiningText, MiningText], found: Candidates, drop: bool) -> tuple[Candidates, int]:
+    alike = np.flatnonzero(sides[0].keys[found.sources] == sides[1].keys[found.targets])
+    copies = [place for place in alike.tolist() if _same(sides, int(found.sources[place]), int(found.targets[place]))]
+    if not drop:
+        return found, len(copies)
+    stay: Int64Array = np.setdiff1d(np.arange(len(found), dtype=np.int64), copies)
+    return found.take(stay), len(copies)

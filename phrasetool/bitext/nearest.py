@@ -1,0 +1,220 @@
+"""The nearest vectors of another set, both ways at once, exactly.
+
+Unit vectors are rounded to integers, SCALE times their length.  A product of two is then a whole number that float32
+holds exactly, in whatever order it is summed: the processor's fastest product of matrices gives the same bits for any
+number of threads and any blocks, and equal vectors are equally near.  What is lost is a tenth of a thousandth of a
+cosine; the cosines of the neighbours found are computed anew, from the vectors as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Mask
+from phrasetool.pipeline import run
+from phrasetool.text_encoders.margins import HalfArray, pair_similarities
+from phrasetool.watch import NOBODY, Watch
+
+# (SCALE + sqrt(n) / 2) ** 2 < 2 ** 24, up to which float32 holds every whole number, for dimensions up to LARGEST.
+SCALE, LARGEST = 4000, 30_000
+# Rows of both sides that are multiplied at a time; and rows that a thread takes at a time at most.
+ROWS, COLUMNS, MOST = 512, 1024, 4096
+# Below and above every product.
+_LOW, _HIGH = np.float32(-(2.0**25)), np.float32(2.0**25)
+_CHUNK = 32
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The nearest vectors of the other side.
+
+    Attributes:
+        rows: int64, shape (N, k), rows of the other side, the nearest first, of equally near ones the first; -1 where
+            there is none, as for a vector that is zero.
+        cosines: float32, shape (N, k); 0 where there is none.
+    """
+
+    rows: Int64Array
+    cosines: FloatArray
+
+
+def whole_numbers(vectors: npt.NDArray[Any]) -> FloatArray:
+    """Unit vectors as integers; float32."""
+    found: FloatArray = np.rint(vectors.astype(np.float32) * np.float32(SCALE))
+    return found
+
+
+def nearest_both_ways(
+    sources: HalfArray,
+    targets: HalfArray,
+    k: int,
+    threads: int = 1,
+    block: int | None = None,
+    watch: Watch = NOBODY,
+) -> tuple[Neighbours, Neighbours]:
+    """The k nearest targets of each source, and sources of each target, by cosine.
+
+    Args:
+        sources, targets: unit rows, float16, shapes (S, n) and (T, n); rows of zeros are near to nothing.
+        k: how many; at most as many as the other side has.
+        threads: worker threads.
+        block: source rows that a thread takes at a time.
+        watch: follows the work.
+
+    Returns:
+        Neighbours of the sources, shape (S, min(k, T)), and of the targets, shape (T, min(k, S)).
+
+    Raises:
+        ValueError: dimensions differ or are too large; or k or the block is not positive.
+    """
+    best = exact_rows(sources, targets, k, threads, block, watch)
+    return with_cosines(best[0], sources, targets), with_cosines(best[1], targets, sources)
+
+
+def exact_rows(
+    sources: HalfArray,
+    targets: HalfArray,
+    k: int,
+    threads: int = 1,
+    block: int | None = None,
+    watch: Watch = NOBODY,
+) -> tuple[Int64Array, Int64Array]:
+    """The rows of the nearest alone; see `nearest_both_ways`."""
+    from threadpoolctl import threadpool_limits
+
+    if sources.shape[1] != targets.shape[1] or sources.shape[1] > LARGEST:
+        raise ValueError(f"expected vectors of one dimension up to {LARGEST}, not {sources.shape} and {targets.shape}")
+    if k < 1 or (block is not None and block < 1):
+        raise ValueError("expected at least one neighbour, and one row a block")
+    near = min(k, len(targets)), min(k, len(sources))
+    known = known_rows(targets)
+    # Enough blocks for all threads.
+    block = block or max(ROWS, min(MOST, -(-len(sources) // (4 * threads * ROWS)) * ROWS))
+    places = ((first, min(first + block, len(sources))) for first in range(0, len(sources), block))
+
+    def work(place: tuple[int, int]) -> tuple[_Best, _Best]:
+        return _of_block(sources, targets, known, place, near)
+
+    forward: list[Int32Array] = [np.zeros((0, near[0]), np.int32)]
+    backward = _Best.empty(len(targets), near[1])
+    # One thread a product: the workers share the processors.
+    with threadpool_limits(1, "blas"), watch.items("nearest", len(sources), "sentence") as tick:
+        for found, others in run(places, work, threads):
+            forward.append(found.rows)
+            _merge(others.values, others.rows, backward.values, backward.rows)
+            tick(len(found.rows))
+    return np.concatenate(forward).astype(np.int64), backward.rows.astype(np.int64)
+
+
+def with_cosines(rows: Int64Array, own: HalfArray, others: HalfArray) -> Neighbours:
+    """Neighbours with their cosines, which do not depend on how they were found."""
+    none = np.zeros(0, np.float32)
+    flat = np.repeat(np.arange(len(own), dtype=np.int64), rows.shape[1])
+    cosines, _ = pair_similarities(flat, np.ascontiguousarray(rows.reshape(-1)), (own, others), (none, none), False)
+    return Neighbours(rows, cosines.reshape(rows.shape))
+
+
+@dataclass(frozen=True)
+class _Best:
+    """The largest products of rows, descending, and what they are with; -1 where there are fewer."""
+
+    values: FloatArray
+    rows: Int32Array
+
+    @classmethod
+    def empty(cls, count: int, k: int) -> _Best:
+        return cls(np.full((count, k), _LOW, np.float32), np.full((count, k), -1, np.int32))
+
+
+def _pieces(count: int, size: int) -> Iterator[tuple[int, int]]:
+    return ((first, min(first + size, count)) for first in range(0, count, size))
+
+
+def known_rows(vectors: HalfArray) -> Mask:
+    """Which rows are not zero; shape (N,)."""
+    return np.concatenate([np.zeros(0, np.bool_), *(vectors[a:b].any(1) for a, b in _pieces(len(vectors), MOST))])
+
+
+def _of_block(
+    sources: HalfArray, targets: HalfArray, known: Mask, place: tuple[int, int], near: tuple[int, int]
+) -> tuple[_Best, _Best]:
+    """The best of some sources among all targets, and of all targets among these sources."""
+    own = whole_numbers(sources[place[0] : place[1]])
+    own_known = known_rows(sources[place[0] : place[1]])
+    forward, backward = _Best.empty(len(own), near[0]), _Best.empty(len(targets), near[1])
+    least = np.where(known, _LOW, _HIGH).astype(np.float32)
+    for c, d in _pieces(len(targets), COLUMNS):
+        tile = np.ascontiguousarray(whole_numbers(targets[c:d]).T)
+        for a, b in _pieces(len(own), ROWS):
+            _select(
+                own[a:b] @ tile, own_known[a:b], known[c:d], np.int64(place[0] + a), np.int64(c), least[c:d],
+                forward.values[a:b], forward.rows[a:b], backward.values[c:d], backward.rows[c:d],
+            )  # fmt: skip
+    return forward, backward
+
+
+@exact_kernel
+def _insert(value: float, row: int, values: FloatArray, rows: Int32Array) -> None:
+    """Into descending values, behind equal ones; the last one is lost."""
+    place = len(values) - 1
+    while place > 0 and values[place - 1] < value:
+        values[place] = values[place - 1]
+        rows[place] = rows[place - 1]
+        place -= 1
+    values[place] = value
+    rows[place] = row
+
+
+@exact_kernel
+def _select(
+    products: FloatArray,
+    row_known: Mask,
+    column_known: Mask,
+    first_row: int,
+    first_column: int,
+    least: FloatArray,
+    row_values: FloatArray,
+    row_rows: Int32Array,
+    column_values: FloatArray,
+    column_rows: Int32Array,
+) -> None:
+    """Take products of a tile into the best of its rows and columns; `least` is what a column's must exceed."""
+    count, width = products.shape
+    last_row, last_column = row_values.shape[1] - 1, column_values.shape[1] - 1
+    for i in range(count):
+        if not row_known[i]:
+            continue
+        bound = row_values[i, last_row]
+        for start in range(0, width, _CHUNK):
+            end = min(start + _CHUNK, width)
+            # Without a branch, so that the processor compares many at a time; few are taken.
+            taken = 0
+            for j in range(start, end):
+                taken += int(products[i, j] > bound) | int(products[i, j] > least[j])
+            if not taken:
+                continue
+            for j in range(start, end):
+                value = products[i, j]
+                if value > bound and column_known[j]:
+                    _insert(value, first_column + j, row_values[i], row_rows[i])
+                    bound = row_values[i, last_row]
+                if value > least[j]:
+                    _insert(value, first_row + i, column_values[j], column_rows[j])
+                    least[j] = column_values[j, last_column]
+
+
+@exact_kernel
+def _merge(values: FloatArray, rows: Int32Array, best_values: FloatArray, best_rows: Int32Array) -> None:
+    """Take the best of later rows into the best of all."""
+    last = best_values.shape[1] - 1
+    for i in range(len(values)):
+        for j in range(values.shape[1]):
+            if rows[i, j] < 0 or not values[i, j] > best_values[i, last]:
+                break
+            _insert(values[i, j], rows[i, j], best_values[i], best_rows[i])

@@ -1,0 +1,63 @@
+"""`phrasetool evaluate-mining`."""
+
+import json
+
+import pytest
+
+from tests.commands import run_inside
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mined.tsv").write_text("1.5\ta b\tx  y\n1.2\tc\tz\tcopy\n1.1\td\tw\n0.9\te\tv\n")
+    (tmp_path / "gold.tsv").write_text("a  b\tx y\nd\tw\nf\tu\n")
+    return tmp_path
+
+
+def test_figures(files):
+    done = run_inside("evaluate-mining", "mined.tsv", "gold.tsv", "--json", "j", "--figure", "c.svg")
+    assert done.code == 0, done.err
+    rows = done.out.decode().splitlines()
+    assert rows[0] == "4 pairs mined, 3 right ones, accuracy@1 66.7%"
+    assert rows[2].split() == ["all", "pairs", "0.9000", "4", "50.00", "66.67", "57.14"]
+    assert rows[3].split() == ["best", "threshold", "1.1000", "3", "66.67", "66.67", "66.67"]
+    told = json.loads((files / "j").read_text())
+    assert [point["threshold"] for point in told["curve"]] == [1.5, 1.2, 1.1, 0.9]
+    assert told["best"]["f1"] == pytest.approx(2 / 3)
+    first = (files / "c.svg").read_text()
+    assert "<svg" in first
+    assert "recall" in first
+    run_inside("evaluate-mining", "mined.tsv", "gold.tsv", "--figure", "d.svg")
+    assert (files / "d.svg").read_text() == first
+
+
+def test_nothing_mined(files):
+    (files / "mined.tsv").write_text("")
+    done = run_inside("evaluate-mining", "mined.tsv", "gold.tsv", "--figure", "c.png")
+    assert done.code == 0, done.err
+    assert done.out.decode().splitlines()[-1].split()[2:] == ["0.0000", "0", "0.00", "0.00", "0.00"]
+    assert (files / "c.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("gold.tsv", "gold.tsv"), 1, "gold.tsv:1: expected a score, a source and a target"),
+        (("bad.tsv", "gold.tsv"), 1, "bad.tsv:2: 'nan' is not a score; expected a finite number"),
+        (("mined.tsv", "empty.tsv"), 1, "empty.tsv: there is no pair in it"),
+        (("mined.tsv", "half.tsv"), 1, "half.tsv:1: expected a source and a target, with a tab between"),
+        (("mined.tsv", "none.tsv"), 1, "none.tsv: "),
+        (("-", "-"), 2, "only one file can be standard input"),
+        (("mined.tsv", "gold.tsv", "--figure", "c.bmp"), 2, "expected a name that ends with .svg, .png or .pdf"),
+        (("mined.tsv", "gold.tsv", "--figure", "gold.svg.svg/x.svg"), 1, "cannot write"),
+    ],
+)
+def test_what_cannot_be_meant(files, arguments, code, message):
+    (files / "bad.tsv").write_text("1\ta\tb\nnan\ta\tb\n")
+    (files / "empty.tsv").write_text("\n")
+    (files / "half.tsv").write_text("a\t \n")
+    done = run_inside("evaluate-mining", *arguments)
+    assert done.code == code
+    assert message in done.message
+    assert not list(files.glob("c.*"))

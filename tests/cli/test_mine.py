@@ -1,0 +1,265 @@
+"""`phrasetool mine`: a planted corpus, interruptions, and every wrong use."""
+
+import gzip
+import json
+
+import pytest
+
+from phrasetool.bitext import pair_encoder
+from phrasetool.text_encoders.static_encoder import StaticEncoder
+from tests.commands import run_inside, run_outside
+from tests.comparable_text import encoder_folder, write_corpus
+from tests.phrasetool.bitext.pair_models import WordsInCommon
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    return encoder_folder(tmp_path_factory.mktemp("encoder") / "static")
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    return write_corpus(tmp_path)
+
+
+def pairs(path):
+    data = path.read_bytes()
+    lines = (gzip.decompress(data) if path.suffix == ".gz" else data).decode().splitlines()
+    return [tuple(line.split("\t")) for line in lines]
+
+
+def test_the_planted_pairs_are_found(encoder, corpus, tmp_path):
+    out = tmp_path / "mined.tsv.gz"
+    done = run_inside(
+        "mine", tmp_path / "s.txt", tmp_path / "t.txt", "--encoder", encoder, "--dev-gold", tmp_path / "gold.tsv",
+        "-o", out, "--json", tmp_path / "told.json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    found = {pair[1:] for pair in pairs(out)}
+    assert len(found & set(corpus)) >= 57
+    assert len(found - set(corpus)) <= 3
+    scores = [float(pair[0]) for pair in pairs(out)]
+    assert scores == sorted(scores, reverse=True)
+    told = json.loads((tmp_path / "told.json").read_text())
+    assert (told["source"]["lines"], told["target"]["different"], told["search"]) == (140, 140, "exact")
+    assert told["written"] == len(found)
+    assert told["threshold"] <= scores[-1]
+    assert "pairs that score at least" in done.err
+    assert len(list(tmp_path.glob("mined.tsv.*.vectors"))) == 1
+
+
+def test_threads_and_blocks_change_nothing_through_the_real_entry_point(encoder, corpus, tmp_path):
+    outputs = []
+    for threads, block in ((1, 512), (2, 512), (2, 7), (1, 1)):
+        done = run_outside(
+            "mine", "s.txt", "t.txt", "--encoder", encoder, "--threads", threads, "--block-rows", block, "-q",
+            "--explain", cwd=tmp_path,
+        )  # fmt: skip
+        assert (done.code, done.err) == (0, "")
+        outputs.append(done.out)
+    assert len(outputs[0]) > 3000
+    assert len(set(outputs)) == 1
+
+
+def test_approximate_search_says_how_near_it_is(encoder, corpus, tmp_path):
+    pytest.importorskip("faiss", reason="the extra `mine` is not installed")
+    mine = ("mine", tmp_path / "s.txt", tmp_path / "t.txt", "--encoder", encoder)
+    done = run_inside(*mine, "--search", "approximate", "-o", tmp_path / "a.tsv", "--json", tmp_path / "j")
+    assert done.code == 0, done.err
+    assert "approximate search: the nearest is the right one of" in done.err
+    assert json.loads((tmp_path / "j").read_text())["search"]["approximate"]["share"] >= 0.98
+    run_inside(*mine, "-o", tmp_path / "e.tsv", "-q")
+    near, exact = ({pair[1:] for pair in pairs(tmp_path / name)} for name in ("a.tsv", "e.tsv"))
+    assert len(near & exact) > 0.9 * len(exact)
+
+
+def test_interrupted_work_goes_on(encoder, corpus, tmp_path, monkeypatch):
+    mine = ("mine", tmp_path / "s.txt", tmp_path / "t.txt", "--encoder", encoder, "--threads", 1, "-q")
+    assert run_inside(*mine, "-o", tmp_path / "whole.tsv").code == 0
+    encode, seen = StaticEncoder.encode, []
+
+    def interrupted(self, texts, side):
+        seen.append((side, len(texts)))
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        return encode(self, texts, side)
+
+    monkeypatch.setattr(StaticEncoder, "encode", interrupted)
+    assert run_inside(*mine, "-o", tmp_path / "m.tsv").code == 130
+    assert not (tmp_path / "m.tsv").exists()
+    assert run_inside(*mine, "-o", tmp_path / "m.tsv").code == 0
+    # The source was done.
+    assert [side for side, _ in seen] == ["source", "target", "target"]
+    assert run_inside(*mine, "-o", tmp_path / "m.tsv", "--margin", "distance").code == 0
+    assert len(seen) == 3
+    assert run_inside(*mine, "-o", tmp_path / "m.tsv").code == 0
+    assert (tmp_path / "m.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
+
+
+def test_copies_tabs_duplicates_and_empty_lines(encoder, tmp_path):
+    (tmp_path / "s").write_bytes(b"s1 s2\ts3\r\n\ns1  s2 s3\ns9 s8\nt5 &amp; t6\nxx yy\n")
+    (tmp_path / "t").write_bytes(b"t9 t8\nt1 t2 t3\nt5 & t6\n")
+    mine = ("mine", tmp_path / "s", tmp_path / "t", "--encoder", encoder, "-k", 50)
+    done = run_inside(*mine, "-o", tmp_path / "o", "--json", tmp_path / "j")
+    assert done.code == 0, done.err
+    found = pairs(tmp_path / "o")
+    assert {pair[1:] for pair in found} == {
+        ("s1 s2 s3", "t1 t2 t3"), ("s9 s8", "t9 t8"), ("t5 &amp; t6", "t5 & t6", "copy"),
+    }  # fmt: skip
+    told = json.loads((tmp_path / "j").read_text())
+    assert told["source"] == {
+        "file": str(tmp_path / "s"), "lines": 6, "empty": 1, "different": 4, "without_vector": 1,
+    }  # fmt: skip
+    assert told["copies"] == 1
+    assert "1 pairs of two equal sentences are candidates" in done.err
+    done = run_inside(*mine, "-o", tmp_path / "o", "--drop-copies")
+    assert {pair[1:] for pair in pairs(tmp_path / "o")} == {("s1 s2 s3", "t1 t2 t3"), ("s9 s8", "t9 t8")}
+    assert "were left out" in done.err
+
+
+def test_names_of_sentences(encoder, corpus, tmp_path):
+    for name in ("s", "t"):
+        lines = (tmp_path / f"{name}.txt").read_text().splitlines()
+        (tmp_path / f"{name}.ids").write_text("".join(f"{name}-{i}\t{line}\n" for i, line in enumerate(lines)))
+    mine = ("mine", "--encoder", encoder, "-q")
+    run_inside(*mine, tmp_path / "s.ids", tmp_path / "t.ids", "--ids", "-o", tmp_path / "named.tsv")
+    run_inside(*mine, tmp_path / "s.txt", tmp_path / "t.txt", "-o", tmp_path / "plain.tsv")
+    text = {
+        f"{name}-{i}": line
+        for name in ("s", "t")
+        for i, line in enumerate((tmp_path / f"{name}.txt").read_text().splitlines())
+    }
+    named = [(score, text[s], text[t]) for score, s, t in pairs(tmp_path / "named.tsv")]
+    assert named == pairs(tmp_path / "plain.tsv")
+
+
+def test_a_threshold_from_other_texts(encoder, corpus, tmp_path):
+    (tmp_path / "dev").mkdir()
+    write_corpus(tmp_path / "dev", seed=7)
+    dev = [tmp_path / "dev" / name for name in ("s.txt", "t.txt", "gold.tsv")]
+    done = run_inside(
+        "mine", tmp_path / "s.txt", tmp_path / "t.txt", "--encoder", encoder, "--dev-source", dev[0], "--dev-target",
+        dev[1], "--dev-gold", dev[2], "-o", tmp_path / "m.tsv",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    found = {pair[1:] for pair in pairs(tmp_path / "m.tsv")}
+    right = len(found & set(corpus))
+    assert 2 * right / (len(found) + len(corpus)) > 0.9
+    alone = run_inside("mine", *dev[:2], "--encoder", encoder, "--dev-gold", dev[2], "-o", tmp_path / "d.tsv")
+    thresholds = [line.split()[2] for one in (done, alone) for line in one.err.splitlines() if " threshold " in line]
+    assert thresholds[0] == thresholds[1]
+
+
+@pytest.fixture
+def classifier(monkeypatch, tmp_path):
+    """A folder that stands for a classifier."""
+    found = WordsInCommon()
+    monkeypatch.setattr(pair_encoder, "load_pair_model", lambda folder: pair_encoder.pair_encoder_of(found, folder))
+    (tmp_path / "s").write_text("haus grün und\nhund rot\nnicht ein hund\n")
+    # Beside each translation one that says more, of the same direction.
+    (tmp_path / "t").write_text(
+        "house green and\nhouse green and house green and\ndog red\ndog red dog red\nnot a dog\n"
+    )
+    return found
+
+
+@pytest.mark.parametrize("margin", ["ratio", "distance", "absolute"])
+def test_a_classifier_chooses_among_candidates(classifier, margin, tmp_path):
+    mine = ("mine", tmp_path / "s", tmp_path / "t", "-m", "model", "--margin", margin, "--retrieval", "forward")
+    assert run_inside(*mine, "-o", tmp_path / "o", "--explain", "-q").code == 0
+    found = pairs(tmp_path / "o")
+    assert {pair[1:3] for pair in found} == {
+        ("haus grün und", "house green and"), ("hund rot", "dog red"), ("nicht ein hund", "not a dog"),
+    }  # fmt: skip
+    for score, _, _, worth, _, probability, blind in found:
+        assert float(score) == pytest.approx((float(worth) + (margin == "distance")) * float(probability), abs=1e-5)
+        # Lengths that fit say nothing against a pair.
+        assert float(blind) == pytest.approx(float(probability), abs=1e-5)
+    assert run_inside(*mine[:-1], "backward", "-o", tmp_path / "o", "--explain", "-q").code == 0
+    probability, blind = next(pair[5:] for pair in pairs(tmp_path / "o") if pair[2].startswith("house green and house"))
+    assert float(probability) < 0.05 < 0.2 < float(blind)
+    assert run_inside(*mine, "-o", tmp_path / "o", "--rerank", 0, "-q").code == 0
+    assert all(len(pair) == 3 for pair in pairs(tmp_path / "o"))
+
+
+def test_over_long_sentences_are_counted(classifier, tmp_path):
+    (tmp_path / "s").write_text("haus " * 9 + "\nhund\n")
+    done = run_inside("mine", tmp_path / "s", tmp_path / "t", "-m", "model", "-o", tmp_path / "o")
+    assert "1 sentences are longer than the encoder reads; their ends were not seen" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ((), 2, "name a classifier with --model, or a sentence encoder with --encoder"),
+        (("-m", "m", "--encoder", "e"), 2, "name a classifier with --model, or"),
+        (("-m", "m", "--prefix", "a"), 2, "--prefix is for a sentence encoder"),
+        (("--encoder", "e", "--rerank", "4"), 2, "--rerank asks a classifier; name one with --model"),
+        (("--encoder", "e", "--detokenise", "german"), 2, "--detokenise: 'german' is no language"),
+        (("--encoder", "e", "--threshold", "nan"), 2, "'nan' is not a finite number"),
+        (("--encoder", "e", "--min-cosine", "nan"), 2, "not a finite number"),
+        (("--encoder", "e", "--min-cosine", "2"), 2, "range"),
+        (("--encoder", "e", "-k", "0"), 2, "range"),
+        (("--encoder", "e", "--threshold", "1", "--dev-gold", "g"), 2, "both set the threshold"),
+        (("--encoder", "e", "--dev-source", "s"), 2, "go together"),
+        (("--encoder", "e", "--dev-source", "s", "--dev-target", "t"), 2, "with --dev-gold"),
+        (("--encoder", "none"), 1, "none: no such folder"),
+        (("-m", "none"), 1, "none: no such model folder"),
+    ],
+)
+def test_what_cannot_be_meant(arguments, code, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("s.txt", "t.txt", "s", "t", "g"):
+        (tmp_path / name).write_text("a b\n")
+    done = run_inside("mine", "s.txt", "t.txt", *arguments, "-o", "o.tsv")
+    assert done.code == code
+    assert message in done.message
+    assert not (tmp_path / "o.tsv").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        (b"a\n\xff\xfe b\n", (), "s.txt:2: is not UTF-8"),
+        (b"", (), "s.txt: there is no sentence in it"),
+        (b"\n \n", (), "s.txt: there is no sentence in it"),
+        (b"x1\ta b\nno name\n", ("--ids",), "s.txt:2: expected a name, a tab and a sentence"),
+        (b"s1\n", ("--dev-gold", "gold.tsv"), "gold.tsv: none of its 1 pairs was found; are they of these texts?"),
+    ],
+)
+def test_bad_files(encoder, source, options, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.txt").write_bytes(source)
+    (tmp_path / "t.txt").write_bytes(b"y1\tt1 t2\n" if "--ids" in options else b"t1\n")
+    (tmp_path / "gold.tsv").write_text("a\tb\n")
+    done = run_inside("mine", "s.txt", "t.txt", "--encoder", encoder, *options, "-o", "o.tsv", "-q")
+    assert done.code == 1
+    assert message in done.message
+    assert not (tmp_path / "o.tsv").exists()
+
+
+def test_the_same_file_or_stream_twice(encoder, tmp_path):
+    (tmp_path / "s").write_text("s1\n")
+    done = run_inside("mine", tmp_path / "s", tmp_path / "s", "--encoder", encoder, "-q")
+    assert (done.code, "is the file of the source, too" in done.message) == (1, True)
+    done = run_inside("mine", "-", "-", "--encoder", encoder)
+    assert (done.code, "only one file can be standard input" in done.err) == (2, True)
+    done = run_inside("mine", "-", tmp_path / "s", "--encoder", encoder, "-q", stdin=b"t1\n")
+    assert (done.code, done.out.split(b"\t")[1:]) == (0, [b"t1", b"s1\n"])
+
+
+def test_vectors_of_other_texts_are_refused(encoder, corpus, tmp_path):
+    mine = ("mine", "--encoder", encoder, "-q", "--encoder-store", tmp_path / "kept", "-o", tmp_path / "m.tsv")
+    assert run_inside(*mine, tmp_path / "s.txt", tmp_path / "t.txt").code == 0
+    (tmp_path / "other").write_text("s1 s2\n")
+    done = run_inside(*mine, tmp_path / "other", tmp_path / "t.txt")
+    assert done.code == 1
+    assert done.message.endswith("of another bitext; name another folder with --encoder-store")
+
+
+def test_faiss_is_named_where_it_is_missing(encoder, corpus, tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "faiss", None)
+    done = run_inside(
+        "mine", tmp_path / "s.txt", tmp_path / "t.txt", "--encoder", encoder, "--search", "approximate", "-q"
+    )
+    assert (done.code, "phrasetool[mine]" in done.message) == (1, True)

@@ -1,0 +1,85 @@
+"""Mining in obvious Python: nearest neighbours, margins, pairs one to one, precision and recall."""
+
+import numpy as np
+
+SCALE = 4000
+
+
+def products(sources, targets):
+    """Of rounded vectors, exactly; None for vectors of zeros."""
+    whole = [np.rint(np.asarray(m, np.float32) * np.float32(SCALE)).astype(np.int64) for m in (sources, targets)]
+    return [
+        [int(s @ t) if np.any(sources[i]) and np.any(targets[j]) else None for j, t in enumerate(whole[1])]
+        for i, s in enumerate(whole[0])
+    ]
+
+
+def nearest(sources, targets, k):
+    """Rows of the k nearest targets of each source, of equal ones the first; -1 where there is none."""
+    k = min(k, len(targets))
+    found = []
+    for row in products(sources, targets):
+        ranked = sorted((-value, j) for j, value in enumerate(row) if value is not None)[:k]
+        found.append([j for _, j in ranked] + [-1] * (k - len(ranked)))
+    return found
+
+
+def cosine(a, b):
+    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    return float(min(max(a @ b, -1), 1)) if a.any() and b.any() else 0.0
+
+
+def scored(sources, targets, k, how, min_cosine=-1.0):
+    """(source, target) -> (score, whether the target is near the source, whether the source is near the target)."""
+    forward, backward = nearest(sources, targets, k), nearest(targets, sources, k)
+
+    def reach(i, near, own, others):
+        values = [cosine(own[i], others[j]) for j in near[i] if j >= 0]
+        return sum(values) / len(values) if values else 0.0
+
+    found = {}
+    for i in range(len(sources)):
+        for j in range(len(targets)):
+            ways = j in forward[i], i in backward[j]
+            a = cosine(sources[i], targets[j])
+            if any(ways) and a >= min_cosine:
+                b = (reach(i, forward, sources, targets) + reach(j, backward, targets, sources)) / 2
+                score = {"ratio": a / max(b, 0.05), "distance": a - b, "absolute": a}[how]
+                found[i, j] = (score, *ways)
+    return found
+
+
+def retrieved(found, how):
+    """Pairs, best first; of equal ones the first."""
+
+    def best(way, side):
+        chosen = {}
+        for pair in sorted(found):
+            if found[pair][way]:
+                old = chosen.get(pair[side])
+                if old is None or found[pair][0] > found[old][0]:
+                    chosen[pair[side]] = pair
+        return set(chosen.values())
+
+    forward, backward = best(1, 0), best(2, 1)
+    ranked = {
+        "forward": forward,
+        "backward": backward,
+        "intersection": forward & backward,
+        "max": forward | backward,
+    }[how]
+    ordered = sorted(ranked, key=lambda pair: (-found[pair][0], pair))
+    if how != "max":
+        return ordered
+    taken = []
+    for pair in ordered:
+        if all(pair[0] != other[0] and pair[1] != other[1] for other in taken):
+            taken.append(pair)
+    return taken
+
+
+def f1_from(scores, pairs, gold, threshold):
+    taken = {pair for score, pair in zip(scores, pairs, strict=True) if score >= threshold}
+    right = len(taken & gold)
+    precision, recall = right / len(taken) if taken else 0.0, right / len(gold)
+    return 2 * precision * recall / (precision + recall) if right else 0.0

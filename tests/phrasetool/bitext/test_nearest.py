@@ -1,0 +1,74 @@
+"""Exact search against every pair compared, ties and zeros included."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phrasetool.bitext.nearest import COLUMNS, LARGEST, SCALE, nearest_both_ways, whole_numbers
+from phrasetool.text_encoders.margins import unit_rows
+from tests import naive_mining
+
+
+def units(rows):
+    return unit_rows(np.asarray(rows, np.float32)).astype(np.float16)
+
+
+def vectors(seed, count, dimension=8):
+    return units(np.random.default_rng(seed).normal(size=(count, dimension)))
+
+
+# Few values: many ties, equal rows and rows of zeros.
+COARSE = st.lists(st.lists(st.integers(-1, 1), min_size=3, max_size=3), min_size=1, max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(COARSE, COARSE, st.integers(1, 5), st.integers(1, 7), st.integers(1, 3))
+def test_ties_duplicates_and_zeros(sources, targets, k, block, threads):
+    s, t = units(sources), units(targets)
+    forward, backward = nearest_both_ways(s, t, k, threads, block)
+    assert forward.rows.tolist() == naive_mining.nearest(s, t, k)
+    assert backward.rows.tolist() == naive_mining.nearest(t, s, k)
+    for i, j in zip(*np.nonzero(forward.rows >= 0), strict=True):
+        assert forward.cosines[i, j] == pytest.approx(naive_mining.cosine(s[i], t[forward.rows[i, j]]), abs=1e-6)
+    assert not forward.cosines[forward.rows < 0].any()
+
+
+def test_many_more_than_a_tile():
+    s, t = vectors(1, 700, 5), vectors(2, 2 * COLUMNS + 30, 5)
+    forward, backward = nearest_both_ways(s, t, 3)
+    near = np.rint(s.astype(np.float32) * SCALE).astype(np.int64) @ np.rint(t.astype(np.float32) * SCALE).astype(int).T
+    np.testing.assert_array_equal(forward.rows, np.argsort(-near, axis=1, kind="stable")[:, :3])
+    np.testing.assert_array_equal(backward.rows, np.argsort(-near.T, axis=1, kind="stable")[:, :3])
+
+
+@pytest.mark.parametrize(("threads", "block"), [(1, 1), (2, 1), (2, 13), (3, 512), (2, 5000)])
+def test_threads_and_blocks_change_nothing(threads, block):
+    s, t = vectors(3, 300, 24), vectors(4, 1500, 24)
+    expected = nearest_both_ways(s, t, 4)
+    for one, other in zip(expected, nearest_both_ways(s, t, 4, threads, block), strict=True):
+        assert one.rows.tobytes() == other.rows.tobytes()
+        assert one.cosines.tobytes() == other.cosines.tobytes()
+
+
+def test_the_nearest_is_that_of_exact_cosines():
+    s = vectors(5, 200, 64)
+    t = units(s.astype(np.float32) + np.random.default_rng(6).normal(0, 0.05, s.shape))
+    forward, _ = nearest_both_ways(s, t, 1)
+    assert (forward.rows[:, 0] == np.argmax(s.astype(np.float64) @ t.T.astype(np.float64), 1)).mean() > 0.99
+
+
+def test_products_are_whole_numbers_that_float32_holds():
+    rng = np.random.default_rng(7)
+    for dimension in (3, 300, LARGEST):
+        # Rounding lengthens these most.
+        row = units(np.sign(rng.normal(size=(1, dimension))))
+        whole = whole_numbers(row).astype(np.int64)
+        assert 0 < int((whole * whole).sum()) < 2**24
+        assert int((whole * whole).sum()) == int(whole_numbers(row)[0] @ whole_numbers(row)[0])
+
+
+@pytest.mark.parametrize(("dimensions", "k", "block"), [((3, 4), 1, None), ((3, 3), 0, None), ((3, 3), 1, 0)])
+def test_refused(dimensions, k, block):
+    with pytest.raises(ValueError, match="expected"):
+        nearest_both_ways(vectors(1, 4, dimensions[0]), vectors(1, 4, dimensions[1]), k, 1, block)
