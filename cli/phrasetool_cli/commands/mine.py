@@ -9,10 +9,14 @@ import click
 from phrasetool_cli.shared.flags import engine_options, output_option
 from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
-from phrasetool_cli.shared.mining_options import chosen_pair_encoder, mining_encoder_options, mining_search_options
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
+from phrasetool_cli.shared.similarity.mining_options import (
+    chosen_pair_encoder,
+    mining_encoder_options,
+    mining_search_options,
+)
 
 if TYPE_CHECKING:
     from moses_compat.jobs.mining.mine import MinedTexts
