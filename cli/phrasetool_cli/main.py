@@ -46,6 +46,7 @@ COMMANDS = {
     "translate": "Translate text with a translator that predicts word vectors.",
     "rescore": "Append what neural translators say to an n-best list.",
     "rerank": "Choose anew from an n-best list, with neural translators.",
+    "filter-bitext": "Keep the sentence pairs that are translations of each other.",
     "mine": "Find sentences of two texts that are translations of each other.",
     "evaluate-mining": "Measure mined sentence pairs against right ones.",
     "force-decode": "Find the phrase pairs that translate a bitext.",

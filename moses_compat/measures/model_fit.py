@@ -12,7 +12,7 @@ from moses_compat.tables.blocks import RawBlock
 from moses_compat.tables.parser import TableParser, tokenise
 from phrasetool.errors import DataError
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.fit import Comparison, ModelFit, by_cosine, finding, measure_fit
+from phrasetool.models.fit import CLEARLY, Comparison, ModelFit, by_cosine, finding, measure_fit
 from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Phrases
 from phrasetool.vocabulary import Vocabulary
 from phrasetool.watch import NOBODY, Watch, refuse
@@ -192,18 +192,21 @@ class FitCheck:
                 yield taken.pop()
         yield from raws
 
-    def judge(self, name: str, fit: ModelFit, swapped: Callable[[], ModelFit | None]) -> None:
+    def judge(
+        self, name: str, fit: ModelFit, swapped: Callable[[], ModelFit | None], better: float = CLEARLY / 2
+    ) -> None:
         """Tell how well the model fits the pairs of a file.
 
         Args:
             name: the file, as messages call it.
             fit: of a sample.
             swapped: called for the fit with source and target swapped, if it can be had.
+            better: see `finding`.
 
         Raises:
             DataError: it does not fit.
         """
-        if found := finding(fit, swapped):
+        if found := finding(fit, swapped, better):
             self._refuse(DataError(name, f"the model {self.folder} does not fit: {found}", remedy="fit"))
         if fit.words:
             self.fit = fit

@@ -113,6 +113,7 @@ def measure_fit(
     vocabularies: tuple[Vocabulary, Vocabulary],
     texts: tuple[Sequence[bytes], Sequence[bytes]] | None = None,
     seed: int = 1,
+    shared: bool = False,
 ) -> ModelFit:
     """Measure on N pairs.
 
@@ -122,6 +123,7 @@ def measure_fit(
         vocabularies: what they are made of.
         texts: as they were written; without them, what is unknown counts as a word with letters.
         seed: of the other targets.
+        shared: compare pairs that have a word on both sides, too: whole sentences nearly all have one, if a full stop.
     """
     known, words, lettered = [], [], []
     for side in range(2):
@@ -131,7 +133,8 @@ def measure_fit(
         words.append(_count_words(texts[side]) if texts else known[-1] + unknown)
         sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(letters)])
         lettered.append(np.diff(sums[phrases[side].offsets]) > 0)
-    chosen = np.flatnonzero(lettered[0] & lettered[1] & ~_sharing(phrases, vocabularies))
+    apart = lettered[0] & lettered[1]
+    chosen = np.flatnonzero(apart if shared else apart & ~_sharing(phrases, vocabularies))
     shares = [min(k / w, 1.0) if w else 1.0 for k, w in zip(known, words, strict=True)]
     auc = _auc(compare, phrases[0].select(chosen), phrases[1].select(chosen), seed) if compare else None
     # A word a row is the least that pairs of different meaning need.
@@ -196,12 +199,16 @@ def _auc(compare: Comparison, sources: Phrases, targets: Phrases, seed: int) -> 
     return above / compared if compared else None
 
 
-def finding(fit: ModelFit, swapped: Callable[[], ModelFit | None] = lambda: None) -> str | None:
+def finding(
+    fit: ModelFit, swapped: Callable[[], ModelFit | None] = lambda: None, better: float = CLEARLY / 2
+) -> str | None:
     """Why the model cannot be meant for the pairs; None if it may be, or if they are too few to tell.
 
     Args:
         fit: of the pairs.
         swapped: called, where the fit is poor, for that of the pairs with source and target swapped.
+        better: by how much the AUC of swapped pairs must be higher; of pairs half of which are wrong, it cannot be as
+            much higher as of others.
     """
     compared = fit.can_tell
     if min(fit.source_words, fit.target_words) < FEWEST or (
@@ -213,7 +220,7 @@ def finding(fit: ModelFit, swapped: Callable[[], ModelFit | None] = lambda: None
         turned
         and turned.can_tell
         and turned.known > fit.known + CLEARLY
-        and turned.chance > (fit.chance if compared else 0.5) + CLEARLY / 2
+        and turned.chance > (fit.chance if compared else 0.5) + better
     ):
         return f"source and target look swapped: it {fit.known_words}, but the other way round it {turned.known_words}"
     if fit.known < HARDLY_KNOWN:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel
     from phrasetool.models.bilingual import BilingualModel
     from phrasetool.models.neural import NeuralModel
+    from phrasetool.models.parallel import ParallelModel
 
-Model: TypeAlias = "BilingualModel | AutoencoderModel | NeuralModel"
+Model: TypeAlias = "BilingualModel | AutoencoderModel | NeuralModel | ParallelModel"
 
 FORMAT_VERSION = 1
 CONFIG = "config.json"
@@ -36,12 +38,14 @@ MODELS = {
     "brae": "phrasetool.models.bilingual:BilingualModel",
     "autoencoder": "phrasetool.models.autoencoder:AutoencoderModel",
     "continuous": "phrasetool.models.neural:NeuralModel",
+    "parallel": "phrasetool.models.parallel:ParallelModel",
 }
 # What messages call a model.
 _WHAT = {
     "brae": "a model of phrase pairs",
     "autoencoder": "an autoencoder of one language",
     "continuous": "a translator",
+    "parallel": "a classifier of sentence pairs",
 }
 
 
@@ -85,7 +89,7 @@ def check_files(folder: Path, config: Mapping[str, Any]) -> None:
         raise ModelError(f"{folder / CONFIG}: `{CHECKSUMS}` is no object")
     for name, wanted in sums.items():
         path = folder / name
-        if path.name != name:
+        if Path(name).is_absolute() or ".." in Path(name).parts:
             raise ModelError(f"{folder / CONFIG}: `{CHECKSUMS}` names {name}, which is no file of the folder")
         if _sum(path) != wanted:
             raise ModelError(f"{path}: is not the file that was saved with {CONFIG}; it is damaged or of another model")
@@ -147,6 +151,16 @@ def load_neural_model(folder: str | os.PathLike[str]) -> NeuralModel:
     return model
 
 
+def load_parallel_model(folder: str | os.PathLike[str]) -> ParallelModel:
+    """Load a classifier of sentence pairs.
+
+    Raises:
+        ModelError: as `load_model`; or it is of another kind.
+    """
+    model: ParallelModel = _load(Path(folder), "parallel", "train a classifier of sentence pairs")
+    return model
+
+
 def load_autoencoder(folder: str | os.PathLike[str]) -> AutoencoderModel:
     """Load an autoencoder of one language.
 
@@ -183,13 +197,15 @@ def save_model(model: Model, folder: str | os.PathLike[str]) -> None:
     with staged(path) as stage:
         model.save_vocabularies(stage)
         save_file(model.weights(), stage / WEIGHTS)
-        config[CHECKSUMS] = {file.name: _sum(file) for file in sorted(stage.iterdir())}
+        files = sorted(file for file in stage.rglob("*") if file.is_file())
+        config[CHECKSUMS] = {file.relative_to(stage).as_posix(): _sum(file) for file in files}
         (stage / CONFIG).write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
 @contextmanager
 def staged(folder: Path) -> Iterator[Path]:
-    """A scratch folder whose files move into `folder` one by one when the block ends well, and vanish when not.
+    """A scratch folder whose files and folders move into `folder` one by one when the block ends well, and vanish
+    when not.
 
     `config.json` moves last: a folder without it is not a model.
     """
@@ -199,7 +215,11 @@ def staged(folder: Path) -> Iterator[Path]:
             stage = Path(name)
             yield stage
             for file in sorted(stage.iterdir(), key=lambda file: file.name == CONFIG):
-                os.chmod(file, 0o644)
+                if file.is_dir():
+                    # A folder cannot take the place of one that holds something.
+                    shutil.rmtree(folder / file.name, ignore_errors=True)
+                else:
+                    os.chmod(file, 0o644)
                 os.replace(file, folder / file.name)
     except OSError as error:
         raise PhraseToolError(f"{folder}: cannot write: {error.strerror}") from error

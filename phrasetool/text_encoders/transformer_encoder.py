@@ -38,18 +38,9 @@ class TransformerEncoder:
 
     def __init__(self, folder: Path) -> None:
         self._tokenizer = read_tokenizer(folder)
-        go_offline()
+        model = read_transformer(folder)
         import torch
-        from transformers import AutoModel
 
-        quieten()
-        try:
-            model = AutoModel.from_pretrained(
-                str(folder.resolve()), local_files_only=True, trust_remote_code=False, use_safetensors=True,
-                attn_implementation="eager", dtype=torch.float32,
-            )  # fmt: skip
-        except Exception as error:  # whatever the settings lead to
-            raise ModelError(f"{folder}: not a model that transformers can read ({_first_line(error)})") from error
         # Of a translator, the half that reads.
         if getattr(model.config, "is_encoder_decoder", False):
             model = model.get_encoder()
@@ -59,19 +50,12 @@ class TransformerEncoder:
         pad = getattr(config, "pad_token_id", None)
         self._pad = pad if isinstance(pad, int) else 0
         self.dimension = int(config.hidden_size)
-        self._longest = _longest(folder, config)
-        self._check_words(folder)
+        self._longest = longest_input(folder, config)
+        check_pieces(folder, self._model, self._tokenizer)
         self._tokenizer.enable_truncation(self._longest)
         # The tokenizer keeps its settings in itself.
         self._lock = threading.Lock()
         self.identity = f"transformer-{folder_identity(folder)}"
-
-    def _check_words(self, folder: Path) -> None:
-        known, tokens = self._model.get_input_embeddings().weight.shape[0], self._tokenizer.get_vocab_size()
-        if tokens > known:
-            raise ModelError(
-                f"{folder}: {known} vectors for {tokens} tokens: tokenizer and weights are not of one model"
-            )
 
     def at_work(self) -> contextlib.AbstractContextManager[None]:
         """One thread a batch."""
@@ -105,8 +89,47 @@ class TransformerEncoder:
         return count
 
 
-def _longest(folder: Path, config: Any) -> int:
-    """Tokens that are read at most."""
+def read_transformer(folder: Path) -> Any:
+    """A `transformers.PreTrainedModel` in float32, not in training; nothing is downloaded, and no code is run.
+
+    Args:
+        folder: that was checked.
+
+    Raises:
+        ModelError: the folder does not hold one, or it is damaged.
+    """
+    go_offline()
+    import torch
+    from transformers import AutoModel
+
+    quieten()
+    try:
+        return AutoModel.from_pretrained(
+            str(folder.resolve()), local_files_only=True, trust_remote_code=False, use_safetensors=True,
+            attn_implementation="eager", dtype=torch.float32,
+        ).eval()  # fmt: skip
+    except Exception as error:  # whatever the settings lead to
+        raise ModelError(f"{folder}: not a model that transformers can read ({_first_line(error)})") from error
+
+
+def check_pieces(folder: Path, model: Any, tokenizer: Any) -> None:
+    """Refuse a tokenizer with more tokens than the model has vectors for.
+
+    Raises:
+        ModelError: names the folder.
+    """
+    known, tokens = model.get_input_embeddings().weight.shape[0], tokenizer.get_vocab_size()
+    if tokens > known:
+        raise ModelError(f"{folder}: {known} vectors for {tokens} tokens: tokenizer and weights are not of one model")
+
+
+def longest_input(folder: Path, config: Any) -> int:
+    """Tokens that are read at most.
+
+    Args:
+        folder: of the encoder.
+        config: its `transformers` configuration.
+    """
     limits = [LONGEST]
     positions = getattr(config, "max_position_embeddings", None)
     if isinstance(positions, int) and positions > 4:

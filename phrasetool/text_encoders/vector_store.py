@@ -26,7 +26,6 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.models.folders import check_folder, check_space
 from phrasetool.phrases import FloatArray, Int64Array
 from phrasetool.pipeline import run
 from phrasetool.text_encoders.encoder_fit import EncoderFit, measure_encoder
@@ -42,6 +41,7 @@ from phrasetool.text_encoders.margins import (
 )
 from phrasetool.text_encoders.text_encoder import SIDES, Side, TextEncoder, encoded
 from phrasetool.watch import NOBODY, Watch
+from phrasetool.writable import check_folder, check_space
 
 _SCHEMA = 1
 _HEADER, _SAMPLE, _LOCK = "store.json", "sample.npy", ".lock"

@@ -20,7 +20,7 @@ from torch import Tensor
 from phrasetool.encoders.autoencoders.autoencoder import Autoencoder
 from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.models.fit import FEWEST
-from phrasetool.models.folders import check_model_folder, check_space
+from phrasetool.models.folders import check_model_folder
 from phrasetool.models.storage import save_model
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.training.autoencoder_settings import AutoencoderSettings
@@ -35,6 +35,7 @@ from phrasetool.training.resumable import (
 )
 from phrasetool.vocabulary import Vocabulary
 from phrasetool.watch import refuse
+from phrasetool.writable import check_space
 
 _OPTIMIZER = "optimizer."
 # Texts that tell how well all are known.

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from phrasetool.encoders.protocols import EncoderParameters
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.folders import check_model_folder, check_space
+from phrasetool.models.folders import check_model_folder
 from phrasetool.models.storage import save_model
 from phrasetool.objectives.objective import CoTrainingObjective
 from phrasetool.training.co_training import CoTraining
@@ -41,6 +41,7 @@ from phrasetool.training.resumable import (
 )
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.training.sides import Sides, parts
+from phrasetool.writable import check_space
 
 _NAMES = ("source", "target")
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from phrasetool_cli.shared.classifier_quality import evaluate_classifier
 from phrasetool_cli.shared.flags import default_model, force_option, model_option, quiet_option
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.sections import SectionedCommand
@@ -14,52 +16,65 @@ from phrasetool_cli.shared.sections import SectionedCommand
 if TYPE_CHECKING:
     from phrasetool.phrases import ByteArray
 
+# Words of a side of phrase pairs.
+_MAX_LENGTH = 7
 _EXAMPLE = """\b
 Example:
   phrasetool evaluate-model held-out.gz -m phrasetool-model
+  phrasetool evaluate-model test.de test.en -m parallel
   phrasetool evaluate-model demo-output/pairs.gz -m demo-output/model --candidates 100
 """
 
 
 @click.command(cls=SectionedCommand, epilog=_EXAMPLE)
-@click.argument("pairs")
+@click.argument("inputs", nargs=-1, required=True, metavar="PAIRS | SOURCE TARGET")
 @model_option
 @click.option("--candidates", type=click.IntRange(2), default=1000, metavar="N",
               help="Rank every true target among this many.")  # fmt: skip
 @click.option("--limit", type=click.IntRange(2), default=20000, metavar="N",
               help="Use at most so many pairs, drawn at random.")  # fmt: skip
-@click.option("--max-length", type=click.IntRange(1), default=7,
-              help="Leave out pairs with more words on a side.")  # fmt: skip
+@click.option("--max-length", type=click.IntRange(1), metavar="N",
+              help="Leave out pairs with more words on a side.  [default: 7; of a classifier of sentence pairs, what "
+                   "it reads]")  # fmt: skip
 @click.option("--seed", type=int, default=1, help="Of the shuffle and the random words.")
 @json_option
 @force_option
 @quiet_option
 def command(
-    pairs: str, model_folder: str | None, candidates: int, limit: int, max_length: int, seed: int,
+    inputs: tuple[str, ...], model_folder: str | None, candidates: int, limit: int, max_length: int | None, seed: int,
     json_file: str | None, force: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Measure a model on held-out phrase pairs.
 
     The figures say how well it finds the true target of every source of PAIRS.  PAIRS should be held out from
     training.  Each target is ranked among the targets of N pairs by the mean of both similarities.
+
+    Of a classifier of sentence pairs, give SOURCE and TARGET of a bitext, or PAIRS: the figures say how well it tells
+    true pairs from five random ones for each, and from targets that hold a translation or are a part of one.
     """
     import numpy as np
 
     from moses_compat.corpora.training_pairs import read_training_pairs
     from moses_compat.files.streams import Input
     from moses_compat.measures.model_fit import FitCheck
-    from phrasetool.models.storage import load_bilingual_model
+    from phrasetool.models.storage import load_bilingual_model, read_model_config
     from phrasetool.retrieval import evaluate_pairs
     from phrasetool_cli.shared.progress import TerminalWatch
 
-    document = json_document(json_file, [pairs])
+    document = json_document(json_file, inputs)
     folder = model_folder or default_model()
+    if read_model_config(Path(folder))["model"] == "parallel":
+        evaluate_classifier(inputs, folder, max_length, limit, seed, document, json_file == "-")
+        return
+    if len(inputs) != 1:
+        raise click.UsageError("a model of phrase pairs is measured on one file of phrase pairs")
+    pairs = inputs[0]
     model = load_bilingual_model(folder)
     texts: list[ByteArray] = []
     with Input(pairs) as source:
         data = read_training_pairs(
             source,
-            max_length=max_length,
+            max_length=max_length or _MAX_LENGTH,
             vocabularies=(model.source_vocabulary, model.target_vocabulary),
             seen=texts.append,
         )

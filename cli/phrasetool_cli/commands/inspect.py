@@ -75,6 +75,7 @@ def _model(path: str) -> tuple[dict[str, Any], list[str]]:
     from phrasetool.models.autoencoder import AutoencoderModel
     from phrasetool.models.bilingual import BilingualModel
     from phrasetool.models.neural import NeuralModel
+    from phrasetool.models.parallel import ParallelModel
     from phrasetool.models.storage import load_model
 
     model = load_model(path)
@@ -88,7 +89,14 @@ def _model(path: str) -> tuple[dict[str, Any], list[str]]:
         found |= {"architecture": shape, "numbers": sum(array.size for array in model.arrays.values())}
         lines += [f"  {key:<14} {value}" for key, value in shape.items()]
         lines.append(f"  numbers        {found['numbers']:,}")
-    if isinstance(model, AutoencoderModel):
+    if isinstance(model, ParallelModel):
+        shape = {**asdict(model.architecture), "temperature": model.temperature, "thresholds": model.thresholds}
+        found |= {"architecture": shape, "numbers": sum(array.size for array in model.arrays.values())}
+        lines += [f"  {key:<14} {value}" for key, value in shape.items()]
+        lines.append(f"  numbers        {found['numbers']:,}")
+    if isinstance(model, ParallelModel):
+        vocabularies = dict(zip(("source", "target"), model.vocabularies, strict=False))
+    elif isinstance(model, AutoencoderModel):
         vocabularies = {"text": model.vocabulary}
     else:
         vocabularies = {"source": model.source_vocabulary, "target": model.target_vocabulary}

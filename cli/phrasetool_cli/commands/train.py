@@ -14,6 +14,7 @@ from phrasetool_cli.training.autoencoder_run import train_text
 from phrasetool_cli.training.masked_lm_run import MaskedLmInputs, train_bert
 from phrasetool_cli.training.neural_run import NeuralInputs, train_translator
 from phrasetool_cli.training.pairs_run import train_pairs
+from phrasetool_cli.training.parallel_run import ParallelInputs, train_classifier
 from phrasetool_cli.training.training_run import TrainingRun
 
 _EXAMPLE = """\b
@@ -25,6 +26,7 @@ Example:
   phrasetool train --model autoencoder mono.en.gz -o autoencoder.en
   phrasetool train --model continuous train.de train.en --dev dev.de dev.en -o translator
   phrasetool train --model masked-lm train.zh train.en --monolingual mono.en.gz -o bert
+  phrasetool train --model parallel train.de train.en --dev dev.de dev.en -o parallel
   phrasetool train demo-output/pairs.gz -o demo-output/model2 --iterations 60
 """
 
@@ -46,6 +48,9 @@ def command(
 
     With --model continuous, give the two sides of a bitext, SOURCE and TARGET, a sentence a line, or PAIRS: a
     translator learns to predict the fixed vector of each target word, from fastText or of --target-vectors.
+
+    With --model parallel, give the same: a classifier learns to tell sentences that are translations of each other
+    from others, among them those that hold a translation or are a part of one.
 
     With --model masked-lm, give one TEXT or the two sides of a bitext: an own BERT, a folder that transformers loads
     and `annotate --encoder` takes.  It needs the extra `encoders`.
@@ -70,6 +75,13 @@ def command(
             tell(train_bert(texts_read, run, training_flags.masked_lm_options(others), seed))
         return
     others.pop("monolingual")
+    if model == "parallel":
+        sides = ParallelInputs(inputs, development, others["encoder"], others["tune_encoder"], min_pair_count)
+        with run.told(sides.all) as tell:
+            options = training_flags.parallel_options({**others, "max_length": max_length})
+            tell(train_classifier(sides, run, options, seed))
+        return
+    del others["tune_encoder"]
     given = context.get_parameter_source("encoder") is ParameterSource.COMMANDLINE
     chosen = {"seed": seed, **others, "encoder": others["encoder"] if given else None}
     chosen["loss"] = chosen["loss"] or training_flags.LOSS

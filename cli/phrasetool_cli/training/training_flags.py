@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FIRST = "What is trained"
 _TRAINING, _LOSS, _ENCODER = "Training", "Options of losses", "Options of encoders"
 _AUTOENCODER, _NEURAL = "Options of --model autoencoder", "Options of --model continuous"
-_MASKED = "Options of --model masked-lm"
+_MASKED, _PARALLEL = "Options of --model masked-lm", "Options of --model parallel"
 # What encoders of phrases are trained with if nothing is said.
 LOSS = "in-batch"
 # Words of a pair's longer side.
@@ -35,13 +35,17 @@ _OF_ALL = {
 }  # fmt: skip
 # Which kinds take the others that are not declared; brae where nothing is said.
 _TAKERS = {
-    "development": {"continuous", "masked-lm"},
+    "development": {"continuous", "masked-lm", "parallel"},
     "monolingual": {"masked-lm"},
-    "max_length": {"autoencoder", "brae", "continuous"},
-    **{name: {"brae", "continuous"} for name in ("loss", "target_text", "target_vectors", "min_pair_count")},
+    "max_length": {"autoencoder", "brae", "continuous", "parallel"},
+    "encoder": {"brae", "parallel"},
+    "min_pair_count": {"brae", "continuous", "parallel"},
+    "tune_encoder": {"parallel"},
+    **{name: {"brae", "continuous"} for name in ("loss", "target_text", "target_vectors")},
 }
 _KINDS = {
-    _AUTOENCODER: {"autoencoder"}, _NEURAL: {"continuous"}, _MASKED: {"masked-lm"}, _LOSS: {"brae", "continuous"},
+    _AUTOENCODER: {"autoencoder"}, _NEURAL: {"continuous"}, _MASKED: {"masked-lm"}, _PARALLEL: {"parallel"},
+    _LOSS: {"brae", "continuous"},
 }  # fmt: skip
 # Kind -> what it takes as inputs, in words and by number.
 _INPUTS = {
@@ -49,6 +53,13 @@ _INPUTS = {
     "autoencoder": ("one text", (1,)),
     "continuous": ("the source and the target side of a bitext, or one file of phrase pairs", (1, 2)),
     "masked-lm": ("one text, or the two sides of a bitext", (1, 2)),
+    "parallel": ("the source and the target side of a bitext, or one file of phrase pairs", (1, 2)),
+}
+# What a classifier of sentence pairs reads, beside a folder.
+_READ = {
+    "words": "--model parallel alone: words and their parts, whose vectors are learnt from random ones",
+    "word2vec": "--model parallel alone: the same, learnt from word2vec's",
+    "hf:FOLDER": "--model parallel alone: pieces of a BERT in a folder, of any language it knows",
 }
 _BASELINES = {
     "cross-entropy": "--model continuous alone: a distribution over the target words, whose vectors learn",
@@ -61,7 +72,8 @@ train_options = sections(
     click.option("-o", "--output", "folder", metavar="FOLDER", help=f"Model folder to write.  {WHICH_MODEL}"),
     click.option("--model", type=click.Choice(list(_INPUTS)), default="brae",
                  help="What to train: bilingually-constrained encoders on pairs, an autoencoder on text, a "
-                      "translator that predicts word vectors on a bitext or on pairs, or an own BERT on text."),
+                      "translator that predicts word vectors on a bitext or on pairs, a classifier that tells "
+                      "parallel sentences from others on the same, or an own BERT on text."),
     "How it is run",
     click.option("--seed", type=click.IntRange(0), default=1, help="Fixes everything."),
     device_option(),
@@ -71,13 +83,13 @@ train_options = sections(
     force_option,
     "What it learns from",
     click.option("--dev", "development", nargs=2, metavar="SOURCE TARGET",
-                 help="Of --model continuous and masked-lm: a bitext that says which epoch is the best.  [default: "
-                      "pairs of one source in twenty are held out]"),
+                 help="Of --model continuous, masked-lm and parallel: a bitext that says which epoch is the best.  "
+                      "[default: pairs of one source in twenty are held out]"),
     click.option("--monolingual", multiple=True, metavar="FILE",
                  help="Of --model masked-lm: more text of either language."),
     click.option("--max-length", type=click.IntRange(1), metavar="N",
                  help=f"Leave out pairs with more words on a side.  [default: {MAX_LENGTH}; autoencoder 511; "
-                      "continuous 100]"),
+                      "continuous and parallel 100]"),
     click.option("--min-pair-count", type=FiniteRange(0), default=0, metavar="C",
                  help="Leave out pairs with a smaller count (of a table: the joint count)."),
     "What it starts from",
@@ -94,10 +106,22 @@ train_options = sections(
     click.option("--target-autoencoder", metavar="FOLDER", help="The same for the target language."),
     click.option("--freeze-encoders", is_flag=True,
                  help="Train nothing but the transformations between the languages."),
+    click.option("--tune-encoder", is_flag=True,
+                 help="Of --encoder hf:FOLDER: its vectors learn, too."),
     None,
     json_option,
     quiet_option,
 )  # fmt: skip
+
+
+class _EncoderName(click.Choice[str]):
+    """An encoder of phrases, or what a classifier of sentence pairs reads."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name as it stands."""
+        if value in _READ or (isinstance(value, str) and value.startswith("hf:")):
+            return value
+        return super().convert(value, param, ctx)
 
 
 @dataclass(frozen=True)
@@ -180,6 +204,7 @@ class TrainCommand(SectionedCommand):
         for title, what, registry in (("Losses", "loss", OBJECTIVES), ("Encoders", "encoder", ENCODERS)):
             first[title] = [(name, registered(registry, name, what).summary) for name in registry]
         first["Losses"] += _BASELINES.items()
+        first["Encoders"] += _READ.items()
         return {**first, **flags}
 
 
@@ -202,9 +227,23 @@ def check_model(context: click.Context) -> None:
             raise click.UsageError(f"{parameter.opts[0]} is for --model {' or '.join(sorted(takes))}")
     if context.params["loss"] in _BASELINES and model != "continuous":
         raise click.UsageError(f"--loss {context.params['loss']} is for --model continuous")
+    _check_encoder(context, model)
     what, counts = _INPUTS[model]
     if len(context.params["inputs"]) not in counts:
         raise click.UsageError(f"--model {model} takes {what}; {len(context.params['inputs'])} files were given")
+
+
+def _check_encoder(context: click.Context, model: str) -> None:
+    """Refuse what another kind of model reads."""
+    encoder = context.params["encoder"]
+    of_pairs = encoder in _READ or encoder.startswith("hf:")
+    if of_pairs and model != "parallel":
+        raise click.UsageError(f"--encoder {encoder} is for --model parallel")
+    given = context.get_parameter_source("encoder") is ParameterSource.COMMANDLINE
+    if model == "parallel" and given and not of_pairs:
+        raise click.UsageError(f"--encoder {encoder} is for --model brae; --model parallel reads {', '.join(_READ)}")
+    if context.params["tune_encoder"] and not encoder.startswith("hf:"):
+        raise click.UsageError("--tune-encoder is for --encoder hf:FOLDER; the vectors of words learn in any case")
 
 
 def chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
@@ -260,6 +299,15 @@ def neural_options(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name in known and value is not None}
 
 
+def parallel_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the given values, by name, that a classifier of sentence pairs declares."""
+    from phrasetool.options import declared_options
+    from phrasetool.training.parallel.parallel_settings import ParallelSettings
+
+    known = declared_options(ParallelSettings)
+    return {name: value for name, value in given.items() if name in known and value is not None}
+
+
 def autoencoder_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the given values, by name, that an autoencoder declares."""
     from phrasetool.options import declared_options
@@ -287,8 +335,8 @@ def _made_flags(
     for name, declaration in _declarations(dict(encoders), dict(losses)):
         declared.setdefault(name, []).append(declaration)
     chosen = [
-        click.Option(["--encoder"], type=click.Choice([name for name, _ in encoders]), default="rae",
-                     help="How a phrase becomes a vector; see below."),
+        click.Option(["--encoder"], type=_EncoderName([name for name, _ in encoders]), default="rae",
+                     help="How a phrase becomes a vector; of --model parallel, what it reads; see below."),
         click.Option(["--loss"], type=click.Choice([*(name for name, _ in losses), *_BASELINES]),
                      help=f"What training minimises; see below.  [default: {LOSS}; continuous syn-projection]"),
     ]  # fmt: skip
@@ -302,13 +350,14 @@ def _declarations(encoders: Mapping[str, str], losses: Mapping[str, str]) -> Ite
     from phrasetool.training.autoencoder_settings import AutoencoderSettings
     from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
     from phrasetool.training.neural.neural_settings import NeuralSettings
+    from phrasetool.training.parallel.parallel_settings import ParallelSettings
     from phrasetool.training.settings import TrainingSettings
 
     classes: list[tuple[str, str, type]] = [(_TRAINING, "", TrainingSettings)]
     classes += [(_LOSS, name, registered(losses, name, "loss")) for name in losses]
     classes += [(_ENCODER, name, registered(encoders, name, "encoder")) for name in encoders]
     classes += [(_AUTOENCODER, "autoencoder", AutoencoderSettings), (_NEURAL, "continuous", NeuralSettings)]
-    classes += [(_MASKED, "masked-lm", MaskedLmSettings)]
+    classes += [(_MASKED, "masked-lm", MaskedLmSettings), (_PARALLEL, "parallel", ParallelSettings)]
     for title, owner, cls in classes:
         for name, spec in declared_options(cls).items():
             yield name, _Declared(title, owner, spec.default, spec.metadata["help"])

@@ -19,9 +19,7 @@ from phrasetool_cli.shared.json_output import json_document
 if TYPE_CHECKING:
     import torch
 
-    from phrasetool.models.autoencoder import AutoencoderModel
-    from phrasetool.models.bilingual import BilingualModel
-    from phrasetool.models.neural import NeuralModel
+    from phrasetool.models.storage import Model
     from phrasetool.training.masked_lm.bert_folder import TrainedBert
     from phrasetool.training.pairs import PhrasePairs
 
@@ -88,9 +86,7 @@ class TrainingRun:
         return data
 
     @contextlib.contextmanager
-    def told(
-        self, inputs: Iterable[str | None]
-    ) -> Iterator[Callable[[BilingualModel | AutoencoderModel | NeuralModel | TrainedBert], None]]:
+    def told(self, inputs: Iterable[str | None]) -> Iterator[Callable[[Model | TrainedBert], None]]:
         """Say how to go on when the block is interrupted; gives what takes the model that was trained, for `--json`.
 
         Raises:
@@ -101,7 +97,7 @@ class TrainingRun:
 
         document = json_document(self.json_file, inputs)
 
-        def tell(model: BilingualModel | AutoencoderModel | NeuralModel | TrainedBert) -> None:
+        def tell(model: Model | TrainedBert) -> None:
             log = [json.loads(line) for line in (self.folder / LOG).read_text("utf-8").splitlines()]
             document({"model": str(self.folder), "signature": model.signature, "training": model.training, "log": log})
 

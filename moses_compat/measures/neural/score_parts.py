@@ -32,10 +32,11 @@ class ScoreParts:
     Args:
         folder: where they are; made with the first part.
         signature: of what makes the scores.
+        holder: what messages call that which the pairs are of.
     """
 
-    def __init__(self, folder: str, signature: str) -> None:
-        self.folder, self._signature = folder, signature
+    def __init__(self, folder: str, signature: str, holder: str = "table") -> None:
+        self.folder, self._signature, self._holder = folder, signature, holder
 
     def read(self, number: int, hashes: npt.NDArray[np.uint32]) -> FloatArray | None:
         """The scores of a part, float32, shape (N,); None if it is not there.
@@ -65,7 +66,7 @@ class ScoreParts:
             for name, kind in (("pair_hash", np.uint32), ("score", np.float32))
         )
         if not np.array_equal(found, hashes):
-            raise DataError(self.folder, f"holds scores of another table; {remedy}")
+            raise DataError(self.folder, f"holds scores of another {self._holder}; {remedy}")
         return np.asarray(scores, np.float32)
 
     def write(self, number: int, hashes: npt.NDArray[np.uint32], scores: FloatArray) -> None:

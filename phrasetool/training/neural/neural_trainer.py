@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from phrasetool.encoders.autoencoders.softmax_output import softmax_cross_entropy
-from phrasetool.models.folders import check_model_folder, check_space
+from phrasetool.models.folders import check_model_folder
 from phrasetool.models.neural import NeuralModel
 from phrasetool.models.storage import save_model
 from phrasetool.neural.network import NeuralTranslator, padded_targets
@@ -35,6 +35,7 @@ from phrasetool.training.resumable import (
     restore_optimizer,
     train_resumably,
 )
+from phrasetool.writable import check_space
 
 _OPTIMIZER, _BEST = "optimizer.", "best."
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from phrasetool import writable
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.models import folders
 from phrasetool.models.storage import load_neural_model
 from phrasetool.neural.beam import translate
 from phrasetool.training.divergence import DivergedError
@@ -116,7 +116,7 @@ def test_what_cannot_be_trained(tmp_path, monkeypatch):
     trainer = NeuralTrainer(pairs, development, table, settings)
     numbers = sum(value.numel() for value in trainer.module.parameters())
     assert needed == 32 * numbers
-    monkeypatch.setattr(folders.shutil, "disk_usage", lambda path: type("Usage", (), {"free": needed - 1}))
+    monkeypatch.setattr(writable.shutil, "disk_usage", lambda path: type("Usage", (), {"free": needed - 1}))
     with pytest.raises(PhraseToolError, match="make room"):
         train_neural(pairs, development, table, settings, tmp_path / "full")
     assert not (tmp_path / "full").exists()

@@ -1,0 +1,289 @@
+"""Classifiers of sentence pairs beside each other: the tables of Mao et al. (2021), on Japanese and Chinese.
+
+Several seeds each, one thread.  Test sets of five random wrong targets a pair, of one wrong by containment a pair, and
+of one by a way that training has not seen: a piece of the middle is left out.  Precision, recall and F1 at 0.5 and at
+the threshold that was best on the development set.  What is finished is kept in benchmarks/results/parallel/, a file a
+run, with the outcome for each sentence, so that rows can be compared by a paired bootstrap over sentences and seeds.
+
+`--bert` names folders that `phrasetool train --model masked-lm` made: "own BERT", which is no mBERT.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from engines import DATA, command
+from measuring import ROOT, machine
+
+from moses_compat.corpora.parallel_texts import read_parallel_texts
+from moses_compat.corpora.texts import read_text_lines
+from phrasetool.embeddings.word2vec import train_word2vec
+from phrasetool.models.parallel import ParallelModel
+from phrasetool.phrases import DoubleArray, Int64Array, Phrases
+from phrasetool.training.neural.text_pairs import TextPairs
+from phrasetool.training.parallel.known_translations import KnownTranslations
+from phrasetool.training.parallel.labelled_pairs import LabelledPairs, contained_pairs, encoded_logits, random_pairs
+from phrasetool.training.parallel.pair_quality import best_quality, probabilities_of
+from phrasetool.training.parallel.parallel_settings import ParallelSettings
+from phrasetool.training.parallel.train_parallel import train_parallel
+
+KEPT = ROOT / "benchmarks" / "results" / "parallel"
+CORPORA = {"tatoeba-zh-en": ("zh", "en"), "enja-small": ("ja", "en")}
+SEEDS = (1, 2, 3)
+NEGATIVES = 5
+# What the paper's network has, in sizes and steps that train in minutes on a core.
+_PAPER = {
+    "characters": 0, "contrast": 0.0, "hidden_words": 0.0, "containment": 0, "length": "none", "batch_size": 128,
+}  # fmt: skip
+_BERT = {**_PAPER, "encoder": "bert"}
+SYSTEMS: dict[str, dict[str, Any]] = {
+    "LSTM": {**_PAPER, "cell": "lstm"},
+    "Bi-GRU": {**_PAPER, "cell": "gru"},
+    "Bi-LSTM": _PAPER,
+    "Bi-LSTM, length": {**_PAPER, "length": "concat"},
+    "word2vec": {**_PAPER, "encoder": "word2vec"},
+    "own BERT, static, frozen": {**_BERT, "layer": "static"},
+    "own BERT, static, tuned": {**_BERT, "layer": "static", "tuned": True},
+    "own BERT, contextual, frozen": _BERT,
+    "own BERT, contextual, tuned": {**_BERT, "tuned": True},
+    "full, frozen": {**_BERT, "length": "concat"},
+    "full, tuned": {**_BERT, "length": "concat", "tuned": True},
+    "full, static, tuned": {**_BERT, "layer": "static", "length": "concat", "tuned": True},
+    "default": {},
+    "default, no length": {"length": "none"},
+    "default, no containment": {"containment": 0},
+    "default, no length, no containment": {"length": "none", "containment": 0},
+    "default, no contrast": {"contrast": 0.0},
+}
+
+
+def texts(corpus: str, part: str) -> TextPairs:
+    """A part of a corpus."""
+    paths = [DATA / corpus / f"{part}.{language}" for language in CORPORA[corpus]]
+    return read_parallel_texts(*(str(path if path.exists() else f"{path}.gz") for path in paths))
+
+
+def clause_dropped(
+    targets: Phrases, pairs: Int64Array, known: KnownTranslations, rng: np.random.Generator
+) -> tuple[Phrases, Int64Array]:
+    """Targets without a third to a half of their words, from the middle; of those with six words or more."""
+    found, kept = [], []
+    for pair in pairs.tolist():
+        words = targets[pair]
+        if len(words) >= 6:
+            size = int(rng.integers(len(words) // 3, len(words) // 2 + 1))
+            first = int(rng.integers(1, len(words) - size))
+            made = np.concatenate([words[:first], words[first + size :]])
+            if not known.has(pair, made):
+                found.append(made.tolist())
+                kept.append(pair)
+    return Phrases.from_lists(found), np.array(kept, np.int64)
+
+
+@cache
+def sets(corpus: str, part: str) -> dict[str, LabelledPairs]:
+    """The labelled pairs of a development or test set."""
+    pairs = texts(corpus, part)
+    return {
+        "random": random_pairs(pairs, NEGATIVES, 1), "containment": contained_pairs(pairs, 1),
+        "unseen": contained_pairs(pairs, 1, clause_dropped),
+    }  # fmt: skip
+
+
+# Of labelled pairs the probabilities, shape (K,).
+Scorer = Callable[[LabelledPairs], DoubleArray]
+
+
+def outcomes(found: DoubleArray, pairs: LabelledPairs, threshold: float) -> Int64Array:
+    """For each source: pairs rightly called parallel, wrongly so, and missed; int64, shape (N, 3)."""
+    said = found >= threshold
+    kinds = np.stack([said & pairs.parallel, said & ~pairs.parallel, ~said & pairs.parallel])
+    counts = [np.bincount(pairs.rows, kind, len(pairs.texts)) for kind in kinds]
+    return np.stack(counts, 1).astype(np.int64)
+
+
+def quality(sums: Int64Array) -> dict[str, float]:
+    """Precision, recall and F1 in per cent of summed outcomes."""
+    right, wrong, missed = sums.sum(0).tolist()
+    precision, recall = right / max(right + wrong, 1), right / max(right + missed, 1)
+    f1 = 2 * right / max(2 * right + wrong + missed, 1)
+    return {name: round(100 * value, 2) for name, value in zip("PRF", (precision, recall, f1), strict=True)}
+
+
+def keep(name: str, corpus: str, seed: int, scorer: Scorer, facts: Mapping[str, Any]) -> None:
+    """Measure on all sets, and keep it.  The best threshold of each kind of set is that of its development set."""
+    kept: dict[str, Any] = {}
+    figures: dict[str, Any] = {"system": name, "corpus": corpus, "seed": seed, "machine": machine(), **facts}
+    own = 0.5
+    for kind, pairs in sets(corpus, "test").items():
+        development = sets(corpus, "dev")[kind]
+        # Only what a user can know: the threshold of random pairs serves for all.
+        if kind == "random":
+            own = best_quality(scorer(development), development.parallel).threshold
+        found = scorer(pairs)
+        kept[kind], kept[f"{kind} half"] = outcomes(found, pairs, own), outcomes(found, pairs, 0.5)
+        figures[kind] = {"at 0.5": quality(kept[f"{kind} half"]), "best": quality(kept[kind])}
+        figures[kind]["mean p of wrong pairs"] = round(float(found[~pairs.parallel].mean()), 3)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    stem = KEPT / f"{corpus}-{name.replace(', ', '-').replace(' ', '-')}-{seed}"
+    np.savez_compressed(stem.with_suffix(".npz"), **{kind: sums.astype(np.int8) for kind, sums in kept.items()})
+    stem.with_suffix(".json").write_text(json.dumps(figures, indent=1) + "\n")
+    print(stem.name, *(figures[kind]["best"] for kind in sets(corpus, "test")), flush=True)
+
+
+def done(name: str, corpus: str, seed: int) -> bool:
+    """Whether a run was kept."""
+    return (KEPT / f"{corpus}-{name.replace(', ', '-').replace(' ', '-')}-{seed}.json").is_file()
+
+
+def run(name: str, corpus: str, seed: int, folder: str | None, epochs: int) -> None:
+    """Train a classifier and measure it."""
+    options = dict(SYSTEMS[name])
+    encoder, tuned = options.pop("encoder", "words"), options.pop("tuned", False)
+    if encoder == "bert":
+        encoder = f"hf:{folder}"
+    if name != "default" and epochs:
+        options["epochs"] = epochs
+    settings = ParallelSettings.from_options(options, encoder, tuned, seed)
+    train = texts(corpus, "train").up_to(settings.max_length)
+    began = time.process_time()
+    with tempfile.TemporaryDirectory() as work:
+        model = train_parallel(train, texts(corpus, "dev"), settings, Path(work) / "model")
+    facts = {
+        "settings": {**settings.as_dict(), "encoder": encoder.partition(":")[0]},
+        "cpu_seconds": round(time.process_time() - began), "best_epoch": model.training["best_epoch"],
+    }  # fmt: skip
+    keep(name, corpus, seed, _scorer(model), facts)
+
+
+def _scorer(model: ParallelModel) -> Scorer:
+    return lambda pairs: probabilities_of(encoded_logits(model.classifier, pairs)[0], model.temperature)
+
+
+class Features:
+    """What the linear classifiers see of a pair: lengths, lexical coverage both ways, products of mean word vectors.
+
+    The paper does not say what its own were.  Lexical probabilities are those of the aligned bitext; a word is covered
+    if a word of the other side has one of at least a twentieth.
+    """
+
+    LEAST = 0.05
+
+    def __init__(self, corpus: str, seed: int) -> None:
+        self.train = texts(corpus, "train")
+        paths = [str(DATA / corpus / f"train.{language}.gz") for language in CORPORA[corpus]]
+        with tempfile.TemporaryDirectory() as work:
+            command("align", *paths, "-o", Path(work) / "aligned")
+            points = read_text_lines(str(Path(work) / "aligned"))
+        counts: list[dict[bytes, Counter[bytes]]] = [defaultdict(Counter), defaultdict(Counter)]
+        for pair, line in enumerate(points):
+            words = self.words(self.train, pair, self.train.targets[pair])
+            for point in line.split():
+                s, t = map(int, point.split("-"))
+                counts[0][words[0][s]][words[1][t]] += 1
+                counts[1][words[1][t]][words[0][s]] += 1
+        self.lexicon = [
+            {
+                word: {other for other, n in found.items() if n >= self.LEAST * found.total()}
+                for word, found in side.items()
+            }
+            for side in counts
+        ]
+        self.vectors = []
+        for side, known in (
+            (self.train.sources, self.train.source_words),
+            (self.train.targets, self.train.target_words),
+        ):
+            self.vectors.append(train_word2vec([[known[i] for i in text] for text in side], 50, seed))
+        self.mean, self.deviation = 0.0, 1.0
+
+    @staticmethod
+    def words(pairs: TextPairs, source: int, target: Any) -> tuple[list[bytes], list[bytes]]:
+        """A source and a target as words."""
+        return [pairs.source_words[i] for i in pairs.sources[source]], [pairs.target_words[i] for i in target]
+
+    def _vector(self, side: int, words: list[bytes]) -> Any:
+        known = [self.vectors[side][word] for word in words if word in self.vectors[side]]
+        return np.mean(known, 0) if known else np.zeros(50, np.float32)
+
+    def of(self, pairs: LabelledPairs) -> Any:
+        """Shape (K, 104)."""
+        rows = []
+        for row, column in zip(pairs.rows.tolist(), pairs.columns.tolist(), strict=True):
+            sides = self.words(pairs.texts, row, pairs.targets[column])
+            m, n = map(len, sides)
+            covered = [
+                np.mean([not self.lexicon[s].get(word, set()).isdisjoint(sides[1 - s]) for word in sides[s]])
+                for s in range(2)
+            ]
+            vectors = [self._vector(side, words) for side, words in enumerate(sides)]
+            rows.append(
+                [np.log(m / n), abs(m - n), *covered, *(vectors[0] * vectors[1]), *np.abs(vectors[0] - vectors[1])]
+            )
+        return np.array(rows)
+
+
+def linear(corpus: str, seed: int) -> None:
+    """Support vectors and logistic regression (the paper says linear) on features."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import LinearSVC
+
+    if done("SVM", corpus, seed) and done("LR", corpus, seed) and done("length only", corpus, seed):
+        return
+    features = Features(corpus, seed)
+    drawn = random_pairs(features.train, NEGATIVES, seed)
+    found = features.of(drawn)
+    own = contained_pairs(features.train, seed)
+    kept: dict[int, Any] = {}
+
+    def features_of(pairs: LabelledPairs) -> Any:
+        return kept.setdefault(id(pairs), features.of(pairs))
+
+    for name, estimator, columns, data, labels in (
+        ("SVM", LinearSVC(random_state=seed), slice(None), found, drawn.parallel),
+        ("LR", LogisticRegression(max_iter=1000), slice(None), found, drawn.parallel),
+        ("length only", LogisticRegression(max_iter=1000), slice(2), features.of(own)[:, :2], own.parallel),
+    ):
+        began = time.process_time()
+        fitted = make_pipeline(StandardScaler(), estimator).fit(data[:, columns], labels)
+
+        def scorer(pairs: LabelledPairs, fitted: Any = fitted, columns: slice = columns) -> DoubleArray:
+            return probabilities_of(fitted.decision_function(features_of(pairs)[:, columns]))
+
+        keep(name, corpus, seed, scorer, {"cpu_seconds": round(time.process_time() - began)})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpora", nargs="+", default=list(CORPORA), choices=CORPORA)
+    parser.add_argument("--only", nargs="+", default=[*SYSTEMS, "linear"])
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
+    parser.add_argument("--bert", nargs="+", default=[], help="folders of own BERTs, one for each of the corpora")
+    parser.add_argument("--epochs", type=int, default=0, help="in place of the defaults")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    folders = dict(zip(options.corpora, options.bert, strict=False))
+    for seed in options.seeds:
+        for corpus in options.corpora:
+            if "linear" in options.only:
+                linear(corpus, seed)
+            for name, system in SYSTEMS.items():
+                missing = system.get("encoder") == "bert" and corpus not in folders
+                if name in options.only and not missing and not done(name, corpus, seed):
+                    run(name, corpus, seed, folders.get(corpus), options.epochs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""What says whether the pairs of a bitext are parallel: options, and what they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from phrasetool_cli.shared.parameter_types import FiniteRange
+from phrasetool_cli.shared.sections import sections
+
+if TYPE_CHECKING:
+    from moses_compat.jobs.bitexts.filter_bitext import FilterReport, FilterRequest
+    from phrasetool.bitext.pair_judges import PairJudge
+    from phrasetool.watch import Watch
+
+_BEST, _HALF = "best", "half"
+_FOR_ENCODERS = {"target_encoder": "--target-encoder", "detokenise": "--detokenise", "prefix": "--prefix"}
+
+
+class _Threshold(FiniteRange):
+    """A number, or the word for the model's own."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See click."""
+        return value if value == _BEST else super().convert(value, param, ctx)
+
+
+judge_options = sections(
+    "What sentences mean",
+    click.option("-m", "--model", "model_folder", metavar="FOLDER", help="A classifier of sentence pairs."),
+    click.option("--encoder", metavar="FOLDER",
+                 help="In its place, a sentence encoder on this machine that knows both languages: of "
+                      "sentence-transformers, of transformers (mean pooling), or static (model2vec).  NAME:PATH is for "
+                      "the encoder NAME of another package."),
+    click.option("--target-encoder", metavar="FOLDER",
+                 help="Another encoder for the target side, of the same space.  [default: the same]"),
+    click.option("--detokenise", metavar="LANG",
+                 help="Put tokens together by the rules of this language (de, zh, ...), or of two: SOURCE,TARGET."),
+    click.option("--prefix", metavar="TEXT", help="Put this before every sentence, as in 'query: '."),
+    "What stays",
+    click.option("--threshold", type=_Threshold(-1, 1), metavar="P|best",
+                 help="The least probability of a pair that stays, or `best`: what was best on the model's development "
+                      "set, where most pairs were wrong.  Of --encoder, the least cosine.  [default: 0.5; none with "
+                      "--encoder]"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ChosenJudge:
+    """What judges.
+
+    Attributes:
+        threshold: the least score of a pair that stays.
+        holds_text: sentences have to be UTF-8.
+        maker: given the request, what makes the judge; see `filter_bitext`.
+    """
+
+    threshold: float
+    holds_text: bool
+    maker: Callable[[FilterRequest, Watch], Callable[[Any, FilterReport], PairJudge]]
+
+
+def chosen_judge(given: dict[str, Any], explain: bool) -> ChosenJudge:
+    """The model or encoder that was asked for.
+
+    Args:
+        given: values of `judge_options` by name.
+        explain: whether probabilities without length are wanted.
+
+    Raises:
+        click.UsageError: options that do not go together, or a language that is none.
+        ModelError: there is no such model or encoder, or it is refused.
+    """
+    model, encoder, threshold = given["model_folder"], given["encoder"], given["threshold"]
+    if (model is None) == (encoder is None):
+        raise click.UsageError("name a classifier with --model, or a sentence encoder with --encoder")
+    if encoder is not None:
+        return _by_encoder(encoder, threshold, explain, {name: given[name] for name in _FOR_ENCODERS})
+    for name, flag in _FOR_ENCODERS.items():
+        if given[name] is not None:
+            raise click.UsageError(f"{flag} is for a sentence encoder; name one with --encoder")
+    return _by_classifier(model, threshold, explain)
+
+
+def _by_classifier(folder: str, threshold: float | str | None, explain: bool) -> ChosenJudge:
+    from phrasetool.models.storage import load_parallel_model
+
+    if isinstance(threshold, float) and threshold < 0:
+        raise click.UsageError(f"--threshold {threshold:g} is no probability; expected 0 to 1")
+    model = load_parallel_model(folder)
+    if not isinstance(threshold, float):
+        # A model may be older than its thresholds' names.
+        threshold = model.thresholds.get(threshold or _HALF, 0.5)
+
+    def maker(request: FilterRequest, watch: Watch) -> Callable[[Any, FilterReport], PairJudge]:
+        from moses_compat.jobs.bitexts.filter_bitext import classifier_judge
+
+        return classifier_judge(model, folder, request, explain, watch)
+
+    return ChosenJudge(threshold, model.encoder is not None, maker)
+
+
+def _by_encoder(
+    folder: str, threshold: float | str | None, explain: bool, more: dict[str, str | None]
+) -> ChosenJudge:  # fmt: skip
+    from moses_compat.measures.encoder_request import EncoderRequest
+    from phrasetool.bitext.pair_encoder import find_pair_encoder
+    from phrasetool.bitext.pair_judges import EncoderJudge
+
+    if not isinstance(threshold, float):
+        raise click.UsageError("--encoder needs --threshold: the least cosine of a pair that stays")
+    if explain:
+        raise click.UsageError("--explain asks a classifier; name one with --model")
+    try:
+        ready = EncoderRequest(folder, more["target_encoder"], more["detokenise"], more["prefix"] or "").ready
+    except ValueError as error:
+        raise click.UsageError(f"--detokenise: {error}") from error
+    found = find_pair_encoder(folder, more["target_encoder"])
+    signature = f"encoder:{'+'.join(dict.fromkeys(found.identities))}|texts:{more['detokenise']}|{more['prefix']!r}"
+    judge = EncoderJudge(found.load(), ready, found.name, signature)
+    return ChosenJudge(threshold, True, lambda request, watch: lambda sample, report: judge)

@@ -1,0 +1,165 @@
+"""What `phrasetool train --model parallel` does: a classifier of sentence pairs, from a bitext or from phrase pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from phrasetool.errors import DataError
+from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
+
+if TYPE_CHECKING:
+    from phrasetool.models.parallel import ParallelModel
+    from phrasetool.training.neural.text_pairs import TextPairs
+    from phrasetool.training.parallel.parallel_settings import ParallelSettings
+    from phrasetool.training.parallel.parallel_trainer import ParallelReport
+    from phrasetool_cli.training.training_run import TrainingRun
+
+# What `--encoder` is for other models where nothing is said.
+_OTHERS = "rae"
+
+
+@dataclass(frozen=True)
+class ParallelInputs:
+    """What a classifier is trained on.
+
+    Attributes:
+        files: the two sides of a bitext, or phrase pairs.
+        development: the two sides of a development set; None to hold out some of what is learnt from.
+        encoder: what it reads: `words`, `word2vec` or `hf:FOLDER`.
+        tuned: a folder's vectors learn, too.
+        min_pair_count: phrase pairs with a smaller count are left out.
+    """
+
+    files: tuple[str, ...]
+    development: tuple[str, str] | None
+    encoder: str
+    tuned: bool
+    min_pair_count: float
+
+    @property
+    def all(self) -> list[str]:
+        """Every file that is read."""
+        return [*self.files, *(self.development or ())]
+
+    def record(self, escaped: bool) -> dict[str, Any]:
+        """What the model remembers of them; and whether its words were escaped there."""
+        names = ("pairs_file",) if len(self.files) == 1 else ("source_file", "target_file")
+        found: dict[str, Any] = dict(zip(names, self.files, strict=True))
+        return {**found, "development_files": list(self.development or ()), "escaped": escaped}
+
+
+def train_classifier(inputs: ParallelInputs, run: TrainingRun, options: Mapping[str, Any], seed: int) -> ParallelModel:
+    """Train a classifier of sentence pairs and say what is done.
+
+    Args:
+        inputs: what it learns from.
+        run: how.
+        options: of `ParallelSettings`, by name.
+        seed: fixes everything.
+
+    Raises:
+        click.UsageError: an option is unknown or out of range.
+        PhraseToolError: an input cannot be read or makes no sense, or the model cannot be written.
+    """
+    import torch
+
+    from phrasetool.training.device import device_name
+    from phrasetool.training.parallel.parallel_settings import WORDS, ParallelSettings
+    from phrasetool.training.parallel.train_parallel import train_parallel
+
+    watch = TerminalWatch(run.quiet)
+    encoder = WORDS if inputs.encoder == _OTHERS else inputs.encoder
+    try:
+        settings = ParallelSettings.from_options(options, encoder, inputs.tuned, seed)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    place = run.ready(inputs.all)
+    torch.set_num_threads(run.threads)
+    pairs, development = _read(inputs, settings, watch, run.quiet)
+    watch.say(f"{len(pairs):,} pairs; development set of {len(development):,} pairs")
+    watch.say(f"training on {device_name(place)}, preset {settings.preset}, reads {encoder}, into {run.folder}")
+
+    def report(done: ParallelReport) -> None:
+        watch.say(
+            f"epoch {done.epoch}/{settings.epochs}: loss {done.loss:.4f}; development set: P {done.precision:.1%}, "
+            f"R {done.recall:.1%}, F1 {done.f1:.1%}, at best {done.best_f1:.1%}; containment F1 {done.contained_f1:.1%}"
+        )
+
+    with ItemProgress("train", settings.epochs * len(pairs), "pair", run.quiet) as progress:
+        try:
+            trained = train_parallel(
+                pairs, development, settings, run.folder, device=place, resume=run.resume, overwrite=run.overwrite,
+                force=run.force, warn=watch.warn, record=inputs.record(pairs.escaped), on_report=report,
+                tick=progress.tick,
+            )  # fmt: skip
+        except ValueError as error:
+            raise DataError(inputs.files[0], str(error)) from error
+        watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
+    return trained
+
+
+def _read(
+    inputs: ParallelInputs, settings: ParallelSettings, watch: TerminalWatch, quiet: bool
+) -> tuple[TextPairs, TextPairs]:
+    """What to learn from, and the development set."""
+    from moses_compat.corpora.parallel_texts import read_parallel_texts, read_phrase_texts
+    from phrasetool.training.neural.text_pairs import held_out
+
+    with TableProgress("read texts", 0, quiet) as reading:
+        if len(inputs.files) == 1:
+            everything = read_phrase_texts(inputs.files[0], settings.max_length, inputs.min_pair_count, reading)
+        else:
+            everything = read_parallel_texts(inputs.files[0], inputs.files[1], reading)
+    if settings.folder is not None:
+        _check_text(everything, inputs.files)
+    texts = _short(everything, settings.max_length, inputs.files[-1], watch)
+    if inputs.development is None:
+        try:
+            texts, development = held_out(texts, settings.seed)
+        except ValueError as error:
+            raise DataError(inputs.files[0], str(error)) from error
+        watch.say(f"{len(development):,} pairs are held out as the development set")
+        return texts, development
+    with TableProgress("read the development set", 0, quiet) as reading:
+        development = read_parallel_texts(*inputs.development, reading)
+    if settings.folder is not None:
+        _check_text(development, inputs.development)
+    return texts, _short(development, settings.max_length, inputs.development[1], watch)
+
+
+def _short(texts: TextPairs, max_length: int, name: str, watch: TerminalWatch) -> TextPairs:
+    try:
+        short = texts.up_to(max_length)
+    except ValueError as error:
+        raise DataError(name, str(error)) from error
+    if left_out := len(texts) - len(short):
+        watch.say(f"{name}: {left_out:,} pairs of more than {max_length} words a side are left out")
+    return short
+
+
+def _check_text(texts: TextPairs, files: tuple[str, ...]) -> None:
+    """Refuse text that an encoder of pieces cannot read.
+
+    Raises:
+        DataError: a word is not UTF-8; names the line.
+    """
+    import numpy as np
+
+    sides = (texts.sources, texts.source_words), (texts.targets, texts.target_words)
+    for file, (phrases, words) in zip((files[0], files[-1]), sides, strict=True):
+        wrong = [number for number, word in enumerate(words) if not _is_text(word)]
+        if places := np.flatnonzero(np.isin(phrases.words, wrong)).tolist():
+            line = int(np.searchsorted(phrases.offsets, places[0], "right"))
+            raise DataError(file, "not UTF-8, which an encoder of pieces reads", line if len(files) > 1 else None)
+
+
+def _is_text(word: bytes) -> bool:
+    try:
+        word.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

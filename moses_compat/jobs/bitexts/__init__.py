@@ -1,0 +1,1 @@
+"""Bitexts that are judged pair by pair while they stream through."""

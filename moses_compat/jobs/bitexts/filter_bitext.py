@@ -1,0 +1,238 @@
+"""Keep the pairs of a bitext that are translations of each other: streamed, block by block."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.files.names import STANDARD, display_name, same_file
+from moses_compat.files.streams import Input, Output
+from moses_compat.jobs.bitexts.bitext_fit import check_bitext, take_sample, usual_lengths
+from moses_compat.jobs.bitexts.pair_blocks import PAIRS, PairBlock, pair_blocks
+from moses_compat.jobs.bitexts.pair_decisions import Decisions, PairCounts
+from moses_compat.measures.model_fit import FitCheck
+from moses_compat.measures.neural.part_folders import finishing, parts_beside
+from phrasetool.bitext.pair_judges import ClassifierJudge, Judgements, PairJudge
+from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.models.fit import ModelFit
+from phrasetool.phrases import FloatArray
+from phrasetool.pipeline import run
+from phrasetool.text_encoders.offline import one_torch_thread
+from phrasetool.watch import NOBODY, Watch
+
+if TYPE_CHECKING:
+    from moses_compat.measures.neural.score_parts import ScoreParts
+    from phrasetool.models.parallel import ParallelModel
+
+# Of the two files.
+Sample = tuple[list[bytes], list[bytes]]
+
+
+@dataclass(frozen=True)
+class FilterRequest:
+    """What is wanted.
+
+    Attributes:
+        source, target: the bitext; one of them may be `-`.
+        kept: where both sides of what stays go.
+        threshold: the least score of a pair that stays.
+        scores, rejected: files of lines, see `Decisions`.
+        drop_copies: pairs of two equal sentences go.
+        allow_empty: the bitext may have no pair.
+        force: go on where the model does not fit.
+        threads: blocks that are worked on at a time.
+        holds_text: sentences have to be UTF-8.
+    """
+
+    source: str
+    target: str
+    kept: tuple[str, str]
+    threshold: float
+    scores: str | None = None
+    rejected: str | None = None
+    drop_copies: bool = False
+    allow_empty: bool = False
+    force: bool = False
+    threads: int = 1
+    holds_text: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of the bitext, as messages call it."""
+        return f"{display_name(self.source)} and {display_name(self.target)}"
+
+    @property
+    def outputs(self) -> list[str | None]:
+        """Every file that is written."""
+        return [*self.kept, self.scores, self.rejected]
+
+
+@dataclass
+class FilterReport:
+    """What was done.
+
+    Attributes:
+        counts: of pairs.
+        signature: of what judged them.
+        fit: how well it fits, where that could be told.
+        resumed: pairs that an earlier run had judged already.
+    """
+
+    counts: PairCounts = field(default_factory=PairCounts)
+    signature: str = ""
+    fit: ModelFit | None = None
+    resumed: int = 0
+
+
+def classifier_judge(
+    model: ParallelModel, folder: str, request: FilterRequest, explain: bool, watch: Watch = NOBODY
+) -> Callable[[Sample, FilterReport], PairJudge]:
+    """What makes the judge, once a sample of the bitext is known.
+
+    Args:
+        model: the classifier, of this folder.
+        request: whose bitext is judged.
+        explain: ask for probabilities without length, too.
+        watch: is told how well the model fits.
+    """
+
+    def make(sample: Sample, report: FilterReport) -> PairJudge:
+        check = FitCheck(folder, watch, request.force)
+        check_bitext(request.name, model, sample, check)
+        report.fit = check.fit
+        return ClassifierJudge(model, usual_lengths(sample) if explain else None)
+
+    return make
+
+
+def filter_bitext(
+    request: FilterRequest, make: Callable[[Sample, FilterReport], PairJudge], watch: Watch = NOBODY
+) -> FilterReport:
+    """Write what stays of a bitext.
+
+    Finished blocks are kept beside the first output until all is done, so interrupted work goes on.
+
+    Args:
+        request: what is wanted.
+        make: the judge, given a sample of the first pairs.
+        watch: follows the work.
+
+    Raises:
+        DataError: a file cannot be read, has fewer lines than the other, none at all, or bytes that the judge cannot
+            read; the model does not fit the bitext; or finished blocks are of another bitext or judge.
+        PhraseToolError: both sides are one file, or an output cannot be written.
+    """
+    if request.source == request.target == STANDARD:
+        raise PhraseToolError("standard input: cannot be both sides of a bitext")
+    if same_file(request.source, request.target):
+        raise PhraseToolError(f"{request.target}: is the file of the source, too; expected its translation")
+    report = FilterReport()
+    folder = parts_beside(request.kept[0], 1)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(finishing([folder]))
+        outputs = [stack.enter_context(Output(path)) if path else None for path in request.outputs]
+        source, target = (stack.enter_context(Input(path)) for path in (request.source, request.target))
+        progress = stack.enter_context(watch.file("filter", source.size()))
+        blocks = pair_blocks(source, target)
+        if request.holds_text:
+            blocks = _checked(blocks, (source.name, target.name))
+        sample, taken = take_sample(blocks)
+        if not taken and not request.allow_empty:
+            raise DataError(source.name, "there is no sentence pair in it", remedy="allow an empty input")
+        judge = make(sample, report)
+        report.signature = judge.signature
+        stack.enter_context(one_torch_thread())
+        work = _Work(request, judge, outputs, _parts(folder, judge))
+        for done in run(itertools.chain(_emptied(taken), blocks), work, request.threads):
+            work.keep(done, report)
+            progress(done.block.position, report.counts.pairs)
+    return report
+
+
+@dataclass(frozen=True)
+class _Done:
+    """A block that was judged: the text of each output, packed."""
+
+    block: PairBlock
+    judged: Judgements
+    new: bool
+    texts: list[bytes]
+    counts: PairCounts
+
+
+class _Work:
+    """Judges blocks, by any thread, and takes them in their order."""
+
+    def __init__(
+        self, request: FilterRequest, judge: PairJudge, outputs: list[Output | None], parts: ScoreParts | None
+    ) -> None:
+        self._request, self._judge, self._outputs, self._parts = request, judge, outputs, parts
+
+    def __call__(self, block: PairBlock) -> _Done:
+        found = self._parts.read(*self._key(block)) if self._parts else None
+        judged = self._judge(*block.written) if found is None else _judgements(found, self._judge.columns)
+        longest = self._judge.longest
+        decided = Decisions.of(block, judged, self._request.threshold, self._request.drop_copies, longest)
+        kept = decided.kept_lines()
+        makers = (lambda: kept[0], lambda: kept[1], decided.score_lines, decided.rejected_lines)
+        texts = [out.encode(make()) if out else b"" for out, make in zip(self._outputs, makers, strict=True)]
+        return _Done(block, judged, found is None, texts, decided.counts)
+
+    def keep(self, done: _Done, report: FilterReport) -> None:
+        """Write what came of a block, behind those before it."""
+        # In order, so that nothing is added to the parts of another bitext before they are refused.
+        if self._parts and done.new:
+            self._parts.write(*self._key(done.block), _numbers(done.judged))
+        for out, text in zip(self._outputs, done.texts, strict=True):
+            if out:
+                out.write(text)
+        report.counts.add(done.counts)
+        report.resumed += 0 if done.new else len(done.block)
+
+    def _key(self, block: PairBlock) -> tuple[int, npt.NDArray[np.uint32]]:
+        """Number and fingerprints of what is kept of a block: one of each pair for each of its scores."""
+        return block.first // PAIRS, np.tile(block.hashes, self._judge.columns)
+
+
+def _parts(folder: str | None, judge: PairJudge) -> ScoreParts | None:
+    if folder is None:
+        return None
+    from moses_compat.measures.neural.score_parts import ScoreParts
+
+    return ScoreParts(folder, f"{judge.signature}|pairs:{PAIRS}", "bitext")
+
+
+def _numbers(judged: Judgements) -> FloatArray:
+    """All scores of a block, those without length behind the others."""
+    return judged.scores if judged.blind is None else np.concatenate([judged.scores, judged.blind])
+
+
+def _judgements(found: FloatArray, columns: int) -> Judgements:
+    """What `_numbers` gave."""
+    parts = found.reshape(columns, -1)
+    return Judgements(parts[0], parts[1] if columns > 1 else None)
+
+
+def _checked(blocks: Iterator[PairBlock], names: tuple[str, str]) -> Iterator[PairBlock]:
+    """The same blocks, if they are UTF-8."""
+    for block in blocks:
+        for name, lines in zip(names, (block.sources, block.targets), strict=True):
+            for number, line in enumerate(lines, block.first + 1):
+                try:
+                    line.decode()
+                except UnicodeDecodeError as error:
+                    raise DataError(name, "is not UTF-8, which the encoder reads", number) from error
+        yield block
+
+
+def _emptied(blocks: list[PairBlock]) -> Iterator[PairBlock]:
+    """In order; none is held any longer than it takes."""
+    blocks.reverse()
+    while blocks:
+        yield blocks.pop()

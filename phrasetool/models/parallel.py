@@ -1,0 +1,255 @@
+"""A classifier of sentence pairs as a trained, saved, loadable model; `config.json` calls it `parallel`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.errors import ModelError
+from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases
+from phrasetool.siamese.architecture import SiameseArchitecture
+from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.text_encoders.text_encoder import SIDES, Side
+from phrasetool.vocabulary import Vocabulary, unescape
+
+if TYPE_CHECKING:
+    from phrasetool.siamese.classifier import SiameseClassifier
+    from phrasetool.siamese.folder_inputs import FolderInputs
+
+# Of models that read words: what words are known, and what parts of words.
+_VOCABULARIES = ("source.vocab", "target.vocab", "source.parts", "target.parts")
+# Of models that read pieces: the encoder, a folder that other programs can read, too.
+ENCODER = "encoder"
+
+
+class ParallelModel:
+    """What is known of words, and the arrays of a classifier.
+
+    Args:
+        vocabularies: words of source and target, parts of words of source and target; empty with an encoder.
+        architecture: which classifier, and its dimensions.
+        arrays: float32, see `SiameseClassifier.arrays`.
+        temperature: its logits are divided by this to be calibrated.
+        thresholds: probability from which on a pair is called parallel: `half`, and `best` on the development set.
+        training: how it was trained, kept in `config.json`.
+        encoder: that reads pieces; None for a model that reads words.
+
+    Raises:
+        KeyError: an array is missing.
+        ValueError: the parts do not fit together.
+    """
+
+    name = "parallel"
+
+    def __init__(
+        self,
+        vocabularies: Sequence[Vocabulary],
+        architecture: SiameseArchitecture,
+        arrays: Mapping[str, FloatArray],
+        temperature: float,
+        thresholds: Mapping[str, float],
+        training: Mapping[str, Any] | None = None,
+        encoder: FolderInputs | None = None,
+    ) -> None:
+        self.vocabularies, self.architecture, self.encoder = list(vocabularies), architecture, encoder
+        self.arrays = dict(arrays)
+        for (side, what), known in zip(
+            ((side, what) for what in ("words", "parts") for side in SIDES), self.vocabularies, strict=False
+        ):
+            shape = (len(known), architecture.word_units)
+            if arrays[f"inputs.{side}.{what}"].shape != shape:
+                found = arrays[f"inputs.{side}.{what}"].shape
+                raise ValueError(f"{what} of the {side} have shape {found}, expected {shape}")
+        if not temperature > 0:
+            raise ValueError(f"the temperature is {temperature}, expected more than 0")
+        self.temperature, self.thresholds = temperature, dict(thresholds)
+        self.training = dict(training or {})
+
+    @cached_property
+    def classifier(self) -> SiameseClassifier:
+        """The network and what it reads, on the CPU, not in training.
+
+        Raises:
+            ModelError: the arrays do not fit the architecture.
+        """
+        from phrasetool.siamese.classifier import SiameseClassifier, input_arrays, network_arrays
+        from phrasetool.siamese.siamese_network import SiameseNetwork
+        from phrasetool.siamese.token_inputs import WordSides
+
+        try:
+            network = SiameseNetwork.from_arrays(self.architecture, network_arrays(self.arrays))
+        except RuntimeError as error:
+            raise ModelError(f"the weights do not fit the architecture ({error})") from error
+        if self.encoder is not None:
+            return SiameseClassifier(self.encoder, network).eval()
+        source, target, source_parts, target_parts = self.vocabularies
+        characters = self.architecture.characters
+        inputs = WordSides((source, target), (source_parts, target_parts), characters, input_arrays(self.arrays))
+        return SiameseClassifier(inputs, network).eval()
+
+    @property
+    def dimension(self) -> int:
+        """n, size of a sentence vector."""
+        return self.architecture.dimension
+
+    def encode(self, sentences: Sequence[str | bytes], side: Side) -> FloatArray:
+        """The vectors of N sentences, before their length comes to them.
+
+        Distinct sentences are read once, in batches that depend on the sentences alone; a sentence's vector owes
+        nothing to the others but its last bits.
+
+        Args:
+            sentences: words between spaces, tokenised as what the model was trained on; Moses' escapes are undone.
+            side: their language.
+
+        Returns:
+            float32, shape (N, n); zeros for a sentence without words, or of which nothing is known.
+
+        Raises:
+            UnicodeDecodeError: a sentence is not UTF-8, and the model reads pieces.
+        """
+        texts, words = read_words(sentences)
+        return self.encode_texts(texts, words, side)
+
+    def encode_texts(self, texts: Phrases, words: Sequence[bytes], side: Side) -> FloatArray:
+        """The same of sentences in numbers of their distinct words, unescaped; see `encode`."""
+        return self.classifier.sentence_vectors(SIDES.index(side), texts, words)
+
+    def classify(
+        self, sources: FloatArray, source_lengths: Int64Array, targets: FloatArray, target_lengths: Int64Array
+    ) -> DoubleArray:
+        """The probabilities of N pairs of sentences that are encoded already, float64, shape (N,).
+
+        Args:
+            sources, targets: of `encode`, shape (N, n).
+            source_lengths, target_lengths: of `sentence_lengths`, shape (N,).
+
+        Returns:
+            Calibrated on the development set; 0 where nothing is known of a side.
+        """
+        logits = self.classifier.pair_logits(sources, source_lengths, targets, target_lengths)
+        with np.errstate(over="ignore"):
+            found: DoubleArray = 1 / (1 + np.exp(-logits / self.temperature))
+        return found
+
+    def probabilities(self, sources: Sequence[str | bytes], targets: Sequence[str | bytes]) -> DoubleArray:
+        """How probable it is that N pairs of sentences are translations of each other, float64, shape (N,).
+
+        Args:
+            sources, targets: N sentences each, see `encode`.
+
+        Raises:
+            ValueError: not as many sources as targets.
+        """
+        if len(sources) != len(targets):
+            raise ValueError(f"{len(sources)} sources and {len(targets)} targets, expected as many")
+        (first, first_words), (second, second_words) = read_words(sources), read_words(targets)
+        return self.classify(
+            self.encode_texts(first, first_words, "source"), first.lengths,
+            self.encode_texts(second, second_words, "target"), second.lengths,
+        )  # fmt: skip
+
+    def over_long(self, sentences: Sequence[str | bytes]) -> int:
+        """How many sentences have more words than are read."""
+        return int((sentence_lengths(sentences) > self.architecture.longest).sum())
+
+    def config(self) -> dict[str, Any]:
+        """What `config.json` says of it."""
+        return {
+            "model": self.name,
+            "architecture": asdict(self.architecture),
+            "temperature": self.temperature,
+            "thresholds": self.thresholds,
+            "dimension": self.dimension,
+            "training": self.training,
+        }
+
+    @property
+    def identity(self) -> str:
+        """Eight hexadecimal digits that differ when a weight or a word differs."""
+        digest = hashlib.sha256(repr((self.architecture, self.temperature)).encode())
+        arrays = dict(self.arrays)
+        if self.encoder is not None:
+            arrays |= {name: value.detach().cpu().numpy() for name, value in self.encoder.state_dict().items()}
+            digest.update(self.encoder.tokenizer_text)
+        for name, array in sorted(arrays.items()):
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        for vocabulary in self.vocabularies:
+            digest.update(b"\n".join(vocabulary.words))
+        return digest.hexdigest()[:8]
+
+    @property
+    def signature(self) -> str:
+        """The model's part of a signature line."""
+        a = self.architecture
+        inputs = f"{a.layer}-pieces" if a.inputs == "folder" else "words"
+        return f"model:{self.name}-{self.identity}|inputs:{inputs}|cell:{a.cell}|length:{a.length}|n:{self.dimension}"
+
+    def weights(self) -> dict[str, npt.NDArray[Any]]:
+        """Name -> array, as stored."""
+        return dict(self.arrays)
+
+    def save_vocabularies(self, folder: Path) -> None:
+        """Write the vocabularies, or the encoder as a folder."""
+        for vocabulary, file in zip(self.vocabularies, _VOCABULARIES, strict=False):
+            vocabulary.save(folder / file)
+        if self.encoder is not None:
+            self.encoder.save(folder / ENCODER)
+
+    @classmethod
+    def from_files(
+        cls, folder: Path, config: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]
+    ) -> ParallelModel:
+        """Build from what a folder holds.
+
+        Raises:
+            ModelError: a vocabulary, the encoder or the architecture cannot be read.
+            KeyError, ValueError: weights are missing, or do not fit.
+        """
+        try:
+            architecture = SiameseArchitecture(**config["architecture"])
+            temperature = float(config["temperature"])
+            thresholds = {str(name): float(value) for name, value in dict(config["thresholds"]).items()}
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelError(f"{folder}: config.json does not describe the architecture ({error})") from error
+        encoder, vocabularies = None, []
+        if architecture.inputs == "folder":
+            from phrasetool.siamese.folder_inputs import FolderInputs
+
+            encoder = FolderInputs(folder / ENCODER, architecture.layer, architecture.tuned)
+        else:
+            vocabularies = [Vocabulary.load(folder / file) for file in _VOCABULARIES]
+        training = config.get("training", {})
+        return cls(vocabularies, architecture, weights, temperature, thresholds, training, encoder)
+
+
+def read_words(sentences: Sequence[str | bytes]) -> tuple[Phrases, list[bytes]]:
+    """Sentences in numbers of their distinct words, and these words without Moses' escapes.
+
+    Args:
+        sentences: words between spaces; text that is not UTF-8 as bytes, or with surrogates.
+    """
+    if isinstance(sentences, str | bytes):
+        raise TypeError("expected several sentences, found one")
+    lines = [line if isinstance(line, bytes) else line.encode("utf-8", "surrogateescape") for line in sentences]
+    sizes = np.array([len(line) for line in lines], np.int64)
+    ends = np.cumsum(sizes)
+    symbols = Symbols()
+    text = np.frombuffer(b"".join(lines), np.uint8)
+    read = symbols.read_fields(text, ends - sizes, ends)
+    plain: dict[bytes, int] = {}
+    ids = [plain.setdefault(unescape(word) if b"&" in word else word, len(plain)) for word in symbols.words]
+    return Phrases(read.offsets, np.array(ids, np.int32)[read.words] if ids else read.words), list(plain)
+
+
+def sentence_lengths(sentences: Sequence[str | bytes]) -> Int64Array:
+    """Words of each of N sentences, int64, shape (N,)."""
+    return read_words(sentences)[0].lengths

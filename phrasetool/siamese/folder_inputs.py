@@ -1,0 +1,136 @@
+"""Pieces of an encoder from elsewhere, a BERT in a folder, as inputs of a classifier.
+
+The paper takes the vectors of multilingual BERT.  Its text says that they know their sentence (contextual), its
+"embedding layer" that they do not (static); both can be had, as they are or tuned.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from phrasetool.errors import ModelError
+from phrasetool.phrases import Int64Array, Mask, Phrases
+from phrasetool.text_encoders.folder_safety import checked_folder
+from phrasetool.text_encoders.static_encoder import TOKENIZER, read_tokenizer
+from phrasetool.text_encoders.transformer_encoder import check_pieces, longest_input, read_transformer
+
+# Beside the tokenizer, what says how it is used.
+_SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
+# Texts that go through the encoder together: as many as fit the cache.
+_TOGETHER = 64
+
+
+class FolderInputs(nn.Module):
+    """Pieces of both languages, by one tokenizer.
+
+    Args:
+        folder: of an encoder; it is looked through before anything of it is read.
+        layer: `static` or `contextual`.
+        tuned: whether the vectors learn.
+
+    Attributes:
+        width: w, size of a vector.
+
+    Raises:
+        ModelError: the folder holds no encoder with its tokenizer, or it is refused; it says why.
+    """
+
+    def __init__(self, folder: Path, layer: str, tuned: bool) -> None:
+        super().__init__()
+        checked_folder(folder)
+        if not any(folder.glob("*.safetensors")):
+            raise ModelError(
+                f"{folder}: holds no weights in safetensors; convert the model with "
+                "AutoModel.from_pretrained(FOLDER).save_pretrained(NEW, safe_serialization=True)"
+            )
+        self._folder, self._static, self._tuned = folder, layer == "static", tuned
+        self._tokenizer = read_tokenizer(folder)
+        encoder = read_transformer(folder)
+        config = encoder.config
+        if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", False):
+            raise ModelError(f"{folder}: not an encoder, but a model that writes text")
+        check_pieces(folder, encoder, self._tokenizer)
+        self.encoder = encoder.requires_grad_(False)
+        learning = encoder.get_input_embeddings() if self._static else encoder
+        learning.requires_grad_(tuned)
+        self.width = int(config.hidden_size)
+        self._longest = longest_input(folder, config)
+        self._pad = config.pad_token_id if isinstance(getattr(config, "pad_token_id", None), int) else 0
+        unknown = getattr(self._tokenizer.model, "unk_token", None)
+        self._unknown = self._tokenizer.token_to_id(unknown) if unknown else None
+
+    def train(self, mode: bool = True) -> FolderInputs:
+        """Never: the encoder's own dropout would draw from numbers that no checkpoint holds."""
+        return super().train(False)
+
+    def lexicon(self, side: int, words: Sequence[bytes]) -> list[str]:
+        """See `TokenInputs`: the words as text.
+
+        Raises:
+            UnicodeDecodeError: a word is not UTF-8.
+        """
+        return [word.decode("utf-8") for word in words]
+
+    def vectors(self, side: int, texts: Phrases, lexicon: list[str]) -> tuple[Tensor, Int64Array]:
+        """See `TokenInputs`; a vector a piece."""
+        pieces = [self._pieces(encoding) for encoding in self._encodings(texts, lexicon)]
+        counts = np.array([len(kept) for _, kept in pieces], np.int64)
+        device = self.encoder.get_input_embeddings().weight.device
+        with torch.set_grad_enabled(self._tuned and torch.is_grad_enabled()):
+            if self._static:
+                flat = np.concatenate([np.array(ids)[kept] for ids, kept in pieces]).astype(np.int64)
+                table = self.encoder.get_input_embeddings().weight
+                return functional.embedding(torch.from_numpy(flat).to(device), table), counts
+            parts = [self._contextual(pieces[i : i + _TOGETHER], device) for i in range(0, len(pieces), _TOGETHER)]
+            return torch.cat(parts), counts
+
+    def known(self, side: int, texts: Phrases, lexicon: list[str]) -> Mask:
+        """See `TokenInputs`: where a piece is none that stands for unknown text."""
+        found = (self._pieces(encoding) for encoding in self._encodings(texts, lexicon))
+        return np.array([any(ids[i] != self._unknown for i in kept) for ids, kept in found], np.bool_)
+
+    def seed(self, seed: int) -> None:
+        """See `TokenInputs`: nothing is drawn."""
+
+    def save(self, folder: Path) -> None:
+        """Write the encoder as it is now, and its tokenizer, as a folder of the same kind."""
+        self.encoder.save_pretrained(folder, safe_serialization=True)
+        for name in (TOKENIZER, *_SETTINGS):
+            if (self._folder / name).is_file():
+                shutil.copyfile(self._folder / name, folder / name)
+
+    @property
+    def tokenizer_text(self) -> bytes:
+        """What tells its tokenizer from others."""
+        return (self._folder / TOKENIZER).read_bytes()
+
+    def _encodings(self, texts: Phrases, lexicon: list[str]) -> Any:
+        self._tokenizer.enable_truncation(self._longest)
+        lines = [" ".join(lexicon[word] for word in text) for text in texts]
+        return self._tokenizer.encode_batch(lines, add_special_tokens=not self._static)
+
+    def _pieces(self, encoding: Any) -> tuple[list[int], list[int]]:
+        """Numbers of the pieces, and the places of those that stand for text, of which there is one at least."""
+        ids = encoding.ids or [self._unknown or 0]
+        kept = [place for place, special in enumerate(encoding.special_tokens_mask) if not special]
+        return ids, kept or [len(ids) - 1]
+
+    def _contextual(self, pieces: list[tuple[list[int], list[int]]], device: torch.device) -> Tensor:
+        width = max(len(ids) for ids, _ in pieces)
+        words, mask = np.full((len(pieces), width), self._pad, np.int64), np.zeros((len(pieces), width), np.int64)
+        places = []
+        for row, (ids, kept) in enumerate(pieces):
+            words[row, : len(ids)], mask[row, : len(ids)] = ids, 1
+            places.append(row * width + np.array(kept, np.int64))
+        given = (torch.from_numpy(array).to(device) for array in (words, mask))
+        hidden: Tensor = self.encoder(**dict(zip(("input_ids", "attention_mask"), given, strict=True)))[0]
+        rows = torch.from_numpy(np.concatenate(places)).to(device)
+        return hidden.reshape(-1, hidden.shape[-1]).index_select(0, rows)

@@ -1,0 +1,103 @@
+"""How well probabilities tell parallel pairs from others: precision, recall, F1, the best threshold, calibration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from phrasetool.phrases import DoubleArray, Mask
+
+_BINS = 15
+
+
+@dataclass(frozen=True)
+class PairQuality:
+    """Of the decision "parallel" for pairs of a known kind.
+
+    Attributes:
+        precision, recall, f1: where a probability of a threshold or more says "parallel"; 0 where it never does.
+        threshold: that one.
+    """
+
+    precision: float
+    recall: float
+    f1: float
+    threshold: float
+
+
+def quality_at(probabilities: DoubleArray, parallel: Mask, threshold: float) -> PairQuality:
+    """Precision, recall and F1 at a threshold.
+
+    Args:
+        probabilities: of N pairs, shape (N,).
+        parallel: which of them are, shape (N,), one at least.
+        threshold: probability from which on a pair is called parallel.
+    """
+    said = probabilities >= threshold
+    right = int((said & parallel).sum())
+    precision, recall = right / max(int(said.sum()), 1), right / int(parallel.sum())
+    f1 = 2 * precision * recall / (precision + recall) if right else 0.0
+    return PairQuality(precision, recall, f1, float(threshold))
+
+
+def best_quality(probabilities: DoubleArray, parallel: Mask) -> PairQuality:
+    """Precision, recall and F1 at the threshold with the highest F1; of several the highest one.
+
+    It lies half-way between the last pair that is called parallel and the first one that is not.
+    """
+    order = np.argsort(-probabilities, kind="stable")
+    ranked, right = probabilities[order], np.cumsum(parallel[order])
+    f1 = 2 * right / (np.arange(1, len(order) + 1) + int(parallel.sum()))
+    # Pairs of one probability are told from each other by no threshold.
+    f1[:-1][ranked[:-1] == ranked[1:]] = -1
+    last = int(np.argmax(f1))
+    threshold = ranked[last] if last + 1 == len(ranked) else (ranked[last] + ranked[last + 1]) / 2
+    # Between two neighbouring numbers there is none.
+    threshold = ranked[last] if threshold <= ranked[min(last + 1, len(ranked) - 1)] else threshold
+    return quality_at(probabilities, parallel, float(threshold))
+
+
+def area_under_curve(probabilities: DoubleArray, parallel: Mask) -> float:
+    """The share of couples of a parallel pair and another in which the parallel one has the higher probability."""
+    ordered = np.sort(probabilities[~parallel])
+    found = probabilities[parallel]
+    below = np.searchsorted(ordered, found, "left") + np.searchsorted(ordered, found, "right")
+    return float(below.mean() / 2 / max(len(ordered), 1))
+
+
+def calibration_error(probabilities: DoubleArray, parallel: Mask) -> float:
+    """Expected calibration error (Naeini et al. 2015): the mean distance between what is said and what is so.
+
+    Pairs are put in 15 bins of equal width by their probability; of each bin the mean probability is held against the
+    share of parallel pairs, weighted with its size.
+    """
+    bins = np.minimum((probabilities * _BINS).astype(np.int64), _BINS - 1)
+    said = np.bincount(bins, probabilities, _BINS)
+    so = np.bincount(bins, parallel, _BINS)
+    return float(np.abs(said - so).sum() / len(probabilities))
+
+
+def calibrated_temperature(logits: DoubleArray, parallel: Mask) -> float:
+    """What logits are divided by for the highest likelihood of what is so, from 0.05 to 20.
+
+    Guo et al. (2017), "On Calibration of Modern Neural Networks".
+
+    Args:
+        logits: of N pairs, shape (N,).
+        parallel: which of them are, shape (N,).
+    """
+    signed = np.where(parallel, -logits, logits)
+    candidates = np.exp(np.linspace(np.log(0.05), np.log(20), 61))
+    for _ in range(3):
+        losses = [np.logaddexp(0, signed / temperature).mean() for temperature in candidates]
+        best = int(np.argmin(losses))
+        low, high = candidates[max(best - 1, 0)], candidates[min(best + 1, len(candidates) - 1)]
+        candidates = np.exp(np.linspace(np.log(low), np.log(high), 21))
+    return float(candidates[len(candidates) // 2])
+
+
+def probabilities_of(logits: DoubleArray, temperature: float = 1.0) -> DoubleArray:
+    """1 / (1 + exp(-logit / temperature)), shape (N,)."""
+    with np.errstate(over="ignore"):
+        return np.asarray(1 / (1 + np.exp(-logits / temperature)))

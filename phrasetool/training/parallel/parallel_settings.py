@@ -1,0 +1,148 @@
+"""Hyper-parameters of a classifier of sentence pairs; its sizes are in `phrasetool.siamese.architecture`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from phrasetool.options import option, with_options
+from phrasetool.siamese.architecture import CELLS, LAYERS, LENGTHS, PRESETS, SiameseArchitecture
+
+WORDS, WORD2VEC, FOLDER = "words", "word2vec", "hf:"
+_SCHEDULES = ("constant", "linear")
+# What the paper's preset wants otherwise: nothing that the paper does not have, the in-batch loss and parts of words
+# among it.
+_PRESET_WISHES: dict[str, dict[str, Any]] = {
+    "paper": {
+        "characters": 0, "contrast": 0.0, "hidden_words": 0.0, "learning_rate": 0.0001, "schedule": "constant",
+        "epochs": 15, "containment": 0, "dropout": 0.2,
+    },
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ParallelSettings:
+    """Everything that decides what training does.  Mao et al. (2021) have the values in brackets; the preset `paper`
+    takes them, if nothing else is said.
+
+    Attributes:
+        encoder: what is read: `words`, whose vectors start at random; `word2vec`, whose vectors start from word2vec's;
+            or `hf:FOLDER`, the pieces of a BERT.
+        tuned: the folder's vectors learn.
+        preset: one of `PRESETS`; gives the sizes that are 0 here.
+        word_units, units, hidden: see `SiameseArchitecture` (512, 256, 256).
+        cell, layer, length, length_units, characters: see `SiameseArchitecture`.
+        parts: parts of words that are kept, the most frequent.
+        hidden_words: share of words that training reads as unknown, by their parts alone.
+        negatives: targets of others in the batch that each source is to be told from (5).
+        containment: more of them: the target cut, or with another joined to it (0).
+        contrast: weight of the in-batch cross-entropy of sentence vectors, which makes a metric of their cosines (0).
+        contrast_temperature: cosines are divided by it there.
+        dropout: share of components of word vectors dropped in training (.2).
+        output_dropout: the same of sentence vectors and of the hidden layer.
+        learning_rate: step size of Adam (0.0001).
+        schedule: `constant`, or `linear`: the step size falls to nothing over the epochs.
+        batch_size: sentence pairs per update (128).
+        epochs: passes over the pairs; the one with the best F1 on the development set is kept (15).
+        clip: the gradient's norm is cut to this (5).
+        min_count: words seen less often are read as unknown.
+        vocabulary_size: of the others, so many of the most frequent are kept; 0 for all.
+        max_length: pairs with more words on a side are left out; what is longer later is cut.
+        seed: fixes everything.
+
+    Raises:
+        ValueError: a value is out of range.
+    """
+
+    encoder: str = WORDS
+    tuned: bool = False
+    preset: str = option("small", f"Sizes of the classifier: {', '.join(PRESETS)}.")
+    word_units: int = option(0, "Size of a word vector; 0: the preset's.")
+    units: int = option(0, "Size of a state, a direction; 0: the preset's.")
+    hidden: int = option(0, "Units of the fully connected layer; 0: the preset's.")
+    cell: str = option("bilstm", f"What reads a sentence: {', '.join(CELLS)}.")
+    layer: str = option("contextual", f"Which vectors of --encoder hf:FOLDER: {', '.join(LAYERS)}.")
+    length: str = option("concat", f"How the length of a sentence is joined with its vector: {', '.join(LENGTHS)}.")
+    length_units: int = option(32, "Size of a length's vector.")
+    characters: int = option(5, "Words are read by their parts of up to so many characters, too; 0: not.")
+    parts: int = option(30000, "Keep so many of the most frequent parts of words.")
+    hidden_words: float = option(0.1, "Share of words that training reads by their parts alone.")
+    negatives: int = option(5, "Wrong targets for each source, of the same batch.")
+    containment: int = option(1, "Wrong targets that are the right one cut, or with another joined to it.")
+    contrast: float = option(1.0, "Weight of the loss that makes sentence vectors comparable by cosine.")
+    contrast_temperature: float = option(0.05, "Its temperature.")
+    dropout: float = option(0.3, "Share of components dropped in training (preset paper: 0.2).")
+    output_dropout: float = option(0.0, "The same of sentence vectors.")
+    learning_rate: float = option(0.003, "Step size of Adam (preset paper: 0.0001).")
+    schedule: str = option("linear", "constant, or linear: the step size falls to 0 (preset paper: constant).")
+    batch_size: int = option(128, "Sentence pairs per update.")
+    epochs: int = option(5, "Passes over the pairs (preset paper: 15).")
+    clip: float = option(5.0, "The norm of the gradient is cut to this.")
+    min_count: int = option(2, "Words seen less often are read as unknown.")
+    vocabulary_size: int = option(50000, "Keep so many of the most frequent words; 0: all.")
+    max_length: int = option(100, "Leave out pairs with more words on a side.")
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        known = self.encoder in (WORDS, WORD2VEC) or (self.folder is not None and self.folder != "")
+        self._require(known, "encoder", f"{WORDS}, {WORD2VEC} or {FOLDER}FOLDER")
+        for name, choices in (("preset", tuple(PRESETS)), ("schedule", _SCHEDULES)):
+            self._require(getattr(self, name) in choices, name, f"one of {', '.join(choices)}")
+        for name in ("batch_size", "epochs", "min_count", "max_length"):
+            self._require(getattr(self, name) >= 1, name, "at least 1")
+        for name in (
+            "word_units", "units", "hidden", "characters", "parts", "negatives", "containment", "vocabulary_size",
+            "seed", "contrast",
+        ):  # fmt: skip
+            self._require(getattr(self, name) >= 0, name, "at least 0")
+        self._require(self.negatives + self.containment >= 1, "negatives", "at least 1 without containment")
+        # gensim takes no larger one.
+        self._require(self.seed < 1 << 32, "seed", f"at most {(1 << 32) - 1}")
+        for name in ("dropout", "output_dropout", "hidden_words"):
+            self._require(0 <= getattr(self, name) < 1, name, "at least 0 and less than 1")
+        for name in ("learning_rate", "clip", "contrast_temperature"):
+            self._require(getattr(self, name) > 0, name, "more than 0")
+        _ = self.architecture(1)
+
+    def _require(self, good: bool, name: str, expected: str) -> None:
+        if not good:
+            raise ValueError(f"{name} is {getattr(self, name)!r}, expected {expected}")
+
+    @property
+    def folder(self) -> str | None:
+        """That of the encoder; None for words."""
+        return self.encoder.removeprefix(FOLDER) if self.encoder.startswith(FOLDER) else None
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Those of the preset, or what was given instead."""
+        return {name: getattr(self, name) or size for name, size in PRESETS[self.preset].items()}
+
+    def architecture(self, width: int | None = None) -> SiameseArchitecture:
+        """The classifier and its dimensions; width is that of a folder's vectors, which replaces w."""
+        folder = self.folder is not None
+        sizes = {**self.sizes, **({"word_units": width} if folder and width else {})}
+        return SiameseArchitecture(
+            inputs="folder" if folder else "words", layer=self.layer, tuned=self.tuned and folder,
+            characters=0 if folder else self.characters, cell=self.cell, length=self.length,
+            length_units=self.length_units, longest=self.max_length, **sizes,
+        )  # fmt: skip
+
+    @classmethod
+    def from_options(
+        cls, options: Mapping[str, Any], encoder: str = WORDS, tuned: bool = False, seed: int = 1
+    ) -> ParallelSettings:
+        """The defaults, or what the preset wants otherwise, with some options changed.
+
+        Raises:
+            ValueError: an unknown option, or a value out of range.
+        """
+        wishes = _PRESET_WISHES.get(options.get("preset", cls.preset), {})
+        made: ParallelSettings = with_options(cls, "parallel", {**wishes, **options})
+        return replace(made, encoder=encoder, tuned=tuned, seed=seed)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `config.json`."""
+        return asdict(self)

@@ -1,0 +1,228 @@
+"""Train a classifier of sentence pairs, with a checkpoint after each epoch; the best on a development set is kept.
+
+Each sentence of a batch is encoded once; its wrong targets are those of others in the batch, and some that contain
+the right one or are a part of it.  On a CPU a seed fixes the weights for a given number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from phrasetool.phrases import Int64Array, Phrases
+from phrasetool.siamese.classifier import SiameseClassifier
+from phrasetool.siamese.token_inputs import SOURCE, TARGET
+from phrasetool.training.divergence import StartError
+from phrasetool.training.neural.text_pairs import TextPairs
+from phrasetool.training.parallel.batch_negatives import batch_negatives, epoch_batches
+from phrasetool.training.parallel.containment import containment_negatives
+from phrasetool.training.parallel.known_translations import KnownTranslations
+from phrasetool.training.parallel.labelled_pairs import contained_pairs, encoded_logits, random_pairs
+from phrasetool.training.parallel.pair_losses import contrast_loss, parallel_loss
+from phrasetool.training.parallel.pair_quality import area_under_curve, best_quality, probabilities_of, quality_at
+from phrasetool.training.parallel.parallel_settings import ParallelSettings
+from phrasetool.training.resumable import optimizer_tensors, restore_optimizer
+
+_OPTIMIZER, _BEST = "optimizer.", "best."
+# Share of the updates in which the step size rises from nothing.
+_WARM = 0.05
+# Random wrong pairs for each true one of the development set, as the paper has.
+_NEGATIVES = 5
+
+
+@dataclass(frozen=True)
+class ParallelReport:
+    """One line of `training.jsonl`.
+
+    Attributes:
+        epoch: from 1.
+        loss: mean of an update over the epoch, that of sentence vectors included.
+        development_loss: binary cross-entropy of the development set's pairs, five random wrong ones a true one.
+        precision, recall, f1: of these at 0.5.
+        best_f1, best_threshold: of the threshold with the highest F1.
+        contained_f1: at 0.5, with wrong targets by containment, one a true one.
+        auc: of the random pairs.
+        updates: done so far.
+    """
+
+    epoch: int
+    loss: float
+    development_loss: float
+    precision: float
+    recall: float
+    f1: float
+    best_f1: float
+    best_threshold: float
+    contained_f1: float
+    auc: float
+    updates: int
+
+
+class ParallelTrainer:
+    """Trains a classifier.
+
+    Args:
+        pairs: what to learn from.
+        development: decides which epoch is kept.
+        classifier: fresh; it is trained.
+        settings: how.
+        device: where; CPU by default.
+
+    Attributes:
+        epoch: epochs done.
+        best: the report of the best epoch.
+    """
+
+    def __init__(
+        self, pairs: TextPairs, development: TextPairs, classifier: SiameseClassifier, settings: ParallelSettings,
+        device: torch.device | None = None,
+    ) -> None:  # fmt: skip
+        self.pairs, self.settings = pairs, settings
+        self.module = classifier.to(device or torch.device("cpu"))
+        self.random = random_pairs(development, _NEGATIVES, settings.seed)
+        self.contained = contained_pairs(development, settings.seed)
+        learnt = [parameter for parameter in classifier.parameters() if parameter.requires_grad]
+        self.optimizer = torch.optim.Adam(learnt, lr=settings.learning_rate, fused=True)
+        self.epoch = 0
+        self.best: dict[str, Any] | None = None
+        self._known = KnownTranslations(pairs.sources, pairs.targets)
+        inputs = classifier.inputs
+        self._lexicons = inputs.lexicon(SOURCE, pairs.source_words), inputs.lexicon(TARGET, pairs.target_words)
+        self._updates_an_epoch = -(-len(pairs) // settings.batch_size)
+        self._kept: dict[str, Tensor] | None = None
+
+    def run(self, tick: Callable[[int], None] = lambda pairs: None) -> Iterator[ParallelReport]:
+        """Train to the last epoch; yields after every epoch.
+
+        Args:
+            tick: called with the number of pairs just seen.
+        """
+        s = self.settings
+        while self.epoch < s.epochs:
+            # An epoch's draws depend on the seed and its number alone, so that a checkpoint keeps no random state.
+            rng = np.random.default_rng([s.seed, self.epoch + 1])
+            self.module.train()
+            self.module.network.seed_dropout(int(rng.integers(2**62)))
+            self.module.inputs.seed(int(rng.integers(2**62)))
+            total = 0.0
+            for number, batch in enumerate(epoch_batches(len(self.pairs), s.batch_size, rng)):
+                total += self._update(batch, rng, self.epoch * self._updates_an_epoch + number)
+                tick(len(batch))
+            self.epoch += 1
+            report = self._report(total / self._updates_an_epoch)
+            if self.best is None or report.best_f1 > self.best["best_f1"]:
+                self.best = {**report.__dict__}
+                self._kept = {name: value.detach().clone() for name, value in self._learnt().items()}
+            yield report
+
+    def kept(self) -> SiameseClassifier:
+        """The classifier of the best epoch."""
+        if self._kept is not None:
+            self._load(self._kept)
+        return self.module.eval()
+
+    def _update(self, batch: Int64Array, rng: np.random.Generator, done: int) -> float:
+        """One step of Adam; the loss."""
+        s = self.settings
+        if s.schedule == "linear":
+            share = done / (s.epochs * self._updates_an_epoch)
+            for group in self.optimizer.param_groups:
+                group["lr"] = s.learning_rate * min(1.0, (share + 1e-3) / _WARM) * (1 - share)
+        self.optimizer.zero_grad()
+        loss = self._loss(batch, rng)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self._learnt().values(), s.clip)
+        self.optimizer.step()
+        return float(loss.detach())
+
+    def _loss(self, batch: Int64Array, rng: np.random.Generator) -> Tensor:
+        s, pairs, module = self.settings, self.pairs, self.module
+        translations = self._known.among(batch)
+        rows, columns = batch_negatives(~translations, s.negatives, rng)
+        repeated = np.tile(np.arange(len(batch)), s.containment)
+        wrong, of = containment_negatives(pairs.targets, batch[repeated], self._known, rng)
+        place = {pair: row for row, pair in enumerate(batch.tolist())}
+        sources, targets = pairs.sources.select(batch), Phrases.concatenate([pairs.targets.select(batch), wrong])
+        own = np.arange(len(batch))
+        rows = np.concatenate([own, rows, np.array([place[pair] for pair in of.tolist()], np.int64)])
+        columns = np.concatenate([own, columns, len(batch) + np.arange(len(wrong))])
+        first, second = self._vectors(sources, targets)
+        logits = module.network.logits(
+            *self._chosen(first, sources.lengths, rows), *self._chosen(second, targets.lengths, columns)
+        )
+        loss = parallel_loss(logits, (torch.arange(len(rows), device=logits.device) < len(batch)).to(logits.dtype))
+        if s.contrast:
+            known = torch.from_numpy(translations).to(logits.device)
+            loss = loss + s.contrast * contrast_loss(first, second[: len(batch)], known, s.contrast_temperature)
+        return loss
+
+    def _vectors(self, sources: Phrases, targets: Phrases) -> tuple[Tensor, Tensor]:
+        """The vectors of both sides, which the network reads as one batch."""
+        inputs = self.module.inputs
+        first, counts = inputs.vectors(SOURCE, sources, self._lexicons[SOURCE])
+        second, more = inputs.vectors(TARGET, targets, self._lexicons[TARGET])
+        found = self.module.network.encode(torch.cat([first, second]), np.concatenate([counts, more]))
+        return found[: len(sources)], found[len(sources) :]
+
+    def _chosen(self, vectors: Tensor, lengths: Int64Array, rows: Int64Array) -> tuple[Tensor, Tensor]:
+        device = vectors.device
+        return vectors.index_select(0, torch.from_numpy(rows).to(device)), torch.from_numpy(lengths[rows]).to(device)
+
+    def _report(self, loss: float) -> ParallelReport:
+        """What the classifier is worth after an epoch."""
+        self.module.eval()
+        logits, sources = encoded_logits(self.module, self.random)
+        found, parallel = probabilities_of(logits), self.random.parallel
+        half, best = quality_at(found, parallel, 0.5), best_quality(found, parallel)
+        contained = probabilities_of(encoded_logits(self.module, self.contained, sources)[0])
+        # What nothing is known of has probability 0, which is no loss to learn from.
+        finite = np.isfinite(logits)
+        losses = np.logaddexp(0, np.where(parallel, -logits, logits)[finite])
+        return ParallelReport(
+            self.epoch, loss, float(losses.mean()), half.precision, half.recall, half.f1, best.f1, best.threshold,
+            quality_at(contained, self.contained.parallel, 0.5).f1, area_under_curve(found, parallel),
+            self.epoch * self._updates_an_epoch,
+        )  # fmt: skip
+
+    def _learnt(self) -> dict[str, Tensor]:
+        return {name: value for name, value in self.module.named_parameters() if value.requires_grad}
+
+    def _load(self, tensors: dict[str, Tensor]) -> None:
+        with torch.no_grad():
+            for name, value in self._learnt().items():
+                value.copy_(tensors[name])
+
+    def start_errors(self) -> dict[str, StartError]:
+        """The loss of guessing before the first update."""
+        s = self.settings
+        others = np.log(min(s.batch_size, len(self.pairs)))
+        return {"train": StartError.of(float(np.log(2) + s.contrast * others))}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every tensor needed to go on: parameters, the best so far, and optimiser state, on CPU."""
+        found = {name: value.detach() for name, value in self._learnt().items()}
+        found.update({_BEST + name: value for name, value in (self._kept or {}).items()})
+        found.update(optimizer_tensors(self.optimizer, _OPTIMIZER))
+        return {name: value.cpu().contiguous() for name, value in found.items()}
+
+    def progress(self) -> dict[str, Any]:
+        """Everything else needed to go on, as JSON values."""
+        return {"epoch": self.epoch, "best": self.best}
+
+    def restore(self, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
+        """Go on where `tensors` and `progress` were taken.
+
+        Raises:
+            KeyError, RuntimeError, ValueError: they are of other settings or pairs.
+        """
+        self._load(tensors)
+        restore_optimizer(self.optimizer, tensors, _OPTIMIZER)
+        self.epoch, self.best = progress["epoch"], progress["best"]
+        if self.best is not None:
+            device = self.module.network.output.weight.device
+            self._kept = {name: tensors[_BEST + name].to(device) for name in self._learnt()}

@@ -1,0 +1,164 @@
+"""From sentence pairs to a saved classifier: training, calibration, threshold."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from phrasetool.models.folders import check_model_folder
+from phrasetool.models.parallel import ParallelModel
+from phrasetool.models.storage import save_model
+from phrasetool.training.divergence import DivergedError
+from phrasetool.training.neural.text_pairs import TextPairs
+from phrasetool.training.parallel.fresh_classifier import FreshClassifier, fresh_classifier
+from phrasetool.training.parallel.labelled_pairs import encoded_logits
+from phrasetool.training.parallel.pair_quality import (
+    best_quality,
+    calibrated_temperature,
+    calibration_error,
+    probabilities_of,
+    quality_at,
+)
+from phrasetool.training.parallel.parallel_settings import ParallelSettings
+from phrasetool.training.parallel.parallel_trainer import ParallelReport, ParallelTrainer
+from phrasetool.training.resumable import CHECKPOINT, forget_checkpoint, train_resumably
+from phrasetool.watch import refuse
+from phrasetool.writable import check_space
+
+# A parallel pair has the higher probability of it and another in half of all couples by chance.
+_CHANCE = 0.55
+
+
+def train_parallel(
+    pairs: TextPairs,
+    development: TextPairs,
+    settings: ParallelSettings,
+    folder: Path,
+    *,
+    device: torch.device | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    force: bool = False,
+    warn: Callable[[str], None] = lambda message: None,
+    record: dict[str, Any] | None = None,
+    on_report: Callable[[ParallelReport], None] = lambda report: None,
+    tick: Callable[[int], None] = lambda pairs: None,
+) -> ParallelModel:
+    """Train a classifier of sentence pairs and save it.
+
+    An interrupted run goes on with `resume` and ends with the same weights as one that was not.
+
+    Args:
+        pairs: what to learn from; two different ones at least.
+        development: decides which epoch is kept, the temperature and the threshold; two different pairs at least.
+        settings: how.
+        folder: the model folder; gets `training.jsonl` and a checkpoint on the way, which goes when all is done.
+        device: where to train; CPU by default.
+        resume: go on from the checkpoint in `folder`.
+        overwrite: a finished model, or an unfinished training, in `folder` may be replaced.
+        force: save a classifier that is no better than guessing, too.
+        warn: told of it then.
+        record: more to remember in `config.json`, under `training`.
+        on_report: called after every epoch.
+        tick: called with the number of pairs just seen.
+
+    Raises:
+        ModelError: there is a finished model or an unfinished training; the checkpoint is missing, damaged, or of
+            other texts or settings; or the encoder's folder is refused.
+        DivergedError: the learning rate is too large, and the last good checkpoint stays; or the classifier is no
+            better than guessing, and its checkpoint stays.
+        PhraseToolError: the folder cannot be written, or has too little room.
+        ValueError: there are fewer than two pairs to tell apart.
+    """
+    for name, texts in (("to learn from", pairs), ("in the development set", development)):
+        if (count := distinct_targets(texts)) < 2:
+            raise ValueError(f"{count} distinct pair {name}, expected two at least, to tell one from the other")
+    check_model_folder(folder, CHECKPOINT, resume=resume, overwrite=overwrite)
+    fresh = fresh_classifier(pairs, settings)
+    learnt = sum(value.numel() for value in fresh.classifier.parameters() if value.requires_grad)
+    # A checkpoint with two moments of Adam and the best so far, and the one that takes its place.
+    check_space(folder, 2 * 4 * 4 * learnt)
+    identity = {
+        "texts": [_fingerprint(pairs), _fingerprint(development)],
+        "encoder": _encoder_identity(fresh),
+        "settings": settings.as_dict(),
+    }
+
+    def start() -> ParallelTrainer:
+        return ParallelTrainer(pairs, development, fresh.classifier, settings, device)
+
+    def resumed(tensors: dict[str, Tensor], progress: dict[str, Any]) -> ParallelTrainer:
+        trainer = start()
+        trainer.restore(tensors, progress)
+        return trainer
+
+    trainer = train_resumably(folder, identity, start, resumed, resume=resume, on_report=on_report, tick=tick)
+    assert trainer.best is not None
+    if trainer.best["auc"] < _CHANCE:
+        message = (
+            f"{folder}: the trained classifier is no better than chance: the area under its curve is "
+            f"{trainer.best['auc']:.2f} on the development set, that of guessing is 0.50; train anew with more pairs, "
+            "more epochs or another learning rate"
+        )
+        refuse(DivergedError(message, remedy="keep a poor model"), force, warn)
+    model = _finished(trainer, fresh, {**settings.as_dict(), "pairs": len(pairs), **(record or {})})
+    save_model(model, folder)
+    forget_checkpoint(folder)
+    return model
+
+
+def distinct_targets(texts: TextPairs) -> int:
+    """How many targets can be told from each other."""
+    return len({target.tobytes() for target in texts.targets})
+
+
+def _finished(trainer: ParallelTrainer, fresh: FreshClassifier, training: dict[str, Any]) -> ParallelModel:
+    """The best epoch's classifier with its temperature and its thresholds."""
+    classifier = trainer.kept().to(torch.device("cpu"))
+    logits, _ = encoded_logits(classifier, trainer.random)
+    parallel = trainer.random.parallel
+    finite = np.isfinite(logits)
+    temperature = calibrated_temperature(logits[finite], parallel[finite])
+    raw, found = probabilities_of(logits), probabilities_of(logits, temperature)
+    best = best_quality(found, parallel)
+    training |= {
+        "epochs_done": trainer.epoch,
+        "best_epoch": trainer.best["epoch"] if trainer.best else 0,
+        "development": {
+            "f1": quality_at(found, parallel, 0.5).f1, "best_f1": best.f1,
+            "calibration_error_before": calibration_error(raw, parallel),
+            "calibration_error": calibration_error(found, parallel),
+        },
+    }  # fmt: skip
+    thresholds = {"half": 0.5, "best": best.threshold}
+    return ParallelModel(
+        fresh.vocabularies, fresh.architecture, classifier.arrays(), temperature, thresholds, training, fresh.encoder
+    )
+
+
+def _fingerprint(texts: TextPairs) -> str:
+    """Hexadecimal digits that differ when a text differs."""
+    digest = hashlib.sha256()
+    for phrases in (texts.sources, texts.targets):
+        digest.update(phrases.offsets.tobytes())
+        digest.update(phrases.words.tobytes())
+    for words in (texts.source_words, texts.target_words):
+        digest.update(b"\n".join(words))
+    return digest.hexdigest()[:16]
+
+
+def _encoder_identity(fresh: FreshClassifier) -> str:
+    """That of the encoder before it is tuned; empty for words."""
+    if fresh.encoder is None:
+        return ""
+    digest = hashlib.sha256(fresh.encoder.tokenizer_text)
+    for name, value in sorted(fresh.encoder.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(value.cpu().numpy().tobytes())
+    return digest.hexdigest()[:16]

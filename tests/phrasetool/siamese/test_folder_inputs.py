@@ -1,0 +1,103 @@
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from phrasetool.errors import ModelError
+from phrasetool.phrases import Phrases
+from phrasetool.siamese.folder_inputs import FolderInputs
+from tests.parallel_models import WORDS, bert_folder
+
+TEXTS = Phrases.from_lists([[3, 1, 2], [5], [0, 0, 4, 6, 7, 9]])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return bert_folder(tmp_path_factory.mktemp("encoders") / "bert")
+
+
+def read(inputs, texts=TEXTS, words=WORDS[0]):
+    lexicon = inputs.lexicon(0, words)
+    return inputs.vectors(0, texts, lexicon)
+
+
+def test_contextual_vectors_are_those_of_transformers(folder):
+    from transformers import AutoModel, PreTrainedTokenizerFast
+
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
+    model = AutoModel.from_pretrained(folder, local_files_only=True).eval()
+    vectors, counts = read(FolderInputs(folder, "contextual", False))
+    assert counts.tolist() == [3, 1, 6]
+    wanted = []
+    for text in TEXTS:
+        given = tokenizer(" ".join(WORDS[0][i].decode() for i in text), return_tensors="pt")
+        with torch.no_grad():
+            wanted.append(model(input_ids=given["input_ids"])[0][0, 1:-1])
+    assert np.allclose(vectors.numpy(), torch.cat(wanted).numpy(), atol=1e-5)
+
+
+def test_static_vectors_are_rows_of_its_table(folder):
+    inputs = FolderInputs(folder, "static", False)
+    vectors, counts = read(inputs)
+    table = inputs.encoder.get_input_embeddings().weight
+    assert counts.tolist() == [3, 1, 6]
+    assert torch.equal(vectors, table[[4 + i for i in TEXTS.words.tolist()]])
+
+
+@pytest.mark.parametrize("layer", ["static", "contextual"])
+@pytest.mark.parametrize("tuned", [True, False])
+def test_what_is_tuned_learns_and_what_is_not_does_not(folder, layer, tuned):
+    inputs = FolderInputs(folder, layer, tuned)
+    # Its own dropout never draws.
+    inputs.train()
+    assert torch.equal(read(inputs)[0], read(inputs)[0])
+    vectors, _ = read(inputs)
+    assert vectors.requires_grad == tuned
+    if tuned:
+        vectors.sum().backward()
+        learnt = {name for name, value in inputs.encoder.named_parameters() if value.grad is not None}
+        assert learnt >= {"embeddings.word_embeddings.weight"}
+        assert (len(learnt) == 1) == (layer == "static")
+
+
+def test_unknown_pieces_and_long_texts(folder):
+    inputs = FolderInputs(folder, "contextual", False)
+    words = [b"?", WORDS[0][0], "日".encode()]
+    texts = Phrases.from_lists([[0], [2, 1], [0, 2], [1] * 40])
+    lexicon = inputs.lexicon(1, words)
+    assert inputs.known(1, texts, lexicon).tolist() == [False, True, False, True]
+    # 32 positions, two of which later encoders count otherwise, and two for the marks at the ends.
+    assert inputs.vectors(1, texts, lexicon)[1].tolist() == [1, 2, 2, 28]
+    with pytest.raises(UnicodeDecodeError):
+        inputs.lexicon(0, [b"\xff"])
+
+
+def test_a_saved_folder_reads_the_same(folder, tmp_path):
+    inputs = FolderInputs(folder, "contextual", True)
+    with torch.no_grad():
+        inputs.encoder.get_input_embeddings().weight[5] += 1
+    inputs.save(tmp_path / "new")
+    again = FolderInputs(tmp_path / "new", "contextual", True)
+    assert torch.equal(read(inputs)[0], read(again)[0])
+    assert not torch.equal(read(inputs)[0], read(FolderInputs(folder, "contextual", True))[0])
+
+
+def test_folders_that_are_refused(folder, tmp_path):
+    def changed(name, change):
+        copy = tmp_path / name
+        shutil.copytree(folder, copy)
+        change(copy)
+        return copy
+
+    cases = {
+        "nothing there": (tmp_path / "none", "no such folder"),
+        "no tokenizer": (changed("a", lambda copy: (copy / "tokenizer.json").unlink()), "tokenizer.json"),
+        "a pickle": (changed("b", lambda copy: (copy / "pytorch_model.bin").write_bytes(b"")), "may hold code"),
+        "no weights": (changed("c", lambda copy: (copy / "model.safetensors").unlink()), "safe_serialization=True"),
+        "more pieces than vectors": (bert_folder(tmp_path / "d", vocab_size=20), "20 vectors for 44 tokens"),
+        "a decoder": (bert_folder(tmp_path / "e", is_decoder=True), "not an encoder"),
+    }
+    for path, message in cases.values():
+        with pytest.raises(ModelError, match=message):
+            FolderInputs(path, "contextual", False)
