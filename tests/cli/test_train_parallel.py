@@ -45,14 +45,14 @@ def test_train_says_what_it_does_and_the_model_can_be_looked_at_and_measured(fil
     assert "there is a finished model already" in again.message
 
     shown = run_inside("inspect", tmp_path / "m")
-    assert f"{tmp_path / 'm'}: {model.signature}" in shown.out
-    assert "  length         concat" in shown.out
-    assert "  source words   20 (most frequent: " in shown.out
+    assert f"{tmp_path / 'm'}: {model.signature}" in shown.out.decode()
+    assert "  length         concat" in shown.out.decode()
+    assert "  source words   20 (most frequent: " in shown.out.decode()
 
     measured = run_inside("evaluate-model", *development, "-m", tmp_path / "m", "--json", tmp_path / "e.json")
     assert measured.code == 0, measured.err
-    assert measured.out.startswith(f"50 pairs, {model.signature}\n")
-    assert "random, at 0.5" in measured.out
+    assert measured.out.decode().startswith(f"50 pairs, {model.signature}\n")
+    assert "random, at 0.5" in measured.out.decode()
     found = json.loads((tmp_path / "e.json").read_text())
     assert found["random_half"]["f1"] == pytest.approx(model.training["development"]["f1"])
     assert found["random_best"]["threshold"] == model.thresholds["best"]
