@@ -6,7 +6,6 @@ The paper takes the vectors of multilingual BERT.  Its text says that they know 
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,8 @@ from phrasetool.text_encoders.folder_safety import checked_folder
 from phrasetool.text_encoders.static_encoder import TOKENIZER, read_tokenizer
 from phrasetool.text_encoders.transformer_encoder import check_pieces, longest_input, read_transformer
 
-# Beside the tokenizer, what says how it is used.
-_SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
+# The tokenizer, and what says how it is used.
+_FILES = (TOKENIZER, "tokenizer_config.json", "special_tokens_map.json")
 # Texts that go through the encoder together: as many as fit the cache.
 _TOGETHER = 64
 
@@ -51,8 +50,10 @@ class FolderInputs(nn.Module):
                 f"{folder}: holds no weights in safetensors; convert the model with "
                 "AutoModel.from_pretrained(FOLDER).save_pretrained(NEW, safe_serialization=True)"
             )
-        self._folder, self._static, self._tuned = folder, layer == "static", tuned
+        self._static, self._tuned = layer == "static", tuned
         self._tokenizer = read_tokenizer(folder)
+        # Kept, so that the encoder can be saved when the folder is gone.
+        self._files = {name: (folder / name).read_bytes() for name in _FILES if (folder / name).is_file()}
         encoder = read_transformer(folder)
         config = encoder.config
         if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", False):
@@ -103,14 +104,13 @@ class FolderInputs(nn.Module):
     def save(self, folder: Path) -> None:
         """Write the encoder as it is now, and its tokenizer, as a folder of the same kind."""
         self.encoder.save_pretrained(folder, safe_serialization=True)
-        for name in (TOKENIZER, *_SETTINGS):
-            if (self._folder / name).is_file():
-                shutil.copyfile(self._folder / name, folder / name)
+        for name, content in self._files.items():
+            (folder / name).write_bytes(content)
 
     @property
     def tokenizer_text(self) -> bytes:
         """What tells its tokenizer from others."""
-        return (self._folder / TOKENIZER).read_bytes()
+        return self._files[TOKENIZER]
 
     def _encodings(self, texts: Phrases, lexicon: list[str]) -> Any:
         self._tokenizer.enable_truncation(self._longest)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from phrasetool.phrases import Int64Array, Phrases
+from phrasetool.phrases import DoubleArray, Int64Array, Phrases
 from phrasetool.siamese.classifier import SiameseClassifier
 from phrasetool.siamese.token_inputs import SOURCE, TARGET
 from phrasetool.training.divergence import StartError
@@ -177,14 +177,16 @@ class ParallelTrainer:
         """What the classifier is worth after an epoch."""
         self.module.eval()
         logits, sources = encoded_logits(self.module, self.random)
+        logits = _numbers(logits)
         found, parallel = probabilities_of(logits), self.random.parallel
         half, best = quality_at(found, parallel, 0.5), best_quality(found, parallel)
-        contained = probabilities_of(encoded_logits(self.module, self.contained, sources)[0])
+        contained = probabilities_of(_numbers(encoded_logits(self.module, self.contained, sources)[0]))
         # What nothing is known of has probability 0, which is no loss to learn from.
         finite = np.isfinite(logits)
         losses = np.logaddexp(0, np.where(parallel, -logits, logits)[finite])
+        loss_there = float(losses.sum() / max(len(losses), 1))
         return ParallelReport(
-            self.epoch, loss, float(losses.mean()), half.precision, half.recall, half.f1, best.f1, best.threshold,
+            self.epoch, loss, loss_there, half.precision, half.recall, half.f1, best.f1, best.threshold,
             quality_at(contained, self.contained.parallel, 0.5).f1, area_under_curve(found, parallel),
             self.epoch * self._updates_an_epoch,
         )  # fmt: skip
@@ -226,3 +228,8 @@ class ParallelTrainer:
         if self.best is not None:
             device = self.module.network.output.weight.device
             self._kept = {name: tensors[_BEST + name].to(device) for name in self._learnt()}
+
+
+def _numbers(logits: DoubleArray) -> DoubleArray:
+    """Logits without NaN, which a training gives that has diverged, as its loss says."""
+    return np.nan_to_num(logits, nan=0.0, posinf=np.inf, neginf=-np.inf)

@@ -86,7 +86,7 @@ def train_parallel(
     check_space(folder, 2 * 4 * 4 * learnt)
     identity = {
         "texts": [_fingerprint(pairs), _fingerprint(development)],
-        "encoder": _encoder_identity(fresh),
+        "encoder's weights": _encoder_identity(fresh),
         "settings": settings.as_dict(),
     }
 

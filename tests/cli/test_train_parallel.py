@@ -1,0 +1,121 @@
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from phrasetool.models.storage import load_parallel_model
+from tests.commands import run_inside, write
+from tests.parallel_models import FAST, bert_folder, toy_lines
+
+OPTIONS = [argument for name, value in FAST.items() for argument in (f"--{name.replace('_', '-')}", value)]
+
+
+@pytest.fixture
+def files(tmp_path):
+    def bitext(name, count, seed):
+        return [
+            write(tmp_path / f"{name}.{side}", b"".join(line + b"\n" for line in lines))
+            for side, lines in zip("st", toy_lines(count, seed), strict=True)
+        ]
+
+    return bitext("train", 300, 1), bitext("dev", 50, 2)
+
+
+def train(*arguments):
+    return run_inside("train", "--model", "parallel", "--threads", 1, *OPTIONS, *arguments)
+
+
+def test_train_says_what_it_does_and_the_model_can_be_looked_at_and_measured(files, tmp_path):
+    (source, target), development = files
+    done = train(source, target, "--dev", *development, "-o", tmp_path / "m", "--json", tmp_path / "j.json")
+    assert done.code == 0, done.err
+    model = load_parallel_model(tmp_path / "m")
+    lines = [line for line in done.err.splitlines() if " left" not in line and "phrasetool: read" not in line]
+    assert lines[0] == "phrasetool: 300 pairs; development set of 50 pairs"
+    assert lines[1] == f"phrasetool: training on cpu, preset small, reads words, into {tmp_path / 'm'}"
+    assert "epoch 1/3: loss " in lines[2]
+    assert "; development set: P " in lines[2]
+    assert lines[5].startswith(f"phrasetool: saved {model.signature} to ")
+    document = json.loads((tmp_path / "j.json").read_text())
+    assert document["signature"] == model.signature
+    assert [line["epoch"] for line in document["log"]] == [1, 2, 3]
+    assert model.training["source_file"] == str(source)
+    again = train(source, target, "--dev", *development, "-o", tmp_path / "m", "-q")
+    assert "there is a finished model already" in again.message
+
+    shown = run_inside("inspect", tmp_path / "m")
+    assert f"{tmp_path / 'm'}: {model.signature}" in shown.out.decode()
+    assert "  length         concat" in shown.out.decode()
+    assert "  source words   20 (most frequent: " in shown.out.decode()
+
+    measured = run_inside("evaluate-model", *development, "-m", tmp_path / "m", "--json", tmp_path / "e.json")
+    assert measured.code == 0, measured.err
+    assert measured.out.decode().startswith(f"50 pairs, {model.signature}\n")
+    assert "random, at 0.5" in measured.out.decode()
+    found = json.loads((tmp_path / "e.json").read_text())
+    assert found["random_half"]["f1"] == pytest.approx(model.training["development"]["f1"])
+    assert found["random_best"]["threshold"] == model.thresholds["best"]
+
+
+def test_phrase_pairs_and_a_share_held_out(tmp_path):
+    pairs = b"".join(b"%s ||| %s\n" % pair for pair in sorted(set(zip(*toy_lines(200), strict=True))))
+    done = train(write(tmp_path / "pairs", pairs), "-o", tmp_path / "m", "--epochs", 1)
+    assert done.code == 0, done.err
+    assert "pairs are held out as the development set" in done.err
+    model = load_parallel_model(tmp_path / "m")
+    assert model.training["pairs_file"] == str(tmp_path / "pairs")
+    assert run_inside("evaluate-model", tmp_path / "pairs", "-m", tmp_path / "m").code == 0
+
+
+@pytest.mark.parametrize("options", [["--layer", "static"], ["--tune-encoder"]])
+def test_a_folder_and_the_model_that_needs_it_no_more(files, tmp_path, options):
+    (source, target), development = files
+    folder = bert_folder(tmp_path / "bert")
+    given = [source, target, "--dev", *development, "--encoder", f"hf:{folder}", "--epochs", 1, *options]
+    done = train(*given, "-o", tmp_path / "m", "-q")
+    assert (done.code, done.err) == (0, "")
+    shutil.rmtree(folder)
+    model = load_parallel_model(tmp_path / "m")
+    assert model.architecture.tuned == (options == ["--tune-encoder"])
+    assert np.isfinite(model.probabilities(["saa sbb"], ["taa tbb"])).all()
+    assert run_inside("inspect", tmp_path / "m").code == 0
+
+
+def test_what_is_refused(files, tmp_path):
+    (source, target), development = files
+    folder = bert_folder(tmp_path / "bert")
+    short = write(tmp_path / "short", b"taa\n")
+    latin = write(tmp_path / "latin", b"saa\ns\xe9\n" + b"sbb\n" * 298)
+    pickled = shutil.copytree(folder, tmp_path / "pickled")
+    (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
+    one = [write(tmp_path / f"one.{side}", line * 3) for side, line in (("s", b"saa\n"), ("t", b"taa\n"))]
+    for arguments, code, message in (
+        ([source, short], 1, "short:2: the file ends after 1 lines"),
+        ([latin, target, "--encoder", f"hf:{folder}"], 1, "latin:2: not UTF-8"),
+        ([*one, "--dev", *development], 1, "1 distinct pair to learn from"),
+        ([source, target, "--encoder", f"hf:{tmp_path}/none"], 1, "no such folder"),
+        ([source, target, "--encoder", f"hf:{pickled}"], 1, "may hold code or a pickle"),
+        ([source, target, "--encoder", "mean"], 2, "--encoder mean is for --model brae"),
+        ([source, target, "--encoder", "hf:"], 2, "encoder is 'hf:', expected words, word2vec or hf:FOLDER"),
+        ([source, target, "--tune-encoder"], 2, "--tune-encoder is for --encoder hf:FOLDER"),
+        ([source, target, "--length", "yes"], 2, "length is 'yes'"),
+        ([source, target, "--loss", "cosine"], 2, "--loss is for --model brae or continuous"),
+        ([source, source], 1, "is the file of the source, too"),
+        ([source, target, short], 2, "3 files were given"),
+    ):
+        done = train(*arguments, "-o", tmp_path / "m", "-q")
+        assert done.code == code, arguments
+        assert message in done.err, arguments
+        assert not (tmp_path / "m/config.json").exists()
+    other = run_inside("train", source, "--encoder", "words", "-o", tmp_path / "m")
+    assert (other.code, "--encoder words is for --model parallel" in other.err) == (2, True)
+
+
+def test_a_classifier_is_no_model_of_phrase_pairs(files, tmp_path, model_folder):
+    (source, target), development = files
+    assert train(source, target, "--dev", *development, "-o", tmp_path / "m", "-q", "--epochs", 1).code == 0
+    two = run_inside("evaluate-model", source, target, "-m", model_folder)
+    assert (two.code, "one file of phrase pairs" in two.err) == (2, True)
+    three = run_inside("evaluate-model", source, target, source, "-m", tmp_path / "m")
+    assert (three.code, "two sides of a bitext" in three.err) == (2, True)
