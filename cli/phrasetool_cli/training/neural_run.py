@@ -200,8 +200,7 @@ def _known_vectors(
     own = ([words[i] for i in text] for text in texts.targets)
     sentences = [*chain(own, unescaped_sentences(inputs.texts))]
     watch.say(f"training target vectors with fastText on {len(sentences):,} lines, n={settings.dimension}")
-    with ItemProgress("fastText", 1, "model", quiet=True):
-        return train_fasttext(sentences, settings.dimension, settings.seed)
+    return train_fasttext(sentences, settings.dimension, settings.seed)
 
 
 def _foreign(which: int, texts: TextPairs, known: Collection[bytes]) -> str | None:
