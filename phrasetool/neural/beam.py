@@ -23,6 +23,7 @@ from torch.nn import functional
 from phrasetool.encoders.mean_max.parameters import LONGEST
 from phrasetool.neural.network import NOTHING, NeuralTranslator
 from phrasetool.phrases import Int64Array, Phrases
+from phrasetool.torch_threads import one_torch_thread
 from phrasetool.vocabulary import UNKNOWN
 
 # Sentences that are translated together; fewer are filled up.
@@ -92,23 +93,18 @@ def translate(
     found: list[NeuralTranslation | None] = [None] * len(sources)
 
     def search(batch: Int64Array) -> list[NeuralTranslation]:
-        torch.set_num_threads(1)
         # The first sentence stands where there are no more.
         rows = np.concatenate([batch, np.full(_AT_ONCE - len(batch), batch[0])])
         allowed = None if candidates is None else _allowed(module, [candidates[i] for i in rows.tolist()])
-        with torch.no_grad():
+        with one_torch_thread(), torch.no_grad():
             return _Search(module, sources.select(rows), temperature, beam, allowed).run()
 
     batches = list(_batches(sources.lengths))
-    before = torch.get_num_threads()
-    try:
-        with ThreadPoolExecutor(threads) as pool:
-            for batch, done in zip(batches, pool.map(search, batches), strict=True):
-                for sentence, translation in zip(batch.tolist(), done, strict=False):
-                    found[sentence] = translation
-                tick(len(batch))
-    finally:
-        torch.set_num_threads(before)
+    with one_torch_thread(), ThreadPoolExecutor(threads) as pool:
+        for batch, done in zip(batches, pool.map(search, batches), strict=True):
+            for sentence, translation in zip(batch.tolist(), done, strict=False):
+                found[sentence] = translation
+            tick(len(batch))
     return [translation for translation in found if translation is not None]
 
 

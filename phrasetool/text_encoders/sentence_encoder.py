@@ -10,9 +10,10 @@ from typing import Any
 from phrasetool.errors import ModelError
 from phrasetool.phrases import FloatArray
 from phrasetool.text_encoders.folder_safety import folder_identity, read_json
-from phrasetool.text_encoders.offline import go_offline, one_torch_thread, quieten
+from phrasetool.text_encoders.offline import go_offline, quieten
 from phrasetool.text_encoders.static_encoder import over_long, read_tokenizer
 from phrasetool.text_encoders.text_encoder import Side
+from phrasetool.torch_threads import one_torch_thread
 
 # Older ones run code from a folder, whatever they are told.
 _FIRST_VERSION = 6

@@ -12,9 +12,10 @@ import numpy as np
 from phrasetool.errors import ModelError
 from phrasetool.phrases import FloatArray
 from phrasetool.text_encoders.folder_safety import folder_identity, read_json
-from phrasetool.text_encoders.offline import go_offline, one_torch_thread, quieten
+from phrasetool.text_encoders.offline import go_offline, quieten
 from phrasetool.text_encoders.static_encoder import over_long, read_tokenizer
 from phrasetool.text_encoders.text_encoder import Side
+from phrasetool.torch_threads import one_torch_thread
 
 # Phrases are short; longer ones are cut, and counted.
 LONGEST = 128
