@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from phrasetool.errors import ModelError
+from phrasetool.errors import ModelError, first_line
 from phrasetool.phrases import FloatArray
 from phrasetool.text_encoders.folder_safety import folder_identity, read_json
 from phrasetool.text_encoders.offline import go_offline, quieten
-from phrasetool.text_encoders.static_encoder import over_long, read_tokenizer
 from phrasetool.text_encoders.text_encoder import Side
+from phrasetool.text_encoders.tokenizing import over_long, read_tokenizer
 from phrasetool.torch_threads import one_torch_thread
 
 # Phrases are short; longer ones are cut, and counted.
@@ -50,7 +50,7 @@ class TransformerEncoder:
                 attn_implementation="eager", dtype=torch.float32,
             )  # fmt: skip
         except Exception as error:  # whatever the settings lead to
-            raise ModelError(f"{folder}: not a model that transformers can read ({_first_line(error)})") from error
+            raise ModelError(f"{folder}: not a model that transformers can read ({first_line(error)})") from error
         # Of a translator, the half that reads.
         if getattr(model.config, "is_encoder_decoder", False):
             model = model.get_encoder()
@@ -118,7 +118,3 @@ def _longest(folder: Path, config: Any) -> int:
     if isinstance(limit, int) and limit > 2:
         limits.append(limit)
     return min(limits)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
