@@ -115,7 +115,8 @@ def train_translator(inputs: NeuralInputs, run: TrainingRun, options: Mapping[st
     with ItemProgress("train", settings.epochs * len(pairs), "pair", run.quiet) as progress:
         trained = train_neural(
             pairs, held, table, settings, run.folder, device=place, resume=run.resume, overwrite=run.overwrite,
-            record=inputs.record(texts.escaped), on_report=report, tick=progress.tick,
+            force=run.force, warn=watch.warn, record=inputs.record(texts.escaped), on_report=report,
+            tick=progress.tick,
         )  # fmt: skip
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
     return trained
