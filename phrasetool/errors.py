@@ -41,3 +41,8 @@ class DeviceError(PhraseToolError):
 
 class LengthError(PhraseToolError, ValueError):
     """A phrase is longer than an encoder can encode."""
+
+
+def first_line(error: Exception) -> str:
+    """What an error of a library says, in one line; its name if it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -69,6 +69,22 @@ def checked(name: str, value: Any, default: Any) -> Any:
     return value
 
 
+def require(chosen: Any, good: bool, name: str, expected: str) -> None:
+    """Refuse what is out of range.
+
+    Args:
+        chosen: has an attribute of that name.
+        good: whether it is in range.
+        name: of the option.
+        expected: what is in range, for the message.
+
+    Raises:
+        ValueError: it is not good.
+    """
+    if not good:
+        raise ValueError(f"{name} is {getattr(chosen, name)!r}, expected {expected}")
+
+
 def registered(registry: Mapping[str, str], name: str, what: str) -> Any:
     """The class registered under a name.
 

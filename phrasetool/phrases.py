@@ -74,8 +74,8 @@ class Phrases:
         offsets = self.offsets[first : last + 1]
         return Phrases(offsets - offsets[0], self.words[offsets[0] : offsets[-1]])
 
-    def padded(self, length: int) -> Int32Array:
-        """Return the phrases as a matrix, int32, shape (N, length), filled up with 0.
+    def padded(self, length: int, fill: int = 0) -> Int32Array:
+        """Return the phrases as a matrix, int32, shape (N, length), filled up with `fill`.
 
         Raises:
             ValueError: a phrase is longer than `length`.
@@ -83,7 +83,7 @@ class Phrases:
         lengths = self.lengths
         if len(self) and lengths.max() > length:
             raise ValueError(f"a phrase has {lengths.max()} words, more than {length}")
-        matrix = np.zeros((len(self), length), np.int32)
+        matrix = np.full((len(self), length), fill, np.int32)
         matrix[np.arange(length) < lengths[:, None]] = self.words
         return matrix
 

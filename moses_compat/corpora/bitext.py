@@ -46,6 +46,18 @@ def read_sentences(path: str, symbols: Symbols) -> Phrases:
     return sentences
 
 
+def check_two_sides(source: str, target: str) -> None:
+    """Refuse one file, or standard input, as both sides of a bitext.
+
+    Raises:
+        PhraseToolError: they are.
+    """
+    if source == target == STANDARD:
+        raise PhraseToolError("standard input: cannot be both sides of a bitext")
+    if same_file(source, target):
+        raise PhraseToolError(f"{target}: is the file of the source, too; expected its translation")
+
+
 def check_line_counts(first: str, first_lines: int, second: str, second_lines: int) -> None:
     """Refuse two files that must have as many lines as each other and do not.
 
@@ -68,10 +80,7 @@ def read_sentence_pairs(source: str, target: str) -> tuple[Phrases, Phrases, Sym
         DataError: see `read_sentences`; or the files have different numbers of lines, or none.
         PhraseToolError: both are one file, or standard input.
     """
-    if source == target == STANDARD:
-        raise PhraseToolError("standard input: cannot be both sides of a bitext")
-    if same_file(source, target):
-        raise PhraseToolError(f"{target}: is the file of the source, too; expected its translation")
+    check_two_sides(source, target)
     source_symbols, target_symbols = Symbols(), Symbols()
     sources, targets = read_sentences(source, source_symbols), read_sentences(target, target_symbols)
     check_line_counts(source, len(sources), target, len(targets))

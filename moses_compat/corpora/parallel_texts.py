@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from moses_compat.corpora.bitext import check_line_counts
+from moses_compat.corpora.bitext import check_line_counts, check_two_sides
 from moses_compat.corpora.texts import read_texts
 from moses_compat.corpora.training_pairs import read_training_pairs
-from moses_compat.files.names import STANDARD, display_name, same_file
+from moses_compat.files.names import display_name
 from moses_compat.files.streams import Input
-from phrasetool.errors import PhraseToolError
 from phrasetool.phrases import ByteArray, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.training.neural.text_pairs import TextPairs
@@ -31,10 +30,7 @@ def read_parallel_texts(source: str, target: str, progress: _Progress = lambda p
         DataError: a file cannot be read or holds nothing, a line is empty, or one file has more lines than the other.
         PhraseToolError: both are one file, or standard input.
     """
-    if source == target == STANDARD:
-        raise PhraseToolError("standard input: cannot be both sides of a bitext")
-    if same_file(source, target):
-        raise PhraseToolError(f"{target}: is the file of the source, too; expected its translation")
+    check_two_sides(source, target)
     (sources, source_symbols), (targets, target_symbols) = (
         read_texts(path, progress, as_written=True) for path in (source, target)
     )

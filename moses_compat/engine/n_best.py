@@ -67,11 +67,25 @@ def n_best_lines(
         # Adding 0 turns -0 into 0, as Moses prints it.
         numbers = {f: " ".join(format(value + 0.0, ".6g") for value in values[features.slices[f]]) for f in listed}
         named = " ".join(f"{features.name(f)}= {numbers[f]}" for f in listed)
-        text = translator.text(translation, d)
-        tail = f" ||| {named} ||| {translation.steps.scores[d]:.6g}"
+        tail = ""
         if segmented:
             tail += f" ||| {segmentation(translator, translation, d)}"
         if aligned:
             tail += f" ||| {word_alignment(translator, translation, d)} "
-        lines.append(b"%d ||| %s%s\n" % (number, text + b" " if text else b"", tail.encode()))
+        text, total = translator.text(translation, d), translation.steps.scores[d]
+        lines.append(n_best_line(number, text, named, total, tail))
     return b"".join(lines)
+
+
+def n_best_line(number: int, text: bytes, named: str, total: float, tail: str = "") -> bytes:
+    """One line of a list.
+
+    Args:
+        number: of the sentence, from 0.
+        text: its translation, words between spaces.
+        named: its features, `Name= values`.
+        total: what the list is sorted by.
+        tail: further fields, each after its bars.
+    """
+    fields = f" ||| {named} ||| {total:.6g}{tail}\n"
+    return b"%d ||| %s%s" % (number, text + b" " if text else b"", fields.encode())

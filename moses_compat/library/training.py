@@ -13,6 +13,7 @@ from moses_compat.files.streams import Input
 from moses_compat.library.paths import StrPath
 from phrasetool.errors import DataError
 from phrasetool.library.models import PhraseModel
+from phrasetool.torch_threads import one_torch_thread
 from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
@@ -71,8 +72,6 @@ def train(
         >>> model.dimension
         8
     """
-    import torch
-
     from phrasetool.models.folders import check_model_folder
     from phrasetool.training.device import choose_device
     from phrasetool.training.fixed_words import with_known_words
@@ -91,17 +90,13 @@ def train(
     if "batch_size" not in settings:
         chosen = chosen.with_batches_for(len(data))
     # Both languages are trained side by side; within a language one thread is fastest at these sizes.
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_torch_thread():
         passes = chosen.pretrain_iterations + chosen.iterations
         with watch.items("train", passes * len(data), "pair") as tick:
             trained = train_model(
                 data, chosen, lambda: start_parameters(data, chosen, starts), Path(folder), device=place,
                 resume=resume, overwrite=overwrite, tick=tick,
             )  # fmt: skip
-    finally:
-        torch.set_num_threads(threads)
     return PhraseModel(trained)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy.typing as npt
 from phrasetool.encoders.autoencoders.architecture import TextArchitecture
 from phrasetool.encoders.parameter_checks import check_arrays
 from phrasetool.errors import ModelError
+from phrasetool.models.identity import model_identity
 from phrasetool.phrases import FloatArray
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
 
@@ -110,12 +110,7 @@ class AutoencoderModel:
     @property
     def identity(self) -> str:
         """Eight hexadecimal digits that differ when a weight or a word differs."""
-        digest = hashlib.sha256(repr(self.architecture).encode())
-        for name, array in sorted(self.arrays.items()):
-            digest.update(name.encode())
-            digest.update(array.tobytes())
-        digest.update(b"\n".join(self.vocabulary.words))
-        return digest.hexdigest()[:8]
+        return model_identity(repr(self.architecture), self.arrays, (self.vocabulary,))
 
     @property
     def signature(self) -> str:

@@ -5,7 +5,6 @@ With recursive auto-encoders, this is BRAE (Zhang et al. 2014).
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from phrasetool.encoders import encoder_kind
 from phrasetool.encoders.protocols import EncoderKind, EncoderParameters
 from phrasetool.errors import ModelError
+from phrasetool.models.identity import model_identity
 from phrasetool.options import option_values
 from phrasetool.vocabulary import Vocabulary
 
@@ -99,16 +99,9 @@ class BilingualModel:
     @property
     def identity(self) -> str:
         """Eight hexadecimal digits that differ when a weight, a word or an option of the encoder differs."""
-        digest = hashlib.sha256()
-        for name, array in sorted(self.weights().items()):
-            digest.update(name.encode())
-            digest.update(array.tobytes())
-        for vocabulary in (self.source_vocabulary, self.target_vocabulary):
-            digest.update(b"\n".join(vocabulary.words))
         options = option_values(self.kind)
-        if options:
-            digest.update(json.dumps(options).encode())
-        return digest.hexdigest()[:8]
+        vocabularies = self.source_vocabulary, self.target_vocabulary
+        return model_identity("", self.weights(), vocabularies, json.dumps(options) if options else "")
 
     @property
     def signature(self) -> str:

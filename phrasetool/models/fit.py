@@ -13,6 +13,7 @@ import numpy as np
 from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases
 from phrasetool.scoring.cosine import pair_cosines
 from phrasetool.scoring.scorer import BilingualScorer
+from phrasetool.scoring.telling_apart import CHANCE, chance_to_tell
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
 
@@ -28,13 +29,11 @@ _FEWEST_WORDS = 20
 # languages 0 to 13 %, and up to 22 % where both are full of names that all languages share.  Its AUC is then 0.47 to
 # 0.61, also of swapped languages; that of right ones is 0.96 to 0.99, 0.70 and 0.85 on other corpora, 0.73 after one
 # iteration, and 0.59 of one that was trained for a moment on a hundred sentences: only chance itself can be refused.
-HARDLY_KNOWN, CHANCE = 0.15, 0.55
+HARDLY_KNOWN = 0.15
 # Above these, nothing speaks for swapped sides.
 WELL_KNOWN, GOOD = 0.6, 0.85
 # By how much more must be known of swapped pairs; by half of it they must be told better from others.
 CLEARLY = 0.3
-# Other targets that each target is compared with.
-_OTHERS = 8
 
 # How well pairs fit together, the better the larger: of N sources and M targets it makes a function of two arrays of
 # numbers, int64, of shape (K,) each, that gives an array of shape (K,).
@@ -180,23 +179,12 @@ def _count_words(texts: Sequence[bytes]) -> int:
 
 def _auc(compare: Comparison, sources: Phrases, targets: Phrases, seed: int) -> float | None:
     """The chance that a pair is more similar than its source with another target, ties counting one half."""
-    n = len(sources)
     numbers, firsts = number_distinct(targets)
     if len(firsts) < 2:
         return None
-    rows = np.arange(n)
+    rows = np.arange(len(sources))
     fits = compare(sources, targets.select(firsts))
-    own = fits(rows, numbers)
-    rng = np.random.default_rng(seed)
-    above = 0.0
-    compared = 0
-    for _ in range(_OTHERS):
-        other = numbers[rng.integers(0, n, n)]
-        differ = other != numbers
-        drawn = fits(rows, other)
-        above += float((own[differ] > drawn[differ]).sum() + (own[differ] == drawn[differ]).sum() / 2)
-        compared += int(differ.sum())
-    return above / compared if compared else None
+    return chance_to_tell(fits(rows, numbers), numbers, lambda other: fits(rows, other), seed)
 
 
 def finding(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cached_property
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.errors import ModelError
+from phrasetool.models.identity import model_identity
 from phrasetool.neural.architecture import NeuralArchitecture
 from phrasetool.phrases import FloatArray
 from phrasetool.vocabulary import Vocabulary
@@ -119,13 +119,8 @@ class NeuralModel:
     @property
     def identity(self) -> str:
         """Eight hexadecimal digits that differ when a weight or a word differs."""
-        digest = hashlib.sha256(repr((self.architecture, self.temperature)).encode())
-        for name, array in sorted(self.arrays.items()):
-            digest.update(name.encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
-        for vocabulary in (self.source_vocabulary, self.target_vocabulary):
-            digest.update(b"\n".join(vocabulary.words))
-        return digest.hexdigest()[:8]
+        vocabularies = self.source_vocabulary, self.target_vocabulary
+        return model_identity(repr((self.architecture, self.temperature)), self.arrays, vocabularies)
 
     @property
     def signature(self) -> str:

@@ -23,6 +23,7 @@ from torch.nn import functional
 from phrasetool.encoders.mean_max.parameters import LONGEST
 from phrasetool.neural.network import NOTHING, NeuralTranslator
 from phrasetool.phrases import Int64Array, Phrases
+from phrasetool.torch_threads import one_torch_thread
 from phrasetool.vocabulary import UNKNOWN
 
 # Sentences that are translated together; fewer are filled up.
@@ -65,6 +66,11 @@ class NeuralTranslation:
     attended: tuple[int, ...]
     score: float
 
+    @property
+    def log_probability(self) -> float:
+        """Of the words and the end together."""
+        return self.score * (len(self.words) + 1)
+
 
 def translate(
     module: NeuralTranslator,
@@ -75,12 +81,28 @@ def translate(
     threads: int = 1,
     tick: Callable[[int], None] = lambda sentences: None,
 ) -> list[NeuralTranslation]:
-    """Translate N sentences.
+    """Translate N sentences; see `n_best_translations`, of which these are the best."""
+    found = n_best_translations(module, sources, temperature, 1, beam, candidates, threads, tick)
+    return [translations[0] for translations in found]
+
+
+def n_best_translations(
+    module: NeuralTranslator,
+    sources: Phrases,
+    temperature: float,
+    most: int,
+    beam: int,
+    candidates: Sequence[Int64Array] | None = None,
+    threads: int = 1,
+    tick: Callable[[int], None] = lambda sentences: None,
+) -> list[list[NeuralTranslation]]:
+    """The best translations of N sentences that a beam finds, from the best on; for each sentence one at least.
 
     Args:
         module: not in training.
         sources: in ids of the source vocabulary, none without words.
         temperature: see `log_probabilities`.
+        most: translations of a sentence; they differ in a word at least.
         beam: hypotheses that are kept at a time; 1 is greedy.
         candidates: for each sentence the ids of target words that it may use; all if None.
         threads: batches at a time; each computes on one thread.  They change no translation.
@@ -89,27 +111,22 @@ def translate(
     Raises:
         LengthError: a sentence is too long.
     """
-    found: list[NeuralTranslation | None] = [None] * len(sources)
+    found: list[list[NeuralTranslation]] = [[] for _ in range(len(sources))]
 
-    def search(batch: Int64Array) -> list[NeuralTranslation]:
-        torch.set_num_threads(1)
+    def search(batch: Int64Array) -> list[list[NeuralTranslation]]:
         # The first sentence stands where there are no more.
         rows = np.concatenate([batch, np.full(_AT_ONCE - len(batch), batch[0])])
         allowed = None if candidates is None else _allowed(module, [candidates[i] for i in rows.tolist()])
-        with torch.no_grad():
-            return _Search(module, sources.select(rows), temperature, beam, allowed).run()
+        with one_torch_thread(), torch.no_grad():
+            return _Search(module, sources.select(rows), temperature, beam, allowed).run(most)
 
     batches = list(_batches(sources.lengths))
-    before = torch.get_num_threads()
-    try:
-        with ThreadPoolExecutor(threads) as pool:
-            for batch, done in zip(batches, pool.map(search, batches), strict=True):
-                for sentence, translation in zip(batch.tolist(), done, strict=False):
-                    found[sentence] = translation
-                tick(len(batch))
-    finally:
-        torch.set_num_threads(before)
-    return [translation for translation in found if translation is not None]
+    with one_torch_thread(), ThreadPoolExecutor(threads) as pool:
+        for batch, done in zip(batches, pool.map(search, batches), strict=True):
+            for sentence, translations in zip(batch.tolist(), done, strict=False):
+                found[sentence] = translations
+            tick(len(batch))
+    return found
 
 
 def _batches(lengths: Int64Array) -> Iterator[Int64Array]:
@@ -149,12 +166,12 @@ class _Search:
         self.history: list[tuple[Tensor, Tensor, Tensor]] = []
         self.finished: list[list[tuple[float, int, int]]] = [[] for _ in range(self.count)]
 
-    def run(self) -> list[NeuralTranslation]:
-        """Search to the end."""
+    def run(self, most: int) -> list[list[NeuralTranslation]]:
+        """Search to the end; the best of each sentence, so many at most."""
         for step in range(int(self.limits.max()) + 1):
             if not self._advance(step):
                 break
-        return [self._best(sentence) for sentence in range(self.count)]
+        return [self._best(sentence, most) for sentence in range(self.count)]
 
     def _advance(self, step: int) -> bool:
         """One more word for every hypothesis; False when all are finished."""
@@ -170,7 +187,8 @@ class _Search:
         best, places = total.topk(beam, 1)
         parents = places // size + torch.arange(self.count, device=places.device)[:, None] * beam
         words = places % size
-        self.history.append((parents.flatten(), words.flatten(), weights.argmax(1)[parents.flatten()]))
+        attended = weights.argmax(1)[parents.flatten()]
+        self.history.append((parents.flatten().cpu(), words.flatten().cpu(), attended.cpu()))
         ended = (words == self.module.end) & best.isfinite()
         for sentence, rank in ended.nonzero().tolist():
             score = float(best[sentence, rank]) / (step + 1)
@@ -183,9 +201,13 @@ class _Search:
             self.state = self.state.select(parents.flatten())
         return bool(self.scores.isfinite().any())
 
-    def _best(self, sentence: int) -> NeuralTranslation:
-        """The best finished hypothesis, from its end to its beginning."""
-        score, step, row = max(self.finished[sentence], key=lambda found: (found[0], -found[1], -found[2]))
+    def _best(self, sentence: int, most: int) -> list[NeuralTranslation]:
+        """The best finished hypotheses."""
+        ranked = sorted(self.finished[sentence], key=lambda found: (-found[0], found[1], found[2]))
+        return [self._read_back(*found) for found in ranked[:most]]
+
+    def _read_back(self, score: float, step: int, row: int) -> NeuralTranslation:
+        """A hypothesis, from its end to its beginning."""
         words, attended = [], []
         for parents, ids, places in reversed(self.history[: step + 1]):
             words.append(int(ids[row]))

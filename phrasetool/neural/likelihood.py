@@ -178,10 +178,8 @@ def pair_order(sources: Int64Array, targets: Phrases) -> Int64Array:
     """Where each pair stands when they are sorted by source, then by the words of the target in order; shape (P,).
 
     Args:
-        sources: numbers of source phrases, shape (P,).
+        sources: numbers, of source phrases or of anything else that comes first, shape (P,).
         targets: P phrases.
     """
-    width = int(targets.lengths.max(initial=0))
-    matrix = np.full((len(targets), width), NOTHING, np.int64)
-    matrix[np.arange(width) < targets.lengths[:, None]] = targets.words
+    matrix = targets.padded(int(targets.lengths.max(initial=0)), NOTHING)
     return np.lexsort((*matrix.T[::-1], sources))

@@ -8,15 +8,14 @@ threads: so a score is a matter of the sentence's list alone.  Hypotheses of a s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import numpy as np
-import torch
 
 from phrasetool.neural.likelihood import pair_order, pair_scores
 from phrasetool.neural.network import NeuralTranslator
 from phrasetool.phrases import DoubleArray, Int64Array, Phrases
 from phrasetool.pipeline import run
+from phrasetool.torch_threads import one_torch_thread
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import UNKNOWN
 
@@ -62,9 +61,11 @@ def list_scores(
     def work(part: tuple[int, int, int]) -> tuple[int, int, DoubleArray]:
         sentence, first, last = part
         source = sources.part(sentence, sentence + 1)
-        return first, last, _sentence_scores(module, temperature, source, hypotheses.part(first, last), backward)
+        with one_torch_thread():
+            found = _sentence_scores(module, temperature, source, hypotheses.part(first, last), backward)
+        return first, last, found
 
-    with _one_thread_each():
+    with one_torch_thread():
         parts = zip(numbers.tolist(), firsts.tolist(), ends, strict=True)
         for first, last, found in run(parts, work, threads):
             scores[first:last] = found
@@ -95,14 +96,3 @@ def _sentence_scores(
 
 def _singles(phrases: Phrases) -> Iterator[Phrases]:
     return (phrases.part(i, i + 1) for i in range(len(phrases)))
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """No product is shared by threads: its last bits would depend on how many there are."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

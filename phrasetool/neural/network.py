@@ -257,10 +257,8 @@ class NeuralTranslator(nn.Module):
 def padded_targets(targets: Phrases, end: int) -> Tensor:
     """Target sentences, each with its end, as `NeuralTranslator.predict` takes them; int64, shape (B, L)."""
     lengths: Int64Array = targets.lengths
-    matrix = np.full((len(targets), int(lengths.max(initial=0)) + 1), NOTHING, np.int64)
-    places = np.arange(matrix.shape[1])
-    matrix[places < lengths[:, None]] = targets.words
-    matrix[places == lengths[:, None]] = end
+    matrix = targets.padded(int(lengths.max(initial=0)) + 1, NOTHING).astype(np.int64)
+    matrix[np.arange(len(matrix)), lengths] = end
     return torch.from_numpy(matrix)
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from phrasetool.encoders.mean_max.parameters import LONGEST
 from phrasetool.neural.likelihood import pair_order, pair_scores
-from phrasetool.neural.network import NOTHING, NeuralTranslator
-from phrasetool.phrases import DoubleArray, Int64Array, Mask, Phrases
+from phrasetool.neural.network import NeuralTranslator
+from phrasetool.phrases import DoubleArray, Mask, Phrases
 from phrasetool.unique_phrases import number_distinct
 
 # Pairs of a batch: larger ones leave the cache, smaller ones spend their time between products.
@@ -50,7 +50,7 @@ def scores_of_pairs(
     sources, targets = sources.select(places), targets.select(places)
     numbers, firsts = number_distinct(sources)
     distinct = sources.select(firsts)
-    order = _by_length(distinct)
+    order = pair_order(distinct.lengths, distinct)
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.arange(len(order))
     distinct, numbers = distinct.select(order), ranks[numbers]
@@ -62,12 +62,3 @@ def scores_of_pairs(
             module, distinct.select(which), targets.select(batch), source_of, reading, temperature
         )
     return scores
-
-
-def _by_length(phrases: Phrases) -> Int64Array:
-    """Where each phrase stands when they are sorted by length, then by their words."""
-    lengths = phrases.lengths
-    width = int(lengths.max(initial=0))
-    matrix = np.full((len(phrases), width), NOTHING, np.int64)
-    matrix[np.arange(width) < lengths[:, None]] = phrases.words
-    return np.lexsort((*matrix.T[::-1], lengths))

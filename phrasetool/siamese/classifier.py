@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases
 from phrasetool.siamese.siamese_network import SiameseNetwork
 from phrasetool.siamese.token_inputs import TokenInputs
-from phrasetool.text_encoders.offline import one_torch_thread
+from phrasetool.torch_threads import one_torch_thread
 from phrasetool.unique_phrases import number_distinct
 
 # Sentences, and pairs, of a batch.

@@ -18,7 +18,7 @@ from torch.nn import functional
 from phrasetool.errors import ModelError
 from phrasetool.phrases import Int64Array, Mask, Phrases
 from phrasetool.text_encoders.folder_safety import checked_folder
-from phrasetool.text_encoders.static_encoder import TOKENIZER, read_tokenizer
+from phrasetool.text_encoders.tokenizing import TOKENIZER, read_tokenizer
 from phrasetool.text_encoders.transformer_encoder import check_pieces, longest_input, read_transformer
 
 # The tokenizer, and what says how it is used.

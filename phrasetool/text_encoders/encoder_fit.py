@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 
 from phrasetool.phrases import FloatArray, Int64Array, Mask
+from phrasetool.scoring.telling_apart import CHANCE, chance_to_tell
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 # Fewer pairs, or fewer different targets, say nothing.
 _FEWEST, _FEWEST_TARGETS = 300, 20
-# Below this AUC pairs are told from others hardly better than by chance.
-CHANCE = 0.55
-# Other targets that each target is compared with.
-_OTHERS = 8
 Similarity = Callable[[Int64Array, Int64Array], tuple[FloatArray, Mask]]
 
 
@@ -84,12 +81,5 @@ def measure_encoder(
     own, source_rows, target_rows = own[chosen], source_rows[chosen], target_rows[chosen]
     if len(own) < _FEWEST or len(np.unique(target_rows)) < _FEWEST_TARGETS:
         return EncoderFit(pairs, shown, None)
-    rng = np.random.default_rng(seed)
-    above, compared = 0.0, 0
-    for _ in range(_OTHERS):
-        other = target_rows[rng.integers(0, len(own), len(own))]
-        differ = other != target_rows
-        drawn = similarity(source_rows, other)[0]
-        above += float((own[differ] > drawn[differ]).sum() + (own[differ] == drawn[differ]).sum() / 2)
-        compared += int(differ.sum())
-    return EncoderFit(pairs, shown, round(above / compared, 4) if compared else None)
+    auc = chance_to_tell(own, target_rows, lambda other: similarity(source_rows, other)[0], seed)
+    return EncoderFit(pairs, shown, None if auc is None else round(auc, 4))

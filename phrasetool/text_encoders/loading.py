@@ -12,8 +12,9 @@ from typing import Any
 
 from phrasetool.errors import ModelError
 from phrasetool.text_encoders.folder_safety import checked_folder, folder_identity
-from phrasetool.text_encoders.static_encoder import TABLE, TOKENIZER, WEIGHTS, StaticEncoder
+from phrasetool.text_encoders.static_encoder import TABLE, WEIGHTS, StaticEncoder
 from phrasetool.text_encoders.text_encoder import TextEncoder
+from phrasetool.text_encoders.tokenizing import TOKENIZER
 
 # Packages register `factory(path) -> TextEncoder` there.
 GROUP = "phrasetool.text_encoders"

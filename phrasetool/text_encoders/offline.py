@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import sys
-from collections.abc import Iterator
 
 _VARIABLES = {
     "HF_HUB_OFFLINE": "1",
@@ -30,15 +27,3 @@ def quieten() -> None:
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-
-
-@contextlib.contextmanager
-def one_torch_thread() -> Iterator[None]:
-    """Let PyTorch compute a batch with one thread, so that its last bits do not depend on how many there are."""
-    torch = sys.modules["torch"]
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -7,12 +7,13 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from phrasetool.errors import ModelError
+from phrasetool.errors import ModelError, first_line
 from phrasetool.phrases import FloatArray
 from phrasetool.text_encoders.folder_safety import folder_identity, read_json
-from phrasetool.text_encoders.offline import go_offline, one_torch_thread, quieten
-from phrasetool.text_encoders.static_encoder import over_long, read_tokenizer
+from phrasetool.text_encoders.offline import go_offline, quieten
 from phrasetool.text_encoders.text_encoder import Side
+from phrasetool.text_encoders.tokenizing import over_long, read_tokenizer
+from phrasetool.torch_threads import one_torch_thread
 
 # Older ones run code from a folder, whatever they are told.
 _FIRST_VERSION = 6
@@ -56,8 +57,8 @@ class SentenceEncoder:
                 model_kwargs=settings,
             ).eval()  # fmt: skip
         except Exception as error:  # whatever the settings lead to
-            line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise ModelError(f"{folder}: not a model that sentence-transformers can read ({line})") from error
+            message = f"not a model that sentence-transformers can read ({first_line(error)})"
+            raise ModelError(f"{folder}: {message}") from error
         self._torch = torch
         self._prompt = self._model.prompts.get(self._model.default_prompt_name or "") or ""
         longest = self._model.max_seq_length

@@ -16,8 +16,9 @@ from phrasetool.errors import ModelError
 from phrasetool.phrases import FloatArray, Int64Array
 from phrasetool.text_encoders.folder_safety import folder_identity, read_json
 from phrasetool.text_encoders.text_encoder import Side
+from phrasetool.text_encoders.tokenizing import over_long, read_tokenizer
 
-WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
+WEIGHTS = "model.safetensors"
 # What the matrix of vectors is called.
 TABLE = "embeddings"
 _LONGEST = 512
@@ -83,39 +84,6 @@ class StaticEncoder:
     def over_long(self, texts: list[str]) -> int:
         """How many texts have more than 512 tokens; the rest of them is not seen."""
         return over_long(self._tokenizer, texts, _LONGEST)
-
-
-def read_tokenizer(folder: Path) -> Any:
-    """The tokenizer of a folder, a `tokenizers.Tokenizer` that neither cuts nor fills up.
-
-    Raises:
-        ModelError: there is none, or it is damaged.
-    """
-    file = folder / TOKENIZER
-    if not file.is_file():
-        raise ModelError(f"{folder}: has no {TOKENIZER}; save the tokenizer in its fast form")
-    from tokenizers import Tokenizer
-
-    try:
-        tokenizer = Tokenizer.from_file(str(file))
-    except Exception as error:  # tokenizers raises bare exceptions
-        raise ModelError(f"{file}: not a tokenizer ({error})") from error
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
-
-
-def over_long(tokenizer: Any, texts: list[str], longest: int) -> int:
-    """How many texts have more tokens than that.
-
-    Args:
-        tokenizer: of `read_tokenizer`.
-        texts: any.
-        longest: tokens, those that the tokenizer adds included.
-    """
-    # No token is shorter than a byte, and few are added.
-    candidates = [text for text in texts if len(text.encode()) + 8 > longest]
-    return sum(len(encoding.ids) > longest for encoding in tokenizer.encode_batch(candidates))
 
 
 def _unknown(tokenizer: Any) -> int | None:

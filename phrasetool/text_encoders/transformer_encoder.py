@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from phrasetool.errors import ModelError
+from phrasetool.errors import ModelError, first_line
 from phrasetool.phrases import FloatArray
 from phrasetool.text_encoders.folder_safety import folder_identity, read_json
-from phrasetool.text_encoders.offline import go_offline, one_torch_thread, quieten
-from phrasetool.text_encoders.static_encoder import over_long, read_tokenizer
+from phrasetool.text_encoders.offline import go_offline, quieten
 from phrasetool.text_encoders.text_encoder import Side
+from phrasetool.text_encoders.tokenizing import over_long, read_tokenizer
+from phrasetool.torch_threads import one_torch_thread
 
 # Phrases are short; longer ones are cut, and counted.
 LONGEST = 128
@@ -109,7 +110,7 @@ def read_transformer(folder: Path) -> Any:
             attn_implementation="eager", dtype=torch.float32,
         ).eval()  # fmt: skip
     except Exception as error:  # whatever the settings lead to
-        raise ModelError(f"{folder}: not a model that transformers can read ({_first_line(error)})") from error
+        raise ModelError(f"{folder}: not a model that transformers can read ({first_line(error)})") from error
 
 
 def check_pieces(folder: Path, model: Any, tokenizer: Any) -> None:
@@ -140,7 +141,3 @@ def longest_input(folder: Path, config: Any) -> int:
     if isinstance(limit, int) and limit > 2:
         limits.append(limit)
     return min(limits)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

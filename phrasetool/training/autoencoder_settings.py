@@ -8,7 +8,7 @@ from typing import Any
 
 from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES, TextArchitecture
 from phrasetool.encoders.mean_max.parameters import LONGEST
-from phrasetool.options import option, with_options
+from phrasetool.options import option, require, with_options
 
 PRECISIONS = ("float32", "bfloat16")
 
@@ -55,17 +55,13 @@ class AutoencoderSettings:
     def __post_init__(self) -> None:
         _ = self.shape
         for name, least in (("batch_size", 1), ("epochs", 1), ("min_count", 1), ("vocabulary_size", 0)):
-            self._require(getattr(self, name) >= least, name, f"at least {least}")
-        self._require(self.feed_forward >= 0, "feed_forward", "at least 0")
-        self._require(0 <= self.dropout < 1, "dropout", "at least 0 and less than 1")
+            require(self, getattr(self, name) >= least, name, f"at least {least}")
+        require(self, self.feed_forward >= 0, "feed_forward", "at least 0")
+        require(self, 0 <= self.dropout < 1, "dropout", "at least 0 and less than 1")
         for name in ("learning_rate", "clip"):
-            self._require(getattr(self, name) > 0, name, "more than 0")
-        self._require(self.precision in PRECISIONS, "precision", f"one of {', '.join(PRECISIONS)}")
-        self._require(1 <= self.max_length <= LONGEST, "max_length", f"from 1 to {LONGEST}")
-
-    def _require(self, good: bool, name: str, expected: str) -> None:
-        if not good:
-            raise ValueError(f"{name} is {getattr(self, name)!r}, expected {expected}")
+            require(self, getattr(self, name) > 0, name, "more than 0")
+        require(self, self.precision in PRECISIONS, "precision", f"one of {', '.join(PRECISIONS)}")
+        require(self, 1 <= self.max_length <= LONGEST, "max_length", f"from 1 to {LONGEST}")
 
     @property
     def shape(self) -> TextArchitecture:

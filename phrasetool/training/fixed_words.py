@@ -10,8 +10,9 @@ import numpy as np
 from phrasetool.embeddings.files import load_vectors
 from phrasetool.errors import DataError
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.fit import CHANCE, by_cosine, measure_fit
+from phrasetool.models.fit import by_cosine, measure_fit
 from phrasetool.phrases import FloatArray, Phrases
+from phrasetool.scoring.telling_apart import CHANCE
 from phrasetool.training.pairs import PhrasePairs
 from phrasetool.training.plausibility import Doubt
 from phrasetool.training.settings import TrainingSettings

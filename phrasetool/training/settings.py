@@ -11,7 +11,7 @@ from phrasetool.encoders import ENCODERS, encoder_kind
 from phrasetool.encoders.protocols import EncoderKind
 from phrasetool.objectives import OBJECTIVES, objective
 from phrasetool.objectives.objective import Objective
-from phrasetool.options import checked, declared_options, option, option_values, registered
+from phrasetool.options import checked, declared_options, option, option_values, registered, require
 
 OPTIMIZERS = ("adam", "sgd")
 SCHEDULES = ("constant", "linear")
@@ -80,28 +80,24 @@ class TrainingSettings:
         for name, choices in (
             ("optimizer", OPTIMIZERS), ("schedule", SCHEDULES), ("start", STARTS), ("vectors", VECTORS),
         ):  # fmt: skip
-            self._require(getattr(self, name) in choices, name, f"one of {', '.join(choices)}")
+            require(self, getattr(self, name) in choices, name, f"one of {', '.join(choices)}")
         for name in ("dimension", "batch_size"):
-            self._require(getattr(self, name) >= 1, name, "at least 1")
+            require(self, getattr(self, name) >= 1, name, "at least 1")
         for name in ("iterations", "pretrain_iterations", "seed", "lambda_words", "lambda_rec", "lambda_sem"):
-            self._require(getattr(self, name) >= 0, name, "0 or more")
+            require(self, getattr(self, name) >= 0, name, "0 or more")
         # gensim takes no larger one.
-        self._require(self.seed < 1 << 32, "seed", f"at most {(1 << 32) - 1}")
+        require(self, self.seed < 1 << 32, "seed", f"at most {(1 << 32) - 1}")
         if not self.pretrain_iterations:
-            self._require(self.iterations >= 1, "iterations", "at least 1")
+            require(self, self.iterations >= 1, "iterations", "at least 1")
         for name in ("learning_rate", "vector_scale"):
-            self._require(getattr(self, name) > 0, name, "more than 0")
+            require(self, getattr(self, name) > 0, name, "more than 0")
         for name in ("alpha", "unknown_rate"):
-            self._require(0 <= getattr(self, name) <= 1, name, "between 0 and 1")
+            require(self, 0 <= getattr(self, name) <= 1, name, "between 0 and 1")
         self.kind.word_dimension(self.dimension)
         silent = None if self.kind.reconstructs else f"the encoder {self.encoder} does not reconstruct"
         silent = "frozen encoders do not learn to reconstruct" if self.freeze_encoders else silent
         for name in ("alpha", "pretrain_iterations") if silent else ():
-            self._require(getattr(self, name) == 0, name, f"0: {silent}")
-
-    def _require(self, good: bool, name: str, expected: str) -> None:
-        if not good:
-            raise ValueError(f"{name} is {getattr(self, name)!r}, expected {expected}")
+            require(self, getattr(self, name) == 0, name, f"0: {silent}")
 
     @cached_property
     def objective(self) -> Objective:

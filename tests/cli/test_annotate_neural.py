@@ -55,6 +55,30 @@ def test_threads_blocks_and_pipes_change_no_byte(folders, tmp_path, monkeypatch)
     assert run_inside("annotate", "-", "-q", "-m", folders[0], stdin=TABLE).out == expected
 
 
+def test_tables_come_from_parquet_and_go_there(folders, tmp_path):
+    """It is text that is annotated and pruned; Parquet itself is refused in a line."""
+    pytest.importorskip("pyarrow")
+    text, parquet, again = write(tmp_path / "t", TABLE), tmp_path / "t.parquet", tmp_path / "again"
+    for step in (("convert", text, "-o", parquet), ("convert", parquet, "-o", again)):
+        assert run_inside(*step, "-q").code == 0
+    for command in (("annotate",), ("prune", "--method", "semantic", "--target-size", "0.4"), ("prune", "-t", "0.3")):
+        command = (*command, "-m", folders[0], "-q", "-o")
+        refused = run_inside(*command, tmp_path / "o", parquet)
+        assert (refused.code, "is a Parquet file; make it text with `phrasetool convert`" in refused.message) == (
+            1,
+            True,
+        )
+        assert not (tmp_path / "o").exists()
+        expected = run_inside(*command, "-", text).out
+        assert 0 < expected.count(b"\n") <= TABLE.count(b"\n")
+        assert run_inside(*command, "-", again).out == expected
+        # What is written can be kept as Parquet, and comes back.
+        written = write(tmp_path / "written", expected)
+        assert run_inside("convert", written, "-o", tmp_path / "w.parquet", "-q").code == 0
+        assert run_inside("convert", tmp_path / "w.parquet", "-o", tmp_path / "back", "-q").code == 0
+        assert read(tmp_path / "back") == expected
+
+
 def test_interrupted_work_goes_on(folders, tmp_path, monkeypatch):
     monkeypatch.setattr(neural_scores, "WINDOW", 40)
     table, out = write(tmp_path / "t", TABLE), tmp_path / "o"

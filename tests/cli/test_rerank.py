@@ -1,6 +1,7 @@
 import contextlib
 import json
 
+import numpy as np
 import pytest
 import sacrebleu
 
@@ -71,6 +72,26 @@ def test_columns_by_length_and_by_model(lists):
     assert values("-m", "forward", "-m", "forward") == mean
     assert values("-m", "forward", "-m", "forward", "--each") == mean
     assert b"NeuralForward1= " in read(lists / "columns")
+
+
+def test_all_weights_are_tuned_if_asked_for(lists):
+    """Of those that the list was made with only the proportion is kept otherwise."""
+
+    def named(*options):
+        return json.loads(run(lists, *RERANK, *MODELS, *DEV, *options, "-o", "x", "--json", "-q").out)["weights"]
+
+    made_with, added = None, {"NeuralForward0", "NeuralBackward0"}
+    for options in (("--tune", "new"), (), ("--tune", "all")):
+        weights = named(*options)
+        old = np.concatenate([np.ravel(value) for name, value in weights.items() if name not in added])
+        assert added < set(weights)
+        assert len(old) > 1
+        old = old / np.abs(old).sum()
+        if "all" not in options:
+            made_with = old if made_with is None else made_with
+            assert old == pytest.approx(made_with, rel=1e-5)
+        else:
+            assert np.abs(old - made_with).max() > 1e-4
 
 
 def test_rerank_tunes_chooses_and_says_what_it_brought(lists):

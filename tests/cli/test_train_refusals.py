@@ -112,6 +112,28 @@ def test_an_autoencoder_that_learnt_nothing_is_saved_only_by_force(tmp_path):
     assert (tmp_path / "a" / "config.json").exists()
 
 
+def test_a_translator_that_learnt_nothing_is_saved_only_by_force(tmp_path):
+    """Of sides that have nothing to do with each other there is nothing to learn."""
+    rng = np.random.default_rng(0)
+    sides = []
+    for side in ("de", "en"):
+        lines = [b" ".join(b"%s%d" % (side.encode(), n) for n in row) for row in rng.integers(0, 30, (700, 5)).tolist()]
+        write(tmp_path / f"dev.{side}", b"\n".join(lines[400:]) + b"\n")
+        sides.append(write(tmp_path / side, b"\n".join(lines[:400]) + b"\n"))
+    options = ("--dev", tmp_path / "dev.de", tmp_path / "dev.en", "-o", tmp_path / "a", "--model", "continuous")
+    options += ("--units", 8, "--word-units", 8, "--dimension", 8)
+    options += ("--epochs", 1, "--min-count", 1, "--threads", 1, "-q")
+    done = run_inside("train", *sides, *options)
+    assert done.code == 1
+    assert "a: the trained model is no better than chance: it tells sentences from others by their" in done.message
+    assert done.message.endswith("; --overwrite replaces the checkpoint, --resume --force saves the model all the same")
+    assert not (tmp_path / "a" / "config.json").exists()
+    done = run_inside("train", *sides, *options, "--resume", "--force")
+    assert done.code == 0
+    assert "warning: " in done.message
+    assert (tmp_path / "a" / "config.json").exists()
+
+
 def test_an_interruption_before_the_first_checkpoint(pairs, tmp_path, monkeypatch):
     from moses_compat.corpora import training_pairs
 

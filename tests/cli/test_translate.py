@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from moses_compat.engine.n_best_lists import read_n_best
 from phrasetool.models.storage import load_neural_model, save_model
 from phrasetool.phrases import Phrases
 from tests.cli.small_translator import sentences, vector_file
@@ -46,6 +47,35 @@ def test_threads_and_splits_change_no_byte(text, translator, beam):
     for size in (1, 13):
         parts = [b"".join(lines[i : i + size]) for i in range(0, len(lines), size)]
         assert b"".join(translate("-", translator, "--beam", beam, stdin=part) for part in parts) == whole
+
+
+def test_the_best_translations_are_listed(text, translator, tmp_path):
+    out = translate(text, translator, "--beam", 4, "--n-best-list", tmp_path / "list.gz", 3, "--device", "cpu")
+    found = read_n_best(str(tmp_path / "list.gz"))
+    assert found.names == (("Translator0", 1),)
+    best = []
+    for number, line in enumerate(out.splitlines()):
+        rows = np.flatnonzero(found.sentences == number)
+        # An empty line has one translation.
+        assert len(rows) == (3 if line else 1)
+        assert (np.diff(found.totals[rows]) <= 0).all()
+        texts = [found.text(row) for row in rows.tolist()]
+        assert texts[0] == line
+        for row, written in zip(rows.tolist(), texts, strict=True):
+            words = len(written.split()) + 1
+            expected = found.totals[row] * words if line else 0
+            assert found.features[row, 0] == pytest.approx(expected, rel=1e-4)
+        best.append(texts[0])
+    assert out == b"".join(line + b"\n" for line in best)
+    done = run_inside("translate", text, "-m", translator, "--beam", 2, "--n-best-list", tmp_path / "l", 3)
+    assert (done.code, "give --beam 3 or more" in done.message) == (2, True)
+    assert "unknown device 'tpu'" in run_inside("translate", text, "-m", translator, "--device", "tpu").message
+
+
+@pytest.mark.requires_cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_gpu_finds_the_same(text, translator):
+    assert translate(text, translator, "--device", "cuda") == translate(text, translator, "--device", "cpu")
 
 
 def test_escapes_as_in_the_text_as_asked_for_or_as_in_training(translator):

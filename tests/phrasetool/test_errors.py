@@ -1,6 +1,6 @@
 import pytest
 
-from phrasetool.errors import DataError, LengthError, PhraseToolError
+from phrasetool.errors import DataError, LengthError, PhraseToolError, first_line
 
 
 @pytest.mark.parametrize(("line", "text"), [(None, "a.gz: is bad"), (0, "a.gz:0: is bad"), (7, "a.gz:7: is bad")])
@@ -18,3 +18,8 @@ def test_a_remedy_is_no_part_of_the_message():
 
 def test_a_phrase_that_is_too_long_is_also_a_bad_value():
     assert issubclass(LengthError, ValueError)
+
+
+def test_the_first_line_of_an_error():
+    assert first_line(ValueError("\n one\ntwo\n")) == "one"
+    assert first_line(KeyError()) == "KeyError"

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from phrasetool.options import checked, declared_options, option, option_values, registered, with_options
+from phrasetool.options import checked, declared_options, option, option_values, registered, require, with_options
 
 
 @dataclass(frozen=True)
@@ -72,3 +72,9 @@ def test_a_class_is_imported_when_it_is_asked_for(tmp_path, monkeypatch):
 def test_a_name_that_is_none_is_told_what_there_is():
     with pytest.raises(ValueError, match=r"^unknown number 'third'; expected one of first, second$"):
         registered({"first": "a:B", "second": "c:D"}, "third", "number")
+
+
+def test_what_is_required():
+    require(Chosen(), True, "share", "more than 0")
+    with pytest.raises(ValueError, match=r"^share is 0\.0, expected more than 0$"):
+        require(Chosen(share=0.0), False, "share", "more than 0")

@@ -34,16 +34,16 @@ def test_select(lists, data):
     assert chosen.offsets[0] == 0
 
 
-@given(LISTS, st.integers(0, 8))
-def test_padded(lists, length):
+@given(LISTS, st.integers(0, 8), st.integers(-1, 1))
+def test_padded(lists, length, fill):
     phrases = Phrases.from_lists(lists)
     if any(len(phrase) > length for phrase in lists):
         with pytest.raises(ValueError, match="more than"):
-            phrases.padded(length)
+            phrases.padded(length, fill)
     else:
-        matrix = phrases.padded(length)
+        matrix = phrases.padded(length, fill)
         assert matrix.shape == (len(lists), length)
-        assert matrix.tolist() == [phrase + [0] * (length - len(phrase)) for phrase in lists]
+        assert matrix.tolist() == [phrase + [fill] * (length - len(phrase)) for phrase in lists]
 
 
 @given(LISTS, st.data())

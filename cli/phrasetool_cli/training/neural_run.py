@@ -115,7 +115,8 @@ def train_translator(inputs: NeuralInputs, run: TrainingRun, options: Mapping[st
     with ItemProgress("train", settings.epochs * len(pairs), "pair", run.quiet) as progress:
         trained = train_neural(
             pairs, held, table, settings, run.folder, device=place, resume=run.resume, overwrite=run.overwrite,
-            record=inputs.record(texts.escaped), on_report=report, tick=progress.tick,
+            force=run.force, warn=watch.warn, record=inputs.record(texts.escaped), on_report=report,
+            tick=progress.tick,
         )  # fmt: skip
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
     return trained
@@ -200,8 +201,7 @@ def _known_vectors(
     own = ([words[i] for i in text] for text in texts.targets)
     sentences = [*chain(own, unescaped_sentences(inputs.texts))]
     watch.say(f"training target vectors with fastText on {len(sentences):,} lines, n={settings.dimension}")
-    with ItemProgress("fastText", 1, "model", quiet=True):
-        return train_fasttext(sentences, settings.dimension, settings.seed)
+    return train_fasttext(sentences, settings.dimension, settings.seed)
 
 
 def _foreign(which: int, texts: TextPairs, known: Collection[bytes]) -> str | None:

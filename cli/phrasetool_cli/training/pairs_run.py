@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from phrasetool.models.bilingual import BilingualModel
+    from phrasetool.training.pairs import PhrasePairs
     from phrasetool.training.start import Start
     from phrasetool_cli.training.training_run import TrainingRun
 
@@ -35,7 +37,7 @@ def train_pairs(
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     place = run.ready([pairs, *(file for start in starts for file in start.files)])
-    data, starts = with_known_words(run.read_pairs(pairs, *kept, doubt), settings, starts)
+    data, starts = with_known_words(_read(pairs, kept, run.quiet, doubt), settings, starts)
     if chosen["batch_size"] is None:
         settings = settings.with_batches_for(len(data))
     # Both languages are trained side by side; within a language one thread is fastest at these sizes.
@@ -56,3 +58,17 @@ def train_pairs(
         )  # fmt: skip
     tell(f"saved {trained.signature} to {run.folder} after {time.monotonic() - began:.0f} s")
     return trained
+
+
+def _read(pairs: str, kept: tuple[int, float], quiet: bool, doubt: Callable[[str], None]) -> PhrasePairs:
+    """The pairs of a file: those of so many words at most, and of so large a count at least."""
+    from moses_compat.corpora.training_pairs import read_training_pairs
+    from moses_compat.files.streams import Input
+    from phrasetool.training.plausibility import check_pairs
+    from phrasetool_cli.shared.progress import TableProgress
+
+    max_length, min_count = kept
+    with Input(pairs) as source, TableProgress("read pairs", source.size(), quiet) as progress:
+        data = read_training_pairs(source, max_length=max_length, min_count=min_count, progress=progress)
+        check_pairs(source.name, data, doubt)
+    return data

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from phrasetool.models.storage import Model
     from phrasetool.training.masked_lm.bert_folder import TrainedBert
-    from phrasetool.training.pairs import PhrasePairs
 
 # Where `TrainCommand` leaves the arguments as they were given.
 ARGUMENTS = "phrasetool.train.arguments"
@@ -63,27 +62,6 @@ class TrainingRun:
         check_model_folder(self.folder, CHECKPOINT, resume=self.resume, overwrite=self.overwrite)
         check_inputs(inputs)
         return choose_device(self.device)
-
-    def read_pairs(self, pairs: str, max_length: int, min_count: float, doubt: Callable[[str], None]) -> PhrasePairs:
-        """The pairs of a file.
-
-        Args:
-            pairs: the file.
-            max_length, min_count: see `read_training_pairs`.
-            doubt: told of what makes no sense.
-
-        Raises:
-            DataError: the file is damaged, or no pair is left.
-        """
-        from moses_compat.corpora.training_pairs import read_training_pairs
-        from moses_compat.files.streams import Input
-        from phrasetool.training.plausibility import check_pairs
-        from phrasetool_cli.shared.progress import TableProgress
-
-        with Input(pairs) as source, TableProgress("read pairs", source.size(), self.quiet) as progress:
-            data = read_training_pairs(source, max_length=max_length, min_count=min_count, progress=progress)
-            check_pairs(source.name, data, doubt)
-        return data
 
     @contextlib.contextmanager
     def told(self, inputs: Iterable[str | None]) -> Iterator[Callable[[Model | TrainedBert], None]]:

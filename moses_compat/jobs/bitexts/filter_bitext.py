@@ -23,7 +23,7 @@ from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.models.fit import ModelFit
 from phrasetool.phrases import FloatArray
 from phrasetool.pipeline import run
-from phrasetool.text_encoders.offline import one_torch_thread
+from phrasetool.torch_threads import one_torch_thread
 from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:

@@ -28,6 +28,7 @@ from phrasetool.neural.architecture import READINGS
 from phrasetool.phrases import DoubleArray, EntryBlock, FloatArray, Int64Array, Mask, Phrases
 from phrasetool.pipeline import run
 from phrasetool.scoring.scorer import Scores, has_known_word
+from phrasetool.torch_threads import one_torch_thread
 from phrasetool.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -140,14 +141,10 @@ class NeuralScores:
 
     def scores(self, sources: Phrases, targets: Phrases) -> DoubleArray:
         """Of N pairs in its words and its direction, float64, shape (N,); NaN where it says nothing."""
-        import torch
-
         from phrasetool.neural.pair_batches import scores_of_pairs
 
-        # Windows are what is done side by side.
-        if torch.get_num_threads() != 1:
-            torch.set_num_threads(1)
-        return scores_of_pairs(self.model.network, sources, targets, self.reading, self.model.temperature)
+        with one_torch_thread():
+            return scores_of_pairs(self.model.network, sources, targets, self.reading, self.model.temperature)
 
     def parts(self) -> ScoreParts | None:
         """Where finished windows are kept."""
@@ -233,15 +230,17 @@ class NeuralReader(SimilarityReader):
                 found = source.scores(window.sources, window.targets).astype(np.float32)
             return number, window, found, new
 
-        for number, window, scores, new in run(enumerate(_windows(pieces())), score, source.threads):
-            # In order, so that nothing is added to the parts of another table or model before they are refused.
-            if parts and new:
-                parts.write(number, window.hashes, scores)
-            done.put(self._opinions(window, scores))
-            while held and done.size >= int(np.count_nonzero(~held[0][1])):
-                raw, faulty = held.popleft()
-                self._ready.append(done.take_block(faulty))
-                yield raw
+        # Windows are what is done side by side.
+        with one_torch_thread():
+            for number, window, scores, new in run(enumerate(_windows(pieces())), score, source.threads):
+                # In order, so that nothing is added to the parts of another table or model before they are refused.
+                if parts and new:
+                    parts.write(number, window.hashes, scores)
+                done.put(self._opinions(window, scores))
+                while held and done.size >= int(np.count_nonzero(~held[0][1])):
+                    raw, faulty = held.popleft()
+                    self._ready.append(done.take_block(faulty))
+                    yield raw
         # Of faulty lines alone.
         while held:
             raw, faulty = held.popleft()

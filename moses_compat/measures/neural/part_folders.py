@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -30,14 +29,8 @@ def parts_beside(output: str, number: int) -> str | None:
 
 @contextlib.contextmanager
 def finishing(folders: Sequence[str | None]) -> Iterator[None]:
-    """Work whose finished scores are kept in some folders until it ends well; torch has its threads back after it."""
-    torch = sys.modules.get("torch")
-    threads = torch.get_num_threads() if torch else 0
-    try:
-        yield
-    finally:
-        if torch:
-            torch.set_num_threads(threads)
+    """Work whose finished scores are kept in some folders until it ends well."""
+    yield
     if there := [folder for folder in folders if folder and Path(folder).is_dir()]:
         from moses_compat.measures.neural.score_parts import remove_parts
 

@@ -11,7 +11,7 @@ from phrasetool.encoders.mean_max.parameters import LONGEST
 from phrasetool.neural.architecture import CENTRINGS, PRESETS, UNKNOWN_VECTORS, NeuralArchitecture
 from phrasetool.objectives import OBJECTIVES, objective
 from phrasetool.objectives.objective import CoTrainingObjective
-from phrasetool.options import declared_options, option, option_values, registered, with_options
+from phrasetool.options import declared_options, option, option_values, registered, require, with_options
 
 # The baselines that predict a distribution -> what the architecture calls their output.
 SOFTMAX_LOSSES = {"cross-entropy": "softmax", "cross-entropy-tied": "softmax-tied"}
@@ -93,22 +93,18 @@ class NeuralSettings:
         for name, choices in (
             ("preset", PRESETS), ("centring", CENTRINGS), ("unknown_vector", UNKNOWN_VECTORS), ("schedule", SCHEDULES),
         ):  # fmt: skip
-            self._require(getattr(self, name) in choices, name, f"one of {', '.join(choices)}")
+            require(self, getattr(self, name) in choices, name, f"one of {', '.join(choices)}")
         for name in ("batch_size", "epochs", "min_count", "heads"):
-            self._require(getattr(self, name) >= 1, name, "at least 1")
+            require(self, getattr(self, name) >= 1, name, "at least 1")
         for name in ("word_units", "units", "layers", "feed_forward", "vocabulary_size", "seed"):
-            self._require(getattr(self, name) >= 0, name, "at least 0")
+            require(self, getattr(self, name) >= 0, name, "at least 0")
         # gensim takes no larger one.
-        self._require(self.seed < 1 << 32, "seed", f"at most {(1 << 32) - 1}")
-        self._require(0 <= self.dropout < 1, "dropout", "at least 0 and less than 1")
+        require(self, self.seed < 1 << 32, "seed", f"at most {(1 << 32) - 1}")
+        require(self, 0 <= self.dropout < 1, "dropout", "at least 0 and less than 1")
         for name in ("learning_rate", "clip"):
-            self._require(getattr(self, name) > 0, name, "more than 0")
-        self._require(1 <= self.max_length <= LONGEST, "max_length", f"from 1 to {LONGEST}")
+            require(self, getattr(self, name) > 0, name, "more than 0")
+        require(self, 1 <= self.max_length <= LONGEST, "max_length", f"from 1 to {LONGEST}")
         _ = self.architecture
-
-    def _require(self, good: bool, name: str, expected: str) -> None:
-        if not good:
-            raise ValueError(f"{name} is {getattr(self, name)!r}, expected {expected}")
 
     @cached_property
     def architecture(self) -> NeuralArchitecture:

@@ -24,7 +24,8 @@ from phrasetool.models.storage import save_model
 from phrasetool.neural.network import NeuralTranslator, padded_targets
 from phrasetool.objectives.objective import FrozenBatch
 from phrasetool.phrases import FloatArray, Int64Array
-from phrasetool.training.divergence import StartError
+from phrasetool.training.divergence import DivergedError, StartError
+from phrasetool.training.neural.guessing import fault_of_guessing
 from phrasetool.training.neural.neural_settings import NeuralSettings
 from phrasetool.training.neural.temperature import fitted_temperature
 from phrasetool.training.pairs import PhrasePairs
@@ -35,6 +36,7 @@ from phrasetool.training.resumable import (
     restore_optimizer,
     train_resumably,
 )
+from phrasetool.watch import refuse
 from phrasetool.writable import check_space
 
 _OPTIMIZER, _BEST = "optimizer.", "best."
@@ -234,6 +236,8 @@ def train_neural(
     device: torch.device | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    force: bool = False,
+    warn: Callable[[str], None] = lambda message: None,
     record: dict[str, Any] | None = None,
     on_report: Callable[[NeuralReport], None] = lambda report: None,
     tick: Callable[[int], None] = lambda pairs: None,
@@ -251,13 +255,16 @@ def train_neural(
         device: where to train; CPU by default.
         resume: go on from the checkpoint in `folder`.
         overwrite: a finished model in `folder` may be replaced.
+        force: save a model that is no better than guessing, too.
+        warn: told of it then.
         record: more to remember in `config.json`, under `training`.
         on_report: called after every epoch.
         tick: called with the number of pairs just seen.
 
     Raises:
         ModelError: there is a finished model; or the checkpoint is missing, damaged, or of other texts or settings.
-        DivergedError: the learning rate is too large; the last good checkpoint stays.
+        DivergedError: the learning rate is too large, and the last good checkpoint stays; or the model is no better
+            than guessing, and its checkpoint stays.
         PhraseToolError: the folder cannot be written, or has too little room.
         ValueError: there is no pair.
     """
@@ -281,6 +288,10 @@ def train_neural(
 
     trainer = train_resumably(folder, identity, start, resumed, resume=resume, on_report=on_report, tick=tick)
     module = trainer.kept()
+    if fault := fault_of_guessing(module, development or pairs, settings.seed):
+        message = f"{folder}: the trained model is no better than chance: {fault}"
+        advice = f"train anew with a smaller learning rate than {settings.learning_rate:g}, or with more epochs"
+        refuse(DivergedError(f"{message}; {advice}", remedy="keep a poor model"), force, warn)
     temperature = fitted_temperature(module, development or pairs, settings.seed)
     training = {**settings.as_dict(), "pairs": len(pairs), "epochs_done": trainer.epoch, **(record or {})}
     vocabularies = pairs.source_vocabulary, pairs.target_vocabulary

@@ -23,7 +23,6 @@ _MOST = 4096
 _BATCH = 64
 # Logarithms of temperatures that are looked at.
 _RANGE = -7.0, 2.0
-_ROUNDS = 60
 
 
 @torch.no_grad()

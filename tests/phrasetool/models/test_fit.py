@@ -7,8 +7,9 @@ import pytest
 
 from phrasetool.encoders.rae.kind import Rae
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.fit import CHANCE, FEWEST, HARDLY_KNOWN, ModelFit, by_cosine, finding, measure_fit
+from phrasetool.models.fit import FEWEST, HARDLY_KNOWN, ModelFit, by_cosine, finding, measure_fit
 from phrasetool.phrases import Phrases
+from phrasetool.scoring.telling_apart import CHANCE
 from phrasetool.vocabulary import Vocabulary
 from tests.conftest import random_parameters
 

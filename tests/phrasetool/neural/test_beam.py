@@ -1,9 +1,18 @@
+import itertools
+
 import numpy as np
 import pytest
 import torch
 
 from phrasetool.neural import beam
-from phrasetool.neural.beam import NeuralTranslation, most_words, translate, without_repetitions, written
+from phrasetool.neural.beam import (
+    NeuralTranslation,
+    most_words,
+    n_best_translations,
+    translate,
+    without_repetitions,
+    written,
+)
 from phrasetool.phrases import Phrases
 from tests.naive_translator import NaiveTranslator
 from tests.phrasetool.neural.small_translators import EVEN, KINDS, sentences, small
@@ -22,6 +31,23 @@ def test_a_wide_beam_finds_the_best_of_all_translations(kind, monkeypatch):
         score, words = naive.best(source.tolist(), TEMPERATURE, 3)
         assert found.words == words
         assert found.score == pytest.approx(score, abs=1e-5)
+
+
+def test_the_best_translations_in_order(monkeypatch):
+    monkeypatch.setattr(beam, "most_words", lambda lengths: np.full(len(lengths), 3))
+    module = small("gru", target_words=3)
+    naive = NaiveTranslator(module.architecture, module.arrays())
+    sources = sentences(4, 8, 4)
+    everything = [words for length in range(4) for words in itertools.product(range(3), repeat=length)]
+    # As many hypotheses as there are prefixes: nothing is lost.
+    for source, found in zip(sources, n_best_translations(module, sources, TEMPERATURE, 9, 40), strict=True):
+        scores = {words: naive.score(source.tolist(), list(words), TEMPERATURE) for words in everything}
+        expected = sorted(everything, key=lambda words: -scores[words] / (len(words) + 1))[:9]
+        assert [translation.words for translation in found] == expected
+        assert [t.log_probability for t in found] == pytest.approx([scores[words] for words in expected], abs=1e-5)
+    assert translate(module, sources, TEMPERATURE, 40) == [
+        found[0] for found in n_best_translations(module, sources, TEMPERATURE, 2, 40)
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -21,13 +21,3 @@ def test_parts_stay_where_work_fails(tmp_path):
     with finishing([None, str(folder), str(tmp_path / "none")]):
         assert folder.exists()
     assert not folder.exists()
-
-
-def test_torch_has_its_threads_back():
-    torch = pytest.importorskip("torch")
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    with finishing([]):
-        torch.set_num_threads(1)
-    assert torch.get_num_threads() == 2
-    torch.set_num_threads(before)
