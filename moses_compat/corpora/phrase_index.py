@@ -20,9 +20,9 @@ import numpy as np
 from moses_compat.corpora.bitext import check_line_counts
 from moses_compat.corpora.texts import read_corpus
 from moses_compat.files.names import STANDARD, display_name
+from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pipeline import run
-from phrasetool.scratch import scratch_folder
 from phrasetool.smt.corpus.sentence_index import SentenceIndex
 from phrasetool.smt.corpus.symbols import Symbols
 

@@ -19,11 +19,11 @@ from moses_compat.experiments.workbench import Session, look_at_development_set,
 from moses_compat.files.streams import Input
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.tables.blocks import raw_blocks
+from phrasetool.disk.writable import check_folder
 from phrasetool.errors import PhraseToolError
 from phrasetool.experiments.settings import DEV, ExperimentConfig, FinishedModel, TextPair
 from phrasetool.models.storage import load_bilingual_model
 from phrasetool.watch import NOBODY, Watch
-from phrasetool.writable import check_folder
 
 
 def run_experiment(

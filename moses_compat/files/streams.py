@@ -22,9 +22,9 @@ from isal import igzip, isal_zlib
 from moses_compat.files import kinds as table_kind
 from moses_compat.files import notices, packing
 from moses_compat.files.names import STANDARD, display_name, is_pipe
+from phrasetool.disk.scratch import scratch_file
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import ByteArray
-from phrasetool.scratch import scratch_file
 
 # Texts that are taken in as a whole come in pieces of this many bytes.
 LINES_AT_ONCE = 1 << 24

@@ -23,6 +23,7 @@ from moses_compat.measures.entry_reader import EntryReader, Item, MeasuredReader
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.source_order import SourceLook, SourceOrder
+from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray
 from phrasetool.pipeline import run
@@ -32,7 +33,6 @@ from phrasetool.pruning.methods import Method
 from phrasetool.pruning.protection import KeepBest
 from phrasetool.pruning.reasons import Reasons, explain
 from phrasetool.pruning.sizes import SizeCurve
-from phrasetool.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from moses_compat.measures.saved_similarities import ScoreWriter

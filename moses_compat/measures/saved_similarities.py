@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from moses_compat.files.arrow import number_array, numbers_of
+from phrasetool.disk.scratch import scratch_file
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import EntryBlock
 from phrasetool.scoring.scorer import Scores
-from phrasetool.scratch import scratch_file
 
 SCHEMA_VERSION = "1"
 _SCHEMA = pa.schema(

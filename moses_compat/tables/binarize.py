@@ -27,8 +27,8 @@ from moses_compat.files.kinds import folder_kind
 from moses_compat.files.packing import without_ending
 from moses_compat.tables.blocks import Progress
 from moses_compat.tables.canonical import TableForm, examine, write_copy
+from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import DataError, PhraseToolError
-from phrasetool.scratch import scratch_folder
 
 COMPACT, PROBING, ON_DISK = "compact", "probing", "ondisk"
 KINDS = (COMPACT, PROBING, ON_DISK)

@@ -12,8 +12,8 @@ from moses_compat.files.streams import Input, compress
 from moses_compat.tables.blocks import Progress, TableScan
 from moses_compat.tables.canonical import sort_lines
 from moses_compat.tables.plausible import check_plausible
+from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import PhraseToolError
-from phrasetool.scratch import scratch_folder
 from phrasetool.watch import Watch
 
 

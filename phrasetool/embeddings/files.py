@@ -13,9 +13,9 @@ from typing import BinaryIO
 
 import numpy as np
 
+from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import DataError
 from phrasetool.phrases import FloatArray
-from phrasetool.scratch import scratch_folder
 
 _FASTTEXT_MAGIC = struct.pack("<i", 793712314)
 # What tells the form of a file.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from phrasetool.disk.writable import check_folder
 from phrasetool.errors import ModelError
-from phrasetool.writable import check_folder
 
 # `config.json` is written last: a folder that has one holds a finished model.
 _CONFIG = "config.json"

@@ -16,9 +16,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from phrasetool import __version__
+from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.options import registered
-from phrasetool.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel

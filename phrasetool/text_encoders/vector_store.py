@@ -25,6 +25,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.disk.writable import check_folder, check_space
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.phrases import FloatArray, Int64Array
 from phrasetool.pipeline import run
@@ -41,7 +42,6 @@ from phrasetool.text_encoders.margins import (
 )
 from phrasetool.text_encoders.text_encoder import SIDES, Side, TextEncoder, encoded
 from phrasetool.watch import NOBODY, Watch
-from phrasetool.writable import check_folder, check_space
 
 _SCHEMA = 1
 _HEADER, _SAMPLE, _LOCK = "store.json", "sample.npy", ".lock"

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from phrasetool.disk.writable import check_space
 from phrasetool.encoders.autoencoders.autoencoder import Autoencoder
 from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.models.fit import FEWEST
@@ -35,7 +36,6 @@ from phrasetool.training.resumable import (
 )
 from phrasetool.vocabulary import Vocabulary
 from phrasetool.watch import refuse
-from phrasetool.writable import check_space
 
 _OPTIMIZER = "optimizer."
 # Texts that tell how well all are known.

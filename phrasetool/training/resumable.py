@@ -19,8 +19,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.optim import Optimizer
 
+from phrasetool.disk.scratch import scratch_file
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.scratch import scratch_file
 from phrasetool.training.divergence import DivergedError, StartError, divergence
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from phrasetool.disk.writable import check_space
 from phrasetool.encoders.protocols import EncoderParameters
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.folders import check_model_folder
@@ -41,7 +42,6 @@ from phrasetool.training.resumable import (
 )
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.training.sides import Sides, parts
-from phrasetool.writable import check_space
 
 _NAMES = ("source", "target")
 

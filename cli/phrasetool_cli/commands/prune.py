@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.prune_options import check_request, chosen_method, prune_options, request_of
-from phrasetool_cli.shared.prune_summary import sweep_document, tell_pruned, tell_sweep
+from phrasetool_cli.shared.pruning.prune_options import check_request, chosen_method, prune_options, request_of
+from phrasetool_cli.shared.pruning.prune_summary import sweep_document, tell_pruned, tell_sweep
 from phrasetool_cli.shared.sections import SectionedCommand
 
 if TYPE_CHECKING:

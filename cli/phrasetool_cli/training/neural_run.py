@@ -161,11 +161,11 @@ def _vocabularies(
     inputs: NeuralInputs, texts: TextPairs, settings: NeuralSettings, run: TrainingRun, watch: TerminalWatch
 ) -> tuple[Vocabulary, Vocabulary, FloatArray]:
     """Source and target words, and what is predicted."""
+    from phrasetool.disk.writable import check_space
     from phrasetool.neural.target_vectors import target_table
     from phrasetool.training.neural.neural_trainer import checkpoint_bytes
     from phrasetool.training.neural.text_pairs import source_vocabulary, target_vocabulary
     from phrasetool.training.plausibility import doubting
-    from phrasetool.writable import check_space
 
     limits = settings.min_count, settings.vocabulary_size
     source, target = source_vocabulary(texts, *limits), target_vocabulary(texts, *limits)

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from moses_compat.files.arrow import number_array, numbers_of
+from phrasetool.disk.scratch import scratch_file
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import FloatArray
-from phrasetool.scratch import scratch_file
 
 _VERSION = "1"
 _SCHEMA = pa.schema([("pair_hash", pa.uint32()), ("score", pa.float32())])

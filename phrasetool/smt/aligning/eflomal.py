@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import PhraseToolError
 from phrasetool.phrases import Int32Array, Phrases
-from phrasetool.scratch import scratch_folder
 from phrasetool.smt.aligning.alignments import Alignments
 from phrasetool.smt.corpus.symbols import Symbols
 

@@ -17,12 +17,12 @@ from tempfile import gettempdir
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import PhraseToolError
 from phrasetool.kernels.hashing import GOLDEN, mix
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.kernels.sorting import sort_strings
 from phrasetool.phrases import Int32Array, Int64Array
-from phrasetool.scratch import scratch_folder
 
 Rows = npt.NDArray[np.uint64]
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from phrasetool.disk.writable import check_space
 from phrasetool.models.folders import check_model_folder
 from phrasetool.training.divergence import StartError
 from phrasetool.training.masked_lm.bert_folder import TrainedBert, new_bert, save_bert
@@ -30,7 +31,6 @@ from phrasetool.training.resumable import (
     restore_optimizer,
     train_resumably,
 )
-from phrasetool.writable import check_space
 
 _OPTIMIZER, _BEST = "optimizer.", "best."
 

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from phrasetool.disk.writable import check_space
 from phrasetool.encoders.autoencoders.softmax_output import softmax_cross_entropy
 from phrasetool.models.folders import check_model_folder
 from phrasetool.models.neural import NeuralModel
@@ -37,7 +38,6 @@ from phrasetool.training.resumable import (
     train_resumably,
 )
 from phrasetool.watch import refuse
-from phrasetool.writable import check_space
 
 _OPTIMIZER, _BEST = "optimizer.", "best."
 

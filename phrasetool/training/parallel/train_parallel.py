@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from phrasetool.disk.writable import check_space
 from phrasetool.models.folders import check_model_folder
 from phrasetool.models.parallel import ParallelModel
 from phrasetool.models.storage import save_model
@@ -29,7 +30,6 @@ from phrasetool.training.parallel.parallel_settings import ParallelSettings
 from phrasetool.training.parallel.parallel_trainer import ParallelReport, ParallelTrainer
 from phrasetool.training.resumable import CHECKPOINT, forget_checkpoint, train_resumably
 from phrasetool.watch import refuse
-from phrasetool.writable import check_space
 
 # A parallel pair has the higher probability of it and another in half of all couples by chance.
 _CHANCE = 0.55

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from phrasetool.scratch import scratch_file, scratch_folder
+from phrasetool.disk.scratch import scratch_file, scratch_folder
 
 _HOLDER = """
 import sys, time
-from phrasetool.scratch import scratch_file, scratch_folder
+from phrasetool.disk.scratch import scratch_file, scratch_folder
 handle, path = scratch_file(sys.argv[1], ".out.", ".part")
 folder = scratch_folder(sys.argv[1], ".staged-")
 name = folder.__enter__()

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 import pytest
 
 from phrasetool import writable
+from phrasetool.disk.writable import check_folder, check_space
 from phrasetool.errors import PhraseToolError
-from phrasetool.writable import check_folder, check_space
 
 
 def test_a_folder_that_can_be_made_is_not_made(tmp_path):

@@ -1,0 +1,1 @@
+"""Options and summary of `prune` and of what prunes like it."""

@@ -1,0 +1,1 @@
+"""What is done about folders and disks before and while something is written."""
