@@ -33,8 +33,6 @@ _START_BYTES = 64
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Short texts are compressed together when this many bytes are there; gzip is written at once.
 _PACKED_AT_ONCE = 1 << 20
-# Room for the letters that a temporary name adds to the 255 bytes of a name.
-_LONGEST_PREFIX = 230
 _DAMAGED: tuple[type[Exception], ...] = (gzip.BadGzipFile, isal_zlib.error, packing.Damaged)  # type: ignore[assignment]
 
 
@@ -282,11 +280,10 @@ class Output:
             if os.path.exists(path) and not os.path.isfile(path):
                 self._file = open(path, "wb")  # noqa: SIM115
                 return
-            # A name that is too long is refused here; the temporary one is cut.
+            # A name that is too long is refused here.
             with contextlib.suppress(FileNotFoundError):
                 os.lstat(self._target)
-            prefix = os.fsdecode(os.fsencode(f".{os.path.basename(path)}.")[:_LONGEST_PREFIX])
-            handle, self._temporary = scratch_file(folder, prefix, ".part")
+            handle, self._temporary = scratch_file(folder, f".{os.path.basename(path)}.", ".part")
             self._file = os.fdopen(handle, "wb")
         except OSError as error:
             raise PhraseToolError(f"{path}: cannot write: {error.strerror}") from error

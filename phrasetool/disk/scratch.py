@@ -17,6 +17,8 @@ from pathlib import Path
 
 # What `tempfile` puts between prefix and suffix.
 _LETTERS = "[a-z0-9_]{8}"
+# Bytes of a name, of which these letters take eight.
+_LONGEST_NAME = 255
 
 
 def scratch_file(folder: str | os.PathLike[str] | None, prefix: str, suffix: str = "") -> tuple[int, str]:
@@ -24,7 +26,7 @@ def scratch_file(folder: str | os.PathLike[str] | None, prefix: str, suffix: str
 
     Args:
         folder: where; None for the system's folder of temporary files.
-        prefix, suffix: of its name.
+        prefix, suffix: of its name; the prefix is cut where the name would be too long.
 
     Returns:
         Its descriptor, open for writing, and its path.  The file is locked until the descriptor is closed: rename or
@@ -33,7 +35,7 @@ def scratch_file(folder: str | os.PathLike[str] | None, prefix: str, suffix: str
     Raises:
         OSError: it cannot be made.
     """
-    place = _place(folder)
+    place, prefix = _place(folder), _short(prefix, suffix)
     _remove_dead(place, prefix, suffix)
     while True:
         handle, path = tempfile.mkstemp(suffix, prefix, place)
@@ -52,7 +54,7 @@ def scratch_folder(parent: str | os.PathLike[str] | None, prefix: str, suffix: s
     Raises:
         OSError: it cannot be made.
     """
-    place = _place(parent)
+    place, prefix = _place(parent), _short(prefix, suffix)
     _remove_dead(place, prefix, suffix)
     while True:
         path = tempfile.mkdtemp(suffix, prefix, place)
@@ -72,6 +74,12 @@ def scratch_folder(parent: str | os.PathLike[str] | None, prefix: str, suffix: s
 
 def _place(folder: str | os.PathLike[str] | None) -> str:
     return tempfile.gettempdir() if folder is None else os.fspath(folder)
+
+
+def _short(prefix: str, suffix: str) -> str:
+    """As much of the prefix as a name has room for."""
+    room = _LONGEST_NAME - 8 - len(os.fsencode(suffix))
+    return os.fsdecode(os.fsencode(prefix)[:room])
 
 
 def _still_ours(handle: int, path: str) -> bool:

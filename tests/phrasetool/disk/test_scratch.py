@@ -77,3 +77,14 @@ def test_a_folder_that_was_renamed_stays(tmp_path):
     with scratch_folder(tmp_path, ".made-") as name:
         os.replace(name, tmp_path / "final")
     assert [path.name for path in tmp_path.iterdir()] == ["final"]
+
+
+@pytest.mark.parametrize("name", ["n" * 255, "ä" * 127])
+def test_names_as_long_as_can_be(tmp_path, name):
+    with scratch_folder(tmp_path, f".{name}.", ".part") as folder:
+        assert folder.endswith(".part")
+        assert len(os.fsencode(os.path.basename(folder))) == 255
+    handle, path = scratch_file(tmp_path, f".{name}.", ".part")
+    os.close(handle)
+    _, again = scratch_file(tmp_path, f".{name}.", ".part")
+    assert os.listdir(tmp_path) == [os.path.basename(again)] != [os.path.basename(path)]

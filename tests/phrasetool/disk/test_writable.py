@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from phrasetool import writable
+from phrasetool.disk import writable
 from phrasetool.disk.writable import check_folder, check_space
 from phrasetool.errors import PhraseToolError
 
