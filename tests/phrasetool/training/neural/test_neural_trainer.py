@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from phrasetool import writable
+from phrasetool.disk import writable
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.models.storage import load_neural_model
 from phrasetool.neural.beam import translate

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from phrasetool import writable
+from phrasetool.disk import writable
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.models.storage import load_parallel_model
 from phrasetool.training.divergence import DivergedError
