@@ -103,6 +103,7 @@ def test_what_is_refused(files, tmp_path):
         ([source, target, "--loss", "cosine"], 2, "--loss is for --model brae or continuous"),
         ([source, source], 1, "is the file of the source, too"),
         ([source, target, short], 2, "3 files were given"),
+        (["-", "-"], 2, "standard input cannot be more than one of the texts"),
     ):
         done = train(*arguments, "-o", tmp_path / "m", "-q")
         assert done.code == code, arguments

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from moses_compat.files.names import STANDARD
 from phrasetool.errors import DataError
 from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
 
@@ -39,6 +40,10 @@ class ParallelInputs:
     encoder: str
     tuned: bool
     min_pair_count: float
+
+    def __post_init__(self) -> None:
+        if self.all.count(STANDARD) > 1:
+            raise click.UsageError("standard input cannot be more than one of the texts")
 
     @property
     def all(self) -> list[str]:

@@ -1,0 +1,64 @@
+"""Whether a classifier of sentence pairs knows containment that its training has not shown it: a dropped clause.
+
+Training cuts a target to one run of its words, or joins another to it.  Here words in the middle are missing, and the
+beginning and the end stand.
+
+    .venv/bin/python benchmarks/dropped_clauses.py --model parallel --source test.de --target test.en
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+
+import numpy as np
+
+from moses_compat.corpora.parallel_texts import read_parallel_texts
+from phrasetool.models.storage import load_parallel_model
+from phrasetool.phrases import Phrases
+from phrasetool.training.parallel.classifier_measures import measured
+
+
+def dropped_clauses(targets, pairs, known, rng):
+    """Targets without 35 to 65 % of their words, in the middle; those of fewer than four words are left out.
+
+    Args:
+        targets: of all pairs, in numbers of words.
+        pairs: numbers of some of them.
+        known: translations, none of which is given.
+        rng: draws.
+
+    Returns:
+        The wrong targets, and the number of the pair of each.
+    """
+    made, of = [], []
+    for pair in pairs.tolist():
+        words = targets[pair].tolist()
+        least, most = int(np.ceil(0.35 * len(words))), min(int(0.65 * len(words)), len(words) - 2)
+        if least > most:
+            continue
+        size = int(rng.integers(least, most + 1))
+        first = int(rng.integers(1, len(words) - size))
+        left = words[:first] + words[first + size :]
+        if not known.has(pair, np.array(left, np.int32)):
+            made.append(left)
+            of.append(pair)
+    return Phrases.from_lists(made), np.array(of, np.int64)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, help="folder of a classifier")
+    parser.add_argument("--source", required=True, help="held-out sentences")
+    parser.add_argument("--target", required=True, help="their translations")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    model = load_parallel_model(given.model)
+    texts = read_parallel_texts(given.source, given.target)
+    found = measured(model, texts, given.seed, dropped_clauses)
+    print(json.dumps({"signature": model.signature, **asdict(found)}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
