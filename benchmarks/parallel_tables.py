@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from dropped_clauses import dropped_clauses
 from engines import DATA, command
 from measuring import ROOT, machine
 
@@ -29,9 +30,8 @@ from moses_compat.corpora.parallel_texts import read_parallel_texts
 from moses_compat.corpora.texts import read_text_lines
 from phrasetool.embeddings.word2vec import train_word2vec
 from phrasetool.models.parallel import ParallelModel
-from phrasetool.phrases import DoubleArray, Int64Array, Phrases
+from phrasetool.phrases import DoubleArray, Int64Array
 from phrasetool.training.neural.text_pairs import TextPairs
-from phrasetool.training.parallel.known_translations import KnownTranslations
 from phrasetool.training.parallel.labelled_pairs import LabelledPairs, contained_pairs, encoded_logits, random_pairs
 from phrasetool.training.parallel.pair_quality import best_quality, probabilities_of
 from phrasetool.training.parallel.parallel_settings import ParallelSettings
@@ -60,6 +60,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "full, tuned": {**_BERT, "length": "concat", "tuned": True},
     "full, static, tuned": {**_BERT, "layer": "static", "length": "concat", "tuned": True},
     "default": {},
+    "default, 5 epochs": {"epochs": 5},
     "default, no length": {"length": "none"},
     "default, no containment": {"containment": 0},
     "default, no length, no containment": {"length": "none", "containment": 0},
@@ -73,30 +74,13 @@ def texts(corpus: str, part: str) -> TextPairs:
     return read_parallel_texts(*(str(path if path.exists() else f"{path}.gz") for path in paths))
 
 
-def clause_dropped(
-    targets: Phrases, pairs: Int64Array, known: KnownTranslations, rng: np.random.Generator
-) -> tuple[Phrases, Int64Array]:
-    """Targets without a third to a half of their words, from the middle; of those with six words or more."""
-    found, kept = [], []
-    for pair in pairs.tolist():
-        words = targets[pair]
-        if len(words) >= 6:
-            size = int(rng.integers(len(words) // 3, len(words) // 2 + 1))
-            first = int(rng.integers(1, len(words) - size))
-            made = np.concatenate([words[:first], words[first + size :]])
-            if not known.has(pair, made):
-                found.append(made.tolist())
-                kept.append(pair)
-    return Phrases.from_lists(found), np.array(kept, np.int64)
-
-
 @cache
 def sets(corpus: str, part: str) -> dict[str, LabelledPairs]:
     """The labelled pairs of a development or test set."""
     pairs = texts(corpus, part)
     return {
         "random": random_pairs(pairs, NEGATIVES, 1), "containment": contained_pairs(pairs, 1),
-        "unseen": contained_pairs(pairs, 1, clause_dropped),
+        "unseen": contained_pairs(pairs, 1, dropped_clauses),
     }  # fmt: skip
 
 
@@ -152,8 +136,7 @@ def run(name: str, corpus: str, seed: int, folder: str | None, epochs: int) -> N
     encoder, tuned = options.pop("encoder", "words"), options.pop("tuned", False)
     if encoder == "bert":
         encoder = f"hf:{folder}"
-    if name != "default" and epochs:
-        options["epochs"] = epochs
+    options.setdefault("epochs", epochs)
     settings = ParallelSettings.from_options(options, encoder, tuned, seed)
     train = texts(corpus, "train").up_to(settings.max_length)
     began = time.process_time()
@@ -271,7 +254,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[*SYSTEMS, "linear"])
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--bert", nargs="+", default=[], help="folders of own BERTs, one for each of the corpora")
-    parser.add_argument("--epochs", type=int, default=0, help="in place of the defaults")
+    parser.add_argument("--epochs", type=int, default=3, help="passes over the pairs")
     options = parser.parse_args()
     torch.set_num_threads(1)
     folders = dict(zip(options.corpora, options.bert, strict=False))
