@@ -49,6 +49,9 @@ def parse_moses_ini(path: str, text: str) -> MosesIni:
         ini.sections.setdefault(section, []).append(value)
         ini.section_lines.setdefault(section, []).append(number)
     _interpret(ini)
+    for feature in ini.features:
+        if any("\0" in argument for argument in feature.arguments.values()):
+            raise ini.error(f"{feature.name}: a zero byte, which no name of a file and no number has", feature.line)
     return ini
 
 

@@ -317,3 +317,9 @@ def test_in_another_folder_relative_paths_become_absolute(tmp_path, write_ini):
     assert f"path={tmp_path / 'table.gz'} " in lines[ini.features[3].line - 1]
     assert lines[ini.features[4].line - 1].endswith(f"path={tmp_path / 'reordering.gz'}")
     assert "path=/models/lm.arpa " in lines[ini.features[6].line - 1]
+
+
+def test_a_zero_byte_is_refused(write_ini):
+    with pytest.raises(DataError, match=r"moses.ini:19: TranslationModel0: a zero byte"):
+        read_moses_ini(write_ini(INI.replace("table.gz", "table\0gz")))
+    assert read_moses_ini(write_ini(INI.replace("# per phrase", "# per \0 phrase"))).features
