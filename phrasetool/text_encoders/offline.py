@@ -42,3 +42,10 @@ def one_torch_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def one_thread_from_here() -> None:
+    """Let PyTorch compute with one thread until somebody says otherwise, where several threads call it."""
+    torch = sys.modules["torch"]
+    if torch.get_num_threads() != 1:
+        torch.set_num_threads(1)
