@@ -2,13 +2,13 @@ import numpy as np
 
 from moses_compat.jobs.bitexts import bitext_fit
 from moses_compat.jobs.bitexts.bitext_fit import take_sample, usual_lengths
-from moses_compat.jobs.bitexts.pair_blocks import PairBlock
+from moses_compat.jobs.bitexts.pair_blocks import SentencePairs
 
 
 def blocks(count, size=10):
     for first in range(0, count, size):
         numbers = range(first, first + size)
-        yield PairBlock(
+        yield SentencePairs(
             first, [b"s%d\n" % i for i in numbers], [b"\n" if i % 5 == 0 else b"t%d\n" % i for i in numbers]
         )
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from moses_compat.jobs.bitexts.pair_blocks import PairBlock
-from moses_compat.jobs.bitexts.pair_decisions import Decisions, PairCounts
+from moses_compat.jobs.bitexts.pair_blocks import SentencePairs
+from moses_compat.jobs.bitexts.pair_decisions import PairCounts, PairDecisions
 from phrasetool.bitext.pair_judges import Judgements
 
 SOURCES = [b"a b\n", b"\n", b"x\n", b"same\n", b"a&amp;b  c\n", b"a b c d\n"]
@@ -11,8 +11,8 @@ SCORES = np.array([0.5, np.nan, np.nan, 0.9, 0.2, 0.5], np.float32)
 
 
 def decided(drop=False, blind=None):
-    block = PairBlock(10, SOURCES, TARGETS)
-    return Decisions.of(block, Judgements(SCORES, blind), 0.5, drop, 3)
+    block = SentencePairs(10, SOURCES, TARGETS)
+    return PairDecisions.of(block, Judgements(SCORES, blind), 0.5, drop, 3)
 
 
 @pytest.mark.parametrize("drop", [False, True])
