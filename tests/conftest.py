@@ -131,3 +131,12 @@ def moses():
 
     find()
     return find
+
+
+@pytest.fixture(scope="session")
+def classifier_folder(tmp_path_factory):
+    """A classifier of sentence pairs of the toy language of `parallel_models`."""
+    pytest.importorskip("torch")
+    from tests.parallel_models import trained_folder
+
+    return trained_folder(tmp_path_factory.mktemp("classifier") / "model")

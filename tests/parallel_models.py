@@ -90,3 +90,13 @@ def bert_folder(folder, **changes):
                 "cls_token": "[CLS]", "sep_token": "[SEP]", "model_max_length": 32}  # fmt: skip
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     return folder
+
+
+def trained_folder(folder):
+    """A classifier of the toy language that was trained for seconds."""
+    from phrasetool.training.parallel.parallel_settings import ParallelSettings
+    from phrasetool.training.parallel.train_parallel import train_parallel
+
+    settings = ParallelSettings.from_options({**FAST, "epochs": 6, "max_length": 20})
+    train_parallel(toy_pairs(800), toy_pairs(100, 2), settings, folder)
+    return folder

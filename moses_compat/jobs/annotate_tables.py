@@ -28,8 +28,8 @@ from moses_compat.jobs.annotate import (
 from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.model_sources import columns_of_model, model_source
-from moses_compat.measures.neural.neural_scores import NeuralScores
 from moses_compat.measures.neural.part_folders import finishing, parts_beside
+from moses_compat.measures.neural.score_windows import WindowedScores
 from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.measures.smoothed import SmoothedProbabilities, check_whole, count_table
@@ -204,7 +204,7 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
             if request.edit:
                 request.edit.check(counts.scores)
     for model in models:
-        if isinstance(model, NeuralScores):
+        if isinstance(model, WindowedScores):
             counts.too_long += model.too_long
             watch.say(f"a column is {model.column} by {model.folder}")
     counts.fits.extend(check.fit for check in checks if check.fit)

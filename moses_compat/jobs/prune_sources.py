@@ -14,6 +14,7 @@ from moses_compat.measures.similarities import (
     SimilaritySource,
 )
 from phrasetool.errors import ModelError
+from phrasetool.pruning.criteria import Parallel
 from phrasetool.watch import NOBODY, Watch
 
 
@@ -21,7 +22,8 @@ def similarity_source(request: PruneRequest, watch: Watch = NOBODY) -> Similarit
     """Where the similarities come from; whether a model fits the table is told to `watch`.
 
     Raises:
-        ModelError: the model cannot be loaded, or is no translator where a second one is given.
+        ModelError: the model cannot be loaded, is no translator where a second one is given, or no classifier where the
+            method asks for one.
     """
     if request.columns:
         return ColumnSimilarities(*request.columns, request.scale)
@@ -32,8 +34,11 @@ def similarity_source(request: PruneRequest, watch: Watch = NOBODY) -> Similarit
 
         table = request.table
         return encoder_similarities(request.encoder, table, request.open_table, request.scan(watch), watch)
-    from moses_compat.measures.model_sources import model_source
+    from moses_compat.measures.model_sources import is_classifier, model_source
 
+    if Parallel.name in request.parsed_method().names and not is_classifier(request.model_folder):
+        message = f"{request.model_folder}: no classifier of sentence pairs, which the method {Parallel.name} asks"
+        raise ModelError(message, remedy="train a classifier of sentence pairs")
     folders = [request.model_folder, *([request.second_model] if request.second_model else [])]
     models = [
         model_source(FitCheck(folder, watch, request.force), request.reading, request.threads, parts)
@@ -50,12 +55,13 @@ def both_directions(models: Sequence[SimilaritySource], folders: Sequence[str]) 
     """
     from moses_compat.measures.neural.neural_scores import NeuralScores
     from moses_compat.measures.neural.neural_similarities import NeuralSimilarities
+    from moses_compat.measures.neural.score_windows import WindowedScores
 
+    if len(models) == 1:
+        return NeuralSimilarities((models[0],)) if isinstance(models[0], WindowedScores) else models[0]
     translators = [model for model in models if isinstance(model, NeuralScores)]
     if not translators:
-        if len(models) > 1:
-            raise ModelError(f"{folders[0]}: gives both similarities by itself; a second model is for translators")
-        return models[0]
+        raise ModelError(f"{folders[0]}: gives both similarities by itself; a second model is for translators")
     if len(translators) < len(models):
         other = folders[int(isinstance(models[0], NeuralScores))]
         raise ModelError(f"{other}: no translator; two models are translators of the two directions")

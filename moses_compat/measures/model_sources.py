@@ -7,10 +7,10 @@ from pathlib import Path
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.neural.neural_scores import NeuralScores
 from moses_compat.measures.similarities import ModelSimilarities, SimilaritySource
-from phrasetool.models.storage import load_bilingual_model, load_neural_model, read_model_config
+from phrasetool.models.storage import load_bilingual_model, load_neural_model, load_parallel_model, read_model_config
 from phrasetool.neural.architecture import READINGS
 
-# Columns of a model of phrase pairs, and of a translator.
+# Columns of a model of phrase pairs, and of a translator or a classifier.
 _SIMILARITIES, _SCORES = 2, 1
 
 
@@ -20,7 +20,16 @@ def is_translator(folder: str) -> bool:
     Raises:
         ModelError: there is no model.
     """
-    return bool(read_model_config(Path(folder))["model"] == "continuous")
+    return _kind(folder) == "continuous"
+
+
+def is_classifier(folder: str) -> bool:
+    """Whether the model in a folder is a classifier of sentence pairs.
+
+    Raises:
+        ModelError: there is no model.
+    """
+    return _kind(folder) == "parallel"
 
 
 def columns_of_model(folder: str) -> int:
@@ -29,7 +38,7 @@ def columns_of_model(folder: str) -> int:
     Raises:
         ModelError: there is no model.
     """
-    return _SCORES if is_translator(folder) else _SIMILARITIES
+    return _SCORES if _kind(folder) in ("continuous", "parallel") else _SIMILARITIES
 
 
 def model_source(
@@ -39,11 +48,21 @@ def model_source(
 
     Args:
         check: whether it fits.
-        reading, threads, folder: of a translator, see `NeuralScores`.
+        reading: of a translator, see `NeuralScores`.
+        threads, folder: of a translator or a classifier, see `WindowedScores`.
 
     Raises:
         ModelError: it cannot be loaded, or is of another kind.
     """
     if is_translator(check.folder):
         return NeuralScores(load_neural_model(check.folder), check, reading, threads, folder)
+    if is_classifier(check.folder):
+        # Here: its modules are for those who have one.
+        from moses_compat.measures.neural.parallel_scores import ParallelScores
+
+        return ParallelScores(load_parallel_model(check.folder), check, threads, folder)
     return ModelSimilarities(load_bilingual_model(check.folder), check)
+
+
+def _kind(folder: str) -> str:
+    return str(read_model_config(Path(folder))["model"])

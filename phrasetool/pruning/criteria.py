@@ -77,6 +77,13 @@ class Semantic:
 
 
 @dataclass(frozen=True)
+class Parallel(Semantic):
+    """The probability that both sides are translations of each other, where a classifier says it: its similarity."""
+
+    name: str = "parallel"
+
+
+@dataclass(frozen=True)
 class Significant:
     """-ln p of Fisher's exact test (Johnson et al. 2007)."""
 
@@ -214,5 +221,5 @@ class Random:
 
 
 CRITERIA: tuple[Criterion, ...] = (
-    Semantic(), Significant(), Composition(), Usage(), Probability(), Count(), Top(), Random(),
+    Semantic(), Parallel(), Significant(), Composition(), Usage(), Probability(), Count(), Top(), Random(),
 )  # fmt: skip

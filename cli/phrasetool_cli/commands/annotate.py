@@ -119,7 +119,7 @@ def command(
 def _summary(counts: AnnotateCounts, request: AnnotateRequest) -> Iterator[str]:
     columns, edit = request.columns, request.edit
     silent = f"; {counts.without_opinion:,} have only unknown words on a side" if counts.without_opinion else ""
-    silent += f"; {counts.too_long:,} are too long for a translator" if counts.too_long else ""
+    silent += f"; {counts.too_long:,} are longer than a model reads" if counts.too_long else ""
     faulty = f"; {counts.faulty:,} faulty lines" if counts.faulty else ""
     yield f"annotated {counts.entries:,} entries{silent}{faulty}"
     if request.forced_pairs:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from moses_compat.jobs.bitexts.pair_blocks import PairBlock
+from moses_compat.jobs.bitexts.pair_blocks import SentencePairs
 from moses_compat.measures.model_fit import FitCheck
 from phrasetool.models.parallel import ParallelModel, sentence_lengths
 from phrasetool.models.parallel_fit import fit_of_pairs
@@ -25,14 +25,16 @@ _BETTER = 0.07
 _LENGTHS = 16
 
 
-def take_sample(blocks: Iterator[PairBlock], seed: int = 1) -> tuple[tuple[list[bytes], list[bytes]], list[PairBlock]]:
+def take_sample(
+    blocks: Iterator[SentencePairs], seed: int = 1
+) -> tuple[tuple[list[bytes], list[bytes]], list[SentencePairs]]:
     """Some of the first pairs, both sides with a word; and the blocks that were read for it.
 
     Args:
         blocks: of a bitext, from its beginning.
         seed: of what is drawn.
     """
-    taken: list[PairBlock] = []
+    taken: list[SentencePairs] = []
     size = 0
     while size < LOOK_AHEAD and (block := next(blocks, None)) is not None:
         taken.append(block)

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from moses_compat.files.names import STANDARD, display_name, same_file
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.bitexts.bitext_fit import check_bitext, take_sample, usual_lengths
-from moses_compat.jobs.bitexts.pair_blocks import PAIRS, PairBlock, pair_blocks
-from moses_compat.jobs.bitexts.pair_decisions import Decisions, PairCounts
+from moses_compat.jobs.bitexts.pair_blocks import PAIRS, SentencePairs, pair_blocks
+from moses_compat.jobs.bitexts.pair_decisions import PairCounts, PairDecisions
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.neural.part_folders import finishing, parts_beside
 from phrasetool.bitext.pair_judges import ClassifierJudge, Judgements, PairJudge
@@ -42,7 +42,7 @@ class FilterRequest:
         source, target: the bitext; one of them may be `-`.
         kept: where both sides of what stays go.
         threshold: the least score of a pair that stays.
-        scores, rejected: files of lines, see `Decisions`.
+        scores, rejected: files of lines, see `PairDecisions`.
         drop_copies: pairs of two equal sentences go.
         allow_empty: the bitext may have no pair.
         force: go on where the model does not fit.
@@ -159,7 +159,7 @@ def filter_bitext(
 class _Done:
     """A block that was judged: the text of each output, packed."""
 
-    block: PairBlock
+    block: SentencePairs
     judged: Judgements
     new: bool
     texts: list[bytes]
@@ -174,11 +174,11 @@ class _Work:
     ) -> None:
         self._request, self._judge, self._outputs, self._parts = request, judge, outputs, parts
 
-    def __call__(self, block: PairBlock) -> _Done:
+    def __call__(self, block: SentencePairs) -> _Done:
         found = self._parts.read(*self._key(block)) if self._parts else None
         judged = self._judge(*block.written) if found is None else _judgements(found, self._judge.columns)
         longest = self._judge.longest
-        decided = Decisions.of(block, judged, self._request.threshold, self._request.drop_copies, longest)
+        decided = PairDecisions.of(block, judged, self._request.threshold, self._request.drop_copies, longest)
         kept = decided.kept_lines()
         makers = (lambda: kept[0], lambda: kept[1], decided.score_lines, decided.rejected_lines)
         texts = [out.encode(make()) if out else b"" for out, make in zip(self._outputs, makers, strict=True)]
@@ -195,7 +195,7 @@ class _Work:
         report.counts.add(done.counts)
         report.resumed += 0 if done.new else len(done.block)
 
-    def _key(self, block: PairBlock) -> tuple[int, npt.NDArray[np.uint32]]:
+    def _key(self, block: SentencePairs) -> tuple[int, npt.NDArray[np.uint32]]:
         """Number and fingerprints of what is kept of a block: one of each pair for each of its scores."""
         return block.first // PAIRS, np.tile(block.hashes, self._judge.columns)
 
@@ -219,7 +219,7 @@ def _judgements(found: FloatArray, columns: int) -> Judgements:
     return Judgements(parts[0], parts[1] if columns > 1 else None)
 
 
-def _checked(blocks: Iterator[PairBlock], names: tuple[str, str]) -> Iterator[PairBlock]:
+def _checked(blocks: Iterator[SentencePairs], names: tuple[str, str]) -> Iterator[SentencePairs]:
     """The same blocks, if they are UTF-8."""
     for block in blocks:
         for name, lines in zip(names, (block.sources, block.targets), strict=True):
@@ -231,7 +231,7 @@ def _checked(blocks: Iterator[PairBlock], names: tuple[str, str]) -> Iterator[Pa
         yield block
 
 
-def _emptied(blocks: list[PairBlock]) -> Iterator[PairBlock]:
+def _emptied(blocks: list[SentencePairs]) -> Iterator[SentencePairs]:
     """In order; none is held any longer than it takes."""
     blocks.reverse()
     while blocks:

@@ -21,7 +21,7 @@ _BLANKS = bytes.maketrans(b"\t\r\v\f\0", b"     ")
 
 
 @dataclass(frozen=True)
-class PairBlock:
+class SentencePairs:
     """N pairs that follow each other.
 
     Attributes:
@@ -53,7 +53,7 @@ class PairBlock:
 
 def pair_blocks(
     source: Input, target: Input, progress: Callable[[int, int], None] = lambda position, pairs: None
-) -> Iterator[PairBlock]:
+) -> Iterator[SentencePairs]:
     """Read both sides in step.
 
     Args:
@@ -74,7 +74,7 @@ def pair_blocks(
             check_line_counts(source.name, counts[0], target.name, counts[1])
         if not sources:
             return
-        yield PairBlock(first, sources, targets, source.position())
+        yield SentencePairs(first, sources, targets, source.position())
         first += len(sources)
         progress(source.position(), first)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from moses_compat.jobs.bitexts.pair_blocks import PairBlock
+from moses_compat.jobs.bitexts.pair_blocks import SentencePairs
 from moses_compat.jobs.mining.mined_pairs import COPY
 from moses_compat.jobs.mining.mining_texts import plain_words
 from phrasetool.bitext.pair_judges import Judgements
@@ -56,7 +56,7 @@ class PairCounts:
 
 
 @dataclass(frozen=True)
-class Decisions:
+class PairDecisions:
     """What becomes of the N pairs of a block.
 
     Attributes:
@@ -66,15 +66,15 @@ class Decisions:
         notes: of each, why it goes, or what else is noted.
     """
 
-    block: PairBlock
+    block: SentencePairs
     judged: Judgements
     keep: Mask
     notes: Sequence[tuple[bytes, ...]]
 
     @classmethod
     def of(
-        cls, block: PairBlock, judged: Judgements, threshold: float, drop_copies: bool, longest: int | None
-    ) -> Decisions:
+        cls, block: SentencePairs, judged: Judgements, threshold: float, drop_copies: bool, longest: int | None
+    ) -> PairDecisions:
         """Decide.
 
         Args:

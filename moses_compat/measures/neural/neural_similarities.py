@@ -1,4 +1,4 @@
-"""What translators say of entries as two similarities, for pruning."""
+"""What translators, or a classifier, say of entries as two similarities, for pruning."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from moses_compat.measures.model_fit import FitCheck, TableSample
-from moses_compat.measures.neural.neural_scores import NeuralScores, emptied
 from moses_compat.measures.neural.opinion_queue import NeuralOpinions
+from moses_compat.measures.neural.score_windows import WindowedScores, emptied
 from moses_compat.measures.similarities import SimilarityReader
 from moses_compat.tables.blocks import RawBlock
 from phrasetool.errors import DataError
@@ -24,13 +24,14 @@ class NeuralSimilarities:
     """Two numbers for each entry as a rule for similarities wants them: how probable a word is, in both directions.
 
     exp(score / (words of the translator's target + 1)), in (0, 1]: the geometric mean of the probabilities, or of the
-    relative densities, of the words and the end.  With one translator both are alike.
+    relative densities, of the words and the end.  With one translator both are alike.  A classifier gives one
+    probability of a pair: that is both.
 
     Args:
-        models: one, or one for each direction.
+        models: one, or a translator for each direction.
     """
 
-    models: tuple[NeuralScores, ...]
+    models: tuple[WindowedScores, ...]
 
     @property
     def signature(self) -> str:
@@ -48,7 +49,7 @@ class NeuralSimilarities:
 
 
 class _BothReader(SimilarityReader):
-    def __init__(self, table: str, models: tuple[NeuralScores, ...]) -> None:
+    def __init__(self, table: str, models: tuple[WindowedScores, ...]) -> None:
         self._table, self._models = table, models
         self._readers = [model.reader(table) for model in models]
 

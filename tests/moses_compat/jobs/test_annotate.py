@@ -24,7 +24,7 @@ def annotate(folder, data, sources, scan=SCANS[0], **options):
     return read(folder / "out"), counts
 
 
-@pytest.mark.parametrize("scan", SCANS, ids=str)
+@pytest.mark.parametrize("scan", SCANS, ids=["one thread", "two threads", "small blocks"])
 def test_columns_in_the_order_of_their_sources(tmp_path, scan):
     """Similarities come first, in the order of the sources; then p(e|f) and p(f|e) of forced decoding."""
     fields = [line.split(b"|||") for line in naive.split_lines(DATA)]

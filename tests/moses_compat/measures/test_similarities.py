@@ -88,7 +88,7 @@ def expected_of(data):
 NAMES = ["seven fields", "lexicalised", "model 1"]
 
 
-@pytest.mark.parametrize("scan", SCANS, ids=str)
+@pytest.mark.parametrize("scan", SCANS, ids=["one thread", "two threads", "small blocks"])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("best", [KeepBest(2, "all"), KeepBest(1, "words"), KeepBest(0, "none")], ids=str)
 def test_a_source_of_one_s_own_prunes(tmp_path, name, scan, best):
@@ -106,7 +106,7 @@ def test_a_source_of_one_s_own_prunes(tmp_path, name, scan, best):
     assert (own.tables, sum(own.taken), own.finished) == ([path], len(lines), [len(lines)])
 
 
-@pytest.mark.parametrize("scan", SCANS, ids=str)
+@pytest.mark.parametrize("scan", SCANS, ids=["one thread", "two threads", "small blocks"])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("scale", ["exp", "probability", "raw"])
 def test_a_source_of_one_s_own_annotates_beside_a_model(tmp_path, model, name, scan, scale):
@@ -144,7 +144,7 @@ def joined(found):
     return np.concatenate([part.similarities for part in parts]), np.concatenate([part.opinion for part in parts])
 
 
-@pytest.mark.parametrize("scan", SCANS, ids=str)
+@pytest.mark.parametrize("scan", SCANS, ids=["one thread", "two threads", "small blocks"])
 def test_the_model_and_the_file_say_the_same(tmp_path, model, scan):
     data = TABLES["seven fields"] + b"no entry\n"
     path, saved = str(write(tmp_path / "t", data)), str(tmp_path / "saved")

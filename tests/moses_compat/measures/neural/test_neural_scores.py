@@ -7,7 +7,7 @@ import pytest
 from moses_compat.files.streams import Input
 from moses_compat.measures.entry_reader import EntryReader
 from moses_compat.measures.model_fit import FitCheck
-from moses_compat.measures.neural import neural_scores
+from moses_compat.measures.neural import score_windows
 from moses_compat.measures.neural.neural_scores import NeuralScores
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.parser import TableParser
@@ -62,7 +62,7 @@ def test_torch_has_its_threads_back(tmp_path):
 
 
 def test_neither_threads_nor_blocks_change_a_bit(tmp_path, monkeypatch):
-    monkeypatch.setattr(neural_scores, "WINDOW", 50)
+    monkeypatch.setattr(score_windows, "WINDOW", 50)
     path = write(tmp_path / "t", TABLES["latin-1"] + FAULTY)
     source = NeuralScores(translator())
     expected, opinion = scores_of(path, source)
@@ -74,7 +74,7 @@ def test_neither_threads_nor_blocks_change_a_bit(tmp_path, monkeypatch):
 
 
 def test_finished_windows_are_not_scored_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(neural_scores, "WINDOW", 50)
+    monkeypatch.setattr(score_windows, "WINDOW", 50)
     path, folder = write(tmp_path / "t", TABLES["latin-1"]), tmp_path / "parts"
     source = NeuralScores(translator(), folder=str(folder))
     calls, score = [], NeuralScores.scores

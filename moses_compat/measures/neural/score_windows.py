@@ -1,0 +1,225 @@
+"""Scores that a network gives entries of a table, window by window.
+
+The last bits of a score depend on which pairs are scored together.  So the good entries of the table, whatever blocks
+they come in, are numbered, and each run of `WINDOW` of them is scored by itself.  Windows are worked on by several
+threads, ahead of the blocks that hold them; memory holds the windows under way.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.lines.insert_scores import scale_logarithms
+from moses_compat.measures.model_fit import FitCheck, TableSample
+from moses_compat.measures.neural.opinion_queue import NeuralOpinions, OpinionQueue
+from moses_compat.measures.similarities import SimilarityReader
+from moses_compat.tables.blocks import RawBlock
+from phrasetool.phrases import DoubleArray, EntryBlock, FloatArray, Mask
+from phrasetool.pipeline import run
+from phrasetool.scoring.scorer import Scores
+from phrasetool.torch_threads import one_torch_thread
+
+if TYPE_CHECKING:
+    from moses_compat.measures.neural.score_parts import ScoreParts
+
+WINDOW = 1 << 14
+# Lines that are enough to know a column by, how far it may be from what is computed, and the share that must agree.
+COLUMN_LINES = 400
+_NEAR, _AGREEING = 1e-3, 0.98
+
+
+class EntryPiece(Protocol):
+    """N entries without faults, as a network reads them.
+
+    Attributes:
+        hashes: uint32, shape (N,), fingerprints of the pairs.
+    """
+
+    @property
+    def hashes(self) -> npt.NDArray[np.uint32]:
+        """See the class."""
+
+    def part(self, first: int, last: int) -> Self:
+        """The entries first..last - 1."""
+
+    @classmethod
+    def joined(cls, pieces: list[Self]) -> Self:
+        """All entries, one piece after another; there is one at least."""
+
+
+class WindowedScores:
+    """A similarity source whose one column is a logarithm, scored window by window.
+
+    Args:
+        check: whether the model fits the table; not asked if None.
+        threads: windows that are worked on at a time.
+        folder: for what is finished, so that interrupted work can go on; none if None.
+
+    Attributes:
+        too_long: entries of the last table with more words than are taken.
+    """
+
+    def __init__(self, check: FitCheck | None, threads: int, folder: str | None) -> None:
+        self.check, self.threads = check, threads
+        self.too_long = 0
+        self._folder = folder
+
+    @property
+    def signature(self) -> str:
+        """The model's part of the signature line."""
+        raise NotImplementedError
+
+    @property
+    def column(self) -> str:
+        """What its column holds."""
+        raise NotImplementedError
+
+    @property
+    def backward(self) -> bool:
+        """Whether it goes from the table's targets to its sources."""
+        return False
+
+    @property
+    def folder(self) -> str:
+        """Of the model, as messages call it."""
+        return self.check.folder if self.check else self.signature
+
+    def reader(self, table: str) -> WindowReader:
+        """See `SimilaritySource`."""
+        return WindowReader(table, self)
+
+    def orient(self, table: str, sample: TableSample) -> None:
+        """Look at some entries before the work begins.
+
+        Raises:
+            DataError: the model does not fit, or its column is there.
+        """
+        raise NotImplementedError
+
+    def parse(self, raw: RawBlock) -> tuple[Mask, Any]:
+        """Which lines of a block are faulty, and its good entries as an `EntryPiece`."""
+        raise NotImplementedError
+
+    def score(self, window: Any) -> FloatArray:
+        """Of N entries, float32, shape (N,): logarithms, NaN where nothing is said."""
+        raise NotImplementedError
+
+    def opinions(self, window: Any, scores: FloatArray) -> NeuralOpinions:
+        """What is said of N entries."""
+        raise NotImplementedError
+
+    def parts(self) -> ScoreParts | None:
+        """Where finished windows are kept."""
+        if self._folder is None:
+            return None
+        from moses_compat.measures.neural.score_parts import ScoreParts
+
+        return ScoreParts(self._folder, f"{self.signature}|{self.column}|window:{WINDOW}")
+
+
+class WindowReader(SimilarityReader):
+    """A source at work on one table."""
+
+    def __init__(self, table: str, source: WindowedScores) -> None:
+        self._table, self._source = table, source
+        self._ready: deque[NeuralOpinions] = deque()
+
+    def look_at(self, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
+        """See `SimilarityReader`."""
+        sample, taken = TableSample.take(raws)
+        if sample:
+            self._source.orient(self._table, sample)
+        yield from self.scored(chain(emptied(taken), raws))
+
+    def scored(self, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
+        """The blocks, each when its entries are scored."""
+        source = self._source
+        source.too_long = 0
+        parts = source.parts()
+        held: deque[tuple[RawBlock, Mask]] = deque()
+        done = OpinionQueue()
+
+        def parse(raw: RawBlock) -> tuple[RawBlock, Mask, EntryPiece]:
+            return raw, *source.parse(raw)
+
+        def pieces() -> Iterator[EntryPiece]:
+            for raw, faulty, piece in run(raws, parse, source.threads):
+                held.append((raw, faulty))
+                yield piece
+
+        def score(item: tuple[int, EntryPiece]) -> tuple[int, EntryPiece, FloatArray, bool]:
+            number, window = item
+            found = parts.read(number, window.hashes) if parts else None
+            new = found is None
+            if found is None:
+                found = source.score(window)
+            return number, window, found, new
+
+        # Windows are what is done side by side.
+        with one_torch_thread():
+            for number, window, scores, new in run(enumerate(_windows(pieces())), score, source.threads):
+                # In order, so that nothing is added to the parts of another table or model before they are refused.
+                if parts and new:
+                    parts.write(number, window.hashes, scores)
+                done.put(source.opinions(window, scores))
+                while held and done.size >= int(np.count_nonzero(~held[0][1])):
+                    raw, faulty = held.popleft()
+                    self._ready.append(done.take_block(faulty))
+                    yield raw
+        # Of faulty lines alone.
+        while held:
+            raw, faulty = held.popleft()
+            self._ready.append(done.take_block(faulty))
+            yield raw
+
+    def take(self, lines: int) -> NeuralOpinions:
+        """See `SimilarityReader`."""
+        return self._ready.popleft()
+
+    def score(self, block: EntryBlock, columns: DoubleArray, taken: NeuralOpinions) -> Scores:
+        """See `SimilarityReader`; one column, of logarithms."""
+        return Scores(taken.logs[:, None], taken.opinion, logarithms=True)
+
+
+def _windows(pieces: Iterator[EntryPiece]) -> Iterator[EntryPiece]:
+    """The same entries, `WINDOW` at a time."""
+    held: list[EntryPiece] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece.hashes)
+        if size >= WINDOW:
+            joined = type(held[0]).joined(held)
+            whole = size - size % WINDOW
+            for first in range(0, whole, WINDOW):
+                yield joined.part(first, first + WINDOW)
+            held, size = [joined.part(whole, size)], size - whole
+    if size:
+        yield type(held[0]).joined(held)
+
+
+def emptied(raws: list[Any]) -> Iterator[Any]:
+    """The elements in order; none is held any longer than it takes."""
+    raws.reverse()
+    while raws:
+        yield raws.pop()
+
+
+def column_that_holds(logs: FloatArray, there: DoubleArray) -> int | None:
+    """The score column, from 0, that holds what would be written of N entries; None if there is none.
+
+    Args:
+        logs: float32, shape (N,).
+        there: float64, shape (N, C), the columns of the entries.
+    """
+    written = scale_logarithms(logs)
+    if not len(written) or np.ptp(written) <= 0:
+        return None
+    agreeing = (np.abs(there - written[:, None]) <= _NEAR * written[:, None]).mean(0)
+    return int(np.argmax(agreeing)) if len(agreeing) and agreeing.max() >= _AGREEING else None

@@ -1,0 +1,247 @@
+"""`phrasetool filter-bitext`: pairs one by one, odd lines, threads, interruptions, other languages."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from moses_compat.files import streams
+from moses_compat.jobs.bitexts import filter_bitext, pair_blocks
+from moses_compat.measures.neural import score_parts
+from phrasetool.models.storage import load_parallel_model, save_model
+from tests.commands import read, run_inside, run_outside, write
+from tests.comparable_text import WORDS as STATIC_WORDS
+from tests.comparable_text import encoder_folder
+from tests.parallel_models import bert_folder, random_parallel_model, toy_lines
+
+ODD = [
+    (b"saa sbb\tscc\r\n", b"taa tbb tcc\r\n"), (b"\n", b"taa\n"), (b"  \n", b"\n"), (b"?!\n", b"taa tbb\n"),
+    (b"saa  sbb\n", b"saa sbb\n"), (b"&amp; saa\n", b"& saa\n"), (b"saa " * 25 + b"\n", b"taa " * 25 + b"\n"),
+    (b"s\xffa saa\n", b"taa\n"), (b"saa sbb scc sdd see", b"taa tbb tcc tdd tee"),
+]  # fmt: skip
+
+
+def dirty_lines(count=600, seed=3):
+    """Pairs of which every second one has the target of another."""
+    sources, targets = toy_lines(count, seed)
+    mixed = targets[1::2][1:] + targets[1::2][:1]
+    targets[1::2] = mixed
+    return [line + b"\n" for line in sources], [line + b"\n" for line in targets]
+
+
+def bitext(folder, sides=None):
+    folder.mkdir(exist_ok=True)
+    sides = sides or dirty_lines()
+    return [write(folder / name, b"".join(lines)) for name, lines in zip(("s", "t"), sides, strict=True)]
+
+
+def odd_bitext(folder):
+    sides = dirty_lines(400)
+    return bitext(folder, [side + [pair[which] for pair in ODD] for which, side in enumerate(sides)])
+
+
+@pytest.fixture
+def kept(tmp_path):
+    return "-o", tmp_path / "ks", tmp_path / "kt"
+
+
+def rows(path):
+    return [line.split(b"\t") for line in read(path).splitlines()]
+
+
+def test_each_pair_by_itself_says_the_same(classifier_folder, kept, tmp_path):
+    source, target = odd_bitext(tmp_path)
+    done = run_inside(
+        "filter-bitext", source, target, "-m", classifier_folder, *kept, "--scores", tmp_path / "scores",
+        "--rejected", tmp_path / "rejected", "--json", tmp_path / "json", "--threshold", 0.3,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    model = load_parallel_model(classifier_folder)
+    pairs = list(zip(source.read_bytes().splitlines(True), target.read_bytes().splitlines(True), strict=True))
+    plain = [[line.replace(b"\t", b" ").strip() for line in pair] for pair in pairs]
+    expected = np.array([model.probabilities([s], [t])[0] if s and t else 0 for s, t in plain])
+    found = rows(tmp_path / "scores")
+    assert [float(row[0]) for row in found] == pytest.approx(expected, abs=2e-5)
+    assert [row[3:] for row in found] == plain
+    stays = [pair for pair, p in zip(pairs, expected, strict=True) if p >= 0.3]
+    assert (tmp_path / "ks").read_bytes() == b"".join(pair[0] for pair in stays)
+    assert (tmp_path / "kt").read_bytes() == b"".join(pair[1] for pair in stays)
+    assert [row[1] == b"kept" for row in found] == (expected >= 0.3).tolist()
+    gone = [number for number, p in enumerate(expected, 1) if p < 0.3]
+    assert [int(row[2]) for row in rows(tmp_path / "rejected")] == gone
+    told = json.loads((tmp_path / "json").read_text())
+    assert (told["pairs"], told["kept"], told["rejected"]) == (409, len(stays), len(gone))
+    assert (told["threshold"], told["copies"], told["over_long"]) == (0.3, 2, 1)
+    assert told["reasons"]["empty"] == 2
+    assert told["reasons"]["unknown"] == 3
+    assert told["reasons"]["probability"] == len(gone) - 5
+    assert f"kept {len(stays)} of 409 pairs" in done.err
+
+
+def test_it_keeps_right_pairs_and_drops_wrong_ones(classifier_folder, kept, tmp_path):
+    source, target = bitext(tmp_path)
+    options = ("--scores", tmp_path / "scores", "--threshold", "best", "--json", tmp_path / "json")
+    done = run_inside("filter-bitext", source, target, "-m", classifier_folder, *kept, *options)
+    assert done.code == 0, done.err
+    told, best = json.loads((tmp_path / "json").read_text()), load_parallel_model(classifier_folder).thresholds["best"]
+    assert told["threshold"] == best != 0.5
+    assert "tells pairs from others with AUC 0.7" in done.err
+    verdicts = np.array([row[1] == b"kept" for row in rows(tmp_path / "scores")])
+    print(verdicts[::2].mean(), verdicts[1::2].mean(), best)
+    assert verdicts[::2].mean() > 0.5
+    assert verdicts[1::2].mean() < 0.15
+
+
+def test_threads_and_pieces_change_no_byte(classifier_folder, tmp_path, monkeypatch):
+    odd_bitext(tmp_path)
+    names = ("ks", "kt.gz", "scores.gz", "rejected")
+    command = ("filter-bitext", "s", "t", "-m", classifier_folder, "-q", "-o", *names[:2], "--scores", names[2],
+               "--rejected", names[3], "--explain", "--drop-copies")  # fmt: skip
+    outputs = []
+    for threads in (1, 2):
+        done = run_outside(*command, "--threads", threads, cwd=tmp_path)
+        assert (done.code, done.err) == (0, "")
+        outputs.append([(tmp_path / name).read_bytes() for name in names])
+    monkeypatch.setattr(streams, "LINES_AT_ONCE", 7)
+    monkeypatch.chdir(tmp_path)
+    assert run_inside(*command, "--threads", 2).code == 0
+    outputs.append([(tmp_path / name).read_bytes() for name in names])
+    assert outputs[0] == outputs[1] == outputs[2]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*names, "s", "t"])
+
+
+def test_explained_probabilities_differ_by_length_alone(classifier_folder, kept, tmp_path):
+    save_model(random_parallel_model(length="none"), tmp_path / "m")
+    source, target = bitext(tmp_path / "b")
+    scored = ("--scores", tmp_path / "scores", "--explain", "--force", "-q")
+    assert run_inside("filter-bitext", source, target, "-m", tmp_path / "m", *kept, *scored).code == 0
+    found = rows(tmp_path / "scores")
+    assert [float(row[5]) for row in found] == pytest.approx([float(row[0]) for row in found], abs=3e-6)
+    assert run_inside("filter-bitext", source, target, "-m", classifier_folder, *kept, *scored).code == 0
+    assert max(abs(float(row[5]) - float(row[0])) for row in rows(tmp_path / "scores")) > 0.01
+
+
+def test_interrupted_work_goes_on(classifier_folder, kept, tmp_path, monkeypatch):
+    monkeypatch.setattr(pair_blocks, "PAIRS", 50)
+    monkeypatch.setattr(filter_bitext, "PAIRS", 50)
+    source, target = bitext(tmp_path)
+    command = ("filter-bitext", source, target, "--threads", 1, "--scores", tmp_path / "scores", "-m")
+    assert run_inside(*command, classifier_folder, *kept, "-q").code == 0
+    expected = [(tmp_path / name).read_bytes() for name in ("ks", "kt", "scores")]
+    for name in ("ks", "kt", "scores"):
+        (tmp_path / name).unlink()
+    write_table, calls = score_parts.pq.write_table, []
+
+    def full_disk(*arguments, **options):
+        calls.append(1)
+        if len(calls) > 3:
+            raise OSError(28, "No space left on device")
+        return write_table(*arguments, **options)
+
+    monkeypatch.setattr(score_parts.pq, "write_table", full_disk)
+    failed = run_inside(*command, classifier_folder, *kept, "-q")
+    assert (failed.code, "No space left" in failed.message) == (1, True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ks.scores-1", "s", "t"]
+    assert len(list((tmp_path / "ks.scores-1").iterdir())) == 3
+    monkeypatch.setattr(score_parts.pq, "write_table", write_table)
+    save_model(random_parallel_model(), tmp_path / "other")
+    other = run_inside(*command, tmp_path / "other", *kept, "-q", "--force").err
+    assert "holds scores of another model" in other
+    swapped = bitext(tmp_path / "b", dirty_lines(seed=9))
+    refused = run_inside("filter-bitext", *swapped, "-m", classifier_folder, *kept, "-q")
+    assert (refused.code, "holds scores of another bitext" in refused.message) == (1, True)
+    done = run_inside(*command, classifier_folder, *kept)
+    assert (done.code, "150 were judged by an earlier run" in done.err) == (0, True)
+    assert [(tmp_path / name).read_bytes() for name in ("ks", "kt", "scores")] == expected
+    assert not (tmp_path / "ks.scores-1").exists()
+
+
+def test_pipes_compression_and_empty_bitexts(classifier_folder, tmp_path):
+    source, target = bitext(tmp_path)
+    packed = write(tmp_path / "s.gz", source.read_bytes())
+    plain = run_inside("filter-bitext", packed, target, "-m", classifier_folder, "-q", "-o", "-", tmp_path / "kt")
+    piped = run_inside(
+        "filter-bitext", "-", target, "-m", classifier_folder, "-q", "-o", tmp_path / "ks.gz", tmp_path / "kt2.gz",
+        stdin=source.read_bytes(),
+    )  # fmt: skip
+    assert (plain.code, piped.code) == (0, 0)
+    assert plain.out == read(tmp_path / "ks.gz") != b""
+    assert (tmp_path / "kt").read_bytes() == gzip.decompress((tmp_path / "kt2.gz").read_bytes())
+    nothing = bitext(tmp_path / "b", ([], []))
+    outputs = ("-m", classifier_folder, "-o", tmp_path / "es", tmp_path / "et")
+    refused = run_inside("filter-bitext", *nothing, *outputs)
+    assert (refused.code, "--allow-empty goes on" in refused.message) == (1, True)
+    assert run_inside("filter-bitext", *nothing, *outputs, "--allow-empty", "-q").code == 0
+    assert (tmp_path / "es").read_bytes() == (tmp_path / "et").read_bytes() == b""
+
+
+def test_models_of_other_languages_are_refused_and_dirty_bitexts_are_not(classifier_folder, kept, tmp_path):
+    source, target = bitext(tmp_path)
+    other = write(tmp_path / "o", source.read_bytes().replace(b"s", b"x").replace(b"aa", b"yy"))
+    model = ("-m", classifier_folder, *kept)
+    swapped = run_inside("filter-bitext", target, source, *model)
+    assert (swapped.code, "source and target look swapped" in swapped.message) == (1, True)
+    foreign = run_inside("filter-bitext", other, target, *model)
+    assert (foreign.code, "trained on other languages" in foreign.message) == (1, True)
+    shuffled = write(tmp_path / "u", b"".join(sorted(target.read_bytes().splitlines(True))))
+    chance = run_inside("filter-bitext", source, shuffled, *model)
+    assert (chance.code, "hardly better than chance" in chance.message) == (1, True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o", "s", "t", "u"]
+    forced = run_inside("filter-bitext", source, shuffled, *model, "--force")
+    assert (forced.code, "warning: " in forced.err) == (0, True)
+
+
+def test_an_encoder_and_a_least_cosine(kept, tmp_path):
+    folder = encoder_folder(tmp_path / "encoder")
+    rng = np.random.default_rng(1)
+    drawn = [rng.integers(0, STATIC_WORDS, 5) for _ in range(40)]
+    source = [" ".join(f"s{i}" for i in words).encode() + b"\n" for words in drawn]
+    target = [" ".join(f"t{i}" for i in words).encode() + b"\n" for words in drawn]
+    target[::2] = target[::2][1:] + target[::2][:1]
+    files = bitext(tmp_path / "b", (source, target))
+    done = run_inside("filter-bitext", *files, "--encoder", folder, "--threshold", 0.9, *kept)
+    assert done.code == 0, done.err
+    assert (tmp_path / "ks").read_bytes() == b"".join(source[1::2])
+    needed = run_inside("filter-bitext", *files, "--encoder", folder, *kept)
+    assert (needed.code, "needs --threshold" in needed.message) == (2, True)
+
+
+def test_an_encoder_of_pieces_reads_text_alone(kept, tmp_path):
+    folder = bert_folder(tmp_path / "bert")
+    files = bitext(tmp_path / "b", ([b"saa\n", b"s\xff\n"], [b"taa\n", b"tbb\n"]))
+    done = run_inside("filter-bitext", *files, "--encoder", folder, "--threshold", 0.1, *kept)
+    assert (done.code, "s:2: is not UTF-8" in done.message) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["S", "T", "--threshold", "nan"], 2, "not a finite number"),
+        (["S", "T", "--threshold", "1.5"], 2, "1.5"),
+        (["S", "T", "--threshold", "-0.5"], 2, "no probability"),
+        (["S", "T", "--threshold", "better"], 2, "better"),
+        (["-", "-"], 2, "only one side can be standard input"),
+        (["S", "T", "--explain"], 2, "--explain adds a column to --scores"),
+        (["S", "T", "--encoder", "E"], 2, "name a classifier with --model, or"),
+        (["S", "T", "--prefix", "query: "], 2, "--prefix is for a sentence encoder"),
+        (["S", "S"], 1, "is the file of the source, too"),
+        (["S", "SHORT"], 1, "ends after 3 lines"),
+        (["S", "MISSING"], 1, "No such file"),
+        (["S", "T", "--scores", "S"], 1, "the output is the input"),
+        (["S", "T", "--scores", "KEPT"], 1, "two outputs go to one file"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_written(arguments, code, said, classifier_folder, tmp_path):
+    source, target = bitext(tmp_path / "b")
+    names = {"S": source, "T": target, "SHORT": write(tmp_path / "b" / "short", b"taa\n" * 3),
+             "MISSING": tmp_path / "none", "KEPT": tmp_path / "ks"}  # fmt: skip
+    given = [names.get(argument, argument) for argument in arguments]
+    done = run_inside("filter-bitext", *given, "-m", classifier_folder, "-o", tmp_path / "ks", tmp_path / "kt", "-q")
+    assert (done.code, said in done.message) == (code, True), done.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b"]
+
+
+def test_other_models_are_refused_by_name(model_folder, kept, tmp_path):
+    done = run_inside("filter-bitext", *bitext(tmp_path), "-m", model_folder, *kept)
+    assert (done.code, "train --model parallel" in done.message) == (1, True)
