@@ -20,11 +20,18 @@ from pathlib import Path
 import bleu_tables
 import check_tables
 import model_tables
+import sentence_tables
 import speed_tables
 from kept_results import find
 
 ROOT = Path(__file__).resolve().parent.parent
-TABLES = {**bleu_tables.TABLES, **speed_tables.TABLES, **model_tables.TABLES, **check_tables.TABLES}
+TABLES = {
+    **bleu_tables.TABLES,
+    **speed_tables.TABLES,
+    **model_tables.TABLES,
+    **check_tables.TABLES,
+    **sentence_tables.TABLES,
+}
 VALUES = {**bleu_tables.VALUES, **speed_tables.VALUES, **model_tables.VALUES, **check_tables.VALUES}
 _MARKED = re.compile(r"<!-- (?P<kind>table|value): (?P<name>.+?) -->(?P<text>.*?)<!-- end -->", re.DOTALL)
 # What holds no figures of results: marked text, code, comments, links; levels and thresholds that are chosen.
