@@ -18,7 +18,7 @@ types: $(VENV)/installed-dev
 	$(BIN)/mypy
 
 unit: $(VENV)/installed-dev
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses 2 --dist loadfile
 
 # What is generated in the documents: the command reference, tables and numbers of results.
 documents: $(VENV)/installed-dev
