@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from phrasetool_cli.shared.flags import quiet_option
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.sections import SectionedCommand, sections
-from phrasetool_cli.shared.verbosity import verbose_option
 
 if TYPE_CHECKING:
     from phrasetool.bitext.mining_quality import MiningPoint, MiningQuality
@@ -34,9 +34,9 @@ _FORMS = ("svg", "png", "pdf")
                  help="Draw precision, recall and F1 by threshold into this file: .svg, .png or .pdf."),
     json_option,
     None,
-    verbose_option,
+    quiet_option,
 )  # fmt: skip
-def command(mined: str, gold: str, figure: str | None, json_file: str | None) -> None:
+def command(mined: str, gold: str, figure: str | None, json_file: str | None, quiet: bool) -> None:
     """Measure mined sentence pairs against right ones.
 
     MINED is what `phrasetool mine` writes: score, source and target, with tabs between.  GOLD has all right pairs,
@@ -65,7 +65,7 @@ def command(mined: str, gold: str, figure: str | None, json_file: str | None) ->
         with Output(figure) as out:
             out.write(mining_figure(quality, form))
     document({"mined_file": mined, "gold_file": gold, **asdict(quality)})
-    if json_file != "-":
+    if json_file != "-" and not quiet:
         click.echo("\n".join(_rows(quality)))
 
 

@@ -124,7 +124,7 @@ def test_damaged_models(tmp_path):
         model.classifier
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "source.parts").unlink()
-    with pytest.raises(ModelError, match=r"source\.parts: cannot read"):
+    with pytest.raises(ModelError, match=r"source\.parts: the file is missing"):
         load_parallel_model(tmp_path)
 
 

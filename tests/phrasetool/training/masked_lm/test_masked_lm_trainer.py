@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from phrasetool.disk import writable
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.models import folders
 from phrasetool.training.divergence import DivergedError
 from phrasetool.training.masked_lm.piece_texts import TextLines, piece_texts
 from phrasetool.training.resumable import CHECKPOINT
@@ -130,7 +130,7 @@ def test_what_cannot_be_trained(tmp_path, monkeypatch):
     needed = checkpoint_bytes(settings, pieces)
     trainer = MaskedLmTrainer(data, held, pieces, settings)
     assert needed == 32 * sum(value.numel() for value in trainer.module.parameters())
-    monkeypatch.setattr(folders.shutil, "disk_usage", lambda path: type("Usage", (), {"free": needed - 1}))
+    monkeypatch.setattr(writable.shutil, "disk_usage", lambda path: type("Usage", (), {"free": needed - 1}))
     with pytest.raises(PhraseToolError, match="make room"):
         train_masked_lm(data, held, tokenizer, settings, tmp_path / "full")
     assert not (tmp_path / "full").exists()
