@@ -180,7 +180,12 @@ class _Work:
         longest = self._judge.longest
         decided = PairDecisions.of(block, judged, self._request.threshold, self._request.drop_copies, longest)
         kept = decided.kept_lines()
-        makers = (lambda: kept[0], lambda: kept[1], decided.score_lines, decided.rejected_lines)
+        makers: tuple[Callable[[], bytes], ...] = (
+            lambda: kept[0],
+            lambda: kept[1],
+            decided.score_lines,
+            decided.rejected_lines,
+        )
         texts = [out.encode(make()) if out else b"" for out, make in zip(self._outputs, makers, strict=True)]
         return _Done(block, judged, found is None, texts, decided.counts)
 
