@@ -68,6 +68,8 @@ def command(
             tell(train_tags(named, run, others, seed))
         return
     del others["treebanks"]
+    if len(development) > 1:
+        raise click.UsageError("--dev names one development set; several are for --model tagger")
     held = development[0] if development else None
     if model == "autoencoder":
         with run.told(inputs) as tell:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 _FIRST = "What is trained"
 _TRAINING, _LOSS, _ENCODER = "Training", "Options of losses", "Options of encoders"
 _AUTOENCODER, _NEURAL = "Options of --model autoencoder", "Options of --model continuous"
-_MASKED, _PARALLEL = "Options of --model masked-lm", "Options of --model parallel"
-_TAGGER = "Options of --model tagger"
+_MASKED, _PARALLEL, _TAGGER = (f"Options of --model {kind}" for kind in ("masked-lm", "parallel", "tagger"))
 # What encoders of phrases are trained with if nothing is said.
 LOSS = "in-batch"
 # Words of a pair's longer side.
@@ -234,8 +233,6 @@ def check_model(context: click.Context) -> None:
         raise click.UsageError(f"--loss {context.params['loss']} is for --model continuous")
     _check_encoder(context, model)
     what, counts = _INPUTS[model]
-    if model != "tagger" and len(context.params["development"]) > 1:
-        raise click.UsageError("--dev names one development set")
     if len(context.params["inputs"]) not in counts:
         raise click.UsageError(f"--model {model} takes {what}; {len(context.params['inputs'])} files were given")
 
@@ -306,31 +303,32 @@ def neural_options(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name in known and value is not None}
 
 
+def _among(settings: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the given values, by name, that settings declare."""
+    from phrasetool.options import declared_options
+
+    return {name: value for name, value in given.items() if name in declared_options(settings) and value is not None}
+
+
 def parallel_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the given values, by name, that a classifier of sentence pairs declares."""
-    from phrasetool.options import declared_options
     from phrasetool.training.parallel.parallel_settings import ParallelSettings
 
-    known = declared_options(ParallelSettings)
-    return {name: value for name, value in given.items() if name in known and value is not None}
+    return _among(ParallelSettings, given)
 
 
 def autoencoder_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the given values, by name, that an autoencoder declares."""
-    from phrasetool.options import declared_options
     from phrasetool.training.autoencoder_settings import AutoencoderSettings
 
-    known = declared_options(AutoencoderSettings)
-    return {name: value for name, value in given.items() if name in known and value is not None}
+    return _among(AutoencoderSettings, given)
 
 
 def masked_lm_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the given values, by name, that an own BERT declares."""
-    from phrasetool.options import declared_options
     from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
 
-    known = declared_options(MaskedLmSettings)
-    return {name: value for name, value in given.items() if name in known and value is not None}
+    return _among(MaskedLmSettings, given)
 
 
 @functools.cache
