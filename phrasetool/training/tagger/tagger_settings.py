@@ -32,7 +32,7 @@ class TaggerSettings:
     """
 
     buckets: int = option(131072, "Rows of the table into which features of words are hashed.")
-    word_units: int = option(64, "Size of a word vector.")
+    word_units: int = option(64, "Size of the vector of a word, the sum of those of its features.")
     units: int = option(128, "Size of a state, a direction.")
     lstm_layers: int = option(1, "Layers of the LSTM.")
     dropout: float = option(0.3, "Share of components dropped in training.")
@@ -41,7 +41,7 @@ class TaggerSettings:
     min_joint: int = option(5, "Joined tags such as ADP+DET seen less often are not learnt.")
     learning_rate: float = option(0.004, "Step size of Adam; it falls to 0.")
     batch_size: int = option(32, "Sentences per update.")
-    epochs: int = option(4, "Passes over the sentences.")
+    epochs: int = option(6, "Passes over the sentences.")
     clip: float = option(5.0, "The norm of the gradient is cut to this.")
     seed: int = 1
 
