@@ -57,7 +57,7 @@ class _Sentence:
         """A line that is no comment."""
         columns = line.split("\t")
         if len(columns) != _COLUMNS:
-            raise DataError(self._name, f"{len(columns)} columns between tabs, expected {_COLUMNS}", number)
+            raise DataError(self._name, f"not {_COLUMNS} columns between tabs, but {len(columns)}", number)
         place, form, tag = columns[0], "_".join(columns[1].split()) or "_", columns[3]
         following = len(self._words) + 1
         if re.fullmatch(r"[0-9]+\.[0-9]+", place):

@@ -46,8 +46,8 @@ def test_carriage_returns_and_compressed_files(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        (row(1, "a", "X") + "2\tb\t_\tX\n", 2, "4 columns between tabs, expected 10"),
-        ("just text\n", 1, "1 columns between tabs, expected 10"),
+        (row(1, "a", "X") + "2\tb\t_\tX\n", 2, "not 10 columns between tabs, but 4"),
+        ("just text\n", 1, "not 10 columns between tabs, but 1"),
         (row(1, "a", "_"), 1, "unknown part of speech '_', expected one of ADJ, "),
         (row(1, "a", "X") + row(2, "b", "NN"), 2, "unknown part of speech 'NN'"),
         (row(1, "a", "X") + row(3, "b", "X"), 2, "the number of the word is '3', expected 2"),
