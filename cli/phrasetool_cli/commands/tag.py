@@ -14,11 +14,10 @@ from phrasetool_cli.shared.sections import SectionedCommand, sections
 _FORMATS = ("tags", "factored", "conllu")
 _EXAMPLE = """\b
 Example:
+  phrasetool train --model tagger --treebank de de-train.conllu.gz --treebank en en-train.conllu.gz -o tagger
   phrasetool tag train.de -m tagger --language de -o train.de.upos
   phrasetool tag train.de -m tagger --language de --format factored -o factored.de
-  phrasetool tag train.de -m tagger --language de --format conllu -o tagged.conllu
-  phrasetool train --model tagger --treebank en tagged.conllu -o demo-output/tagger
-  phrasetool tag demo-output/corpus.en -m demo-output/tagger --language en -o demo-output/corpus.upos
+  phrasetool tag demo-output/corpus.en -m tagger --language en --format conllu -o demo-output/tagged.conllu
 """
 
 

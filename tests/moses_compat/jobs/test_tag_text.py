@@ -1,4 +1,5 @@
 import gzip
+import sys
 
 import numpy as np
 import pytest
@@ -75,6 +76,8 @@ def test_threads_and_sizes_of_reading_change_nothing(model, tmp_path, form, monk
     monkeypatch.setattr(streams, "LINES_AT_ONCE", 100)
     assert tagged(model, tmp_path, text, form, threads=2)[0] == whole
     assert tagged(model, tmp_path, text, form)[0] == whole
+    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
+    assert tagged(model, tmp_path, text, form, threads=2)[0] == whole
 
 
 word = st.text(st.characters(exclude_categories=("Z", "Cc", "Cs")), min_size=1, max_size=6)
