@@ -93,3 +93,19 @@ def test_a_language_is_needed_to_measure(banks, tmp_path):
     ):
         done = run_inside("evaluate-model", *arguments, "-m", tmp_path / "m")
         assert (done.code, said in done.err) == (2, True), done.err
+
+
+def test_treebanks_may_stand_in_the_file_of_settings(banks, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    several = f"treebank = [['en', '{banks[2]}'], ['de', '{banks[5]}']]\n"
+    one = f"treebank = ['en', '{banks[2]}']\n"
+    for text, languages in ((several, ("en", "de")), (one, ("en",))):
+        write(tmp_path / "c.toml", f"[train]\n{text}".encode())
+        done = run_inside("--config", tmp_path / "c.toml", "train", "--model", "tagger", *OPTIONS, "--epochs", 1, "-o",
+                          tmp_path / "m", "--overwrite", "--threads", 1)  # fmt: skip
+        assert done.code == 0, done.err
+        assert load_tagger(tmp_path / "m").languages == languages
+    write(tmp_path / "c.toml", b"[train]\ntreebank = ['en']\n")
+    done = run_inside("--config", tmp_path / "c.toml", "train", "--model", "tagger", "-o", tmp_path / "m")
+    assert done.code == 1
+    assert "treebank of train: expected a list of 2 values, or several" in done.message
