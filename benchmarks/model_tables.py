@@ -115,6 +115,15 @@ def poolings() -> str:
     return markdown("texts | passes | mean-max | mean | difference", rows)
 
 
+def tagger() -> str:
+    """Accuracy of the tagger by language."""
+    rows = []
+    for language, found in find("tagger/languages").items():
+        bar = " / ".join(f"{value:.1f}" for value in found["bar"].values()) if "bar" in found else ""
+        rows.append([language, f"{found['words']:,}", f"{found['cased']:.1f}", f"{found['lower']:.1f}", bar])
+    return markdown("language | words | accuracy, % | without capitals | hoped for, at most 0.3 below", rows)
+
+
 def _above(name: str, path: str = "reconstruction", better: str = "mean-max") -> str:
     """By how much BLEU an architecture is better than another."""
     there = find(f"{path}/architectures")
@@ -124,6 +133,7 @@ def _above(name: str, path: str = "reconstruction", better: str = "mean-max") ->
 TABLES = {
     "losses": losses, "loss times": loss_times, "encoder accuracy": encoder_accuracy, "held-out": held_out,
     "autoencoders": autoencoders, "poolings": poolings, "sentence encoders": sentence_encoders,
+    "tagger": tagger,
 }  # fmt: skip
 VALUES = {
     "gate above the LSTM": lambda: _above("lstm"),

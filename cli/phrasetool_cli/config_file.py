@@ -95,6 +95,14 @@ def _typed(option: click.Option, value: Any, context: click.Context) -> Any:
         if not isinstance(value, bool):
             raise click.BadParameter(f"expected true or false, found {value!r}")
         return value
+    if option.multiple and option.nargs > 1:
+        # One of them may stand for itself, as on the command line.
+        groups = value if isinstance(value, list) and any(isinstance(part, list) for part in value) else [value]
+        if not all(isinstance(group, list) and len(group) == option.nargs for group in groups):
+            raise click.BadParameter(f"expected a list of {option.nargs} values, or several")
+        several = [[_text(part) for part in group] for group in groups]
+        option.type_cast_value(context, several)
+        return several
     if isinstance(value, list):
         if not (option.multiple or option.nargs > 1):
             raise click.BadParameter("expected one value, found a list")

@@ -46,6 +46,7 @@ COMMANDS = {
     "translate": "Translate text with a translator that predicts word vectors.",
     "rescore": "Append what neural translators say to an n-best list.",
     "rerank": "Choose anew from an n-best list, with neural translators.",
+    "tag": "Give the words of a text their parts of speech.",
     "filter-bitext": "Keep the sentence pairs that are translations of each other.",
     "mine": "Find sentences of two texts that are translations of each other.",
     "evaluate-mining": "Measure mined sentence pairs against right ones.",

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from phrasetool.models.bilingual import BilingualModel
     from phrasetool.models.neural import NeuralModel
     from phrasetool.models.parallel import ParallelModel
+    from phrasetool.models.tagger import TaggerModel
 
-Model: TypeAlias = "BilingualModel | AutoencoderModel | NeuralModel | ParallelModel"
+Model: TypeAlias = "BilingualModel | AutoencoderModel | NeuralModel | ParallelModel | TaggerModel"
 
 FORMAT_VERSION = 1
 CONFIG = "config.json"
@@ -39,6 +40,7 @@ MODELS = {
     "autoencoder": "phrasetool.models.autoencoder:AutoencoderModel",
     "continuous": "phrasetool.models.neural:NeuralModel",
     "parallel": "phrasetool.models.parallel:ParallelModel",
+    "tagger": "phrasetool.models.tagger:TaggerModel",
 }
 # What messages call a model.
 _WHAT = {
@@ -46,6 +48,7 @@ _WHAT = {
     "autoencoder": "an autoencoder of one language",
     "continuous": "a translator",
     "parallel": "a classifier of sentence pairs",
+    "tagger": "a tagger",
 }
 
 
@@ -158,6 +161,16 @@ def load_parallel_model(folder: str | os.PathLike[str]) -> ParallelModel:
         ModelError: as `load_model`; or it is of another kind.
     """
     model: ParallelModel = _load(Path(folder), "parallel", "train a classifier of sentence pairs")
+    return model
+
+
+def load_tagger(folder: str | os.PathLike[str]) -> TaggerModel:
+    """Load a tagger.
+
+    Raises:
+        ModelError: as `load_model`; or it is of another kind.
+    """
+    model: TaggerModel = _load(Path(folder), "tagger", "train a tagger")
     return model
 
 

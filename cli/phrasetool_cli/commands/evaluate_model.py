@@ -12,6 +12,7 @@ from phrasetool_cli.shared.classifier_quality import evaluate_classifier
 from phrasetool_cli.shared.flags import default_model, force_option, model_option, quiet_option
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.sections import SectionedCommand
+from phrasetool_cli.shared.tagger_quality import evaluate_tagger
 
 if TYPE_CHECKING:
     from phrasetool.phrases import ByteArray
@@ -22,12 +23,13 @@ _EXAMPLE = """\b
 Example:
   phrasetool evaluate-model held-out.gz -m phrasetool-model
   phrasetool evaluate-model test.de test.en -m parallel
+  phrasetool evaluate-model test.conllu -m tagger --language de
   phrasetool evaluate-model demo-output/pairs.gz -m demo-output/model --candidates 100
 """
 
 
 @click.command(cls=SectionedCommand, epilog=_EXAMPLE)
-@click.argument("inputs", nargs=-1, required=True, metavar="PAIRS | SOURCE TARGET")
+@click.argument("inputs", nargs=-1, required=True, metavar="PAIRS | SOURCE TARGET | TREEBANK")
 @model_option
 @click.option("--candidates", type=click.IntRange(2), default=1000, metavar="N",
               help="Rank every true target among this many.")  # fmt: skip
@@ -36,13 +38,14 @@ Example:
 @click.option("--max-length", type=click.IntRange(1), metavar="N",
               help="Leave out pairs with more words on a side.  [default: 7; of a classifier of sentence pairs, what "
                    "it reads]")  # fmt: skip
+@click.option("--language", metavar="CODE", help="Of a tagger: the language of TREEBANK.")
 @click.option("--seed", type=int, default=1, help="Of the shuffle and the random words.")
 @json_option
 @force_option
 @quiet_option
 def command(
-    inputs: tuple[str, ...], model_folder: str | None, candidates: int, limit: int, max_length: int | None, seed: int,
-    json_file: str | None, force: bool, quiet: bool,
+    inputs: tuple[str, ...], model_folder: str | None, candidates: int, limit: int, max_length: int | None,
+    language: str | None, seed: int, json_file: str | None, force: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Measure a model on held-out phrase pairs.
 
@@ -51,6 +54,8 @@ def command(
 
     Of a classifier of sentence pairs, give SOURCE and TARGET of a bitext, or PAIRS: the figures say how well it tells
     true pairs from five random ones for each, and from targets that hold a translation or are a part of one.
+
+    Of a tagger, give a TREEBANK in CoNLL-U: the figures say how many words get the right part of speech.
     """
     import numpy as np
 
@@ -63,7 +68,13 @@ def command(
 
     document = json_document(json_file, inputs)
     folder = model_folder or default_model()
-    if read_model_config(Path(folder))["model"] == "parallel":
+    kind = read_model_config(Path(folder))["model"]
+    if kind == "tagger":
+        evaluate_tagger(inputs, folder, language, document, json_file == "-")
+        return
+    if language is not None:
+        raise click.UsageError("--language is for a tagger")
+    if kind == "parallel":
         evaluate_classifier(inputs, folder, max_length, limit, seed, document, json_file == "-")
         return
     if len(inputs) != 1:

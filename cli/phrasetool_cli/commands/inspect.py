@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,9 @@ from phrasetool_cli.shared.flags import quiet_option, threads_option
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.progress import TableProgress
 from phrasetool_cli.shared.sections import SectionedCommand
+
+if TYPE_CHECKING:
+    from phrasetool.models.tagger import TaggerModel
 
 _EXAMPLE = """\b
 Example:
@@ -77,8 +80,11 @@ def _model(path: str) -> tuple[dict[str, Any], list[str]]:
     from phrasetool.models.neural import NeuralModel
     from phrasetool.models.parallel import ParallelModel
     from phrasetool.models.storage import load_model
+    from phrasetool.models.tagger import TaggerModel
 
     model = load_model(path)
+    if isinstance(model, TaggerModel):
+        return _tagger(path, model)
     found: dict[str, Any] = {"kind": "model", "signature": model.signature}
     lines = [f"{path}: {model.signature}"]
     if isinstance(model, BilingualModel):
@@ -106,3 +112,14 @@ def _model(path: str) -> tuple[dict[str, Any], list[str]]:
     lines += [f"  {key:<20} {value}" for key, value in model.training.items()]
     words = {name: len(vocabulary) - 1 for name, vocabulary in vocabularies.items()}
     return {**found, "words": words, "training": dict(model.training)}, lines
+
+
+def _tagger(path: str, model: TaggerModel) -> tuple[dict[str, Any], list[str]]:
+    """The same of a tagger."""
+    shape = asdict(model.shape)
+    numbers = sum(array.size for array in model.arrays.values())
+    shown = {"languages": ", ".join(model.languages), "tags": ", ".join(model.tags), **shape, "numbers": f"{numbers:,}"}
+    lines = [f"{path}: {model.signature}", *(f"  {key:<14} {value}" for key, value in shown.items())]
+    lines += [f"  {key:<20} {value}" for key, value in model.training.items()]
+    found = {"kind": "model", "signature": model.signature, "languages": model.languages, "tags": model.tags}
+    return {**found, "shape": shape, "numbers": numbers, "training": dict(model.training)}, lines

@@ -15,6 +15,7 @@ from phrasetool_cli.training.masked_lm_run import MaskedLmInputs, train_bert
 from phrasetool_cli.training.neural_run import NeuralInputs, train_translator
 from phrasetool_cli.training.pairs_run import train_pairs
 from phrasetool_cli.training.parallel_run import ParallelInputs, train_classifier
+from phrasetool_cli.training.tagger_run import TaggerInputs, train_tags
 from phrasetool_cli.training.training_run import TrainingRun
 
 _EXAMPLE = """\b
@@ -27,16 +28,18 @@ Example:
   phrasetool train --model continuous train.de train.en --dev dev.de dev.en -o translator
   phrasetool train --model masked-lm train.zh train.en --monolingual mono.en.gz -o bert
   phrasetool train --model parallel train.de train.en --dev dev.de dev.en -o parallel
+  phrasetool train --model tagger --treebank de de-train.conllu.gz --treebank en en-train.conllu.gz -o tagger
   phrasetool train demo-output/pairs.gz -o demo-output/model2 --iterations 60
 """
 
 
 @click.command(cls=training_flags.TrainCommand, epilog=_EXAMPLE)
-@click.argument("inputs", nargs=-1, required=True, metavar="PAIRS | TEXT | SOURCE TARGET")
+@click.argument("inputs", nargs=-1, metavar="PAIRS | TEXT | SOURCE TARGET")
 @training_flags.train_options
 def command(
     inputs: tuple[str, ...], folder: str | None, model: str, seed: int, device: str, threads: int, resume: bool,
-    overwrite: bool, force: bool, max_length: int | None, min_pair_count: float, development: tuple[str, str] | None,
+    overwrite: bool, force: bool, max_length: int | None, min_pair_count: float,
+    development: tuple[tuple[str, str], ...],
     json_file: str | None, quiet: bool, **others: Any,
 ) -> None:  # fmt: skip
     """Train a model on phrase pairs, on text of one language, or on a bitext.
@@ -54,9 +57,20 @@ def command(
 
     With --model masked-lm, give one TEXT or the two sides of a bitext: an own BERT, a folder that transformers loads
     and `annotate --encoder` takes.  It needs the extra `encoders`.
+
+    With --model tagger, give treebanks of any languages with --treebank: one tagger learns the parts of speech of all.
     """
     training_flags.check_model(context := click.get_current_context())
     run = TrainingRun(Path(folder or default_model()), device, threads, resume, overwrite, force, quiet, json_file)
+    if model == "tagger":
+        named = TaggerInputs(others["treebanks"], development)
+        with run.told(named.all) as tell:
+            tell(train_tags(named, run, others, seed))
+        return
+    del others["treebanks"]
+    if len(development) > 1:
+        raise click.UsageError("--dev names one development set; several are for --model tagger")
+    held = development[0] if development else None
     if model == "autoencoder":
         with run.told(inputs) as tell:
             options = training_flags.autoencoder_options({**others, "max_length": max_length})
@@ -64,19 +78,19 @@ def command(
         return
     if model == "continuous":
         texts, vectors = others["target_text"], others["target_vectors"]
-        files = NeuralInputs(inputs, development, texts, vectors, min_pair_count)
+        files = NeuralInputs(inputs, held, texts, vectors, min_pair_count)
         with run.told(files.all) as tell:
             options = training_flags.neural_options({**others, "max_length": max_length})
             tell(train_translator(files, run, options, seed))
         return
     if model == "masked-lm":
-        texts_read = MaskedLmInputs(inputs, development, others["monolingual"])
+        texts_read = MaskedLmInputs(inputs, held, others["monolingual"])
         with run.told(texts_read.all) as tell:
             tell(train_bert(texts_read, run, training_flags.masked_lm_options(others), seed))
         return
     others.pop("monolingual")
     if model == "parallel":
-        sides = ParallelInputs(inputs, development, others["encoder"], others["tune_encoder"], min_pair_count)
+        sides = ParallelInputs(inputs, held, others["encoder"], others["tune_encoder"], min_pair_count)
         with run.told(sides.all) as tell:
             options = training_flags.parallel_options({**others, "max_length": max_length})
             tell(train_classifier(sides, run, options, seed))

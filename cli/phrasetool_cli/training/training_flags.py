@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FIRST = "What is trained"
 _TRAINING, _LOSS, _ENCODER = "Training", "Options of losses", "Options of encoders"
 _AUTOENCODER, _NEURAL = "Options of --model autoencoder", "Options of --model continuous"
-_MASKED, _PARALLEL = "Options of --model masked-lm", "Options of --model parallel"
+_MASKED, _PARALLEL, _TAGGER = (f"Options of --model {kind}" for kind in ("masked-lm", "parallel", "tagger"))
 # What encoders of phrases are trained with if nothing is said.
 LOSS = "in-batch"
 # Words of a pair's longer side.
@@ -35,7 +35,8 @@ _OF_ALL = {
 }  # fmt: skip
 # Which kinds take the others that are not declared; brae where nothing is said.
 _TAKERS = {
-    "development": {"continuous", "masked-lm", "parallel"},
+    "development": {"continuous", "masked-lm", "parallel", "tagger"},
+    "treebanks": {"tagger"},
     "monolingual": {"masked-lm"},
     "max_length": {"autoencoder", "brae", "continuous", "parallel"},
     "encoder": {"brae", "parallel"},
@@ -45,7 +46,7 @@ _TAKERS = {
 }
 _KINDS = {
     _AUTOENCODER: {"autoencoder"}, _NEURAL: {"continuous"}, _MASKED: {"masked-lm"}, _PARALLEL: {"parallel"},
-    _LOSS: {"brae", "continuous"},
+    _LOSS: {"brae", "continuous"}, _TAGGER: {"tagger"},
 }  # fmt: skip
 # Kind -> what it takes as inputs, in words and by number.
 _INPUTS = {
@@ -54,6 +55,7 @@ _INPUTS = {
     "continuous": ("the source and the target side of a bitext, or one file of phrase pairs", (1, 2)),
     "masked-lm": ("one text, or the two sides of a bitext", (1, 2)),
     "parallel": ("the source and the target side of a bitext, or one file of phrase pairs", (1, 2)),
+    "tagger": ("treebanks alone, --treebank LANG FILE", (0,)),
 }
 # What a classifier of sentence pairs reads, beside a folder.
 _READ = {
@@ -73,7 +75,7 @@ train_options = sections(
     click.option("--model", type=click.Choice(list(_INPUTS)), default="brae",
                  help="What to train: bilingually-constrained encoders on pairs, an autoencoder on text, a "
                       "translator that predicts word vectors on a bitext or on pairs, a classifier that tells "
-                      "parallel sentences from others on the same, or an own BERT on text."),
+                      "parallel sentences from others on the same, an own BERT on text, or a tagger on treebanks."),
     "How it is run",
     click.option("--seed", type=click.IntRange(0), default=1, help="Fixes everything."),
     device_option(),
@@ -82,9 +84,11 @@ train_options = sections(
     click.option("--overwrite", is_flag=True, help="Replace the model or the unfinished training in the folder."),
     force_option,
     "What it learns from",
-    click.option("--dev", "development", nargs=2, metavar="SOURCE TARGET",
-                 help="Of --model continuous, masked-lm and parallel: a bitext that says which epoch is the best.  "
-                      "[default: pairs of one source in twenty are held out]"),
+    click.option("--treebank", "treebanks", nargs=2, multiple=True, metavar="LANG FILE",
+                 help="Of --model tagger: a language and a treebank in CoNLL-U.  Again for another one."),
+    click.option("--dev", "development", nargs=2, multiple=True, metavar="SOURCE TARGET",
+                 help="Of --model continuous, masked-lm and parallel: a bitext that says which epoch is the best; of "
+                      "tagger: LANG FILE, again for another language.  [default: one in twenty is held out]"),
     click.option("--monolingual", multiple=True, metavar="FILE",
                  help="Of --model masked-lm: more text of either language."),
     click.option("--max-length", type=click.IntRange(1), metavar="N",
@@ -299,31 +303,32 @@ def neural_options(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name in known and value is not None}
 
 
+def _among(settings: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the given values, by name, that settings declare."""
+    from phrasetool.options import declared_options
+
+    return {name: value for name, value in given.items() if name in declared_options(settings) and value is not None}
+
+
 def parallel_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the given values, by name, that a classifier of sentence pairs declares."""
-    from phrasetool.options import declared_options
     from phrasetool.training.parallel.parallel_settings import ParallelSettings
 
-    known = declared_options(ParallelSettings)
-    return {name: value for name, value in given.items() if name in known and value is not None}
+    return _among(ParallelSettings, given)
 
 
 def autoencoder_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the given values, by name, that an autoencoder declares."""
-    from phrasetool.options import declared_options
     from phrasetool.training.autoencoder_settings import AutoencoderSettings
 
-    known = declared_options(AutoencoderSettings)
-    return {name: value for name, value in given.items() if name in known and value is not None}
+    return _among(AutoencoderSettings, given)
 
 
 def masked_lm_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the given values, by name, that an own BERT declares."""
-    from phrasetool.options import declared_options
     from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
 
-    known = declared_options(MaskedLmSettings)
-    return {name: value for name, value in given.items() if name in known and value is not None}
+    return _among(MaskedLmSettings, given)
 
 
 @functools.cache
@@ -352,12 +357,14 @@ def _declarations(encoders: Mapping[str, str], losses: Mapping[str, str]) -> Ite
     from phrasetool.training.neural.neural_settings import NeuralSettings
     from phrasetool.training.parallel.parallel_settings import ParallelSettings
     from phrasetool.training.settings import TrainingSettings
+    from phrasetool.training.tagger.tagger_settings import TaggerSettings
 
     classes: list[tuple[str, str, type]] = [(_TRAINING, "", TrainingSettings)]
     classes += [(_LOSS, name, registered(losses, name, "loss")) for name in losses]
     classes += [(_ENCODER, name, registered(encoders, name, "encoder")) for name in encoders]
     classes += [(_AUTOENCODER, "autoencoder", AutoencoderSettings), (_NEURAL, "continuous", NeuralSettings)]
     classes += [(_MASKED, "masked-lm", MaskedLmSettings), (_PARALLEL, "parallel", ParallelSettings)]
+    classes += [(_TAGGER, "tagger", TaggerSettings)]
     for title, owner, cls in classes:
         for name, spec in declared_options(cls).items():
             yield name, _Declared(title, owner, spec.default, spec.metadata["help"])

@@ -1,0 +1,64 @@
+"""`phrasetool tag`."""
+
+from __future__ import annotations
+
+import click
+
+from phrasetool_cli.shared.flags import allow_empty_option, default_model, engine_options, model_option, output_option
+from phrasetool_cli.shared.input_checks import check_inputs
+from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.shared.progress import TerminalWatch
+from phrasetool_cli.shared.sections import SectionedCommand, sections
+
+_FORMATS = ("tags", "factored", "conllu")
+_EXAMPLE = """\b
+Example:
+  phrasetool train --model tagger --treebank de de-train.conllu.gz --treebank en en-train.conllu.gz -o tagger
+  phrasetool tag train.de -m tagger --language de -o train.de.upos
+  phrasetool tag train.de -m tagger --language de --format factored -o factored.de
+  phrasetool tag demo-output/corpus.en -m tagger --language en --format conllu -o demo-output/tagged.conllu
+"""
+
+
+@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@click.argument("text")
+@sections(
+    "What tags it",
+    model_option,
+    click.option("--language", required=True, metavar="CODE", help="Of the text, as the treebank was named."),
+    "What is written",
+    click.option("--format", "form", type=click.Choice(_FORMATS), default="tags",
+                 help="A line of tags for a line of words; words with their tags, `word|TAG`, as Moses' factored "
+                      "training reads them; or CoNLL-U."),
+    output_option(),
+    json_option,
+    None,
+    allow_empty_option,
+    engine_options,
+)  # fmt: skip
+def command(
+    text: str, model_folder: str | None, language: str, form: str, output: str, json_file: str | None,
+    allow_empty: bool, threads: int, quiet: bool,
+) -> None:  # fmt: skip
+    """Give the words of a text their parts of speech.
+
+    TEXT has a tokenised sentence a line (plain or gzip, - is standard input), none of them empty, with Moses' escapes
+    or without; the model is a tagger (`phrasetool train --model tagger`).  The tags are the 17 universal ones; a word
+    that stands for two has both, as `ADP+DET` for German `im`.  The text streams through.
+    """
+    from moses_compat.jobs.tag_text import tag_text
+    from phrasetool.models.storage import load_tagger
+
+    check_outputs([text], [output])
+    document = json_document(json_file, [text], [output])
+    check_inputs([text])
+    model = load_tagger(model_folder or default_model())
+    watch = TerminalWatch(quiet)
+    try:
+        model.check_language(language)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    report = tag_text(model, language, text, output, form, threads, allow_empty, watch)
+    document({"signature": model.signature, "language": language, **vars(report)})
+    watch.say(f"{report.words:,} words of {report.sentences:,} sentences, {report.joined:,} with joined tags")

@@ -1,0 +1,144 @@
+"""Tag the words of a text: streamed, a line of tags for a line of words."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from moses_compat.files.streams import Input, Output
+from phrasetool.errors import DataError
+from phrasetool.pipeline import run
+from phrasetool.tagging.tagged_sentences import JOINT
+from phrasetool.vocabulary import unescape
+from phrasetool.watch import NOBODY, Watch
+
+if TYPE_CHECKING:
+    from phrasetool.models.tagger import TaggerModel
+
+FORMATS = ("tags", "factored", "conllu")
+# Lines of a block.  What is said of a word depends, in its last bits, on its block, so this is no option.
+_LINES = 512
+# Within a line these separate words, or nothing.
+_BLANKS = bytes.maketrans(b"\t\r\v\f\0", b"     ")
+
+
+@dataclass
+class TagReport:
+    """What was done.
+
+    Attributes:
+        sentences, words: how many.
+        joined: words with a joined tag.
+    """
+
+    sentences: int = 0
+    words: int = 0
+    joined: int = 0
+
+
+def tag_text(
+    model: TaggerModel, language: str, text: str, output: str, form: str = "tags", threads: int = 1,
+    allow_empty: bool = False, watch: Watch = NOBODY,
+) -> TagReport:  # fmt: skip
+    """Write the tags of a text.
+
+    Args:
+        model: the tagger.
+        language: of the text.
+        text: a sentence a line, tokenised, with Moses' escapes or without; `-` for standard input.
+        output: where the lines go.
+        form: one of `FORMATS`.
+        threads: blocks that are worked on at a time.
+        allow_empty: the text may have no line.
+        watch: follows the work.
+
+    Raises:
+        DataError: the text cannot be read, has a line without a word, or no line.
+        PhraseToolError: the output cannot be written.
+        ValueError: the tagger does not know the language.
+    """
+    model.check_language(language)
+    report = TagReport()
+    with _one_blas_thread(), Input(text) as source, Output(output) as out:
+
+        def work(block: list[list[bytes]]) -> tuple[bytes, int, int, int]:
+            plain = [[_text(unescape(word) if b"&" in word else word) for word in words] for words in block]
+            tags = model.tag(plain, language)
+            lines = [_line(form, *one) for one in zip(block, plain, tags, strict=True)]
+            joined = sum(JOINT in tag for line in tags for tag in line)
+            return (
+                out.encode("".join(lines).encode("utf-8", "surrogateescape")),
+                len(block),
+                sum(map(len, tags)),
+                joined,
+            )
+
+        with watch.file("tag", source.size()) as progress:
+            for packed, sentences, words, joined in run(_blocks(source), work, threads):
+                out.write(packed)
+                report.sentences, report.words = report.sentences + sentences, report.words + words
+                report.joined += joined
+                progress(source.position(), report.sentences)
+        if not report.sentences and not allow_empty:
+            raise DataError(source.name, "there is no text in it", remedy="allow an empty input")
+    return report
+
+
+def _one_blas_thread() -> AbstractContextManager[object]:
+    """Threads of products beside those that work on blocks would only wait for each other; without threadpoolctl they
+    are there, and the bytes are the same.
+    """
+    try:
+        from threadpoolctl import threadpool_limits
+    except ModuleNotFoundError:
+        return nullcontext()
+    limits: AbstractContextManager[object] = threadpool_limits(1, "blas")
+    return limits
+
+
+def _blocks(source: Input) -> Iterator[list[list[bytes]]]:
+    """The words of `_LINES` lines at a time."""
+    lines = _lines(source)
+    while block := list(itertools.islice(lines, _LINES)):
+        yield block
+
+
+def _lines(source: Input) -> Iterator[list[bytes]]:
+    number = 0
+    for block in source.whole_lines():
+        for line in block.translate(_BLANKS).removesuffix(b"\n").split(b"\n"):
+            number += 1
+            words = line.split()
+            if not words:
+                raise DataError(source.name, "the line is empty; leave out lines without a word", number)
+            yield words
+
+
+def _text(word: bytes) -> str:
+    return word.decode("utf-8", "surrogateescape")
+
+
+def _line(form: str, written: list[bytes], plain: list[str], tags: list[str]) -> str:
+    """What is written of a sentence."""
+    if form == "tags":
+        return " ".join(tags) + "\n"
+    if form == "factored":
+        # Moses parts factors at bars; a bar within a word has to be escaped.
+        words = [_text(word).replace("|", "&#124;") for word in written]
+        return " ".join(f"{word}|{tag}" for word, tag in zip(words, tags, strict=True)) + "\n"
+    lines, number = [], 0
+    for word, tag in zip(plain, tags, strict=True):
+        parts = tag.split(JOINT)
+        if len(parts) > 1:
+            lines.append(_row(f"{number + 1}-{number + len(parts)}", word, "_"))
+        for part in parts:
+            number += 1
+            lines.append(_row(str(number), word if len(parts) == 1 else "_", part))
+    return "".join(lines) + "\n"
+
+
+def _row(number: str, form: str, tag: str) -> str:
+    return "\t".join([number, form, "_", tag, *["_"] * 6]) + "\n"

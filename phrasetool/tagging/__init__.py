@@ -1,0 +1,1 @@
+"""Parts of speech: features of words, and the network that tags them."""

@@ -1,0 +1,126 @@
+"""From treebanks to a saved tagger."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from phrasetool.disk.writable import check_space
+from phrasetool.models.folders import check_model_folder
+from phrasetool.models.storage import save_model
+from phrasetool.models.tagger import TaggerModel
+from phrasetool.training.resumable import CHECKPOINT, forget_checkpoint, train_resumably
+from phrasetool.training.tagger.tagger_examples import Treebanks, learnt_tags, tagger_examples
+from phrasetool.training.tagger.tagger_measures import accuracies
+from phrasetool.training.tagger.tagger_settings import TaggerSettings
+from phrasetool.training.tagger.tagger_trainer import TaggerReport, TaggerTrainer
+
+# Where no development set is given, one sentence in so many is held out.
+_HELD_OUT = 20
+
+
+def held_out_sentences(treebanks: Treebanks, seed: int) -> tuple[Treebanks, Treebanks]:
+    """Sentences to learn from, and one in twenty of each language as a development set.
+
+    Args:
+        treebanks: two sentences a language at least.
+        seed: of the draw.
+
+    Raises:
+        ValueError: a language has fewer.
+    """
+    kept, held = {}, {}
+    for language, sentences in treebanks.items():
+        if len(sentences) < 2:
+            raise ValueError(f"{len(sentences)} sentence of {language}, expected two at least, to hold one out")
+        order = np.random.default_rng([seed, len(sentences)]).permutation(len(sentences))
+        count = max(1, len(sentences) // _HELD_OUT)
+        held[language] = [sentences[i] for i in sorted(order[:count].tolist())]
+        kept[language] = [sentences[i] for i in sorted(order[count:].tolist())]
+    return kept, held
+
+
+def train_tagger(
+    treebanks: Treebanks,
+    development: Treebanks,
+    settings: TaggerSettings,
+    folder: Path,
+    *,
+    device: torch.device | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    record: dict[str, Any] | None = None,
+    on_report: Callable[[TaggerReport], None] = lambda report: None,
+    tick: Callable[[int], None] = lambda sentences: None,
+) -> TaggerModel:
+    """Train a tagger and save it.
+
+    An interrupted run goes on with `resume` and ends with the same weights as one that was not.
+
+    Args:
+        treebanks: what to learn from, by language.
+        development: decides which epoch is kept; of some of these languages.
+        settings: how.
+        folder: the model folder; gets `training.jsonl` and a checkpoint on the way, which goes when all is done.
+        device: where to train; CPU by default.
+        resume: go on from the checkpoint in `folder`.
+        overwrite: a finished model, or an unfinished training, in `folder` may be replaced.
+        record: more to remember in `config.json`, under `training`.
+        on_report: called after every epoch.
+        tick: called with the number of sentences just seen.
+
+    Raises:
+        ModelError: there is a finished model or an unfinished training; the checkpoint is missing, damaged, or of
+            other treebanks or settings.
+        DivergedError: the learning rate is too large; the last good checkpoint stays.
+        PhraseToolError: the folder cannot be written, or has too little room.
+    """
+    check_model_folder(folder, CHECKPOINT, resume=resume, overwrite=overwrite)
+    # The table with two moments of Adam and the best so far, and the checkpoint that takes its place.
+    check_space(folder, 2 * 4 * 4 * settings.buckets * settings.word_units)
+    tags = learnt_tags(treebanks, settings.min_joint)
+    examples = tagger_examples(treebanks, tags, settings.buckets)
+    identity = {"treebanks": [_fingerprint(treebanks), _fingerprint(development)], "settings": settings.as_dict()}
+
+    def start() -> TaggerTrainer:
+        return TaggerTrainer(examples, development, tags, settings, device)
+
+    def resumed(tensors: dict[str, Tensor], progress: dict[str, Any]) -> TaggerTrainer:
+        trainer = start()
+        trainer.restore(tensors, progress)
+        return trainer
+
+    trainer = train_resumably(folder, identity, start, resumed, resume=resume, on_report=on_report, tick=tick)
+    network = trainer.kept()
+    shape = settings.shape(len(tags))
+    found = accuracies(network.arrays(), shape, tags, development)
+    training = {
+        **settings.as_dict(),
+        "sentences": {language: len(sentences) for language, sentences in treebanks.items()},
+        **(record or {}),
+        "epochs_done": trainer.epoch,
+        "best_epoch": trainer.best["epoch"] if trainer.best else 0,
+        "development": {
+            language: {name: value for name, value in asdict(one).items() if name != "by_tag"}
+            for language, one in found.items()
+        },
+    }
+    model = TaggerModel(list(treebanks), tags, shape, network.arrays(), training)
+    save_model(model, folder)
+    forget_checkpoint(folder)
+    return model
+
+
+def _fingerprint(treebanks: Treebanks) -> str:
+    """Hexadecimal digits that differ when a sentence differs."""
+    digest = hashlib.sha256()
+    for language, sentences in treebanks.items():
+        digest.update(repr((language, [(one.words, one.tags, one.tokens) for one in sentences])).encode())
+    return digest.hexdigest()[:16]

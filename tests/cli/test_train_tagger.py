@@ -1,0 +1,111 @@
+import json
+
+import pytest
+
+from phrasetool.models.storage import load_tagger
+from tests.commands import run_inside, write
+from tests.toy_treebanks import FAST, treebank_file
+
+OPTIONS = [argument for name, value in FAST.items() for argument in (f"--{name.replace('_', '-')}", value)]
+
+
+@pytest.fixture
+def banks(tmp_path):
+    return [
+        argument
+        for language in ("en", "de")
+        for argument in ("--treebank", language, treebank_file(tmp_path / f"{language}.conllu.gz", language, 60, 1))
+    ]
+
+
+def train(*arguments):
+    return run_inside("train", "--model", "tagger", "--threads", 1, *OPTIONS, *arguments)
+
+
+def test_it_is_trained_looked_at_and_measured(banks, tmp_path):
+    dev = [x for name in ("en", "de") for x in ("--dev", name, treebank_file(tmp_path / f"dev.{name}", name, 20, 2))]
+    done = train(*banks, *dev, "-o", tmp_path / "m", "--json", tmp_path / "j.json")
+    assert done.code == 0, done.err
+    model = load_tagger(tmp_path / "m")
+    assert "words of 120 sentences in en, de" in done.err
+    assert "epoch 6/6: loss " in done.err
+    assert f"saved {model.signature} to {tmp_path / 'm'}" in done.err
+    assert [line["epoch"] for line in json.loads((tmp_path / "j.json").read_text())["log"]] == [1, 2, 3, 4, 5, 6]
+    assert model.training["treebanks"] == [["en", str(banks[2])], ["de", str(banks[5])]]
+
+    shown = run_inside("inspect", tmp_path / "m", "--json", tmp_path / "i.json")
+    assert "  languages      en, de\n" in shown.out.decode()
+    assert json.loads((tmp_path / "i.json").read_text())["languages"] == ["en", "de"]
+
+    measured = run_inside("evaluate-model", tmp_path / "dev.de", "-m", tmp_path / "m", "--language", "de",
+                          "--json", tmp_path / "e.json")  # fmt: skip
+    assert measured.code == 0, measured.err
+    found = json.loads((tmp_path / "e.json").read_text())
+    assert found["accuracy"] == model.training["development"]["de"]["accuracy"] > 0.9
+    assert f"  accuracy                 {found['accuracy']:6.1%}" in measured.out.decode()
+
+
+def test_without_a_development_set_some_is_held_out(banks, tmp_path):
+    done = train(*banks, "-o", tmp_path / "m", "--epochs", 1)
+    assert done.code == 0, done.err
+    assert "one sentence in twenty of each language is held out" in done.err
+    assert load_tagger(tmp_path / "m").training["sentences"] == {"en": 57, "de": 57}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "--model tagger learns from treebanks; name one with --treebank LANG FILE"),
+        (("--treebank", "en", "a", "--dev", "fr", "b"), "--dev: no --treebank of 'fr'; there are en"),
+        (("--treebank", "en", "-", "--treebank", "de", "-"), "standard input cannot be more than one of the treebanks"),
+        (("--treebank", "en us", "a"), "'en us' is no language"),
+        (("--treebank", "en", "a", "pairs"), "takes treebanks alone, --treebank LANG FILE; 1 files were given"),
+        (("--treebank", "en", "a", "--alpha", 1), "--alpha is for --model brae"),
+        (("--treebank", "en", "a", "--epochs", 0), "epochs is 0, expected at least 1"),
+    ],
+)
+def test_wrong_arguments_are_usage_errors(arguments, said, tmp_path):
+    done = run_inside("train", "--model", "tagger", *arguments, "-o", tmp_path / "m")
+    assert (done.code, said in done.err) == (2, True), done.err
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_treebank_that_is_none_is_refused_with_its_line(tmp_path):
+    file = write(tmp_path / "a.conllu", b"1\ta\t_\tNN\t_\t_\t_\t_\t_\t_\n")
+    done = run_inside("train", "--model", "tagger", "--treebank", "en", file, "-o", tmp_path / "m", "-q")
+    assert done.code == 1
+    assert f"{file}:1: unknown part of speech 'NN'" in done.message
+
+
+def test_flags_of_taggers_are_theirs(tmp_path):
+    done = run_inside("train", "pairs", "--treebank", "en", "a", "-o", tmp_path / "m")
+    assert (done.code, "--treebank is for --model tagger" in done.err) == (2, True)
+    done = run_inside("train", "--model", "parallel", "a", "b", "--dev", "c", "d", "--dev", "e", "f")
+    assert (done.code, "--dev names one development set" in done.err) == (2, True)
+
+
+def test_a_language_is_needed_to_measure(banks, tmp_path):
+    assert train(*banks, "-o", tmp_path / "m", "--epochs", 1, "-q").code == 0
+    for arguments, said in (
+        ((banks[2],), "name the language of the treebank with --language: en, de"),
+        ((banks[2], "--language", "fr"), "unknown language 'fr'; the tagger knows en, de"),
+        ((banks[2], banks[5], "--language", "en"), "a tagger is measured on one treebank"),
+    ):
+        done = run_inside("evaluate-model", *arguments, "-m", tmp_path / "m")
+        assert (done.code, said in done.err) == (2, True), done.err
+
+
+def test_treebanks_may_stand_in_the_file_of_settings(banks, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    several = f"treebank = [['en', '{banks[2]}'], ['de', '{banks[5]}']]\n"
+    one = f"treebank = ['en', '{banks[2]}']\n"
+    for text, languages in ((several, ("en", "de")), (one, ("en",))):
+        write(tmp_path / "c.toml", f"[train]\n{text}".encode())
+        done = run_inside("--config", tmp_path / "c.toml", "train", "--model", "tagger", *OPTIONS, "--epochs", 1, "-o",
+                          tmp_path / "m", "--overwrite", "--threads", 1)  # fmt: skip
+        assert done.code == 0, done.err
+        assert load_tagger(tmp_path / "m").languages == languages
+    write(tmp_path / "c.toml", b"[train]\ntreebank = ['en']\n")
+    done = run_inside("--config", tmp_path / "c.toml", "train", "--model", "tagger", "-o", tmp_path / "m")
+    assert done.code == 1
+    assert "treebank of train: expected a list of 2 values, or several" in done.message

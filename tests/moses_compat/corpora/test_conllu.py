@@ -1,0 +1,90 @@
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moses_compat.corpora.conllu import read_conllu
+from phrasetool.errors import DataError
+from phrasetool.tagging.tagged_sentences import UPOS, TaggedSentence
+from tests.toy_treebanks import conllu, toy_sentences
+
+REST = "\t_" * 6
+
+
+def row(number, form, tag):
+    return f"{number}\t{form}\t_\t{tag}{REST}\n"
+
+
+def read(tmp_path, text):
+    path = tmp_path / "a.conllu"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return read_conllu(str(path))
+
+
+def test_words_ranges_comments_and_empty_nodes(tmp_path):
+    text = (
+        "# sent_id = 1\n" + row("1-2", "Im", "_") + row(1, "In", "ADP") + row(2, "dem", "DET") + row("2.1", "x", "_")
+        + row(3, "10 000", "NUM") + "\n\n" + row(1, "#", "SYM") + "\n"
+    )  # fmt: skip
+    assert read(tmp_path, text) == [
+        TaggedSentence(("In", "dem", "10_000"), ("ADP", "DET", "NUM"), (("Im", 2), ("10_000", 1))),
+        TaggedSentence(("#",), ("SYM",), (("#", 1),)),
+    ]
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n"])
+def test_the_last_empty_line_may_be_missing(tmp_path, end):
+    assert [one.words for one in read(tmp_path, row(1, "a", "X").rstrip("\n") + end)] == [("a",)]
+
+
+def test_carriage_returns_and_compressed_files(tmp_path):
+    text = (row(1, "a", "X") + "\n" + row(1, "b", "X") + "\n").replace("\n", "\r\n")
+    assert [one.words for one in read(tmp_path, gzip.compress(text.encode()))] == [("a",), ("b",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        (row(1, "a", "X") + "2\tb\t_\tX\n", 2, "not 10 columns between tabs, but 4"),
+        ("just text\n", 1, "not 10 columns between tabs, but 1"),
+        (row(1, "a", "_"), 1, "unknown part of speech '_', expected one of ADJ, "),
+        (row(1, "a", "X") + row(2, "b", "NN"), 2, "unknown part of speech 'NN'"),
+        (row(1, "a", "X") + row(3, "b", "X"), 2, "the number of the word is '3', expected 2"),
+        (row("2-3", "a", "_"), 1, "words 2-3, expected some that begin with 1"),
+        (row("1-2", "a", "_") + row(1, "a", "X") + "\n", 3, "the sentence ends after 1 words, but a token is of 2"),
+        (row("1-3", "a", "_") + row(1, "a", "X") + row("2-3", "b", "_"), 3, "words 2-3, expected"),
+        (b"1\t\xff\t_\tX" + REST.encode(), 1, "not UTF-8"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_line(tmp_path, text, line, message):
+    with pytest.raises(DataError) as refused:
+        read(tmp_path, text)
+    assert f"a.conllu:{line}: " in str(refused.value)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# a comment\n"])
+def test_a_file_without_a_sentence_is_refused(tmp_path, text):
+    with pytest.raises(DataError, match="there is no sentence in it"):
+        read(tmp_path, text)
+
+
+def test_toy_treebanks_come_back(tmp_path):
+    for language in ("en", "de"):
+        sentences = toy_sentences(language, 30, 1)
+        assert read(tmp_path, conllu(sentences)) == sentences
+
+
+form = st.text(st.characters(exclude_categories=("Z", "C")), min_size=1, max_size=5)
+token = st.tuples(form, st.lists(st.tuples(form, st.sampled_from(UPOS)), min_size=1, max_size=3))
+
+
+@given(st.lists(st.lists(token, min_size=1, max_size=5), min_size=1, max_size=4))
+def test_any_treebank_comes_back(tmp_path_factory, drawn):
+    sentences = []
+    for tokens in drawn:
+        pairs = [pair for _, words in tokens for pair in words]
+        written = tuple((form if len(words) > 1 else words[0][0], len(words)) for form, words in tokens)
+        sentences.append(TaggedSentence(tuple(w for w, _ in pairs), tuple(t for _, t in pairs), written))
+    assert read(tmp_path_factory.mktemp("drawn"), conllu(sentences)) == sentences

@@ -1,0 +1,78 @@
+"""Treebanks of toy languages: endings tell the parts of speech, but for words that only their neighbours tell."""
+
+import gzip
+
+import numpy as np
+
+from phrasetool.tagging.tagged_sentences import TaggedSentence
+
+# Small, and still enough to learn a toy language.
+FAST = {
+    "buckets": 997,
+    "word_units": 12,
+    "units": 10,
+    "epochs": 6,
+    "batch_size": 8,
+    "learning_rate": 0.03,
+    "dropout": 0.1,
+}
+_ENDINGS = {"en": {"NOUN": "er", "VERB": "ed", "ADJ": "ous"}, "de": {"NOUN": "ung", "VERB": "te", "ADJ": "lich"}}
+
+
+def toy_sentences(language, count, seed):
+    """Sentences of a language; in German, `im` stands for `in dem`."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        words, tags, tokens = [], [], []
+
+        def add(word, tag, words=words, tags=tags, tokens=tokens):
+            words.append(word)
+            tags.append(tag)
+            tokens.append((word, 1))
+
+        def stem(rng=rng):
+            return "".join(rng.choice(list("bdgklmnprst")) + rng.choice(list("aeiou")) for _ in range(2))
+
+        ends = _ENDINGS[language]
+        if language == "de" and rng.random() < 0.5:
+            words += ["in", "dem"]
+            tags += ["ADP", "DET"]
+            tokens.append(("im", 2))
+        else:
+            add("The" if language == "en" else "Die", "DET")
+        if rng.random() < 0.5:
+            add(stem() + ends["ADJ"], "ADJ")
+        add((stem() + ends["NOUN"]).capitalize(), "NOUN")
+        if language == "en" and rng.random() < 0.3:
+            words += ["is", "n't"]
+            tags += ["AUX", "PART"]
+            tokens.append(("isn't", 2))
+        add(stem() + ends["VERB"], "VERB")
+        add(".", "PUNCT")
+        found.append(TaggedSentence(tuple(words), tuple(tags), tuple(tokens)))
+    return found
+
+
+def conllu(sentences):
+    """As a treebank writes them."""
+    lines = []
+    for sentence in sentences:
+        first = 0
+        lines.append("# text = " + " ".join(form for form, _ in sentence.tokens))
+        for form, count in sentence.tokens:
+            if count > 1:
+                lines.append("\t".join([f"{first + 1}-{first + count}", form, *["_"] * 8]))
+            for number in range(first, first + count):
+                columns = [str(number + 1), sentence.words[number], "_", sentence.tags[number], *["_"] * 6]
+                lines.append("\t".join(columns))
+            first += count
+        lines.append("")
+    return "".join(line + "\n" for line in lines).encode()
+
+
+def treebank_file(path, language, count, seed):
+    """A treebank on disk, compressed where the name says so."""
+    data = conllu(toy_sentences(language, count, seed))
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
