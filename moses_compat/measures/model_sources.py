@@ -7,7 +7,14 @@ from pathlib import Path
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.neural.neural_scores import NeuralScores
 from moses_compat.measures.similarities import ModelSimilarities, SimilaritySource
-from phrasetool.models.storage import load_bilingual_model, load_neural_model, load_parallel_model, read_model_config
+from phrasetool.models.bilingual import BilingualModel
+from phrasetool.models.storage import (
+    load_bilingual_model,
+    load_model,
+    load_neural_model,
+    load_parallel_model,
+    read_model_config,
+)
 from phrasetool.neural.architecture import READINGS
 
 # Columns of a model of phrase pairs, and of a translator or a classifier.
@@ -32,13 +39,32 @@ def is_classifier(folder: str) -> bool:
     return _kind(folder) == "parallel"
 
 
+def gives_probabilities(folder: str) -> bool:
+    """Whether the model in a folder says how probable a pair is, and not how similar.
+
+    Raises:
+        ModelError: there is no model.
+    """
+    return is_translator(folder) or is_classifier(folder)
+
+
+def dimension_of_model(folder: str) -> int:
+    """Of the phrase vectors of the model in a folder; 0 if it is no model of phrase pairs.
+
+    Raises:
+        ModelError: there is no model, or it is damaged.
+    """
+    model = load_model(folder)
+    return model.dimension if isinstance(model, BilingualModel) else 0
+
+
 def columns_of_model(folder: str) -> int:
     """How many columns its opinion has.
 
     Raises:
         ModelError: there is no model.
     """
-    return _SCORES if _kind(folder) in ("continuous", "parallel") else _SIMILARITIES
+    return _SCORES if gives_probabilities(folder) else _SIMILARITIES
 
 
 def model_source(
