@@ -22,7 +22,7 @@ from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.model_sources import dimension_of_model, model_source
 from moses_compat.tables.blocks import raw_blocks
 from phrasetool.disk.writable import check_folder
-from phrasetool.errors import ModelError, PhraseToolError
+from phrasetool.errors import ModelError, PhraseToolError, reason
 from phrasetool.experiments.settings import DEV, ExperimentConfig, FinishedModel, TextPair
 from phrasetool.watch import NOBODY, Watch
 
@@ -59,7 +59,7 @@ def run_experiment(
     try:
         os.makedirs(config.output, exist_ok=True)
     except OSError as error:
-        raise PhraseToolError(f"{config.output}: cannot make the folder: {error.strerror}") from error
+        raise PhraseToolError(f"{config.output}: cannot make the folder: {reason(error)}") from error
     plan = _build(session, program)
     frames: dict[str, pd.DataFrame] = {}
     if config.prune or config.annotate:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from phrasetool.errors import DataError
+from phrasetool.errors import DataError, reason
 from phrasetool.experiments.config_table import ConfigTable
 from phrasetool.experiments.settings import (
     ALL,
@@ -54,7 +54,7 @@ def read_experiment_config(path: str, output: str | None = None) -> ExperimentCo
         with open(path, "rb") as file:
             values = tomllib.load(file)
     except OSError as error:
-        raise DataError(path, error.strerror or str(error)) from error
+        raise DataError(path, reason(error)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(path, f"not TOML ({error})") from error
     return parse_config(values, path, output)
