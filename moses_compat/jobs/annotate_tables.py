@@ -34,6 +34,7 @@ from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.measures.smoothed import SmoothedProbabilities, check_whole, count_table
 from moses_compat.tables.blocks import TableScan, raw_blocks
+from moses_compat.tables.finished_blocks import FinishedBlocks, forget_finished, settings_of
 from moses_compat.tables.plausible import check_plausible
 from phrasetool.watch import NOBODY, Watch
 
@@ -131,6 +132,7 @@ class AnnotateRequest:
         scan: how the table is read.
         reading: how translators score pairs, see `phrasetool.neural.likelihood`.
         encoder: a sentence encoder, whose similarities are appended behind those of the models.
+        resume: whether to keep what is finished beside the output, and to go on from what is there.
     """
 
     table: str
@@ -143,6 +145,7 @@ class AnnotateRequest:
     scan: TableScan = field(default_factory=TableScan)
     reading: str = "normalised"
     encoder: EncoderRequest | None = None
+    resume: bool = False
 
     @property
     def columns(self) -> int:
@@ -187,6 +190,7 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
     columns = request.columns + MODEL_COLUMNS * len(more)
     with contextlib.ExitStack() as outputs:
         outputs.enter_context(finishing(folders))
+        request = replace(request, scan=replace(request.scan, finished=_finished(request, outputs)))
         if request.edit:
             request.edit.write_to(outputs.enter_context(Output(request.edit.output)), columns)
         with (
@@ -203,6 +207,7 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
             )  # fmt: skip
             if request.edit:
                 request.edit.check(counts.scores)
+    forget_finished(request.output)
     for model in models:
         if isinstance(model, WindowedScores):
             counts.too_long += model.too_long
@@ -210,6 +215,15 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
     counts.fits.extend(check.fit for check in checks if check.fit)
     counts.fits.extend([encoded.fit] if encoded else [])
     return counts
+
+
+def _finished(request: AnnotateRequest, outputs: contextlib.ExitStack) -> FinishedBlocks | None:
+    """What interrupted work kept, until all outputs are there."""
+    if not request.resume:
+        return None
+    scan = {"on error": request.scan.on_error, "size of blocks": str(request.scan.block_bytes)}
+    settings = settings_of(request, ("table", "output", "edit", "scan", "resume")) | scan
+    return outputs.enter_context(FinishedBlocks(request.output, request.table, settings))
 
 
 def _encoded(request: AnnotateRequest, watch: Watch) -> EncoderSimilarities:

@@ -29,6 +29,7 @@ from moses_compat.lines.pair_hashes import PairSet
 from moses_compat.measures.neural.part_folders import finishing
 from moses_compat.measures.similarities import FileSimilarities, SimilaritySource
 from moses_compat.tables.blocks import TableScan
+from moses_compat.tables.finished_blocks import forget_finished
 from moses_compat.tables.orphans import OrphanCounts, remove_orphans
 from moses_compat.tables.plausible import REORDERING_TABLE, check_plausible
 from phrasetool import __version__
@@ -108,9 +109,11 @@ def prune(request: PruneRequest, watch: Watch = NOBODY, more: Sequence[Sink] = (
     if sum(cut is not None for cut in cuts) != 1:
         raise ValueError("expected a threshold or a size, or a loss of BLEU, or criteria with thresholds of their own")
     with finishing(request.part_folders), checked_tables(request, watch) as request:
-        if request.streams(method):
-            return _prune_streaming(request, method, watch, more)
-        return _prune_as_a_whole(request, method, watch, more)
+        prune_it = _prune_streaming if request.streams(method) else _prune_as_a_whole
+        with request.keeping() as finished:
+            result = prune_it(replace(request, finished=finished), method, watch, more)
+        forget_finished(request.output)
+        return result
 
 
 def _prune_streaming(request: PruneRequest, method: Method, watch: Watch, more: Sequence[Sink]) -> PruneResult:

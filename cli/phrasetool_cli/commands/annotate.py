@@ -10,9 +10,11 @@ import click
 from phrasetool_cli.shared.annotate_ini import ini_edit, is_given
 from phrasetool_cli.shared.flags import (
     WHICH_MODEL,
+    check_resumable,
     default_model,
     reading_option,
     relative_option,
+    resume_option,
     table_options,
     weight_option,
 )
@@ -67,13 +69,14 @@ Example:
     relative_option,
     None,
     json_option,
+    resume_option,
     table_options,
 )  # fmt: skip
 def command(
     table: str, model_folders: tuple[str, ...], forced_pairs: str | None, smoothing: str | None, output: str | None,
     scale: str, reading: str, ini: str | None, ini_output: str | None, weight: float, threads: int,
     block_bytes: int, on_error: str, allow_empty: bool, force: bool, quiet: bool, json_file: str | None, relative: bool,
-    **encoders: Any,
+    resume: bool, **encoders: Any,
 ) -> None:  # fmt: skip
     """Add similarity columns to a phrase table.
 
@@ -102,11 +105,14 @@ def command(
         raise click.UsageError("TABLE and --forced-pairs cannot both be standard input")
     if smoothing and is_stream(table):
         raise click.UsageError("--smoothing reads the table twice, so it cannot come from standard input or a pipe")
+    check_resumable(resume, table, output)
     check_outputs([table, *([forced_pairs] if forced_pairs else [])], [output, ini_output])
     document = json_document(json_file, [table, forced_pairs, ini], [output, ini_output])
     edit = ini_edit(table, output, ini, ini_output, weight, scale, relative)
     scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force)
-    request = AnnotateRequest(table, output, folders, forced_pairs, smoothing, scale, edit, scan, reading, encoder)
+    request = AnnotateRequest(
+        table, output, folders, forced_pairs, smoothing, scale, edit, scan, reading, encoder, resume
+    )
     watch = TerminalWatch(quiet)
     counts = annotate(request, watch)
     found = dict(vars(counts))
