@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from moses_compat.files.checks import check_readable
+from moses_compat.files.finished_work import FinishedWork, forget_finished, settings_of
 from moses_compat.files.names import is_stream
 from moses_compat.files.streams import Input, Output
 from moses_compat.ini.editing import with_relative_paths, with_table_file
@@ -34,7 +35,6 @@ from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.measures.smoothed import SmoothedProbabilities, check_whole, count_table
 from moses_compat.tables.blocks import TableScan, raw_blocks
-from moses_compat.tables.finished_blocks import FinishedBlocks, forget_finished, settings_of
 from moses_compat.tables.plausible import check_plausible
 from phrasetool.watch import NOBODY, Watch
 
@@ -190,7 +190,7 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
     columns = request.columns + MODEL_COLUMNS * len(more)
     with contextlib.ExitStack() as outputs:
         outputs.enter_context(finishing(folders))
-        request = replace(request, scan=replace(request.scan, finished=_finished(request, outputs)))
+        request = replace(request, scan=replace(request.scan, finished=_finished(request, outputs, watch)))
         if request.edit:
             request.edit.write_to(outputs.enter_context(Output(request.edit.output)), columns)
         with (
@@ -217,13 +217,13 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
     return counts
 
 
-def _finished(request: AnnotateRequest, outputs: contextlib.ExitStack) -> FinishedBlocks | None:
+def _finished(request: AnnotateRequest, outputs: contextlib.ExitStack, watch: Watch) -> FinishedWork | None:
     """What interrupted work kept, until all outputs are there."""
     if not request.resume:
         return None
     scan = {"on error": request.scan.on_error, "size of blocks": str(request.scan.block_bytes)}
     settings = settings_of(request, ("table", "output", "edit", "scan", "resume")) | scan
-    return outputs.enter_context(FinishedBlocks(request.output, request.table, settings))
+    return outputs.enter_context(FinishedWork(request.output, request.table, settings, watch.say))
 
 
 def _encoded(request: AnnotateRequest, watch: Watch) -> EncoderSimilarities:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from moses_compat.files.finished_work import FinishedWork, settings_of
 from moses_compat.files.streams import Input
 from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.neural.part_folders import parts_beside
 from moses_compat.tables.blocks import BLOCK_BYTES, TableScan
-from moses_compat.tables.finished_blocks import FinishedBlocks, settings_of
 from moses_compat.tables.sorted_copy import sorted_name
 from phrasetool.pruning.decision import is_paper_s
 from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, SIGNIFICANCE, USES, Measures
@@ -106,7 +106,7 @@ class PruneRequest:
     second_model: str | None = None
     reading: str = "normalised"
     resume: bool = False
-    finished: FinishedBlocks | None = None
+    finished: FinishedWork | None = None
 
     def scan(self, watch: Watch = NOBODY) -> TableScan:
         """How the table is read; warnings go to `watch`."""
@@ -154,7 +154,7 @@ class PruneRequest:
             return "forced_pairs"
         return None
 
-    def keeping(self) -> contextlib.AbstractContextManager[FinishedBlocks | None]:
+    def keeping(self, watch: Watch) -> contextlib.AbstractContextManager[FinishedWork | None]:
         """What is finished, kept until everything is.
 
         Raises:
@@ -164,7 +164,7 @@ class PruneRequest:
             return contextlib.nullcontext()
         written = {name.replace("_", " "): str(getattr(self, name) is not None) for name in _WRITTEN}
         settings = settings_of(self, (*_NO_MATTER, *_WRITTEN)) | written
-        return FinishedBlocks(self.output, self.read_path, settings)
+        return FinishedWork(self.output, self.read_path, settings, watch.say)
 
     def check_thresholds(self, method: Method) -> None:
         """Refuse thresholds that the method can never reach.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from moses_compat.files.finished_work import forget_finished
 from moses_compat.files.names import is_stream
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.prune import Chosen, prune_decided, prune_table, scratch_scores
@@ -29,7 +30,6 @@ from moses_compat.lines.pair_hashes import PairSet
 from moses_compat.measures.neural.part_folders import finishing
 from moses_compat.measures.similarities import FileSimilarities, SimilaritySource
 from moses_compat.tables.blocks import TableScan
-from moses_compat.tables.finished_blocks import forget_finished
 from moses_compat.tables.orphans import OrphanCounts, remove_orphans
 from moses_compat.tables.plausible import REORDERING_TABLE, check_plausible
 from phrasetool import __version__
@@ -110,7 +110,7 @@ def prune(request: PruneRequest, watch: Watch = NOBODY, more: Sequence[Sink] = (
         raise ValueError("expected a threshold or a size, or a loss of BLEU, or criteria with thresholds of their own")
     with finishing(request.part_folders), checked_tables(request, watch) as request:
         prune_it = _prune_streaming if request.streams(method) else _prune_as_a_whole
-        with request.keeping() as finished:
+        with request.keeping(watch) as finished:
             result = prune_it(replace(request, finished=finished), method, watch, more)
         forget_finished(request.output)
         return result

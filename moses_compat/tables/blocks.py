@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 
 from moses_compat.files import kinds
+from moses_compat.files.finished_work import FinishedWork
 from moses_compat.files.streams import Input
 from moses_compat.lines.separators import find_separator, line_offsets_of, same_tokens
 from moses_compat.tables.parser import Fault, count_scores
@@ -116,13 +116,6 @@ def _first_score_count(text: ByteArray) -> int:
     return count if count >= 0 else count_scores(text)
 
 
-class KeepsResults(Protocol):
-    """Keeps what was made of blocks; see `finished_blocks.FinishedBlocks`."""
-
-    def results(self, name: str, items: Any, work: Any, order: Any, threads: int) -> Iterator[Any]:
-        """What is made of all blocks, in order."""
-
-
 @dataclass(frozen=True)
 class TableScan:
     """How a table is read.
@@ -149,7 +142,7 @@ class TableScan:
     allow_empty: bool = False
     force: bool = False
     warn: Callable[[str], None] = lambda message: None
-    finished: KeepsResults | None = None
+    finished: FinishedWork | None = None
 
     def __post_init__(self) -> None:
         if self.on_error not in ON_ERROR:
