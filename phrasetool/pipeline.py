@@ -9,10 +9,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 Block = TypeVar("Block")
 Result = TypeVar("Result")
+
+
+class Runner(Protocol):
+    """`run`, or what does the same by other means."""
+
+    def __call__(self, blocks: Iterable[Block], work: Callable[[Block], Result], threads: int) -> Iterator[Result]:
+        """See `run`."""
 
 
 def run(blocks: Iterable[Block], work: Callable[[Block], Result], threads: int) -> Iterator[Result]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 # Packages whose version can change a figure or a byte of an output.
 PACKAGES = (
     "numpy", "numba", "torch", "gensim", "scikit-learn", "eflomal", "sacrebleu", "pyarrow", "isal",
+    "deflate",
 )  # fmt: skip
 
 

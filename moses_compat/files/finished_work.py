@@ -25,7 +25,7 @@ from phrasetool.disk.packed_values import packed, unpacked
 from phrasetool.disk.scratch import scratch_file
 from phrasetool.disk.writable import check_space
 from phrasetool.errors import DataError, PhraseToolError, reason
-from phrasetool.pipeline import run
+from phrasetool.pipeline import Runner, run
 
 _SETTINGS, _BEGUN, _ENDING = "settings.json", ".begun-", ".done"
 # What was made in so many seconds is kept in one file.
@@ -124,12 +124,16 @@ class FinishedWork:
     def __enter__(self) -> FinishedWork:
         try:
             self._lock = self._locked()
+        except OSError as error:
+            raise PhraseToolError(f"{self.folder}: cannot write: {reason(error)}") from error
+        try:
             if not (self.folder / _SETTINGS).exists():
                 check_space(self.folder, os.path.getsize(self._source))
                 self._write(self.folder / _SETTINGS, json.dumps(self._settings, indent=1).encode())
-        except OSError as error:
-            raise PhraseToolError(f"{self.folder}: cannot write: {reason(error)}") from error
-        self._compare()
+            self._compare()
+        except PhraseToolError:
+            os.close(self._lock)
+            raise
         if any(self.folder.glob(f"*{_ENDING}")):
             self._say(f"going on from {self.folder}")
         return self
@@ -213,6 +217,19 @@ class FinishedWork:
             yield result
         if waiting:
             self._keep(name, number, waiting)
+
+    def runner(self, name: str, *inputs: Any) -> Runner:
+        """Runs work on arrays, as `run` does.
+
+        Args:
+            name: of this pass.
+            inputs: arrays that all results depend on.
+        """
+
+        def run_arrays(blocks: Iterable[Any], work: Callable[[Any], Result], threads: int) -> Iterator[Result]:
+            return self.run(name, lambda array: digest_of_bytes(array, *inputs), blocks, work, threads)
+
+        return run_arrays
 
     def _there(self, name: str) -> Iterator[tuple[bytes, Any]]:
         """Digests of finished items and what was kept of them, in order."""

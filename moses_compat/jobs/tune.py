@@ -11,11 +11,13 @@ from moses_compat.corpora.texts import read_sentences
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.development_check import DevelopmentCheck
 from moses_compat.engine.model import MosesModel, check_sides
+from moses_compat.files.finished_work import FinishedWork
 from moses_compat.files.streams import Input
 from moses_compat.ini.editing import moved_to, with_weights
 from phrasetool import __version__
 from phrasetool.errors import DataError
 from phrasetool.phrases import Phrases
+from phrasetool.pipeline import run
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.translator import Translator
 from phrasetool.smt.tuning.candidates import NBest, Weights, first_best_statistics
@@ -103,6 +105,7 @@ def tune_model(
     check: Callable[[NBest, Sequence[Phrases]], None] = lambda found, truth: None,
     watch: Watch = NOBODY,
     report: Callable[[TuningRun, NamedWeights], None] = lambda run, weights: None,
+    finished: FinishedWork | None = None,
 ) -> tuple[TuningResult, NamedWeights]:
     """Find weights under which the model's translations of a development set have a high BLEU.
 
@@ -115,6 +118,7 @@ def tune_model(
         check: given the first run's translations and the references before anything is learnt from them.
         watch: told how far each run of the decoder is.
         report: told of each run and its weights, by the ini's names.
+        finished: keeps translations, so that interrupted tuning goes on.
 
     Returns:
         What tuning found, and the best weights by the ini's names.
@@ -126,7 +130,7 @@ def tune_model(
         nonlocal bar, runs
         runs += 1
         with watch.items(f"run {runs}", len(source.sentences), "sentence") as bar:
-            found = decoder(weights)
+            found = decoder(weights, finished.runner(f"run-{runs}", weights) if finished else run)
         if runs == 1:
             check(found, truth)
         return found

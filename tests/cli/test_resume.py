@@ -8,21 +8,22 @@ import time
 import pytest
 
 from tests.commands import COMMAND, clean_environment, run_inside, write
+from tests.power_cuts import PowerCut, cut_after
+from tests.small_experiment import write_experiment
 from tests.tables import TABLES
 
+__all__ = ["cut_after"]
 DATA = TABLES["seven fields"]
 COLUMNS = ("--columns", "2,4", "--scale", "raw")
 
 
-@pytest.mark.parametrize("arguments", [("prune", "-t", "0.5", *COLUMNS), ("annotate", "--smoothing", "kneser-ney")])
+@pytest.mark.parametrize("arguments", [("prune", "-t", "0.5", *COLUMNS), ("annotate", "-m", "model")])
 def test_it_needs_files(tmp_path, arguments):
     table = write(tmp_path / "t", DATA)
     for places in ((table, "-o", "-"), ("-", "-o", tmp_path / "out")):
         done = run_inside(*arguments, *places, "--resume")
         assert done.code == 2
-    assert "--resume keeps what is finished beside the output; give files for TABLE and -o" in done.err or (
-        "reads the table twice" in done.err
-    )
+    assert "--resume keeps what is finished beside the output; expected files to read, and -o FILE" in done.err
     assert not list(tmp_path.glob("*.unfinished"))
 
 
@@ -66,3 +67,64 @@ def test_other_options_are_another_run(tmp_path):
     assert done.code == 1
     assert "out.unfinished: is of another run: " in done.err
     assert not (tmp_path / "out").exists()
+
+
+def decoding(folder, command):
+    """The arguments of a command that decodes, and the names of what it writes."""
+    ini, dev = ("--moses-ini", folder / "moses.ini"), (folder / "dev.src", folder / "dev.trg")
+    return {
+        "decode": ((*ini, dev[0], "--n-best-list", folder / "list", 3, "-o", folder / "out.gz"), ("out.gz", "list")),
+        "force-decode": ((*ini, folder / "train.src", folder / "one.src", "-o", folder / "out.gz"), ("out.gz",)),
+        "tune": (
+            (*ini, "--source", dev[0], "-r", dev[1], "--iterations", 3, "--log", folder / "log", "--force", "-o",
+             folder / "out.ini"), ("out.ini", "log"),
+        ),
+    }[command]  # fmt: skip
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("command", ["decode", "force-decode", "tune"])
+def test_decoding_goes_on(tmp_path, cut_after, command, threads):
+    folder = tmp_path / "x"
+    write_experiment(folder)
+    # As many sentences as train has.
+    write(folder / "one.src", (folder / "train.trg").read_bytes())
+    arguments, outputs = decoding(folder, command)
+    arguments = (command, *arguments, "--threads", threads, "-q")
+    plain = run_inside(*arguments)
+    assert plain.code == 0, plain.err
+    wanted = {name: (folder / name).read_bytes() for name in outputs}
+    for name in outputs:
+        (folder / name).unlink()
+    stops = 0
+    while True:
+        done = cut_after(7 if command != "force-decode" else 1)
+        try:
+            last = run_inside(*arguments, "--resume")
+            break
+        except PowerCut:
+            stops += 1
+            assert not any((folder / name).exists() for name in outputs)
+            assert list(folder.glob("*.unfinished"))
+    assert last.code == 0, last.err
+    assert (stops > 0, len(done) < 8) == (True, True)
+    assert {name: (folder / name).read_bytes() for name in outputs} == wanted
+    assert not list(folder.glob("*.unfinished"))
+
+
+def test_a_model_that_changed_is_another_run(tmp_path, cut_after):
+    folder = tmp_path / "x"
+    write_experiment(folder)
+    arguments = ("decode", *decoding(folder, "decode")[0], "-q", "--resume")
+    cut_after(3)
+    with pytest.raises(PowerCut):
+        run_inside(*arguments)
+    cut_after(-1)
+    changed = run_inside(*arguments, "--stack", 50)
+    assert (changed.code, "is of another run: search was " in changed.err) == (1, True)
+    ini = (folder / "moses.ini").read_text()
+    (folder / "moses.ini").write_text(ini.replace("LM0= 0.4", "LM0= 0.5"))
+    changed = run_inside(*arguments)
+    assert (changed.code, "moses.ini was " in changed.err) == (1, True)
+    (folder / "moses.ini").write_text(ini)
+    assert run_inside(*arguments).code == 0

@@ -10,16 +10,15 @@ import click
 from phrasetool_cli.shared.annotate_ini import ini_edit, is_given
 from phrasetool_cli.shared.flags import (
     WHICH_MODEL,
-    check_resumable,
     default_model,
     reading_option,
     relative_option,
-    resume_option,
     table_options,
     weight_option,
 )
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.shared.resuming import check_resumable, resume_option
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 from phrasetool_cli.shared.similarity.encoder_options import chosen_encoder, encoder_options
 

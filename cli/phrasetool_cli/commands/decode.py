@@ -13,6 +13,7 @@ from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch, say
+from phrasetool_cli.shared.resuming import check_resumable, finished_work, resume_option
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 _EXAMPLE = """\b
@@ -36,6 +37,7 @@ Example:
     click.option("--segmentation", is_flag=True,
                  help="Add source and target spans and the word alignment to the list."),
     json_option,
+    resume_option,
     None,
     search_options,
     engine_options,
@@ -43,7 +45,7 @@ Example:
 def command(
     text: str, ini: str, table: str | None, reordering_table: str | None, output: str, n_best: tuple[str, int] | None,
     all_derivations: bool, segmentation: bool, threads: int, quiet: bool, json_file: str | None,
-    **search: Any,
+    resume: bool, **search: Any,
 ) -> None:  # fmt: skip
     """Translate text with a phrase-based model.
 
@@ -56,7 +58,9 @@ def command(
     from moses_compat.engine.model import MosesModel
     from moses_compat.engine.n_best import n_best_lines
     from moses_compat.files.streams import Output
+    from phrasetool.pipeline import run
 
+    check_resumable(resume, text, output)
     model = MosesModel.read(ini, table, reordering_table)
     check_outputs([text, ini, *model.paths], [output, n_best[0] if n_best else None])
     check_inputs([text, ini, *model.paths])
@@ -66,14 +70,17 @@ def command(
     tell_coverage(translator.table, sentences.sentences, text, model.table, TerminalWatch(quiet))
     wanted = n_best[1] if n_best else 1
     total = 0.0
+    depends = {"search": model.search, "n best": wanted, "all derivations": all_derivations}
     with (
+        finished_work(resume, output, text, [ini, *model.paths], depends, TerminalWatch(quiet)) as finished,
         Output(output) as out,
         Output(n_best[0]) if n_best else contextlib.nullcontext() as listing,
         ItemProgress("translating", len(sentences.sentences), "sentence", quiet) as progress,
     ):
         found = translator.translate_all(
-            sentences.sentences, model.search, wanted, not all_derivations, threads=threads
-        )
+            sentences.sentences, model.search, wanted, not all_derivations, threads=threads,
+            runner=finished.runner("translations") if finished else run,
+        )  # fmt: skip
         for number, translation in enumerate(found):
             line = translator.text(translation) + b"\n"
             out.write_text(line)

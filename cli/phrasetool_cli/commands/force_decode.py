@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -13,9 +14,11 @@ from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch, say
+from phrasetool_cli.shared.resuming import check_resumable, finished_work, resume_option
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 if TYPE_CHECKING:
+    from moses_compat.files.finished_work import FinishedWork
     from phrasetool.smt.decoder.forced import ForcedDerivation
 
 _EXAMPLE = """\b
@@ -44,6 +47,7 @@ Example:
                  help="Where a sentence cannot be decoded to its translation, take the pairs of the best derivation "
                       "that leaves as little as possible uncovered."),
     json_option,
+    resume_option,
     "Search",
     click.option("--stack", "stack_size", type=click.IntRange(1), default=500, metavar="N",
                  help="Hypotheses kept for each number of target words."),
@@ -54,7 +58,7 @@ Example:
 def command(
     source: str, target: str, ini: str, table: str | None, reordering_table: str | None, output: str,
     leave_one_out: bool, partial: bool, stack_size: int, distortion_limit: int | None, threads: int, quiet: bool,
-    json_file: str | None,
+    json_file: str | None, resume: bool,
 ) -> None:  # fmt: skip
     """Find the phrase pairs that translate a bitext.
 
@@ -68,12 +72,15 @@ def command(
     from moses_compat.engine.decoder_tables import InputPhrases, used_pairs
     from moses_compat.engine.development_check import tell_coverage
     from moses_compat.engine.model import MosesModel, check_sides
+    from moses_compat.files.finished_work import digest_of_bytes
     from moses_compat.files.names import same_file
     from moses_compat.files.streams import Input, Output
     from phrasetool.errors import PhraseToolError
+    from phrasetool.pipeline import run
     from phrasetool.smt.corpus.symbols import Symbols
     from phrasetool.smt.decoder.forced import REACHED, REASONS, ForcedDecoder, ForcedOptions, count_pairs
 
+    check_resumable(resume, source, output)
     model = MosesModel.read(ini, table, reordering_table)
     check_outputs([source, target, ini, *model.paths], [output])
     if same_file(source, target):
@@ -97,15 +104,23 @@ def command(
     tell_coverage(entries, text.sentences, source, model.table, TerminalWatch(quiet))
     outcomes: Counter[int] = Counter()
 
-    def watched() -> Iterator[ForcedDerivation]:
+    def watched(finished: FinishedWork | None) -> Iterator[ForcedDerivation]:
+        def digest(chunk: range) -> bytes:
+            return digest_of_bytes(*(side[i] for side in (text.sentences, references) for i in chunk))
+
+        runner = functools.partial(finished.run, "derivations", digest) if finished else run
         with ItemProgress("forced decoding", len(references), "sentence", quiet) as progress:
-            for derivation in decoder.decode_all(text.sentences, references, threads):
+            for derivation in decoder.decode_all(text.sentences, references, threads, runner):
                 outcomes[derivation.outcome] += 1
                 progress.tick()
                 yield derivation
 
-    uses = count_pairs(watched(), entries)
-    with Output(output) as out:
+    files = [target, ini, *filter(None, model.tables.values())]
+    with (
+        finished_work(resume, output, source, files, vars(options), TerminalWatch(quiet)) as finished,
+        Output(output) as out,
+    ):
+        uses = count_pairs(watched(finished), entries)
         out.write_text(used_pairs(entries, uses))
     document(
         {

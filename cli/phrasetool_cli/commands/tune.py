@@ -20,6 +20,7 @@ from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TerminalWatch
+from phrasetool_cli.shared.resuming import check_resumable, finished_work, resume_option
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ Example:
     click.option("-o", "--output", required=True, metavar="FILE", help="The moses.ini with the tuned weights."),
     click.option("--log", metavar="FILE", help="Write a line of JSON for each run of the decoder."),
     json_option,
+    resume_option,
     relative_option,
     "Tuning",
     click.option("--algorithm", "optimiser", type=click.Choice(["mira", "pro"]), default="mira",
@@ -68,7 +70,8 @@ Example:
 def command(
     ini: str, table: str | None, reordering_table: str | None, source: str, references: tuple[str, ...], output: str,
     log: str | None, threads: int, quiet: bool, optimiser: str, iterations: int, restarts: int, patience: int,
-    n_best: int, seed: int, json_file: str | None, relative: bool, force: bool, **search: Any,
+    n_best: int, seed: int, json_file: str | None, relative: bool, force: bool, resume: bool,
+    **search: Any,
 ) -> None:  # fmt: skip
     """Tune the weights of a model on a development set.
 
@@ -89,6 +92,7 @@ def command(
     from moses_compat.jobs.tune import TuningOptions, checked_start, read_development_set, tune_model, tuned_ini
     from phrasetool.errors import DataError
 
+    check_resumable(resume, source, output)
     check_outputs([ini, source, *references], [output, log])
     document = json_document(json_file, [ini, source, *references], [output, log])
     if relative and output == "-":
@@ -100,7 +104,12 @@ def command(
     model = model.searching(**search)
     options = TuningOptions(optimiser, iterations, restarts, patience, seed, n_best)
     watch = TerminalWatch(quiet)
-    with Output(log) if log else contextlib.nullcontext() as journal, Output(output) as out:
+    depends = {**vars(options), "search": model.search}
+    with (
+        finished_work(resume, output, source, [ini, *references, *model.paths], depends, watch) as finished,
+        Output(log) if log else contextlib.nullcontext() as journal,
+        Output(output) as out,
+    ):
         text, truth = read_development_set(source, references)
         development = DevelopmentCheck(model, source, references, force, watch)
         development.texts(text, truth)
@@ -110,23 +119,21 @@ def command(
         def report(run: TuningRun, weights: NamedWeights) -> None:
             if journal:
                 journal.write_text(_record(run, weights))
-            best = ", the best so far" if run.best else ""
-            watch.say(f"run {options.label(run)}: BLEU {run.bleu:.2f}{best}; "
+            watch.say(f"run {options.label(run)}: BLEU {run.bleu:.2f}{', the best so far' if run.best else ''}; "
                  f"{run.new:,} new translations, {run.candidates:,} in all")  # fmt: skip
 
         result, weights = tune_model(
-            model, translator, sentences, truth, options, threads, check=check, watch=watch, report=report
-        )
+            model, translator, sentences, truth, options, threads, check=check, watch=watch, report=report,
+            finished=finished,
+        )  # fmt: skip
         tuned = tuned_ini(model, result, weights, options, references, output)
         if relative:
             tuned = with_relative_paths(parse_moses_ini(output, tuned))
         out.write_text(tuned.encode(*ENCODING))
-    document(
-        {
-            "bleu": result.best.bleu, "bleu_at_start": result.runs[0].bleu, "weights": weights,
-            "runs": [{**vars(run), "weights": run.weights.tolist()} for run in result.runs], "ended": result.reasons,
-        }
-    )  # fmt: skip
+    document({
+        "bleu": result.best.bleu, "bleu_at_start": result.runs[0].bleu, "weights": weights,
+        "runs": [{**vars(run), "weights": run.weights.tolist()} for run in result.runs], "ended": result.reasons,
+    })  # fmt: skip
     watch.say(f"best: run {options.label(result.best)}, BLEU {result.best.bleu:.2f} "
          f"(at the start {result.runs[0].bleu:.2f})")  # fmt: skip
     for restart, reason in enumerate(result.reasons):

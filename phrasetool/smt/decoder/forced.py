@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import DoubleArray, Int32Array, Phrases
-from phrasetool.pipeline import run
+from phrasetool.pipeline import Runner, run
 from phrasetool.smt.decoder.derivations import best_steps
 from phrasetool.smt.decoder.extension import (
     Search,
@@ -249,7 +249,9 @@ class ForcedDecoder:
         real = entries >= 0
         return ForcedDerivation(outcome, entries[real], starts[real], ends[real], places[real], float(score))
 
-    def decode_all(self, sentences: Phrases, references: Phrases, threads: int = 1) -> Iterator[ForcedDerivation]:
+    def decode_all(
+        self, sentences: Phrases, references: Phrases, threads: int = 1, runner: Runner = run
+    ) -> Iterator[ForcedDerivation]:
         """Decode sentence pairs on several threads; results come in order.
 
         Raises:
@@ -262,7 +264,7 @@ class ForcedDecoder:
             return [self.decode(sentences[i], references[i]) for i in chunk]
 
         chunks = (range(i, min(i + _CHUNK, len(sentences))) for i in range(0, len(sentences), _CHUNK))
-        for results in run(chunks, work, threads):
+        for results in runner(chunks, work, threads):
             yield from results
 
 

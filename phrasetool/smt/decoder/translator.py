@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from phrasetool.phrases import DoubleArray, Int32Array, Phrases
-from phrasetool.pipeline import run
+from phrasetool.pipeline import Runner, run
 from phrasetool.smt.decoder.cube_search import cube_search
 from phrasetool.smt.decoder.derivations import Steps, best_steps, derivation_features, n_best_steps
 from phrasetool.smt.decoder.extension import Search
@@ -200,6 +200,7 @@ class Translator:
         n_best: int = 1,
         distinct: bool = True,
         threads: int = 1,
+        runner: Runner = run,
     ) -> Iterator[Translation]:
         """Translate sentences on several threads; results come in order and do not depend on how many."""
         options = replace(options, table_limit=self.table_limit)
@@ -207,4 +208,4 @@ class Translator:
         def work(sentence: Int32Array) -> Translation:
             return self.translate(sentence, options, n_best, distinct)
 
-        yield from run(sentences, work, threads)
+        yield from runner(sentences, work, threads)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.phrases import Phrases
+from phrasetool.pipeline import Runner, run
 from phrasetool.smt.decoder.translator import SearchOptions, Translator
 from phrasetool.smt.tuning.candidates import NBest, Weights
 
@@ -41,11 +42,18 @@ class NBestDecoder:
         whole[self.tuned] = weights
         return whole
 
-    def __call__(self, weights: Weights) -> NBest:
-        """Candidates under these weights; their words are ids of the table's target words."""
+    def __call__(self, weights: Weights, runner: Runner = run) -> NBest:
+        """Candidates under these weights; their words are ids of the table's target words.
+
+        Args:
+            weights: those that are tuned.
+            runner: has sentences translated.
+        """
         translator = self.translator.with_weights(self.all_weights(weights))
         counts, features, words = [], [], []
-        for translation in translator.translate_all(self.sentences, self.options, self.n_best, threads=self.threads):
+        for translation in translator.translate_all(
+            self.sentences, self.options, self.n_best, threads=self.threads, runner=runner
+        ):
             counts.append(len(translation))
             features.append(translation.features[:, self.tuned].astype(np.float32))
             targets = translator.table.targets.select(translation.steps.entries)

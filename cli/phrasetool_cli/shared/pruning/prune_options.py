@@ -10,11 +10,9 @@ import click
 
 from phrasetool_cli.shared.flags import (
     WHICH_MODEL,
-    check_resumable,
     default_model,
     output_option,
     reading_option,
-    resume_option,
     search_options,
     sort_option,
     table_options,
@@ -22,6 +20,7 @@ from phrasetool_cli.shared.flags import (
 from phrasetool_cli.shared.json_output import json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.parameter_types import Share, column_pair, threshold_sweep, worth_threshold
+from phrasetool_cli.shared.resuming import check_resumable, resume_option
 from phrasetool_cli.shared.sections import sections
 from phrasetool_cli.shared.similarity.encoder_options import chosen_encoder, encoder_options
 
