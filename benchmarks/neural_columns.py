@@ -67,12 +67,16 @@ def table(name: str, plain: Path, work: Path, made: dict[str, Path], ini: Path, 
     folder.mkdir(exist_ok=True)
     stem = name.replace(", ", "-")
     path, written = folder / f"{stem}.gz", folder / f"{stem}.ini"
+    if name == "six, translators":
+        if not written.exists():
+            _join(*(folder / f"{one}.gz" for one in ("six", "translators")), path, _scores(plain))
+            command("moses-ini", ini, "--table", path, "-o", written)
+        return path, written
     columns = ["--smoothing", "kneser-ney", "--forced-pairs", made["forced"], "-m", made["brae"]]
     translators = ["-m", made["forward"], "-m", made["backward"]]
     given: list[str | Path] = {
         "translators": translators,
         "six": columns,
-        "six, translators": [*columns, *translators],
         "six, softmax": [*columns, "--scale", "softmax"],
     }[name]
     if not written.exists():
@@ -80,6 +84,22 @@ def table(name: str, plain: Path, work: Path, made: dict[str, Path], ini: Path, 
             "annotate", plain, *given, "-o", path, "--moses-ini", ini, "--moses-ini-out", written, "--threads", threads
         )
     return path, written
+
+
+def _scores(table: Path) -> int:
+    """How many scores an entry has."""
+    with gzip.open(table, "rb") as file:
+        return len(file.readline().split(b"|||")[2].split())
+
+
+def _join(first: Path, second: Path, output: Path, scores: int) -> None:
+    """A table with the columns that both have behind the first scores; translators take long, and say the same again."""
+    with gzip.open(first, "rb") as one, gzip.open(second, "rb") as other, gzip.open(output, "wb", 1) as out:
+        for line, more in zip(one, other, strict=True):
+            fields, others = line.split(b" ||| "), more.split(b" ||| ")
+            assert fields[:2] == others[:2]
+            fields[2] += b" " + b" ".join(others[2].split()[scores:])
+            out.write(b" ||| ".join(fields))
 
 
 def tuned(name: str, ini: Path, corpus: Corpus, work: Path, seed: int, threads: str) -> dict[str, Any]:
