@@ -93,7 +93,7 @@ def _scores(table: Path) -> int:
 
 
 def _join(first: Path, second: Path, output: Path, scores: int) -> None:
-    """A table with the columns that both have behind the first scores; translators take long, and say the same again."""
+    """A table with the columns that both have behind the first scores: translators take long to say the same again."""
     with gzip.open(first, "rb") as one, gzip.open(second, "rb") as other, gzip.open(output, "wb", 1) as out:
         for line, more in zip(one, other, strict=True):
             fields, others = line.split(b" ||| "), more.split(b" ||| ")
