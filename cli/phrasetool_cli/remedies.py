@@ -31,6 +31,7 @@ REMEDIES = {
     ),
     "name a store": "; name another folder with --encoder-store",
     "sort the table": "; --sort sorts it, --force goes on all the same",
+    "longer lines": "; --max-line allows longer ones",
     "allow an empty input": "; --allow-empty goes on all the same",
 }
 

@@ -115,7 +115,7 @@ def annotate_table(
         return order.look(raw, reads[0].block), (output.encode(text), counts)
 
     total = AnnotateCounts()
-    raws = raw_blocks(source, scan.block_bytes)
+    raws = raw_blocks(source, scan.block_bytes, scan.max_line)
     for reader in readers:
         raws = reader.look_at(raws)
     items = ((raw, [reader.take(raw) for reader in readers]) for raw in raws)

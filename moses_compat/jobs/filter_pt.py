@@ -120,7 +120,7 @@ def filter_table(
     trial = CorpusCheck(source.name, significance.test) if significance and not significance.force else None
     total = FilterCounts()
     held: list[bytes] = []
-    done = run(raw_blocks(source, scan.block_bytes), work, scan.threads)
+    done = run(raw_blocks(source, scan.block_bytes, scan.max_line), work, scan.threads)
     for raw, data, counts, tested in work.order.follow(done):
         total += counts
         held.append(data)

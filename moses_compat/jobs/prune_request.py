@@ -12,7 +12,7 @@ from moses_compat.files.finished_work import FinishedWork, settings_of
 from moses_compat.files.streams import Input
 from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.neural.part_folders import parts_beside
-from moses_compat.tables.blocks import BLOCK_BYTES, TableScan
+from moses_compat.tables.blocks import BLOCK_BYTES, LONGEST_LINE, TableScan
 from moses_compat.tables.sorted_copy import sorted_name
 from phrasetool.pruning.decision import is_paper_s
 from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, SIGNIFICANCE, USES, Measures
@@ -62,7 +62,7 @@ class PruneRequest:
         dev: the two sides of the development set.
         search: options of the decoder, see `SearchOptions`.
         by_criterion: where several criteria decide, whether to count which of them alone would have removed what goes.
-        threads, block_bytes, on_error, allow_empty, force: see `TableScan`.
+        threads, block_bytes, on_error, allow_empty, force, max_line: see `TableScan`.
         sort: whether to sort the table first, into a copy beside `output`.
         sorted_table: that copy, where it was made.
         resume: whether to keep what is finished beside the output, and to go on from what is there.
@@ -107,12 +107,14 @@ class PruneRequest:
     reading: str = "normalised"
     resume: bool = False
     finished: FinishedWork | None = None
+    max_line: int = LONGEST_LINE
 
     def scan(self, watch: Watch = NOBODY) -> TableScan:
         """How the table is read; warnings go to `watch`."""
         return TableScan(
             self.on_error, self.threads, self.block_bytes,
             allow_empty=self.allow_empty, force=self.force, warn=watch.warn, finished=self.finished,
+            max_line=self.max_line,
         )  # fmt: skip
 
     @property

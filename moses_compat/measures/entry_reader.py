@@ -71,7 +71,7 @@ class EntryReader:
         Raises:
             DataError: the table or the source of similarities is damaged.
         """
-        for raw in self.look_at(raw_blocks(self._source, self._scan.block_bytes)):
+        for raw in self.look_at(raw_blocks(self._source, self._scan.block_bytes, self._scan.max_line)):
             yield raw, self.take(raw)
 
     def look_at(self, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
@@ -126,7 +126,7 @@ class MeasuredReader:
 
     def items(self) -> Iterator[Item]:
         """The blocks, in order."""
-        return ((raw, None) for raw in raw_blocks(self._source, self._scan.block_bytes))
+        return ((raw, None) for raw in raw_blocks(self._source, self._scan.block_bytes, self._scan.max_line))
 
     def __call__(self, item: Item) -> ReadBlock:
         """The lines of a block; its entries have no fields, and no words."""

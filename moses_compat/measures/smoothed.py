@@ -100,7 +100,7 @@ def count_table(source: Input, scan: TableScan) -> TableCounts:
     statistics = PairStatistics.of(np.zeros(0, np.int64))
     counted = KeyedSums(np.int32), KeyedSums(np.int32)
     totals = _Totals(), _Totals()
-    for raw, part, sides, seen in run(raw_blocks(source, scan.block_bytes), work, scan.threads):
+    for raw, part, sides, seen in run(raw_blocks(source, scan.block_bytes, scan.max_line), work, scan.threads):
         statistics += part
         for counts, (keys, numbers) in zip(counted, sides, strict=True):
             counts.add(keys, numbers)

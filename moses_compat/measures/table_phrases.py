@@ -58,7 +58,7 @@ def collect_phrases(
         def work(raw: RawBlock) -> tuple[RawBlock, _Found]:
             return raw, _look(source.name, raw, scan)
 
-        for raw, found in run(raw_blocks(source, scan.block_bytes), work, scan.threads):
+        for raw, found in run(raw_blocks(source, scan.block_bytes, scan.max_line), work, scan.threads):
             for which, side in enumerate(sides):
                 side.add(found.text, found.keys[which], found.places[which])
             pairs.append(found.pairs)

@@ -19,6 +19,8 @@ from phrasetool.phrases import ByteArray, Int64Array, Mask
 from phrasetool.watch import refuse
 
 BLOCK_BYTES = 1 << 21
+# A line longer than that is none of a table; without a limit, what is no text would be read as one line, to its end.
+LONGEST_LINE = 1 << 24
 # Called with the bytes of the file consumed and the lines done so far.
 Progress = Callable[[int, int], None]
 ON_ERROR = ("fail", "skip", "keep")
@@ -44,18 +46,19 @@ def last_group_start(text: ByteArray) -> int:
     return 0
 
 
-def blocks(source: Input, size: int) -> Iterator[ByteArray]:
+def blocks(source: Input, size: int, max_line: int = LONGEST_LINE) -> Iterator[ByteArray]:
     """Cut a table into blocks of about `size` bytes at source-group borders.
 
     A group longer than that makes its block longer.  The concatenation of the blocks is the input.  Where a block ends
     depends on what follows its beginning alone.
 
     Raises:
-        DataError: the file is damaged, or is certainly no table in text form (see `files.kinds`).
+        DataError: the file is damaged, or is certainly no table in text form (see `files.kinds`), or has a line of more
+            than `max_line` bytes.
     """
     kinds.refuse(source.name, source.peek(kinds.HEAD_BYTES))
     text = b""
-    wanted = size
+    wanted, lines = size, 0
     while True:
         if len(text) < wanted:
             text += source.read(wanted - len(text))
@@ -63,13 +66,21 @@ def blocks(source: Input, size: int) -> Iterator[ByteArray]:
         cut = last_group_start(np.frombuffer(text, np.uint8, seen)) if seen >= size else 0
         if cut:
             yield np.frombuffer(text, np.uint8, cut)
+            lines += text.count(b"\n", 0, cut)
             text, wanted = text[cut:], size
         elif seen < wanted:
             break
         else:
+            # A long line that is whole is found when its block is looked at.
+            if len(text) - (text.rfind(b"\n") + 1) > max_line:
+                raise _too_long(source, lines + text.count(b"\n"), max_line)
             wanted *= 2
     if text:
         yield np.frombuffer(text, np.uint8)
+
+
+def _too_long(source: Input, before: int, max_line: int) -> DataError:
+    return DataError(source.name, f"the line has more than {max_line:,} bytes", before + 1, remedy="longer lines")
 
 
 @dataclass(frozen=True)
@@ -96,14 +107,17 @@ class RawBlock:
         return len(self.line_offsets) - 1
 
 
-def raw_blocks(source: Input, size: int = BLOCK_BYTES) -> Iterator[RawBlock]:
+def raw_blocks(source: Input, size: int = BLOCK_BYTES, max_line: int = LONGEST_LINE) -> Iterator[RawBlock]:
     """Read a table block by block; see `blocks`."""
     first_entry = 0
     scores = -1
-    for text in blocks(source, size):
+    for text in blocks(source, size, max_line):
         if scores < 0:
             scores = _first_score_count(text)
-        block = RawBlock(first_entry, line_offsets_of(text), text, scores, source.position())
+        offsets = line_offsets_of(text)
+        if len(text) > max_line and (long := np.diff(offsets) > max_line).any():
+            raise _too_long(source, first_entry + int(np.argmax(long)), max_line)
+        block = RawBlock(first_entry, offsets, text, scores, source.position())
         yield block
         first_entry += block.lines
 
@@ -125,6 +139,7 @@ class TableScan:
             line out) or `keep` (pass it through unchanged).
         threads: worker threads.
         block_bytes: about how much text is worked on at a time.
+        max_line: bytes that a line may have.
         progress: called with the bytes of the file consumed and the entries done so far.
         allow_empty: whether a table may have no line.
         force: whether to go on where a check says that the table makes no sense.
@@ -143,6 +158,7 @@ class TableScan:
     force: bool = False
     warn: Callable[[str], None] = lambda message: None
     finished: FinishedWork | None = None
+    max_line: int = LONGEST_LINE
 
     def __post_init__(self) -> None:
         if self.on_error not in ON_ERROR:

@@ -214,7 +214,7 @@ class SourceOrder:
             return
         done = 0
         with Input(self._source.path, self._source.name) as source:
-            raws = raw_blocks(source, self._scan.block_bytes) if entries else iter(())
+            raws = raw_blocks(source, self._scan.block_bytes, self._scan.max_line) if entries else iter(())
             for raw in raws:
                 rows = np.arange(min(raw.lines, entries - done))
                 yield side_keys(raw.text, raw.line_offsets, rows)[0]

@@ -75,7 +75,7 @@ def command(
     table: str, model_folders: tuple[str, ...], forced_pairs: str | None, smoothing: str | None, output: str | None,
     scale: str, reading: str, ini: str | None, ini_output: str | None, weight: float, threads: int,
     block_bytes: int, on_error: str, allow_empty: bool, force: bool, quiet: bool, json_file: str | None, relative: bool,
-    resume: bool, **encoders: Any,
+    resume: bool, max_line: int, **encoders: Any,
 ) -> None:  # fmt: skip
     """Add similarity columns to a phrase table.
 
@@ -108,7 +108,7 @@ def command(
     check_outputs([table, *([forced_pairs] if forced_pairs else [])], [output, ini_output])
     document = json_document(json_file, [table, forced_pairs, ini], [output, ini_output])
     edit = ini_edit(table, output, ini, ini_output, weight, scale, relative)
-    scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force)
+    scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force, max_line=max_line)
     request = AnnotateRequest(
         table, output, folders, forced_pairs, smoothing, scale, edit, scan, reading, encoder, resume
     )

@@ -60,6 +60,7 @@ def command(
     table: str, output: str, source: str | None, target: str | None, threshold: str | None, top: int, column: int,
     counts: bool, values: bool, hierarchical: bool, moses_threads: int | None, index: str | None,
     sort: bool, allow_empty: bool, force: bool, threads: int, block_bytes: int, on_error: str, quiet: bool,
+    max_line: int,
     json_file: str | None,
 ) -> None:  # fmt: skip
     """Filter a phrase table by significance and by rank, as Moses does.
@@ -89,8 +90,9 @@ def command(
     document = json_document(json_file, [table, *corpora], [output])
     significance, watch = None, TerminalWatch(quiet)
     scan = TableScan(
-        on_error, moses_threads or threads, block_bytes, allow_empty=allow_empty, force=force, warn=watch.warn
-    )
+        on_error, moses_threads or threads, block_bytes, allow_empty=allow_empty, force=force, warn=watch.warn,
+        max_line=max_line,
+    )  # fmt: skip
     if source and target and tests:
         indexes = read_indexes(source, target, scan.threads, index)
         least = _threshold(indexes, threshold or "0", watch.say)

@@ -32,7 +32,7 @@ Example:
     table_options,
 )  # fmt: skip
 def command(
-    table: str, reordering_table: str, output: str, threads: int, block_bytes: int, on_error: str,
+    table: str, reordering_table: str, output: str, threads: int, block_bytes: int, max_line: int, on_error: str,
     allow_empty: bool, force: bool, quiet: bool, json_file: str | None,
 ) -> None:  # fmt: skip
     """Remove from a reordering table the pairs that a table lacks.
@@ -51,7 +51,13 @@ def command(
     check_outputs([table, reordering_table], [output])
     document = json_document(json_file, [table, reordering_table], [output])
     scan = TableScan(
-        on_error, threads, block_bytes, allow_empty=allow_empty, force=force, warn=TerminalWatch(quiet).warn
+        on_error,
+        threads,
+        block_bytes,
+        allow_empty=allow_empty,
+        force=force,
+        warn=TerminalWatch(quiet).warn,
+        max_line=max_line,
     )
     with Input(table) as entries, Input(reordering_table) as source, Output(output) as destination:
         check_plausible(entries, scan)

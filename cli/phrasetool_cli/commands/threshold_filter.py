@@ -44,6 +44,7 @@ def _parse(context: click.Context, parameter: click.Parameter, value: str) -> di
 )  # fmt: skip
 def command(
     thresholds: dict[int, float], table: str, output: str, keep_words: bool, threads: int, block_bytes: int,
+    max_line: int,
     on_error: str, allow_empty: bool, force: bool, sort: bool, quiet: bool, json_file: str | None,
 ) -> None:  # fmt: skip
     """Remove the entries of a phrase table that score too low.
@@ -60,7 +61,9 @@ def command(
     check_outputs([table], [output])
     document = json_document(json_file, [table], [output])
     watch = TerminalWatch(quiet)
-    scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force, warn=watch.warn)
+    scan = TableScan(
+        on_error, threads, block_bytes, allow_empty=allow_empty, force=force, warn=watch.warn, max_line=max_line
+    )
     with open_table(table, output, scan, watch, "filter", sort=sort) as (text, scan), Output(output) as out:
         done = threshold_table(text, out, thresholds, scan, keep_words=keep_words)
     document(vars(done))

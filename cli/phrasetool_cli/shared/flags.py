@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from phrasetool_cli.shared.parameter_types import Share, finite_number
+from phrasetool_cli.shared.parameter_types import Share, finite_number, size_in_bytes
 from phrasetool_cli.shared.sections import sections
 from phrasetool_cli.shared.verbosity import verbose_option
 
@@ -87,6 +87,8 @@ table_options = sections(
     force_option,
     click.option("--block-bytes", type=click.IntRange(1), default=1 << 21, metavar="N",
                  help="How much text a thread takes at a time.  Changes speed and memory, never the output."),
+    click.option("--max-line", type=size_in_bytes, default="16M", metavar="SIZE",
+                 help="Refuse a line of more bytes, before it fills the memory."),
     None,
     quiet_option,
 )  # fmt: skip

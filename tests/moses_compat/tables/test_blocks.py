@@ -100,3 +100,41 @@ def test_what_becomes_of_faulty_lines():
         TableScan().passes("t", block.faulty, faults)
     with pytest.raises(ValueError, match="unknown action"):
         TableScan("ignore")
+
+
+@given(texts(), st.one_of(st.integers(1, 60), st.integers(1, 10000)), st.randoms())
+def test_where_a_block_ends_depends_on_its_beginning_alone(data, size, rng):
+    """Who begins again at the beginning of any block gets the same blocks from there on."""
+    assume(kind_of("table", data[:HEAD_BYTES]) is None)
+    found = [block.text.tobytes() for block in raw_blocks(_Pieces(data), size)]
+    if found:
+        first = rng.randrange(len(found))
+        rest = b"".join(found[first:])
+        assume(kind_of("table", rest[:HEAD_BYTES]) is None)
+        assert [block.text.tobytes() for block in raw_blocks(_Pieces(rest), size)] == found[first:]
+
+
+class _Endless(_Pieces):
+    """A table whose last line never ends."""
+
+    def read(self, size):
+        piece = self._data[self._at : self._at + size]
+        self._at += size
+        return piece.ljust(size, b"x")
+
+
+@pytest.mark.parametrize("size", [16, 300, 1 << 14])
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(size):
+    source = _Endless(b"a ||| b ||| 1\n" * 7 + b"a ||| ")
+    with pytest.raises(DataError, match=r"^table:8: the line has more than 1,000 bytes$"):
+        list(raw_blocks(source, size, 1000))
+    assert source.position() <= 4 * max(size, 1000)
+
+
+@pytest.mark.parametrize("size", [16, 4096])
+def test_the_longest_line(size):
+    lines = [b"a ||| b ||| 1\n", b"a ||| %s ||| 1\n" % (b"b" * 84), b"b ||| c ||| 1\n"]
+    data = b"".join(lines)
+    assert sum(block.lines for block in raw_blocks(_Pieces(data), size, 97)) == 3
+    with pytest.raises(DataError, match=r"^table:2: the line has more than 96 bytes$"):
+        list(raw_blocks(_Pieces(data), size, 96))
