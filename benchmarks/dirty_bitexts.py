@@ -104,7 +104,10 @@ def bitexts(name: str, work: Path, pairs: int | None) -> dict[str, tuple[Path, P
 
 
 def filtered(name: str, work: Path, dirty: tuple[Path, Path], threads: str) -> tuple[tuple[Path, Path], dict[str, Any]]:
-    """The dirty bitext without what classifiers of its other half reject; and how right they are."""
+    """The dirty bitext without what classifiers of its other half reject; and how right they are.
+
+    The threshold is the one that was best on the development set: what learns from wrong pairs is sure of few.
+    """
     source, target, _ = CORPORA[name]
     kept = (work / f"filtered.{source}", work / f"filtered.{target}")
     dev = [DATA / name / f"dev.{side}" for side in (source, target)]
@@ -114,7 +117,7 @@ def filtered(name: str, work: Path, dirty: tuple[Path, Path], threads: str) -> t
     for half, rows in enumerate(halves):
         for path, side in zip(dirty, texts, strict=True):
             _write(work / f"half-{half}{path.suffix}", [side[i] for i in rows])
-    keep = np.zeros(len(texts[0]), np.bool_)
+    keep, likely = (np.zeros(len(texts[0]), np.bool_) for _ in range(2))
     for half in (0, 1):
         model, scores = work / f"classifier-{half}", work / f"scores-{half}.tsv"
         mine, other = ([work / f"half-{h}{path.suffix}" for path in dirty] for h in (half, 1 - half))
@@ -127,24 +130,29 @@ def filtered(name: str, work: Path, dirty: tuple[Path, Path], threads: str) -> t
             output = [work / f"kept-{half}.{side}" for side in (source, target)]
             # Two pairs of three are wrong on purpose.
             command(
-                "filter-bitext", *other, "-m", model, "-o", *output, "--scores", scores, "--threads", threads, "--force"
-            )
-        keep[halves[1 - half]] = [line.split("\t")[1] == "kept" for line in read_text_lines(str(scores))]
+                "filter-bitext", *other, "-m", model, "-o", *output, "--scores", scores, "--threads", threads,
+                "--threshold", "best", "--force",
+            )  # fmt: skip
+        lines = [line.split("\t")[:2] for line in read_text_lines(str(scores))]
+        keep[halves[1 - half]] = [verdict == "kept" for _, verdict in lines]
+        likely[halves[1 - half]] = [float(probability) >= 0.5 for probability, _ in lines]
     for path, side in zip(kept, texts, strict=True):
         _write(path, [side[i] for i in np.flatnonzero(keep)])
     kinds = np.load(work / "kinds.npy")
+    return kept, {"best threshold": quality(keep, kinds), "threshold 0.5": quality(likely, kinds)}
+
+
+def quality(keep: np.ndarray, kinds: np.ndarray) -> dict[str, float]:
+    """Of what stays: how much is clean, and how much stays of each kind."""
     clean = kinds == CLEAN
-    return kept, {
-        "precision": round(float(clean[keep].mean()), 4), "recall": round(float(keep[clean].mean()), 4),
-        **{
-            f"kept of {kind}": round(float(keep[kinds == number].mean()), 4)
-            for kind, number in (("misaligned", MISALIGNED), ("contained", CONTAINED))
-            if (kinds == number).any()
-        },
-    }  # fmt: skip
+    shares = {"precision": clean[keep].mean() if keep.any() else 0.0, "recall": keep[clean].mean()}
+    for kind, number in (("misaligned", MISALIGNED), ("contained", CONTAINED)):
+        if (kinds == number).any():
+            shares[f"kept of {kind}"] = keep[kinds == number].mean()
+    return {name: round(float(share), 4) for name, share in shares.items()}
 
 
-def engine(name: str, work: Path, kind: str, bitext: tuple[Path, Path], threads: str) -> Path:
+def engine(name: str, work: Path, kind: str, bitext: tuple[Path, Path], threads: str, iterations: str) -> Path:
     """The tuned ini of a bitext's own model."""
     source, target, _ = CORPORA[name]
     folder = work / f"engine-{kind.replace(' ', '-')}"
@@ -163,8 +171,8 @@ def engine(name: str, work: Path, kind: str, bitext: tuple[Path, Path], threads:
     if not ini.exists():
         dev = [DATA / name / f"dev.{side}" for side in (source, target)]
         command(
-            "tune", "--moses-ini", start, "--source", dev[0], "-r", dev[1], *SEARCH, "--iterations", "8", "--threads",
-            threads, "--force", "-o", ini,
+            "tune", "--moses-ini", start, "--source", dev[0], "-r", dev[1], *SEARCH, "--iterations", iterations,
+            "--threads", threads, "--force", "-o", ini,
         )  # fmt: skip
     return ini
 
@@ -176,10 +184,11 @@ def experiment(
     source, target, tests = CORPORA[name]
     folder = work / f"experiment-{kind.replace(' ', '-')}"
     there = DATA / name
+    ini = engine(name, work, kind, bitext, threads, "1" if pairs else "8")
     methods, sizes = (PRUNED[kind], SIZES) if kind in PRUNED else (("count",), SIZES[:1])
     lines = [
         f'name = "{name}, {kind}"', f'output = "{folder}"', "[moses]",
-        f'ini = "{engine(name, work, kind, bitext, threads)}"', "[data.bitext]", f'source = "{bitext[0]}"',
+        f'ini = "{ini}"', "[data.bitext]", f'source = "{bitext[0]}"',
         f'target = "{bitext[1]}"', "[data.dev]", f'source = "{there}/dev.{source}"', f'target = "{there}/dev.{target}"',
     ]  # fmt: skip
     for test in tests:
@@ -244,13 +253,13 @@ def main() -> None:
         work = options.work / name
         work.mkdir(parents=True, exist_ok=True)
         made = bitexts(name, work, options.pairs)
-        made["filtered"], quality = filtered(name, work, made["dirty"], options.threads)
-        print(name, "filter", quality, flush=True)
+        made["filtered"], found_quality = filtered(name, work, made["dirty"], options.threads)
+        print(name, "filter", found_quality, flush=True)
         found = {}
         for kind, paths in made.items():
             found[kind] = samples(name, experiment(name, work, kind, paths, options.threads, options.pairs))
             print(name, kind, {system: round(sample.bleu, 2) for system, sample in found[kind].items()}, flush=True)
-        figures[name] = {"filter": quality, **figures_of(found)}
+        figures[name] = {"filter": found_quality, **figures_of(found)}
         if options.pairs:
             print(json.dumps(figures[name], indent=1))
         else:
