@@ -4,8 +4,9 @@
     multi30k-de-en    half of the pairs with the target of another
 
 The filter is a classifier of sentence pairs that has seen no clean pair but those of the development set: one is
-trained on each half of the dirty bitext, and judges the other half.  Each bitext makes a phrase-based model of its own
-(`phrasetool experiment`: aligned, extracted, tuned), whose table is then pruned by several methods.
+trained on each half of the dirty bitext, and judges the other half; neither is told which pairs are wrong.  Each bitext
+makes a phrase-based model of its own (aligned, extracted, tuned), all with one language model, of the right targets;
+its table is then pruned by several methods (`phrasetool experiment`).  Work that was interrupted goes on by its files.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from engines import DATA, command
-from measuring import WORK, report
+from engines import DATA, SEARCH, command
+from measuring import ROOT, WORK, report
 
 from moses_compat.corpora.texts import read_text_lines
 from phrasetool.phrases import Phrases
@@ -30,10 +31,12 @@ CORPORA = {
     "tatoeba-zh-en": ("zh", "en", ("test",)),
     "multi30k-de-en": ("de", "en", ("test_2016_flickr", "test_2017_flickr")),
 }
-METHODS = ("semantic", "significance", "count", "composition+count", "composition+semantic")
+METHODS = ("semantic", "significance", "count", "composition", "composition+count", "composition+semantic")
 SIZES = (0.5, 0.3, 0.1, 0.05)
+# What is pruned, by which methods; of the others the full table is what counts.
+PRUNED = {"dirty": METHODS, "filtered": ("count", "composition+count", "composition+semantic")}
 SEED = 1
-# How often a pair of the dirty bitext is what.
+# What a pair of the dirty bitext is.
 CLEAN, MISALIGNED, CONTAINED = 0, 1, 2
 
 
@@ -41,56 +44,70 @@ def _write(path: Path, lines: list[str]) -> None:
     path.write_text("\n".join(lines) + "\n", "utf-8")
 
 
-def bitexts(name: str, work: Path) -> dict[str, tuple[Path, Path]]:
-    """The clean and the dirty bitexts, a file a side, and `kinds.npy` of the dirty one."""
-    source, target, _ = CORPORA[name]
-    sides = [read_text_lines(str(DATA / name / f"train.{side}.gz")) for side in (source, target)]
-    made = {kind: (work / f"{kind}.{source}", work / f"{kind}.{target}") for kind in ("dirty", "clean half", "clean")}
-    made = {kind: tuple(Path(str(path).replace(" ", "-")) for path in paths) for kind, paths in made.items()}  # type: ignore[misc]
-    if name != "multi30k-de-en":
-        del made["clean half"]
-    if (work / "kinds.npy").exists():
-        return made
+def shifted(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The same rows, none where it was."""
+    order = rng.permutation(len(rows))
+    found = rows.copy()
+    found[order] = rows[np.roll(order, 1)]
+    return found
+
+
+def contained(sides: list[list[str]], rng: np.random.Generator) -> tuple[list[str], np.ndarray]:
+    """Targets cut or joined, and which pairs they are of."""
+    words: dict[str, int] = {}
+    ids = [
+        Phrases.from_lists([[words.setdefault(word, len(words)) for word in line.split()] for line in side])
+        for side in sides
+    ]
+    wrong, of = containment_negatives(ids[1], np.arange(len(sides[0])), KnownTranslations(*ids), rng)
+    spelt = list(words)
+    return [" ".join(spelt[i] for i in text) for text in wrong], of
+
+
+def spoilt(name: str, sides: list[list[str]]) -> tuple[list[str], list[str], np.ndarray]:
+    """The dirty bitext, and what each of its pairs is."""
     rng = np.random.default_rng(SEED)
     n = len(sides[0])
-    shifted = np.roll(rng.permutation(n), 1)
     if name == "multi30k-de-en":
-        spoilt = np.sort(rng.permutation(n)[: n // 2])
-        places = np.arange(n)
-        places[spoilt] = np.roll(rng.permutation(spoilt), 1)
-        # A permutation may leave some where they were.
+        half, places = np.sort(rng.permutation(n)[: n // 2]), np.arange(n)
+        places[half] = shifted(half, rng)
+        source, target = sides[0], [sides[1][i] for i in places]
         kinds = np.where(places == np.arange(n), CLEAN, MISALIGNED)
-        dirty = sides[0], [sides[1][i] for i in places]
-        kept = np.flatnonzero(kinds == CLEAN)
-        for path, side in zip(made["clean half"], sides, strict=True):
-            _write(path, [side[i] for i in kept])
     else:
-        words: dict[str, int] = {}
-        ids = [
-            Phrases.from_lists([[words.setdefault(word, len(words)) for word in line.split()] for line in side])
-            for side in sides
-        ]
-        wrong, of = containment_negatives(ids[1], np.arange(n), KnownTranslations(*ids), rng)
-        spelt = list(words)
-        contained = [" ".join(spelt[i] for i in text) for text in wrong]
-        order = rng.permutation(2 * n + len(of))
-        dirty = tuple(  # type: ignore[assignment]
-            [lines[i] for i in order]
-            for lines in (
-                [*sides[0], *sides[0], *(sides[0][i] for i in of)],
-                [*sides[1], *(sides[1][i] for i in shifted), *contained],
-            )
-        )
-        kinds = np.concatenate([np.full(n, CLEAN), np.full(n, MISALIGNED), np.full(len(of), CONTAINED)])[order]
-    for kind, texts in (("dirty", dirty), ("clean", sides)):
-        for path, lines in zip(made[kind], texts, strict=True):
-            _write(path, list(lines))
-    np.save(work / "kinds.npy", kinds)
-    return made
+        parts, of = contained(sides, rng)
+        source = [*sides[0], *sides[0], *(sides[0][i] for i in of)]
+        target = [*sides[1], *(sides[1][i] for i in shifted(np.arange(n), rng)), *parts]
+        kinds = np.concatenate([np.full(n, CLEAN), np.full(n, MISALIGNED), np.full(len(of), CONTAINED)])
+        order = rng.permutation(len(kinds))
+        source, target, kinds = [source[i] for i in order], [target[i] for i in order], kinds[order]
+    # Another sentence's translation may be right.
+    known = set(zip(*sides, strict=True))
+    kinds[[pair in known for pair in zip(source, target, strict=True)]] = CLEAN
+    return source, target, kinds
+
+
+def bitexts(name: str, work: Path, pairs: int | None) -> dict[str, tuple[Path, Path]]:
+    """The clean and the dirty bitexts, a file a side, and `kinds.npy` of the dirty one."""
+    source, target, _ = CORPORA[name]
+    kinds = ["dirty", "clean half", "clean"] if name == "multi30k-de-en" else ["dirty", "clean"]
+    made = {kind: tuple(work / f"{kind.replace(' ', '-')}.{side}" for side in (source, target)) for kind in kinds}
+    if not (work / "kinds.npy").exists():
+        sides = [read_text_lines(str(DATA / name / f"train.{side}.gz"))[:pairs] for side in (source, target)]
+        *dirty, labels = spoilt(name, sides)
+        right = np.flatnonzero(labels == CLEAN)
+        texts = {"dirty": dirty, "clean half": [[side[i] for i in right] for side in dirty], "clean": sides}
+        for kind, paths in made.items():
+            for path, lines in zip(paths, texts[kind], strict=True):
+                _write(path, lines)
+        np.save(work / "kinds.npy", labels)
+    return made  # type: ignore[return-value]
 
 
 def filtered(name: str, work: Path, dirty: tuple[Path, Path], threads: str) -> tuple[tuple[Path, Path], dict[str, Any]]:
-    """The dirty bitext without what classifiers of its other half reject; and how right they are."""
+    """The dirty bitext without what classifiers of its other half reject; and how right they are.
+
+    The threshold is the one that was best on the development set: what learns from wrong pairs is sure of few.
+    """
     source, target, _ = CORPORA[name]
     kept = (work / f"filtered.{source}", work / f"filtered.{target}")
     dev = [DATA / name / f"dev.{side}" for side in (source, target)]
@@ -100,69 +117,127 @@ def filtered(name: str, work: Path, dirty: tuple[Path, Path], threads: str) -> t
     for half, rows in enumerate(halves):
         for path, side in zip(dirty, texts, strict=True):
             _write(work / f"half-{half}{path.suffix}", [side[i] for i in rows])
-    keep = np.zeros(len(texts[0]), np.bool_)
-    for half, rows in enumerate(halves):
+    keep, likely = (np.zeros(len(texts[0]), np.bool_) for _ in range(2))
+    for half in (0, 1):
         model, scores = work / f"classifier-{half}", work / f"scores-{half}.tsv"
         mine, other = ([work / f"half-{h}{path.suffix}" for path in dirty] for h in (half, 1 - half))
         if not (model / "config.json").exists():
-            command("train", "--model", "parallel", *mine, "--dev", *dev, "-o", model, "--threads", threads)
+            command(
+                "train", "--model", "parallel", *mine, "--dev", *dev, "-o", model, "--threads", threads, "--device",
+                "cpu", "--overwrite",
+            )  # fmt: skip
         if not scores.exists():
             output = [work / f"kept-{half}.{side}" for side in (source, target)]
-            command("filter-bitext", *other, "-m", model, "-o", *output, "--scores", scores, "--threads", threads)
-        lines = read_text_lines(str(scores))
-        keep[halves[1 - half]] = [float(line.split("\t")[0]) >= 0.5 for line in lines[-len(halves[1 - half]) :]]
-        del rows
+            # Two pairs of three are wrong on purpose.
+            command(
+                "filter-bitext", *other, "-m", model, "-o", *output, "--scores", scores, "--threads", threads,
+                "--threshold", "best", "--force",
+            )  # fmt: skip
+        lines = [line.split("\t")[:2] for line in read_text_lines(str(scores))]
+        keep[halves[1 - half]] = [verdict == "kept" for _, verdict in lines]
+        likely[halves[1 - half]] = [float(probability) >= 0.5 for probability, _ in lines]
     for path, side in zip(kept, texts, strict=True):
         _write(path, [side[i] for i in np.flatnonzero(keep)])
     kinds = np.load(work / "kinds.npy")
+    return kept, {"best threshold": quality(keep, kinds), "threshold 0.5": quality(likely, kinds)}
+
+
+def quality(keep: np.ndarray, kinds: np.ndarray) -> dict[str, float]:
+    """Of what stays: how much is clean, and how much stays of each kind."""
     clean = kinds == CLEAN
-    return kept, {
-        "precision": round(float(clean[keep].mean()), 4), "recall": round(float(keep[clean].mean()), 4),
-        **{
-            f"kept of {kind}": round(float(keep[kinds == number].mean()), 4)
-            for kind, number in (("misaligned", MISALIGNED), ("contained", CONTAINED))
-            if (kinds == number).any()
-        },
-    }  # fmt: skip
+    shares = {"precision": clean[keep].mean() if keep.any() else 0.0, "recall": keep[clean].mean()}
+    for kind, number in (("misaligned", MISALIGNED), ("contained", CONTAINED)):
+        if (kinds == number).any():
+            shares[f"kept of {kind}"] = keep[kinds == number].mean()
+    return {name: round(float(share), 4) for name, share in shares.items()}
 
 
-def experiment(name: str, work: Path, kind: str, bitext: tuple[Path, Path], threads: str) -> Path:
+def engine(name: str, work: Path, kind: str, bitext: tuple[Path, Path], threads: str, iterations: str) -> Path:
+    """The tuned ini of a bitext's own model."""
+    source, target, _ = CORPORA[name]
+    folder = work / f"engine-{kind.replace(' ', '-')}"
+    folder.mkdir(exist_ok=True)
+    files = ("aligned.gz", "table.gz", "reordering.gz", "start.ini", "moses.ini")
+    aligned, table, reordering, start, ini = (folder / file for file in files)
+    lm = work / "lm.arpa.gz"
+    if not lm.exists():
+        command("lm", work / f"clean.{target}", "--order", "5", "-o", lm)
+    if not aligned.exists():
+        command("align", *bitext, "-o", aligned)
+    if not (table.exists() and reordering.exists()):
+        command("extract", *bitext, aligned, "-o", table, "--reordering-table", reordering, "--threads", threads)
+    if not start.exists():
+        command("moses-ini", "--table", table, "--reordering-table", reordering, "--lm", lm, "-o", start)
+    if not ini.exists():
+        dev = [DATA / name / f"dev.{side}" for side in (source, target)]
+        command(
+            "tune", "--moses-ini", start, "--source", dev[0], "-r", dev[1], *SEARCH, "--iterations", iterations,
+            "--threads", threads, "--force", "-o", ini,
+        )  # fmt: skip
+    return ini
+
+
+def experiment(
+    name: str, work: Path, kind: str, bitext: tuple[Path, Path], threads: str, pairs: int | None = None
+) -> Path:
     """Run the laboratory on a bitext; its folder."""
     source, target, tests = CORPORA[name]
     folder = work / f"experiment-{kind.replace(' ', '-')}"
     there = DATA / name
+    ini = engine(name, work, kind, bitext, threads, "1" if pairs else "8")
+    methods, sizes = (PRUNED[kind], SIZES) if kind in PRUNED else (("count",), SIZES[:1])
     lines = [
-        f'name = "{name}, {kind}"', f'output = "{folder}"', "[data.bitext]", f'source = "{bitext[0]}"',
-        f'target = "{bitext[1]}"', "[build]", f'lm_text = "{there}/train.{target}.gz"', "[data.dev]",
-        f'source = "{there}/dev.{source}"', f'target = "{there}/dev.{target}"',
+        f'name = "{name}, {kind}"', f'output = "{folder}"', "[moses]",
+        f'ini = "{ini}"', "[data.bitext]", f'source = "{bitext[0]}"',
+        f'target = "{bitext[1]}"', "[data.dev]", f'source = "{there}/dev.{source}"', f'target = "{there}/dev.{target}"',
     ]  # fmt: skip
     for test in tests:
         lines += [f"[data.tests.{test}]", f'source = "{there}/{test}.{source}"', f'target = "{there}/{test}.{target}"']
-    lines += ["[prune]", f"methods = {json.dumps(METHODS)}", f"sizes = {list(SIZES)}", 'protect = ["words"]']
+    lines += ["[prune]", f"methods = {json.dumps(methods)}", f"sizes = {list(sizes)}", 'protect = ["words"]']
     config = work / f"{folder.name}.toml"
     _write(config, lines)
+    # Where only a part was asked for, to see whether all is well.
+    quick = ["--quick"] if pairs else []
+    folder = folder / "quick" if pairs else folder
     if not (folder / "report.md").exists():
-        command("experiment", config, "--threads", threads)
+        command("experiment", config, "--threads", threads, "--force", *quick)
     return folder
 
 
 def samples(name: str, folder: Path) -> dict[str, BleuSamples]:
     """All test sets as one text: the system -> its BLEU."""
     _, target, tests = CORPORA[name]
-    truth = [line for test in tests for line in read_text_lines(str(DATA / name / f"{test}.{target}"))]
+    records = [json.loads(path.read_text()) for path in sorted((folder / "runs").glob("*.json"))]
+    texts = {record["system"]: record["translations"] for record in records if "system" in record}
+    # A quick experiment translates the first sentences of a set.
+    sizes = {test: len(texts["full"][test]) for test in tests}
+    truth = [line for test in tests for line in read_text_lines(str(DATA / name / f"{test}.{target}"))[: sizes[test]]]
     test_of = Bootstrap(len(truth))
-    found = {}
-    for path in sorted((folder / "runs").glob("*.json")):
-        record: Mapping[str, Any] = json.loads(path.read_text())
-        if "system" in record:
-            lines = [line for test in tests for line in record["translations"][test]]
-            found[record["system"]] = test_of(sentence_statistics(lines, truth))
-    return found
+    return {
+        system: test_of(sentence_statistics([line for test in tests for line in lines[test]], truth))
+        for system, lines in texts.items()
+    }
 
 
 def compared(one: BleuSamples, other: BleuSamples) -> dict[str, float]:
-    """A system beside another."""
+    """A system beside another, by a paired bootstrap."""
     return {"difference": round(one.bleu - other.bleu, 2), "p": round(one.p_value(other), 4)}
+
+
+def figures_of(found: Mapping[str, Mapping[str, BleuSamples]]) -> dict[str, Any]:
+    """BLEU of every system, beside its own full table and the full tables of the dirty and of the clean bitext."""
+    aim, dirty = found.get("clean half", found["clean"])["full"], found["dirty"]["full"]
+    cost = aim.bleu - dirty.bleu
+    figures: dict[str, Any] = {"BLEU that the dirt costs": round(cost, 2)}
+    for kind, systems in found.items():
+        figures[kind] = {
+            system: {
+                "BLEU": round(sample.bleu, 2), "to its full table": compared(sample, systems["full"]),
+                "to the dirty table": compared(sample, dirty), "to the clean table": compared(sample, aim),
+                "recovered": round((sample.bleu - dirty.bleu) / cost, 3) if cost else None,
+            } for system, sample in systems.items()
+        }  # fmt: skip
+    return figures
 
 
 def main() -> None:
@@ -170,30 +245,25 @@ def main() -> None:
     parser.add_argument("--corpora", nargs="+", default=list(CORPORA), choices=CORPORA)
     parser.add_argument("--work", type=Path, default=WORK / "dirty")
     parser.add_argument("--threads", default="1")
+    parser.add_argument("--pairs", type=int, help="so many alone, and quick experiments; nothing is kept of it")
     options = parser.parse_args()
-    figures: dict[str, Any] = {}
+    results = ROOT / "benchmarks" / "results" / "dirty_bitexts.json"
+    figures: dict[str, Any] = json.loads(results.read_text())["pairs"] if results.exists() else {}
     for name in options.corpora:
         work = options.work / name
         work.mkdir(parents=True, exist_ok=True)
-        made = bitexts(name, work)
-        made["filtered"], quality = filtered(name, work, made["dirty"], options.threads)
-        found = {
-            kind: samples(name, experiment(name, work, kind, paths, options.threads)) for kind, paths in made.items()
-        }
-        aim = found.get("clean half", found["clean"])["full"]
-        figures[name] = {"filter": quality}
-        for kind, systems in found.items():
-            figures[name][kind] = {
-                system: {"BLEU": round(sample.bleu, 2), "to the clean table": compared(sample, aim)}
-                for system, sample in systems.items()
-            }
-        dirty = found["dirty"]["full"].bleu
-        cost = aim.bleu - dirty
-        figures[name]["BLEU that the dirt costs"] = round(cost, 2)
-        figures[name]["recovered by the filter"] = round(
-            (found["filtered"]["full"].bleu - found["dirty"]["full"].bleu) / cost, 3
-        )
-    report("dirty_bitexts", {"pairs": figures})
+        made = bitexts(name, work, options.pairs)
+        made["filtered"], found_quality = filtered(name, work, made["dirty"], options.threads)
+        print(name, "filter", found_quality, flush=True)
+        found = {}
+        for kind, paths in made.items():
+            found[kind] = samples(name, experiment(name, work, kind, paths, options.threads, options.pairs))
+            print(name, kind, {system: round(sample.bleu, 2) for system, sample in found[kind].items()}, flush=True)
+        figures[name] = {"filter": found_quality, **figures_of(found)}
+        if options.pairs:
+            print(json.dumps(figures[name], indent=1))
+        else:
+            report("dirty_bitexts", {"pairs": figures})
 
 
 if __name__ == "__main__":

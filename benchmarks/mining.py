@@ -10,8 +10,8 @@ translation are of training pairs: of half of them the Chinese, of the other hal
 development corpus the reverse, so that the two corpora share no sentence of a side.  No training sees any of them.
 
 For each model, margin, with and without reranking: F1 on the test corpus at the threshold that is best on the
-development corpus; and accuracy@1, the share of true sources whose best target is theirs, among all targets and among
-true ones.
+development corpus, with the weight of the classifier's probabilities that is best there; and accuracy@1, the share of
+true sources whose best target is theirs, among all targets and among true ones.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from measuring import ROOT, WORK, report
 
-from moses_compat.jobs.mining.mine import MinedTexts, MiningSettings, mine_texts
-from phrasetool.bitext.mining_quality import best_threshold, evaluate_mining
+from moses_compat.jobs.mining.mine import WEIGHTS, MinedTexts, MiningSettings, mine_texts, settings_from_gold
+from phrasetool.bitext.mining_quality import evaluate_mining
 from phrasetool.bitext.pair_encoder import PairEncoder, find_pair_encoder, load_pair_model
 from phrasetool.text_encoders.loading import find_text_encoder
 
@@ -113,11 +113,13 @@ def listed(found: MinedTexts) -> tuple[Any, list[tuple[bytes, bytes]]]:
 def figures(name: str, encoder: PairEncoder, settings: MiningSettings, store: str) -> dict[str, float]:
     """Of one corpus, one margin, with or without reranking."""
     dev, test = FOLDER / f"{name}-dev", FOLDER / f"{name}-test"
-    threshold = best_threshold(*listed(search(dev, encoder, f"{store}-dev", settings)), gold(dev))
+    found = search(dev, encoder, f"{store}-dev", settings)
+    chosen = settings_from_gold(found, str(dev / "gold.tsv"), settings, WEIGHTS)
+    settings, threshold = chosen, chosen.threshold
     scores, mined = listed(search(test, encoder, f"{store}-test", settings))
     right = gold(test)
-    chosen = [place for place in range(len(mined)) if scores[place] >= threshold]
-    at = evaluate_mining(scores[chosen], [mined[place] for place in chosen], right)
+    taken = [place for place in range(len(mined)) if scores[place] >= threshold]
+    at = evaluate_mining(scores[taken], [mined[place] for place in taken], right)
     best = evaluate_mining(scores, mined, right).best
     forward = evaluate_mining(
         *listed(search(test, encoder, f"{store}-test", replace(settings, retrieval="forward"))), right
@@ -125,6 +127,7 @@ def figures(name: str, encoder: PairEncoder, settings: MiningSettings, store: st
     return {
         "f1": round(at.all.f1, 4), "precision": round(at.all.precision, 4), "recall": round(at.all.recall, 4),
         "f1_best_threshold": round(best.f1, 4) if best else 0.0, "accuracy_at_1": round(forward.accuracy_at_1, 4),
+        "weight": settings.weight if settings.rerank else 0.0,
     }  # fmt: skip
 
 

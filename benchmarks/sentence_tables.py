@@ -1,4 +1,4 @@
-"""Tables for the documents: classifiers of sentence pairs, and reranked n-best lists."""
+"""Tables for the documents: classifiers of sentence pairs, mining with them, and reranked n-best lists."""
 
 from __future__ import annotations
 
@@ -95,4 +95,20 @@ def reranking() -> str:
     return markdown("pair and models | tuned | before | after | difference | p", rows)
 
 
-TABLES = {"classifiers of sentence pairs": classifiers, "length of sentences": length, "reranking": reranking}
+def mining() -> str:
+    """Pairs mined in two comparable corpora, by margin, without and with the classifier."""
+    rows = []
+    for corpus, ways in find("mining/all").items():
+        for way, found in ways.items():
+            means = {name: figures["mean"] for name, figures in found.items()}
+            shares = [f"{100 * means[name]:.1f}" for name in ("precision", "recall", "f1", "accuracy_at_1")]
+            rows.append([f"{corpus.capitalize()}, {way}", *shares, f"{means['weight']:g}" if "reranked" in way else ""])
+    return markdown("corpus and margin | precision | recall | F1 | accuracy@1 | weight", rows)
+
+
+TABLES = {
+    "classifiers of sentence pairs": classifiers,
+    "length of sentences": length,
+    "reranking": reranking,
+    "mining": mining,
+}

@@ -25,6 +25,7 @@ TOPICS = {
     "model_fit": "Models that do not fit the table",
     "dev_set": "Development sets and texts",
     "training": "Training",
+    "mining": "Mining and filtering",
     "reranking": "n-best lists",
     "usage": "Arguments",
     "encoders": "Encoders from elsewhere",
@@ -67,7 +68,7 @@ def uses() -> list[Use]:
 
 
 def prepare(folder: Path) -> None:
-    """The files that uses work on."""
+    """The files that uses work on: those of the demo, and a small classifier of sentence pairs."""
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     subprocess.run(
         ["phrasetool", "demo", "--files", "demo"], cwd=folder, env=environment, check=True, capture_output=True
@@ -85,6 +86,11 @@ def prepare(folder: Path) -> None:
         extracted = subprocess.run(["zcat", "table.gz"], cwd=folder, check=True, capture_output=True).stdout
         for line in extracted.splitlines(keepends=True)[:20_000:7]:
             pairs.write(b" ||| ".join(line.split(b" ||| ")[:2]) + b"\n")
+    classifier = "train --model parallel train.zh train.en --word-units 32 --units 32 --epochs 6 --batch-size 32"
+    subprocess.run(
+        ["phrasetool", *classifier.split(), "-o", "parallel", "--threads", "1", "--force"], cwd=folder,
+        env=environment, check=True, capture_output=True,
+    )  # fmt: skip
 
 
 def answer(use: Use, files: Path, folder: Path) -> Answer:
@@ -111,7 +117,8 @@ def page(answers: dict[Use, Answer]) -> str:
         "<!-- Written by `make documents`. -->",
         "What the tool says when something is wrong: one line on standard error, and an exit code: 1 for bad data, 2 "
         "for bad usage. Nothing is written then, and files that were there stay as they were. They were run in "
-        "a folder with a table, a model and texts of the demo; lines that prepare a file stand before the command.",
+        "a folder with a table, a model and texts of the demo, and a classifier of sentence pairs; lines that prepare "
+        "a file stand before the command.",
     ]
     for topic, title in TOPICS.items():
         parts.append(f"## {title}")

@@ -27,6 +27,16 @@ _FILES = (TOKENIZER, "tokenizer_config.json", "special_tokens_map.json")
 _TOGETHER = 64
 
 
+def _writes_text(config: Any) -> bool:
+    """Whether a model is no encoder, by its configuration; of one like GPT that has only its type."""
+    from transformers.models.auto import modeling_auto
+
+    kind = getattr(config, "model_type", "")
+    named = (modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES)
+    only_writes = kind in named[0] and kind not in named[1]
+    return only_writes or any(getattr(config, name, False) for name in ("is_encoder_decoder", "is_decoder"))
+
+
 class FolderInputs(nn.Module):
     """Pieces of both languages, by one tokenizer.
 
@@ -56,7 +66,7 @@ class FolderInputs(nn.Module):
         self._files = {name: (folder / name).read_bytes() for name in _FILES if (folder / name).is_file()}
         encoder = read_transformer(folder)
         config = encoder.config
-        if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", False):
+        if _writes_text(config):
             raise ModelError(f"{folder}: not an encoder, but a model that writes text")
         check_pieces(folder, encoder, self._tokenizer)
         self.encoder = encoder.requires_grad_(False)

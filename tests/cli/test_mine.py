@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 
 import pytest
 
@@ -172,7 +173,7 @@ def test_a_classifier_chooses_among_candidates(classifier, margin, tmp_path):
         ("haus grün und", "house green and"), ("hund rot", "dog red"), ("nicht ein hund", "not a dog"),
     }  # fmt: skip
     for score, _, _, worth, _, probability, blind in found:
-        assert float(score) == pytest.approx((float(worth) + (margin == "distance")) * float(probability), abs=1e-5)
+        assert float(score) == pytest.approx(float(worth) + 0.02 * math.log(float(probability)), abs=1e-5)
         # Lengths that fit say nothing against a pair.
         assert float(blind) == pytest.approx(float(probability), abs=1e-5)
     assert run_inside(*mine[:-1], "backward", "-o", tmp_path / "o", "--explain", "-q").code == 0
@@ -180,6 +181,29 @@ def test_a_classifier_chooses_among_candidates(classifier, margin, tmp_path):
     assert float(probability) < 0.05 < 0.2 < float(blind)
     assert run_inside(*mine, "-o", tmp_path / "o", "--rerank", 0, "-q").code == 0
     assert all(len(pair) == 3 for pair in pairs(tmp_path / "o"))
+
+
+def test_the_weight_of_probabilities_is_the_best_one_of_gold_pairs(classifier, tmp_path):
+    # The classifier is wrong here: of the same direction, what says more is right.
+    (tmp_path / "gold").write_text("haus grün und\thouse green and house green and\nhund rot\tdog red\n")
+    mine = ("mine", tmp_path / "s", tmp_path / "t", "-m", "model", "--retrieval", "backward", "--explain")
+    weights = {}
+    for weight in ("0", "0.01", "0.02", "0.05", "0.1", "0.2"):
+        done = run_inside(*mine, "--dev-gold", tmp_path / "gold", "--weight", weight, "-o", tmp_path / weight)
+        assert f"weight of probabilities {weight}, from" in done.err, done.err
+        found = pairs(tmp_path / weight)
+        for score, _, _, worth, _, probability, _ in found:
+            expected = float(worth) + float(weight) * math.log(float(probability))
+            assert float(score) == pytest.approx(expected, abs=1e-5)
+        right = {tuple(line.split("\t")) for line in (tmp_path / "gold").read_text().splitlines()}
+        hits = len(right & {pair[1:3] for pair in found})
+        weights[weight] = 2 * hits / (len(found) + len(right))
+    assert len(set(weights.values())) > 1
+    best = max(weights, key=weights.get)
+    done = run_inside(*mine, "--dev-gold", tmp_path / "gold", "-o", tmp_path / "o", "--json", tmp_path / "j")
+    assert f"weight of probabilities {best}, from" in done.err
+    assert (tmp_path / "o").read_bytes() == (tmp_path / best).read_bytes()
+    assert json.loads((tmp_path / "j").read_text())["weight"] == float(best)
 
 
 def test_over_long_sentences_are_counted(classifier, tmp_path):
@@ -195,6 +219,9 @@ def test_over_long_sentences_are_counted(classifier, tmp_path):
         (("-m", "m", "--encoder", "e"), 2, "name a classifier with --model, or"),
         (("-m", "m", "--prefix", "a"), 2, "--prefix is for a sentence encoder"),
         (("--encoder", "e", "--rerank", "4"), 2, "--rerank asks a classifier; name one with --model"),
+        (("--encoder", "e", "--weight", "0.1"), 2, "--weight asks a classifier; name one with --model"),
+        (("-m", "m", "--weight", "nan"), 2, "not a finite number"),
+        (("-m", "m", "--weight", "-1"), 2, "range"),
         (("--encoder", "e", "--detokenise", "german"), 2, "--detokenise: 'german' is no language"),
         (("--encoder", "e", "--threshold", "nan"), 2, "'nan' is not a finite number"),
         (("--encoder", "e", "--min-cosine", "nan"), 2, "not a finite number"),

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 _EXAMPLE = """\b
 Example:
   phrasetool filter-bitext crawled.de crawled.en -m parallel -o kept.de kept.en
-  phrasetool filter-bitext crawled.de crawled.en -m parallel -o kept.de.gz kept.en.gz --scores scores.tsv.gz
+  phrasetool filter-bitext crawled.de crawled.en -m parallel -o kept.de.gz kept.en.gz --scores scores.tsv
   awk -F'\\t' '$1 >= 0.9 {print $4 > "sure.de"; print $5 > "sure.en"}' scores.tsv
   phrasetool filter-bitext crawled.de crawled.en --encoder LaBSE --threshold 0.7 -o kept.de kept.en
+  phrasetool train --model parallel demo-output/corpus.zh demo-output/corpus.en -o demo-output/parallel
+  phrasetool filter-bitext demo-output/corpus.zh demo-output/corpus.en -m demo-output/parallel --threshold best -o zh en
 """
 
 

@@ -56,15 +56,14 @@ def command(
     A pair of two equal sentences has `copy` as its last field.  Tabs within a sentence become spaces.  The texts are in
     memory, their vectors on disk.
     """
-    from dataclasses import replace
-
     from moses_compat.files.streams import Output
     from moses_compat.jobs.mining.mine import (
+        WEIGHTS,
         MiningSettings,
         mine_texts,
         mined_lines,
+        settings_from_gold,
         store_beside,
-        threshold_from_gold,
     )
     from moses_compat.jobs.mining.mining_report import mining_statistics, mining_summary
 
@@ -81,7 +80,10 @@ def command(
     encoder, request = chosen_pair_encoder(given)
     rerank = given.pop("rerank")
     rerank = (4 if encoder.model else 0) if rerank is None else rerank
-    settings = MiningSettings(rerank=rerank, threads=threads, **given)
+    weight = given.pop("weight")
+    weights = WEIGHTS if weight is None else (weight,)
+    weight = MiningSettings.weight if weight is None else weight
+    settings = MiningSettings(rerank=rerank, weight=weight, threads=threads, **given)
     watch, ready, store = TerminalWatch(quiet), request.ready, request.store or store_beside(output, encoder)
     texts = f"detokenise={request.detokenise or 'none'}|prefix={request.prefix!r}"
 
@@ -94,9 +96,10 @@ def command(
             development = search((dev_source, dev_target), store and f"{store}.dev")
         found = search((source, target), store)
         if dev_gold is not None:
-            threshold = threshold_from_gold(development or found, dev_gold, settings.ids)
-            watch.say(f"threshold {threshold:.6g}, from {dev_gold}")
-            settings = replace(settings, threshold=threshold)
+            settings = settings_from_gold(development or found, dev_gold, settings, weights)
+            found = found.weighted(settings.weight, settings, watch)
+            chosen = f", weight of probabilities {settings.weight:g}" if found.judged else ""
+            watch.say(f"threshold {settings.threshold:.6g}{chosen}, from {dev_gold}")
         for line in mined_lines(found, settings):
             out.write_text(line)
         _tell(document, mining_statistics(found, settings, encoder.name), watch, mining_summary)

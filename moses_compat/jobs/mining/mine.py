@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from moses_compat.files.packing import without_ending
 from moses_compat.jobs.mining.mined_pairs import COPY, read_gold
 from moses_compat.jobs.mining.mining_texts import MiningText, RowTexts, read_sides, stored
 from phrasetool.bitext.approximate import Agreement, approximately_nearest
-from phrasetool.bitext.mining_quality import best_threshold
+from phrasetool.bitext.mining_quality import best_threshold, evaluate_mining
 from phrasetool.bitext.nearest import Neighbours, nearest_both_ways
 from phrasetool.bitext.neighbour_margins import Candidates, candidates
 from phrasetool.bitext.one_to_one import best_of_both, retrieve
@@ -29,6 +29,10 @@ from phrasetool.watch import NOBODY, Watch
 
 # Sentences of a side up to which all are compared with all.
 EXACT_UP_TO = 300_000
+# Weights of probabilities that gold pairs choose from.
+WEIGHTS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
+# A probability that is nothing counts as this.
+_LEAST = 1e-6
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class MiningSettings:
         search: exact, approximate or auto.
         min_cosine: pairs below it are left out, whatever their margin.
         rerank: candidates of a sentence that the classifier sees; 0: none.
+        weight: of the logarithm of the probability, which is added to the margin of a candidate.
         threshold: the lowest score that is written; None: every one.
         drop_copies: leave out pairs of two equal sentences.
         ids: a name and a tab stand before each sentence, and names are written.
@@ -55,6 +60,7 @@ class MiningSettings:
     search: str = "auto"
     min_cosine: float = 0.0
     rerank: int = 0
+    weight: float = 0.02
     threshold: float | None = None
     drop_copies: bool = False
     ids: bool = False
@@ -77,6 +83,7 @@ class MinedTexts:
         agreement: of approximate search, the lower one of both directions; None of exact search.
         over_long: sentences that the encoder cut.
         unknown: sentences of which the encoder knows nothing.
+        judged: what the classifier said of all candidates; None without one.
     """
 
     sides: tuple[MiningText, MiningText]
@@ -88,6 +95,15 @@ class MinedTexts:
     agreement: Agreement | None
     over_long: int
     unknown: tuple[int, int]
+    judged: JudgedCandidates | None = None
+
+    def weighted(self, weight: float, settings: MiningSettings, watch: Watch = NOBODY) -> MinedTexts:
+        """What is found with another weight of the probabilities; without a classifier the same."""
+        if self.judged is None:
+            return self
+        ranked = self.judged.ranked(replace(settings, weight=weight), watch)
+        return replace(self, pairs=ranked.pairs, margins=ranked.margins, probabilities=ranked.probabilities,
+                       blind=ranked.blind)  # fmt: skip
 
     def texts(self, place: int, ids: bool) -> tuple[bytes, bytes]:
         """The two sentences of a pair, as they are written, or their names."""
@@ -134,14 +150,16 @@ def mine_texts(
     unknown = tuple(int((found.rows[:, :1] < 0).sum()) for found in (forward, backward))
     found = candidates(forward, backward, settings.margin, settings.min_cosine)
     found, copies = _without_copies(sides, found, settings.drop_copies)
+    judged = None
     if encoder.model is not None and settings.rerank:
-        ranked = _reranked(sides, found, encoder.model, ready, settings, watch)
+        judged = _judged(sides, found, encoder.model, ready, settings.rerank, watch)
+        ranked = judged.ranked(settings, watch)
     else:
         chosen = retrieve(found, settings.retrieval)
         ranked = _Ranked(found.take(chosen), found.scores[chosen])
     return MinedTexts(
         sides, ranked.pairs, ranked.margins, ranked.probabilities, ranked.blind, copies, agreement, over_long,
-        (unknown[0], unknown[1]),
+        (unknown[0], unknown[1]), judged,
     )  # fmt: skip
 
 
@@ -155,24 +173,45 @@ class _Ranked:
     blind: DoubleArray | None = None
 
 
-def _reranked(
+@dataclass(frozen=True)
+class JudgedCandidates:
+    """The best candidates of each sentence, and what a classifier says of them.
+
+    Attributes:
+        found: the candidates, with their margins as scores.
+        pairs: their sentences, encoded.
+        probabilities: of being parallel, float64, shape (C,).
+    """
+
+    found: Candidates
+    pairs: ClassifiedPairs
+    probabilities: DoubleArray
+
+    def ranked(self, settings: MiningSettings, watch: Watch) -> _Ranked:
+        """Choose by the margin plus the weighted logarithm of the probability.
+
+        A probability alone must not turn over what margins say clearly: a classifier that is sure of little things
+        chooses worse than they do.
+        """
+        margins = self.found.scores
+        scores = margins + settings.weight * np.log(np.maximum(self.probabilities, _LEAST))
+        found = replace(self.found, scores=scores)
+        chosen = retrieve(found, settings.retrieval)
+        blind = without_length(self.pairs, chosen) if settings.explain else None
+        return _Ranked(found.take(chosen), margins[chosen], self.probabilities[chosen], blind)
+
+
+def _judged(
     sides: tuple[MiningText, MiningText], found: Candidates, model: PairModel, ready: Callable[[str, int], str],
-    settings: MiningSettings, watch: Watch,
-) -> _Ranked:  # fmt: skip
-    """Choose among the best candidates of each sentence by their margins times their probabilities."""
-    kept = best_of_both(found, settings.rerank)
-    found, margins = found.take(kept), found.scores[kept]
+    count: int, watch: Watch,
+) -> JudgedCandidates:  # fmt: skip
+    """Let the classifier see the best candidates of each sentence."""
+    found = found.take(best_of_both(found, count))
     texts = RowTexts(sides[0], lambda text: ready(text, 0)), RowTexts(sides[1], lambda text: ready(text, 1))
-    count = len(np.unique(found.sources)) + len(np.unique(found.targets))
-    with watch.items("encode candidates", count, "sentence") as tick:
+    sentences = len(np.unique(found.sources)) + len(np.unique(found.targets))
+    with watch.items("encode candidates", sentences, "sentence") as tick:
         pairs = ClassifiedPairs(model, texts, (found.sources, found.targets), tick)
-    probabilities = _probabilities(pairs, np.arange(len(found), dtype=np.int64), watch)
-    # A distance is 0 where a ratio is 1.
-    worth = margins + 1 if settings.margin == "distance" else margins
-    found = replace(found, scores=worth * probabilities)
-    chosen = retrieve(found, settings.retrieval)
-    blind = without_length(pairs, chosen) if settings.explain else None
-    return _Ranked(found.take(chosen), margins[chosen], probabilities[chosen], blind)
+    return JudgedCandidates(found, pairs, _probabilities(pairs, np.arange(len(found), dtype=np.int64), watch))
 
 
 def store_beside(output: str, encoder: PairEncoder) -> str | None:
@@ -181,21 +220,38 @@ def store_beside(output: str, encoder: PairEncoder) -> str | None:
     return None if output == STANDARD else f"{without_ending(output)}.{'-'.join(names)}.vectors"
 
 
-def threshold_from_gold(found: MinedTexts, gold: str, ids: bool) -> float:
-    """The threshold at which the pairs that were found agree best with gold pairs, by F1.
+def settings_from_gold(
+    found: MinedTexts, gold: str, settings: MiningSettings, weights: Sequence[float]
+) -> MiningSettings:
+    """The settings with the threshold, and of some weights the one, with which pairs agree best with gold ones, by F1.
+
+    Args:
+        found: in the texts that the gold pairs are of.
+        gold: their file.
+        settings: with which they were found.
+        weights: of probabilities; of equally good ones the first is taken.
 
     Raises:
         DataError: the gold pairs cannot be read.
         PhraseToolError: none of them was found.
     """
     right = read_gold(gold)
-    pairs = [
-        (b" ".join(source.split()), b" ".join(target.split()))
-        for source, target in (found.texts(place, ids) for place in range(len(found.pairs)))
-    ]
-    if not right.intersection(pairs):
-        raise PhraseToolError(f"{gold}: none of its {len(right):,} pairs was found; are they of these texts?")
-    return best_threshold(found.pairs.scores, pairs, right)
+    best = -1.0
+    chosen = settings
+    for weight in weights if found.judged else [settings.weight]:
+        weighted = found.weighted(weight, replace(settings, explain=False))
+        pairs = [
+            (b" ".join(source.split()), b" ".join(target.split()))
+            for source, target in (weighted.texts(place, settings.ids) for place in range(len(weighted.pairs)))
+        ]
+        if not right.intersection(pairs):
+            raise PhraseToolError(f"{gold}: none of its {len(right):,} pairs was found; are they of these texts?")
+        quality = evaluate_mining(weighted.pairs.scores, pairs, right)
+        if quality.best and quality.best.f1 > best:
+            best = quality.best.f1
+            threshold = best_threshold(weighted.pairs.scores, pairs, right)
+            chosen = replace(settings, weight=weight, threshold=threshold)
+    return chosen
 
 
 def mined_lines(found: MinedTexts, settings: MiningSettings) -> Iterator[bytes]:

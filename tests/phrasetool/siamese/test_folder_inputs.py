@@ -22,6 +22,15 @@ def read(inputs, texts=TEXTS, words=WORDS[0]):
     return inputs.vectors(0, texts, lexicon)
 
 
+def gpt_folder(folder):
+    """A GPT, which says nowhere that it is a decoder, with the tokenizer of a BERT."""
+    transformers = pytest.importorskip("transformers", reason="the extra `encoders` is not installed")
+    bert_folder(folder)
+    sizes = {"vocab_size": 44, "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 32}
+    transformers.GPT2Model(transformers.GPT2Config(**sizes)).save_pretrained(folder)
+    return folder
+
+
 def test_contextual_vectors_are_those_of_transformers(folder):
     from transformers import AutoModel, PreTrainedTokenizerFast
 
@@ -97,6 +106,7 @@ def test_folders_that_are_refused(folder, tmp_path):
         "no weights": (changed("c", lambda copy: (copy / "model.safetensors").unlink()), "safe_serialization=True"),
         "more pieces than vectors": (bert_folder(tmp_path / "d", vocab_size=20), "20 vectors for 44 tokens"),
         "a decoder": (bert_folder(tmp_path / "e", is_decoder=True), "not an encoder"),
+        "another decoder, by its kind": (gpt_folder(tmp_path / "f"), "not an encoder"),
     }
     for path, message in cases.values():
         with pytest.raises(ModelError, match=message):

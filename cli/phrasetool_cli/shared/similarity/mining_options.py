@@ -46,8 +46,11 @@ mining_search_options = sections(
                  help="Compare all with all, or look into some of many cells, as many as 98 % of a sample need to find "
                       "their nearest; auto: exact up to 300,000 sentences a side."),
     click.option("--rerank", type=click.IntRange(0), metavar="N",
-                 help="Candidates of a sentence that the classifier sees: their scores are multiplied by the "
-                      "probability that they are parallel; 0: none.  [default: 4 with --model]"),
+                 help="Candidates of a sentence that the classifier sees: the logarithm of the probability that they "
+                      "are parallel, times --weight, is added to their margin; 0: none.  [default: 4 with --model]"),
+    click.option("--weight", type=FiniteRange(0, 100), metavar="X",
+                 help="Of probabilities, beside margins.  [default: what is best by --dev-gold of 0, 0.01, 0.02, 0.05, "
+                      "0.1 and 0.2; without it 0.02]"),
     click.option("--block-rows", "block", type=click.IntRange(1), metavar="N",
                  help="Sentences that a thread takes at a time.  Changes speed and memory, never the output."),
     "What is written",
@@ -82,7 +85,7 @@ def chosen_pair_encoder(given: dict[str, Any]) -> tuple[PairEncoder, EncoderRequ
     if named := [flag for name, flag in _FOR_ENCODERS.items() if encoder is None and more[name] is not None]:
         raise click.UsageError(f"{named[0]} is for a sentence encoder; name one with --encoder")
     if encoder is not None:
-        for name, flag in (("rerank", "--rerank"),):
+        for name, flag in (("rerank", "--rerank"), ("weight", "--weight")):
             if given[name]:
                 raise click.UsageError(f"{flag} asks a classifier; name one with --model")
     try:
