@@ -1,6 +1,7 @@
 """The scripts in `examples/` do what they say; the tour is tested beside the library."""
 
 import itertools
+import os
 import re
 import subprocess
 import sys
@@ -45,6 +46,7 @@ def test_made_sentences_are_told_apart_and_in_step(toy_german):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif("PHRASETOOL_SLOW" not in os.environ, reason="takes two minutes: PHRASETOOL_SLOW=1")
 # Thirty commands, one of which trains and three of which tune: minutes, where something else runs beside them.
 @pytest.mark.timeout(1500)
 def test_mined_and_filtered_pairs_make_a_better_table(tmp_path):
