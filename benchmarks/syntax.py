@@ -15,7 +15,9 @@ from measuring import COMMAND
 from syntax_texts import FOLDER, GROUPS, TAGGER, bitexts, test_files
 
 # Name of a model -> what it is trained with.
-KINDS = {"default": [], "own-language": ["--own-language"]}
+KINDS = {"default": [], "own-language": ["--own-language"], "trial": ["--epochs", "2"]}
+# Bitexts of the trial, whose figures were known before.
+TRIAL = ("tatoeba", "captions")
 
 
 def trained(kind: str, seed: int) -> Path:
@@ -24,7 +26,8 @@ def trained(kind: str, seed: int) -> Path:
     if not (folder / "config.json").is_file():
         going = ["--resume"] if (folder / "checkpoint.safetensors").is_file() else []
         options = [*KINDS[kind], "--tagger", str(TAGGER), "--seed", str(seed), "--threads", "1", "--device", "cpu"]
-        command = [COMMAND, "train", "--model", "syntax", *bitexts(), *options, *going, "-o", str(folder)]
+        texts = bitexts(TRIAL) if kind == "trial" else bitexts()
+        command = [COMMAND, "train", "--model", "syntax", *texts, *options, *going, "-o", str(folder)]
         subprocess.run(command, check=True)
     return folder
 

@@ -10,7 +10,7 @@ import gzip
 import itertools
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -108,6 +108,6 @@ def bitext(name: str) -> tuple[str, ...]:
     return (languages[0], str(paths[0]), languages[1], str(paths[1]))
 
 
-def bitexts() -> list[str]:
-    """The arguments for all of them."""
-    return [argument for name in (*BITEXTS, MET[0]) for argument in ("--bitext", *bitext(name))]
+def bitexts(names: Sequence[str] = (*BITEXTS, MET[0])) -> list[str]:
+    """The arguments for some of them."""
+    return [argument for name in names for argument in ("--bitext", *bitext(name))]

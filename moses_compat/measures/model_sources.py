@@ -7,10 +7,16 @@ from pathlib import Path
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.neural.neural_scores import NeuralScores
 from moses_compat.measures.similarities import ModelSimilarities, SimilaritySource
-from phrasetool.models.storage import load_bilingual_model, load_neural_model, load_parallel_model, read_model_config
+from phrasetool.models.storage import (
+    load_bilingual_model,
+    load_neural_model,
+    load_parallel_model,
+    load_syntax_model,
+    read_model_config,
+)
 from phrasetool.neural.architecture import READINGS
 
-# Columns of a model of phrase pairs, and of a translator or a classifier.
+# Columns of a model of phrase pairs, and of a translator, a classifier or an encoder of syntax.
 _SIMILARITIES, _SCORES = 2, 1
 
 
@@ -32,13 +38,22 @@ def is_classifier(folder: str) -> bool:
     return _kind(folder) == "parallel"
 
 
+def is_syntax(folder: str) -> bool:
+    """Whether the model in a folder is a syntactic encoder.
+
+    Raises:
+        ModelError: there is no model.
+    """
+    return _kind(folder) == "syntax"
+
+
 def columns_of_model(folder: str) -> int:
     """How many columns its opinion has.
 
     Raises:
         ModelError: there is no model.
     """
-    return _SCORES if _kind(folder) in ("continuous", "parallel") else _SIMILARITIES
+    return _SCORES if _kind(folder) in ("continuous", "parallel", "syntax") else _SIMILARITIES
 
 
 def model_source(
@@ -49,7 +64,7 @@ def model_source(
     Args:
         check: whether it fits.
         reading: of a translator, see `NeuralScores`.
-        threads, folder: of a translator or a classifier, see `WindowedScores`.
+        threads, folder: of a translator, a classifier or an encoder of syntax, see `WindowedScores`.
 
     Raises:
         ModelError: it cannot be loaded, or is of another kind.
@@ -61,6 +76,10 @@ def model_source(
         from moses_compat.measures.neural.parallel_scores import ParallelScores
 
         return ParallelScores(load_parallel_model(check.folder), check, threads, folder)
+    if is_syntax(check.folder):
+        from moses_compat.measures.neural.syntax_scores import SyntaxScores
+
+        return SyntaxScores(load_syntax_model(check.folder), check, threads, folder)
     return ModelSimilarities(load_bilingual_model(check.folder), check)
 
 

@@ -1,4 +1,4 @@
-"""An LSTM on texts of several lengths, without torch: the longest first, a word at a time (Hochreiter & Schmidhuber 1997)."""
+"""An LSTM without torch, on texts of several lengths, the longest first (Hochreiter & Schmidhuber 1997)."""
 
 from __future__ import annotations
 

@@ -90,6 +90,23 @@ class SyntaxModel:
         pieces = self.in_pieces(texts, words)
         return self.vectors(_without(pieces, ~self.has_opinion(pieces)))
 
+    def cosines(self, sources: Sequence[str | bytes], targets: Sequence[str | bytes]) -> FloatArray:
+        """How alike the syntax of N pairs of texts is, float32, shape (N,); NaN where nothing is known of a side.
+
+        Args:
+            sources, targets: N texts each, see `encode`.
+
+        Raises:
+            ValueError: not as many sources as targets.
+        """
+        if len(sources) != len(targets):
+            raise ValueError(f"{len(sources)} sources and {len(targets)} targets, expected as many")
+        both = self.encode([*sources, *targets])
+        norms = np.linalg.norm(both, axis=1)
+        unit = both / np.where(norms, norms, np.nan)[:, None]
+        found: FloatArray = np.einsum("ij,ij->i", unit[: len(sources)], unit[len(sources) :])
+        return np.clip(found, np.float32(-1), np.float32(1))
+
     def in_pieces(self, texts: Phrases, words: Sequence[bytes]) -> Phrases:
         """Texts in numbers of pieces; those that training has not seen are the unknown one."""
         return known_pieces(self.pieces.of_texts(texts, words), self.known)
@@ -99,6 +116,10 @@ class SyntaxModel:
         says = np.concatenate([np.zeros(1, np.int64), np.cumsum(~self.pieces.silent[texts.words])])
         found: Mask = (says[texts.offsets[1:]] > says[texts.offsets[:-1]]) & ~self.over_long(texts)
         return found
+
+    def too_long(self, sentences: Sequence[str | bytes]) -> Mask:
+        """Which of N sentences, see `encode`, are longer than what is read, bool, shape (N,)."""
+        return self.over_long(self.in_pieces(*read_words(sentences)))
 
     def over_long(self, texts: Phrases) -> Mask:
         """Which of N texts in pieces have more of them than are read, bool, shape (N,)."""

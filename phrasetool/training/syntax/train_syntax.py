@@ -142,6 +142,8 @@ def _fresh(sentences: Sentences, tagger: TaggerModel, settings: SyntaxSettings, 
     """A new network, or that of a model with more languages."""
     languages = tuple(sentences.numbers)
     targets = tuple(language for language in languages if language in tagger.languages)
+    if not targets:
+        raise ValueError(f"the tagger knows none of the languages {', '.join(languages)}")
     if start is None:
         pieces = PieceTable(learn_pieces(sentences.word_counts(), settings.pieces))
         shape = settings.shape(len(pieces), len(targets))
@@ -167,7 +169,7 @@ def _examples(
     examples = directed_examples(texts, tags, pairs[0], numbers, languages, longest, settings.own_language)
     development = directed_examples(texts, tags, pairs[1], numbers, languages, longest)
     if not len(examples) or not len(development):
-        raise ValueError("nothing to learn from: the tagger knows none of the languages, or all sentences are too long")
+        raise ValueError("there is nothing to learn from: all sentences have too many pieces")
     return examples, development
 
 
