@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from moses_compat.files.streams import Input, Output
-from phrasetool.blas_threads import one_blas_thread
 from phrasetool.errors import DataError
+from phrasetool.kernels.blas_threads import one_blas_thread
 from phrasetool.pipeline import run
 from phrasetool.tagging.tagged_sentences import JOINT
 from phrasetool.vocabulary import unescape

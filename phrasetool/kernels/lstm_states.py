@@ -38,8 +38,9 @@ class LstmWeights:
 
 
 def lstm_states(
-    products: FloatArray, numbers: npt.NDArray[np.integer], recurrent: FloatArray, texts: Phrases, back: bool
-) -> FloatArray:
+    products: FloatArray, numbers: npt.NDArray[np.integer], recurrent: FloatArray, texts: Phrases, back: bool,
+    cells: FloatArray | None = None,
+) -> FloatArray:  # fmt: skip
     """The states of one direction of a layer, float32, shape (words, U).
 
     Args:
@@ -48,6 +49,7 @@ def lstm_states(
         recurrent: see `LstmWeights`.
         texts: for their lengths; a text may have no word.
         back: from the last word to the first.
+        cells: gets the last cell of each text that has a word, float32, shape (N, U).
     """
     units = len(recurrent)
     lengths = texts.lengths
@@ -62,6 +64,8 @@ def lstm_states(
         gates = products[numbers[places]] + state[:active] @ recurrent
         state, cell = lstm_step(gates, cell[:active])
         found[places] = state
+        if cells is not None:
+            cells[order[:active]] = cell
     return found
 
 

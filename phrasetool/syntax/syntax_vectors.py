@@ -60,17 +60,29 @@ class SyntaxVectors:
         result: FloatArray = found[numbers]
         return result
 
-    def outputs(self, texts: Phrases) -> FloatArray:
-        """The outputs of the last layer at each piece, as one batch, float32, shape (pieces, 2 units)."""
+    def outputs(self, texts: Phrases, last: list[FloatArray] | None = None) -> FloatArray:
+        """The outputs of the last layer at each piece, as one batch, float32, shape (pieces, 2 units).
+
+        Args:
+            texts: N of them, none without pieces.
+            last: gets the last states, then the last cells, of each layer and direction, shape (N, units).
+        """
         numbers = texts.words
         found = np.zeros((0, self._dimension), np.float32)
+        states: list[FloatArray] = []
+        cells: list[FloatArray] = []
         for layer, weights in enumerate(self._layers):
             products = [w.products(found) for w in weights] if layer else self._first
+            ends = [np.zeros((len(texts), len(w.recurrent)), np.float32) for w in weights]
             sides = [
-                lstm_states(made, numbers, w.recurrent, texts, back)
-                for made, w, back in zip(products, weights, (False, True), strict=True)
+                lstm_states(made, numbers, w.recurrent, texts, back, end if last is not None else None)
+                for made, w, back, end in zip(products, weights, (False, True), ends, strict=True)
             ]
+            states += [sides[0][texts.offsets[1:] - 1], sides[1][texts.offsets[:-1]]]
+            cells += ends
             found, numbers = np.concatenate(sides, axis=1), np.arange(len(texts.words), dtype=np.int32)
+        if last is not None:
+            last += [*states, *cells]
         return found
 
 

@@ -15,7 +15,7 @@ from moses_compat.measures.neural.score_windows import COLUMN_LINES, WindowedSco
 from moses_compat.measures.neural.text_pieces import TextPiece
 from moses_compat.tables.blocks import RawBlock
 from moses_compat.tables.parser import TableParser
-from phrasetool.blas_threads import one_blas_thread
+from phrasetool.kernels.blas_threads import one_blas_thread
 from phrasetool.models.syntax import SyntaxModel
 from phrasetool.models.syntax_fit import fit_of_syntax
 from phrasetool.phrases import FloatArray, Mask

@@ -2,7 +2,7 @@ import sys
 
 from threadpoolctl import threadpool_info
 
-from phrasetool.blas_threads import one_blas_thread
+from phrasetool.kernels.blas_threads import one_blas_thread
 
 
 def test_products_have_one_thread_inside():
