@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from moses_compat.measures.likelihood_request import LikelihoodRequest
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.neural.neural_scores import NeuralScores
 from moses_compat.measures.similarities import ModelSimilarities, SimilaritySource
@@ -47,13 +49,15 @@ def is_syntax(folder: str) -> bool:
     return _kind(folder) == "syntax"
 
 
-def columns_of_model(folder: str) -> int:
-    """How many columns its opinion has.
+def columns_of_model(folder: str, likelihood: LikelihoodRequest | None = None) -> int:
+    """How many columns its opinion has, see `model_sources`.
 
     Raises:
         ModelError: there is no model.
     """
-    return _SCORES if _kind(folder) in ("continuous", "parallel", "syntax") else _SIMILARITIES
+    if _kind(folder) in ("continuous", "parallel", "syntax"):
+        return _SCORES * sources_of_model(folder, likelihood)
+    return _SIMILARITIES
 
 
 def model_source(
@@ -81,6 +85,40 @@ def model_source(
 
         return SyntaxScores(load_syntax_model(check.folder), check, threads, folder)
     return ModelSimilarities(load_bilingual_model(check.folder), check)
+
+
+def model_sources(
+    check: FitCheck,
+    reading: str,
+    threads: int,
+    folders: Sequence[str | None],
+    likelihood: LikelihoodRequest | None = None,
+) -> list[SimilaritySource]:
+    """Load the model that a check names; one source of similarities, or of an encoder of syntax as many as wanted.
+
+    Args:
+        check, reading, threads: see `model_source`.
+        folders: of each source, see `WindowedScores`; `sources_of_model` of them.
+        likelihood: what is wanted of an encoder of syntax besides the cosine, or in its place.
+
+    Raises:
+        ModelError: as `model_source`; or the tagger cannot be loaded.
+        ValueError: a language is unknown to the encoder or the tagger.
+    """
+    if likelihood is None or not is_syntax(check.folder):
+        return [model_source(check, reading, threads, folders[0])]
+    from moses_compat.measures.neural.syntax_likelihood import syntax_sources
+
+    return [*syntax_sources(check, threads, folders, likelihood)]
+
+
+def sources_of_model(folder: str, likelihood: LikelihoodRequest | None = None) -> int:
+    """How many sources of similarities the model in a folder gives.
+
+    Raises:
+        ModelError: there is no model.
+    """
+    return len(likelihood.kinds) if likelihood and is_syntax(folder) else 1
 
 
 def _kind(folder: str) -> str:

@@ -18,6 +18,7 @@ from phrasetool.phrases import FloatArray, Mask, Phrases
 from phrasetool.syntax.piece_table import PieceTable, known_pieces
 from phrasetool.syntax.syntax_shape import SyntaxShape
 from phrasetool.syntax.syntax_vectors import SyntaxVectors
+from phrasetool.syntax.tag_likelihood import TagLikelihood
 
 _PIECES = "pieces.model"
 # Of the stored arrays: which pieces were seen in training, one byte a piece.
@@ -68,6 +69,11 @@ class SyntaxModel:
     def vectors(self) -> SyntaxVectors:
         """The encoder, which needs no torch."""
         return SyntaxVectors(self.arrays, self.shape)
+
+    @cached_property
+    def likelihood(self) -> TagLikelihood:
+        """The decoder, which needs no torch either."""
+        return TagLikelihood(self.arrays, self.shape, self.vectors)
 
     @property
     def dimension(self) -> int:

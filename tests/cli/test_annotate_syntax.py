@@ -8,6 +8,7 @@ import pytest
 
 from moses_compat.measures.neural import score_parts, score_windows
 from phrasetool.models.storage import load_syntax_model, save_model
+from phrasetool.models.syntax_tags import tag_log_probabilities
 from tests import naive
 from tests.commands import read, run_inside, write
 from tests.syntax_models import random_syntax_model, toy_lines
@@ -56,7 +57,7 @@ def test_one_column_is_the_cosine_of_each_pair(syntax_folder, table, tmp_path):
     assert column(written) == pytest.approx(np.where(np.isnan(expected), 1, np.exp(expected - 1)), rel=1e-5)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.gz", "t.gz"]
     again = run_inside("annotate", tmp_path / "a.gz", "-m", syntax_folder, "-o", tmp_path / "b.gz", "-q")
-    assert (again.code, "column 5 already holds the similarities" in again.message) == (1, True)
+    assert (again.code, "column 5 already holds exp(cosine - 1) of syntax" in again.message) == (1, True)
 
 
 def test_threads_blocks_and_pipes_change_no_byte(syntax_folder, table, monkeypatch):
@@ -123,6 +124,61 @@ def test_other_languages_are_refused(syntax_folder, tmp_path):
     foreign = "".join(f"的 确 {i} ||| 是 我 {i} ||| 0.5\n" for i in range(400)).encode()
     refused = run_inside("annotate", write(tmp_path / "f", foreign), "-m", syntax_folder, "-o", tmp_path / "o")
     assert (refused.code, "trained on other languages" in refused.message) == (1, True)
+
+
+def columns(data, count):
+    return np.array([list(map(float, line.split(b" ||| ")[2].split()[-count:])) for line in data.splitlines()])
+
+
+def test_likelihoods_are_columns(syntax_folder, toy_tagger_folder, toy_tagger, table, tmp_path, monkeypatch):
+    monkeypatch.setattr(score_windows, "WINDOW", 40)
+    tags = ("--tagger", toy_tagger_folder, "--languages", "en,de")
+    command = ("annotate", table, "-m", syntax_folder, *tags, "-o")
+    done = run_inside(*command, tmp_path / "a", "--columns", "all", "--threads", 1)
+    assert done.code == 0, done.err
+    assert "7 scores instead of 4" in done.err
+    assert "a column is p(tags of target | source) by" in done.err
+    written = (tmp_path / "a").read_bytes()
+    assert naive.cut_columns(written, 3) == TABLE
+    model = load_syntax_model(syntax_folder)
+    sides = [list(side) for side in zip(*phrases(), strict=True)]
+    expected = np.column_stack(
+        [
+            tag_log_probabilities(model, toy_tagger, *sides, "de"),
+            tag_log_probabilities(model, toy_tagger, *sides[::-1], "en"),
+        ]
+    )
+    expected = np.where(np.isnan(expected), 0, expected)
+    assert columns(written, 3)[:, 1:] == pytest.approx(np.exp(expected), rel=1e-4)
+    two = run_inside(*command, tmp_path / "b", "--columns", "likelihood", "--threads", 2, "--block-bytes", 900, "-q")
+    assert two.code == 0, two.err
+    assert np.array_equal(columns((tmp_path / "b").read_bytes(), 2), columns(written, 3)[:, 1:])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "t.gz"]
+    again = run_inside("annotate", tmp_path / "b", "-m", syntax_folder, *tags, "--columns", "likelihood", "-o",
+                       tmp_path / "c", "-q")  # fmt: skip
+    assert (again.code, "already holds p(tags of target | source)" in again.message) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--columns", "likelihood"], "--columns likelihood needs a tagger; name one with --tagger FOLDER"),
+        (["--columns", "all", "--tagger", "T"], "--columns all needs --languages SOURCE,TARGET"),
+        (["--tagger", "T"], "--tagger is for --columns likelihood or all"),
+        (["--languages", "de,en"], "--languages is for --columns likelihood or all"),
+        (
+            ["--columns", "all", "--tagger", "T", "--languages", "en,fr"],
+            "unknown language 'fr'; the tagger knows en, de",
+        ),
+    ],
+)
+def test_columns_that_cannot_be_had_are_refused(arguments, said, syntax_folder, toy_tagger_folder, model_folder, table):
+    given = [toy_tagger_folder if one == "T" else one for one in arguments]
+    done = run_inside("annotate", table, "-m", syntax_folder, *given, "-o", "-")
+    assert (done.code, said in done.err) == (2, True), done.err
+    if "--columns" in arguments:
+        other = run_inside("annotate", table, "-m", model_folder, *given, "-o", "-")
+        assert (other.code, "is for an encoder of syntax; name one with -m" in other.err) == (2, True)
 
 
 def test_torch_is_not_loaded(syntax_folder, table):

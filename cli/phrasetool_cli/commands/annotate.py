@@ -20,6 +20,7 @@ from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 from phrasetool_cli.shared.similarity.encoder_options import chosen_encoder, encoder_options
+from phrasetool_cli.shared.similarity.syntax_options import chosen_likelihood, syntax_options
 
 if TYPE_CHECKING:
     from moses_compat.jobs.annotate import AnnotateCounts
@@ -32,6 +33,7 @@ Example:
   phrasetool force-decode --moses-ini moses.ini train.de train.en --leave-one-out -o forced.gz
   phrasetool annotate phrase-table.gz --forced-pairs forced.gz
   phrasetool annotate phrase-table.gz --encoder multilingual-MiniLM --detokenise de,en
+  phrasetool annotate phrase-table.gz -m syntax --columns all --tagger tagger --languages de,en
   phrasetool annotate phrase-table.gz --smoothing kneser-ney --moses-ini moses.ini --moses-ini-out smoothed.ini
   phrasetool annotate demo-output/engine/phrase-table.gz -m demo-output/model -o - | head -3
 """
@@ -54,6 +56,7 @@ Example:
     click.option("--smoothing", type=click.Choice(["kneser-ney", "good-turing"]),
                  help="Append p(e|f) and p(f|e) smoothed so, from the counts in TABLE.  Without -m, no similarities."),
     None,
+    syntax_options,
     encoder_options,
     "What is written",
     click.option("-o", "--output", metavar="FILE",
@@ -81,7 +84,8 @@ def command(
     columns per model, source-to-target, then target-to-source; those of a sentence encoder (--encoder) come after.  A
     translator (`train --model continuous`) appends one: p(target | source), or p(source | target) if it translates the
     other way, at least e^-50; its finished scores are kept beside the output, so that the same command goes on after an
-    interruption.  Behind them, with --forced-pairs, two phrase probabilities that count a pair where it explains a
+    interruption.  An encoder of syntax (`train --model syntax`) appends one in the same way, exp(cosine - 1), or others
+    (--columns).  Behind them, with --forced-pairs, two phrase probabilities that count a pair where it explains a
     sentence from which it was not extracted; where there is little to count, they follow those of TABLE (its third and
     first score).  Last, with --smoothing, the two that `extract` with that smoothing would have written; TABLE is read
     twice for them, and should be whole: annotate it before it is pruned.  Everything else of a line stays as it is,
@@ -94,6 +98,7 @@ def command(
     from phrasetool_cli.shared.progress import TerminalWatch
 
     output = output or ("-" if table == "-" else without_ending(table) + ".annotated.gz")
+    likelihood = chosen_likelihood(encoders, model_folders)
     encoder = chosen_encoder(encoders, table)
     folders = model_folders or (() if forced_pairs or smoothing or encoder else (default_model(),))
     if not folders and not encoder and is_given("scale"):
@@ -106,7 +111,8 @@ def command(
     document = json_document(json_file, [table, forced_pairs, ini], [output, ini_output])
     edit = ini_edit(table, output, ini, ini_output, weight, scale, relative)
     scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force)
-    request = AnnotateRequest(table, output, folders, forced_pairs, smoothing, scale, edit, scan, reading, encoder)
+    request = AnnotateRequest(table, output, folders, forced_pairs, smoothing, scale, edit, scan, reading, encoder,
+                              likelihood)  # fmt: skip
     watch = TerminalWatch(quiet)
     counts = annotate(request, watch)
     found = dict(vars(counts))

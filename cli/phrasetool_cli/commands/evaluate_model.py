@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.classifier_quality import evaluate_classifier
 from phrasetool_cli.shared.flags import default_model, force_option, model_option, quiet_option
 from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.shared.model_views.classifier_quality import evaluate_classifier
+from phrasetool_cli.shared.model_views.syntax_quality import evaluate_syntax
+from phrasetool_cli.shared.model_views.tagger_quality import evaluate_tagger
 from phrasetool_cli.shared.sections import SectionedCommand
-from phrasetool_cli.shared.syntax_quality import evaluate_syntax
-from phrasetool_cli.shared.tagger_quality import evaluate_tagger
 
 if TYPE_CHECKING:
     from phrasetool.phrases import ByteArray

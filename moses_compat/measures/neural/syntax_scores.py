@@ -63,12 +63,21 @@ class SyntaxScores(WindowedScores):
         scores = range(max(sample.scores, 0))
         block = TableParser(None, None, sample.scores, scores, fingerprints=True)(0, sample.text)[0]
         piece = TextPiece.of(block)
-        # Syntax has no direction: swapped sides fit as well.
-        self.check.judge(table, fit_of_syntax(self.model, piece.sources, piece.targets), lambda: None)
+        self.judge(table, piece)
         found = self.score(piece.part(0, COLUMN_LINES))
         there = block.columns[~block.faulty][:COLUMN_LINES]
         if self.check.appended and (column := column_that_holds(found, there)) is not None:
-            self.check.refuse_again(table, f"column {column + 1} already holds the similarities")
+            self.check.refuse_again(table, f"column {column + 1} already holds {self.column}")
+
+    def judge(self, table: str, piece: TextPiece) -> None:
+        """Tell whether the encoder fits the entries.
+
+        Raises:
+            DataError: it does not fit.
+        """
+        if self.check is not None:
+            # Syntax has no direction: swapped sides fit as well.
+            self.check.judge(table, fit_of_syntax(self.model, piece.sources, piece.targets), lambda: None)
 
     def parse(self, raw: RawBlock) -> tuple[Mask, TextPiece]:
         """See `WindowedScores`."""
