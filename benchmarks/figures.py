@@ -4,12 +4,16 @@ pruning.svg      BLEU of pruned tables against that of the full one, by size: fo
 pruning-all.svg  the same of every method
 size.svg         how much of the table is left at each threshold, for two ways to protect sources
 training.svg     accuracy on held-out pairs over the iterations, both objectives
+translators.svg  how many sentence pairs a translator learns from in a second, by loss and size of the vocabulary
+
+Names of figures after the command draw these alone.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Collection
 
 import matplotlib as mpl
@@ -132,13 +136,38 @@ def draw_training() -> None:
     figure.savefig(DOCS / "training.svg", metadata={"Date": None})
 
 
+def draw_translators() -> None:
+    sizes = json.loads((RESULTS / "translator_speed.json").read_text())["sizes"]
+    figure, axes = plt.subplots()
+    for loss in next(iter(sizes.values())):
+        line = "--" if loss in ("vmf", "cosine") else ":" if loss.startswith("cross") else "-"
+        speeds = [found[loss]["pairs_per_cpu_second"] for found in sizes.values()]
+        axes.plot([int(size) for size in sizes], speeds, line, marker=".", label=loss)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks([int(size) for size in sizes], [f"{int(size):,}" for size in sizes])
+    axes.minorticks_off()
+    axes.set_xlabel("target words")
+    axes.set_ylabel("sentence pairs a second of one core")
+    axes.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(DOCS / "translators.svg", metadata={"Date": None})
+
+
+FIGURES = {
+    "pruning": lambda: draw_pruning("pruning.svg", SHOWN),
+    "pruning-all": lambda: draw_pruning("pruning-all.svg", METHODS),
+    "training": draw_training,
+    "size": draw_sizes,
+    "translators": draw_translators,
+}
+
+
 def main() -> None:
     DOCS.mkdir(parents=True, exist_ok=True)
     plt.rcParams.update(STYLE)
-    draw_pruning("pruning.svg", SHOWN)
-    draw_pruning("pruning-all.svg", METHODS)
-    draw_training()
-    draw_sizes()
+    for name in sys.argv[1:] or FIGURES:
+        FIGURES[name]()
 
 
 if __name__ == "__main__":

@@ -263,19 +263,16 @@ def plan() -> Iterator[tuple[str, tuple[Any, ...]]]:
         random = {**margin("syn-projection"), "centring": "random"}
         yield f"random-{seed}", ("multi30k-de-en", "syn-projection", random, EPOCHS, seed)
         for loss in ("cross-entropy", "cross-entropy-tied"):
-            if epochs := _of_equal_time(loss, seed):
-                yield f"equal-time-{loss}-{seed}", ("multi30k-de-en", loss, {}, epochs, seed)
+            yield f"equal-time-{loss}-{seed}", ("multi30k-de-en", loss, {}, _of_equal_time(loss), seed)
     for corpus in ("multi30k-cs-en", "tatoeba-zh-en"):
         yield f"{corpus}-1", (corpus, "syn-projection", margin("syn-projection"), EPOCHS, 1)
 
 
-def _of_equal_time(loss: str, seed: int) -> int:
-    """How many passes with a loss take the time of syn-projection's; 0 if that is not known yet."""
-    paths = [KEPT / f"{name}-{seed}.json" for name in ("syn-projection", loss)]
-    if not all(path.is_file() for path in paths):
-        return 0
-    ours, theirs = (json.loads(path.read_text())["cpu_seconds"] for path in paths)
-    return max(1, round(EPOCHS * ours / theirs))
+def _of_equal_time(loss: str) -> int:
+    """How many passes with a loss take the time of syn-projection's, by `translator_speed.py` at the size nearest to
+    that of the corpus."""
+    sizes = json.loads((KEPT.parent / "translator_speed.json").read_text())["sizes"]
+    return max(1, round(EPOCHS / sizes["6000"][loss]["syn-projection is faster by"]))
 
 
 def main() -> None:

@@ -1,5 +1,10 @@
 """The errors a user can cause.  Everything else is a bug and keeps its traceback."""
 
+import errno
+import re
+
+_CUT_SHORT = re.compile(r"^\d+ requested and \d+ written")
+
 
 class PhraseToolError(Exception):
     """Base of all errors with a message meant for users; the command line prints it as one line, exit code 1.
@@ -41,6 +46,14 @@ class DeviceError(PhraseToolError):
 
 class LengthError(PhraseToolError, ValueError):
     """A phrase is longer than an encoder can encode."""
+
+
+def reason(error: OSError) -> str:
+    """Why the system refused something, in a few words."""
+    # numpy says of a full disk how many items it was to write, and how many it wrote.
+    if error.errno in (errno.ENOSPC, errno.EDQUOT) or _CUT_SHORT.search(str(error)):
+        return "the disk is full"
+    return error.strerror or first_line(error)
 
 
 def first_line(error: Exception) -> str:

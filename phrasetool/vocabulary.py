@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.errors import ModelError
+from phrasetool.errors import ModelError, reason
 from phrasetool.kernels.bytes import PIPE, is_blank, same_bytes
 from phrasetool.kernels.hashing import FNV_BASIS, fnv
 from phrasetool.kernels.interning import find_bytes, find_hashed_bytes, make_slots
@@ -199,7 +199,7 @@ class Vocabulary:
         try:
             data = path.read_bytes()
         except OSError as error:
-            raise ModelError(f"{path}: cannot read the vocabulary: {error.strerror}") from error
+            raise ModelError(f"{path}: cannot read the vocabulary: {reason(error)}") from error
         words, counts = [], []
         for number, line in enumerate(data.split(b"\n")[:-1], 1):
             word, tab, count = line.rpartition(b"\t")

@@ -13,7 +13,7 @@ import click
 
 from moses_compat.files import notices
 from phrasetool import kernels
-from phrasetool.errors import PhraseToolError
+from phrasetool.errors import PhraseToolError, reason
 from phrasetool_cli.signals import no_more_signals, raise_if_one_arrived, send_lost_signals_again, watch_signals
 from phrasetool_cli.standard_streams import mend_standard_streams
 
@@ -227,7 +227,7 @@ def _where_help_is(error: click.ClickException) -> str:
 def _describe(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         name = error.filename or ("standard output" if _output_is_broken() else "")
-        return f"{name}: {error.strerror}" if name else error.strerror
+        return f"{name}: {reason(error)}" if name else error.strerror
     return str(error) or type(error).__name__
 
 

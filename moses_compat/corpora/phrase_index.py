@@ -21,7 +21,7 @@ from moses_compat.corpora.bitext import check_line_counts
 from moses_compat.corpora.texts import read_corpus
 from moses_compat.files.names import STANDARD, display_name
 from phrasetool.disk.scratch import scratch_folder
-from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.pipeline import run
 from phrasetool.smt.corpus.sentence_index import SentenceIndex
 from phrasetool.smt.corpus.symbols import Symbols
@@ -136,7 +136,7 @@ def _hash_file(path: str) -> str:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise DataError(path, error.strerror or str(error)) from error
+        raise DataError(path, reason(error)) from error
 
 
 def _read_key(path: Path) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def _save(place: Path, side: str, index: CorpusIndex, key: dict[str, Any]) -> No
             os.replace(made, final)
             os.replace(final / "key", place / f"{side}.json")
     except OSError as error:
-        raise PhraseToolError(f"{place}: cannot write the index: {error.strerror}") from error
+        raise PhraseToolError(f"{place}: cannot write the index: {reason(error)}") from error
     for old in place.glob(f"{side}-*"):
         if old != final:
             shutil.rmtree(old, ignore_errors=True)

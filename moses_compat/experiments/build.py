@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.build_commands import FORCE, BuildCommand, Chain
+from moses_compat.measures.model_sources import dimension_of_model, gives_probabilities
 from phrasetool.encoders import encoder_kind
 from phrasetool.experiments.settings import ExperimentConfig, TextPair
-from phrasetool.models.storage import load_bilingual_model
 from phrasetool.pruning.measures import SIMILARITIES
 
 # The place of a file of the build folder.
@@ -27,9 +27,10 @@ class BuildPlan:
         ini: a moses.ini with tuned weights.
         table, reordering_table: instead of those the ini names, if the configuration says so.
         pairs: phrase pairs, empty if nothing needs them.
-        models: model folders, by dimension.
+        models: folders of models of phrase pairs, by dimension.
         scores: saved similarities, by dimension.
-        dimension: of the model that prunes.
+        dimension: of the model that prunes; 0 for one that is no model of phrase pairs.
+        probable: whether the similarities of that one are probabilities: of a translator or a classifier.
         forced_pairs: pairs of leave-one-out forced decoding, if their counts are needed.
         unsupervised: the folder of the model that was only pre-trained, if neighbours are asked for and the encoder
             can be trained alone.
@@ -43,6 +44,7 @@ class BuildPlan:
     models: dict[int, str] = field(default_factory=dict)
     scores: dict[int, str] = field(default_factory=dict)
     dimension: int = 0
+    probable: bool = False
     forced_pairs: str | None = None
     unsupervised: str | None = None
     phases: list[list[Chain]] = field(default_factory=list)
@@ -132,12 +134,13 @@ def _plan_encoders(
     config: ExperimentConfig, place: Place, plan: BuildPlan, extracted: Makers, tuned: Makers
 ) -> list[Chain]:
     """From a tuned model to pairs, models of phrases, and saved similarities; returns a chain for each model."""
-    own = config.model.folder
-    plan.dimension = load_bilingual_model(own).dimension if own else config.model.dimension
+    own, there = config.model.folder, config.model.is_there
+    plan.dimension = (dimension_of_model(own) if own else 0) if there else config.model.dimension
+    plan.probable = gives_probabilities(own) if own else False
     dimensions = {plan.dimension} if SIMILARITIES in config.needs or config.neighbours else set()
     if config.annotate and "semantic" in config.annotate.measured:
-        dimensions |= set(config.annotate.dimensions)
-    trained = dimensions - ({plan.dimension} if own else set())
+        dimensions |= {dimension or plan.dimension for dimension in config.annotate.dimensions}
+    trained = dimensions - ({plan.dimension} if there else set())
     table = plan.table or MosesModel.read(plan.ini).table
     paired = _plan_pairs(config, place, plan, (table, extracted), tuned, bool(trained or config.neighbours))
     chains: list[Chain] = []
@@ -146,15 +149,31 @@ def _plan_encoders(
         alone = replace(config.model, iterations=0, pretrain_iterations=config.neighbours.pretrain_iterations)
         chains.append([_train(replace(config, model=alone), place, "rae", plan.pairs, plan.dimension, paired)])
     for dimension in sorted(dimensions):
-        name, scores = f"n{dimension}", f"scores-n{dimension}.parquet"
-        model = own if own and dimension == plan.dimension else place(f"model-{name}")
-        plan.models[dimension], plan.scores[dimension] = model, place(scores)
+        name = f"n{dimension}" if dimension else "given"
+        scores = f"scores-{name}.parquet"
+        plan.scores[dimension] = place(scores)
         training: Makers = ()
+        said = _said_by(config, table, place)
         if dimension in trained:
             training = (_train(config, place, name, plan.pairs, dimension, paired),)
-        arguments = ("prune", table, "-m", model, "--scores", place(scores), "--sweep", "0:0:1", *_forced(config))
+            said = ["-m", place(f"model-{name}")]
+        if dimension:
+            plan.models[dimension] = said[1]
+        arguments = ("prune", table, *said, "--scores", place(scores), "--sweep", "0:0:1", *_forced(config))
         chains.append([*training, BuildCommand(f"scores-{name}", arguments, (scores,), (*extracted, *training))])
     return chains
+
+
+def _said_by(config: ExperimentConfig, table: str, place: Place) -> list[str]:
+    """The options that name what is there: a model, two translators, an encoder from elsewhere."""
+    model, elsewhere = config.model, config.model.text_encoder
+    if elsewhere is None:
+        return _options(("-m", model.folder), ("-m", model.second_folder))
+    return _options(
+        ("--encoder", elsewhere.folder), ("--target-encoder", elsewhere.target_folder),
+        ("--detokenise", elsewhere.detokenise), ("--prefix", elsewhere.prefix),
+        ("--encoder-store", place("vectors")),
+    )  # fmt: skip
 
 
 def _plan_pairs(

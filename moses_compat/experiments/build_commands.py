@@ -26,9 +26,9 @@ from typing import Any
 from moses_compat.experiments.run_store import digest_of, file_digest, read_record
 from moses_compat.files.streams import Output
 from phrasetool.errors import PhraseToolError
+from phrasetool.models.folders import CHECKPOINT
 
 _LANES = 2
-_CHECKPOINT = "checkpoint.safetensors"
 # Has a command go on where a check finds that its input makes no sense; its outputs are the same without.
 FORCE = "--force"
 
@@ -129,7 +129,7 @@ class BuildStore:
 
     def can_resume(self, command: BuildCommand) -> bool:
         """Whether this very command was interrupted and left something to go on with."""
-        there = command.resumes is not None and os.path.exists(os.path.join(command.resumes, _CHECKPOINT))
+        there = command.resumes is not None and os.path.exists(os.path.join(command.resumes, CHECKPOINT))
         return there and self._is_last(command)
 
     def _is_last(self, command: BuildCommand) -> bool:

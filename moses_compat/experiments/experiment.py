@@ -17,12 +17,13 @@ from moses_compat.experiments.text_sets import overlaps, read_experiment_texts, 
 from moses_compat.experiments.tuned_tables import tuned_table_frame
 from moses_compat.experiments.workbench import Session, look_at_development_set, open_workbench
 from moses_compat.files.streams import Input
+from moses_compat.jobs.prune_sources import both_directions
 from moses_compat.measures.model_fit import FitCheck
+from moses_compat.measures.model_sources import dimension_of_model, model_source
 from moses_compat.tables.blocks import raw_blocks
 from phrasetool.disk.writable import check_folder
-from phrasetool.errors import PhraseToolError
+from phrasetool.errors import ModelError, PhraseToolError, reason
 from phrasetool.experiments.settings import DEV, ExperimentConfig, FinishedModel, TextPair
-from phrasetool.models.storage import load_bilingual_model
 from phrasetool.watch import NOBODY, Watch
 
 
@@ -58,7 +59,7 @@ def run_experiment(
     try:
         os.makedirs(config.output, exist_ok=True)
     except OSError as error:
-        raise PhraseToolError(f"{config.output}: cannot make the folder: {error.strerror}") from error
+        raise PhraseToolError(f"{config.output}: cannot make the folder: {reason(error)}") from error
     plan = _build(session, program)
     frames: dict[str, pd.DataFrame] = {}
     if config.prune or config.annotate:
@@ -85,11 +86,14 @@ def _check_model(named: FinishedModel) -> None:
 
 def _check_similarities(config: ExperimentConfig, named: FinishedModel, watch: Watch) -> None:
     """Refuse a model of phrases that does not fit the table, where both are there."""
-    folder = config.model.folder
-    if folder and config.encodes:
-        table, check = MosesModel.read(named.ini, named.table).table, FitCheck(folder, watch, config.force)
+    folders = [folder for folder in (config.model.folder, config.model.second_folder) if folder]
+    if folders and config.encodes:
+        table = MosesModel.read(named.ini, named.table).table
+        models = [model_source(FitCheck(folder, watch, config.force)) for folder in folders]
         with Input(table) as source:
-            next(check.look(table, load_bilingual_model(folder), raw_blocks(source)), None)
+            next(both_directions(models, folders).reader(table).look_at(raw_blocks(source)), None)
+    if folders and config.neighbours and not dimension_of_model(folders[0]):
+        raise ModelError(f"{folders[0]}: has no vectors of phrases, which [neighbours] in {config.path} asks for")
 
 
 def _look_first(session: Session) -> None:

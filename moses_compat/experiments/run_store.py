@@ -10,7 +10,7 @@ from typing import Any
 
 from moses_compat.engine.model import MosesModel
 from moses_compat.files.streams import Output
-from phrasetool.errors import PhraseToolError
+from phrasetool.errors import PhraseToolError, reason
 
 _VERSION = "1"
 
@@ -25,7 +25,7 @@ def file_digest(path: str) -> str:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "blake2b").hexdigest()[:24]
     except OSError as error:
-        raise PhraseToolError(f"{path}: cannot read: {error.strerror}") from error
+        raise PhraseToolError(f"{path}: cannot read: {reason(error)}") from error
 
 
 def digest_of(*parts: bytes | str) -> str:
@@ -74,7 +74,7 @@ class RunStore:
         try:
             os.makedirs(folder, exist_ok=True)
         except OSError as error:
-            raise PhraseToolError(f"{folder}: cannot make the folder: {error.strerror}") from error
+            raise PhraseToolError(f"{folder}: cannot make the folder: {reason(error)}") from error
 
     def _path(self, key: str) -> str:
         return os.path.join(self.folder, f"{key}.json")

@@ -21,7 +21,7 @@ from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.pruned_tables import TableDecisions
 from moses_compat.experiments.run_store import RunStore, digest_of
 from moses_compat.experiments.workbench import Workbench
-from moses_compat.lines.insert_scores import scale_similarities
+from moses_compat.lines.insert_scores import LEAST_LOG, scale_similarities
 from moses_compat.measures.saved_similarities import SavedScores
 from moses_compat.measures.smoothed import SMALLEST_SMOOTHED
 from phrasetool.errors import PhraseToolError
@@ -56,8 +56,9 @@ def tuned_table_frame(bench: Workbench, asked: AnnotationSettings) -> pd.DataFra
     one = asked.iterations * session.texts.sources[DEV].count(b"\n") + session.texts.sentences
     jobs = []
     for table in tables_to_tune(bench, asked):
-        similar = _with_scores(measures, bench.plan.scores[table.dimension]) if table.dimension else measures
-        values = column_values(similar, [part for part in table.columns.split("+") if part])
+        columns = [part for part in table.columns.split("+") if part]
+        similar = _with_scores(measures, bench.plan.scores[table.dimension]) if "semantic" in columns else measures
+        values = column_values(similar, columns, bench.plan.probable and not table.dimension)
         keys = {seed: tuning_key(bench.identity, model, values, table.keep, plan, seed) for seed in asked.tuning_seeds}
         jobs.append((table, values, keys))
     missing = sum(store.read(key) is None for *_, keys in jobs for key in keys.values())
@@ -101,7 +102,8 @@ def tables_to_tune(bench: Workbench, asked: AnnotationSettings) -> Iterator[Tune
         share = f"{asked.method} {100 * size:g} %" if size < 1 else ""
         yield TunedTable(share if place else f"baseline{f', {share}' if share else ''}", keep)
         for columns in asked.columns:
-            for dimension in asked.dimensions if "semantic" in columns.split("+") else (0,):
+            models = [dimension or bench.plan.dimension for dimension in asked.dimensions]
+            for dimension in models if "semantic" in columns.split("+") else (0,):
                 label = f"annotated n={dimension}" if dimension else "annotated"
                 label += f" ({columns})" if several else ""
                 yield TunedTable(f"{label}, {share}" if share else label, keep, columns, dimension)
@@ -127,10 +129,12 @@ def _with_scores(measures: Measures, scores: str) -> Measures:
     return measures.with_columns({SIMILARITIES: found.similarities, OPINION: found.opinion})
 
 
-def column_values(measures: Measures, columns: Sequence[str]) -> FloatArray:
+def column_values(measures: Measures, columns: Sequence[str], probable: bool = False) -> FloatArray:
     """What a decoder sees of appended columns: logarithms.
 
     `semantic` is two columns: each similarity minus 1, as `phrasetool annotate` writes it, six decimals included.
+    Where similarities are `probable`, it is their logarithms: of two translators, of the probability of a word in each
+    direction; of one, or of a classifier, one column.
     `composition` is minus the loss, which is taken between 0 and 3: an entry that can be made of others has about 0.
     `significance` is a tenth of -ln p, at most 2, minus 2.
     `forced` is two columns: ln p(target | source) and ln p(source | target) by the uses of forced decoding, as
@@ -140,13 +144,16 @@ def column_values(measures: Measures, columns: Sequence[str]) -> FloatArray:
     Args:
         measures: of the N entries, with all that the columns need.
         columns: which, in this order.
+        probable: whether similarities are probabilities.
 
     Returns:
         float32, shape (N, C).
     """
     found: list[FloatArray] = [np.zeros((len(measures), 0), np.float32)]
     for column in columns:
-        if column == "semantic":
+        if column == "semantic" and probable:
+            found.append(_logarithms(measures[SIMILARITIES], measures[OPINION]))
+        elif column == "semantic":
             written = np.floor(scale_similarities(measures[SIMILARITIES], "exp") * 1e6 + 0.5) / 1e6
             found.append(np.log(written.astype(np.float32)))
         elif column == "composition":
@@ -159,6 +166,14 @@ def column_values(measures: Measures, columns: Sequence[str]) -> FloatArray:
             tenth = np.minimum(measures[SIGNIFICANCE], _LARGEST_SIGNIFICANCE) / np.float32(10)
             found.append((tenth[:, None] - np.float32(2)).astype(np.float32))
     return np.hstack(found, dtype=np.float32)
+
+
+def _logarithms(probabilities: FloatArray, opinion: Mask) -> FloatArray:
+    """Of probabilities, at least e^-50; 0 without an opinion; a column if both are alike."""
+    st, ts = probabilities.T
+    both = probabilities[:, :1] if np.array_equal(st, ts) else probabilities
+    floor = np.float32(np.exp(LEAST_LOG))
+    return np.where(opinion[:, None], np.log(np.maximum(both, floor)), np.float32(0)).astype(np.float32)
 
 
 def _six_digits(probabilities: FloatArray, least: float) -> npt.NDArray[np.float64]:

@@ -8,7 +8,6 @@ timestamps; every gzip reader takes such files.
 from __future__ import annotations
 
 import contextlib
-import errno
 import gzip
 import io
 import os
@@ -23,7 +22,7 @@ from moses_compat.files import kinds as table_kind
 from moses_compat.files import notices, packing
 from moses_compat.files.names import STANDARD, display_name, is_pipe
 from phrasetool.disk.scratch import scratch_file
-from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.phrases import ByteArray
 
 # Texts that are taken in as a whole come in pieces of this many bytes.
@@ -89,7 +88,7 @@ class Input:
             remedy = kind.remedy if kind else None
             raise DataError(self.name, table_kind.why_not_a_file(path), remedy=remedy) from error
         except OSError as error:
-            raise DataError(self.name, error.strerror or str(error)) from error
+            raise DataError(self.name, reason(error)) from error
         except ValueError as error:
             raise DataError(path.replace("\0", "\\0"), "is no name of a file; it holds a zero byte") from error
         if not head and (expected := packing.packing_for(path)):
@@ -169,7 +168,7 @@ class Input:
                 self._refuse_foreign_bytes(error)
             raise self._fault(f"are damaged ({error})") from error
         except OSError as error:
-            raise DataError(self.name, error.strerror or str(error)) from error
+            raise DataError(self.name, reason(error)) from error
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _fault(self, what: str) -> DataError:
@@ -286,7 +285,7 @@ class Output:
             handle, self._temporary = scratch_file(folder, f".{os.path.basename(path)}.", ".part")
             self._file = os.fdopen(handle, "wb")
         except OSError as error:
-            raise PhraseToolError(f"{path}: cannot write: {error.strerror}") from error
+            raise PhraseToolError(f"{path}: cannot write: {reason(error)}") from error
         except ValueError as error:
             shown = path.replace("\0", "\\0")
             raise PhraseToolError(f"{shown}: is no name of a file; it holds a zero byte") from error
@@ -349,10 +348,11 @@ class Output:
             self._temporary = None
 
     def _failure(self, error: OSError) -> PhraseToolError:
-        reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
         if self.path == STANDARD:
-            return PhraseToolError(f"standard output: cannot write: {reason}")
-        return PhraseToolError(f"{self.path}: cannot write: {reason}; nothing was changed")
+            return PhraseToolError(f"standard output: cannot write: {reason(error)}")
+        # What goes to a device or a pipe cannot be taken back.
+        untouched = "; it is as it was" if self._temporary else ""
+        return PhraseToolError(f"{self.path}: cannot write: {reason(error)}{untouched}")
 
     def __enter__(self) -> Output:
         return self

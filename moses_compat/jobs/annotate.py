@@ -24,10 +24,10 @@ from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.measures.smoothed import SmoothedProbabilities
 from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
+from moses_compat.tables.finished_blocks import follow_blocks
 from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.models.fit import ModelFit
 from phrasetool.phrases import ByteArray, DoubleArray
-from phrasetool.pipeline import run
 from phrasetool.scoring.candidate_softmax import candidate_probabilities
 from phrasetool.scoring.forced_probabilities import forced_probabilities
 
@@ -106,20 +106,20 @@ def annotate_table(
 
     order = SourceOrder(source, scan, bool(similarities) and scale == SOFTMAX)
 
-    def work(item: tuple[RawBlock, list[Any]]) -> tuple[SourceLook | None, tuple[RawBlock, bytes, AnnotateCounts]]:
+    def work(item: tuple[RawBlock, list[Any]]) -> tuple[SourceLook | None, tuple[bytes, AnnotateCounts]]:
         raw, taken = item
         if forced:
             check_trained_scores(source.name, raw.scores, raw.first_entry)
         reads = [reader((raw, part)) for reader, part in zip(readers, taken, strict=True)]
         text, counts = _annotated(reads, forced, smoothed, scale)
-        return order.look(raw, reads[0].block), (raw, output.encode(text), counts)
+        return order.look(raw, reads[0].block), (output.encode(text), counts)
 
     total = AnnotateCounts()
     raws = raw_blocks(source, scan.block_bytes)
     for reader in readers:
         raws = reader.look_at(raws)
     items = ((raw, [reader.take(raw) for reader in readers]) for raw in raws)
-    for raw, data, counts in order.follow(run(items, work, scan.threads)):
+    for raw, (data, counts) in follow_blocks("annotate", items, work, order, scan):
         output.write(data)
         total.add(counts)
         scan.progress(raw.position, total.entries)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from moses_compat.files.checks import check_readable
+from moses_compat.files.finished_work import FinishedWork, forget_finished, settings_of
 from moses_compat.files.names import is_stream
 from moses_compat.files.streams import Input, Output
 from moses_compat.ini.editing import with_relative_paths, with_table_file
@@ -133,6 +134,7 @@ class AnnotateRequest:
         scan: how the table is read.
         reading: how translators score pairs, see `phrasetool.neural.likelihood`.
         encoder: a sentence encoder, whose similarities are appended behind those of the models.
+        resume: whether to keep what is finished beside the output, and to go on from what is there.
         likelihood: which columns of encoders of syntax; the cosine alone if None.
     """
 
@@ -146,6 +148,7 @@ class AnnotateRequest:
     scan: TableScan = field(default_factory=TableScan)
     reading: str = "normalised"
     encoder: EncoderRequest | None = None
+    resume: bool = False
     likelihood: LikelihoodRequest | None = None
 
     @property
@@ -196,6 +199,7 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
     columns = request.columns + MODEL_COLUMNS * len(more)
     with contextlib.ExitStack() as outputs:
         outputs.enter_context(finishing(folders))
+        request = replace(request, scan=replace(request.scan, finished=_finished(request, outputs, watch)))
         if request.edit:
             request.edit.write_to(outputs.enter_context(Output(request.edit.output)), columns)
         with (
@@ -212,6 +216,7 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
             )  # fmt: skip
             if request.edit:
                 request.edit.check(counts.scores)
+    forget_finished(request.output)
     for model in models:
         if isinstance(model, WindowedScores):
             counts.too_long += model.too_long
@@ -219,6 +224,15 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
     counts.fits.extend(check.fit for check in checks if check.fit)
     counts.fits.extend([encoded.fit] if encoded else [])
     return counts
+
+
+def _finished(request: AnnotateRequest, outputs: contextlib.ExitStack, watch: Watch) -> FinishedWork | None:
+    """What interrupted work kept, until all outputs are there."""
+    if not request.resume:
+        return None
+    scan = {"on error": request.scan.on_error, "size of blocks": str(request.scan.block_bytes)}
+    settings = settings_of(request, ("table", "output", "edit", "scan", "resume")) | scan
+    return outputs.enter_context(FinishedWork(request.output, request.table, settings, watch.say))
 
 
 def _encoded(request: AnnotateRequest, watch: Watch) -> EncoderSimilarities:

@@ -18,15 +18,15 @@ import numpy.typing as npt
 
 from moses_compat.files.names import scratch_place
 from moses_compat.files.streams import Input
-from moses_compat.jobs.sinks import DecidedBlock, Sink
+from moses_compat.jobs.sinks import DecidedBlock, Kept, Sink
 from moses_compat.measures.entry_reader import EntryReader, Item, MeasuredReader, ReadBlock
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
+from moses_compat.tables.finished_blocks import follow_blocks
 from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray
-from phrasetool.pipeline import run
 from phrasetool.pruning.decision import Decision, Rule, rank
 from phrasetool.pruning.measures import OPINION, SIMILARITIES, Measure, Measures
 from phrasetool.pruning.methods import Method
@@ -73,17 +73,16 @@ def _send(
 ) -> int:
     """Read, judge and write; the number of lines."""
 
-    def work(item: Item) -> tuple[SourceLook | None, tuple[DecidedBlock, list[Any]]]:
+    def work(item: Item) -> tuple[SourceLook | None, list[Any]]:
         decided = judge(reader(item))
-        look = order.look(decided.read.raw, decided.block)
-        return look, (decided, [sink.prepare(decided) for sink in sinks])
+        return order.look(decided.read.raw, decided.block), [sink.prepare(decided) for sink in sinks]
 
     done = 0
-    for decided, prepared in order.follow(run(reader.items(), work, scan.threads)):
+    for raw, prepared in follow_blocks("prune", reader.items(), work, order, scan):
         for sink, part in zip(sinks, prepared, strict=True):
             sink.write(part)
-        done += len(decided.block)
-        scan.progress(decided.read.raw.position, done)
+        done += raw.lines
+        scan.progress(raw.position, done)
     reader.finish(done)
     return done
 
@@ -177,20 +176,22 @@ def measure_sizes(
     reader = EntryReader(source, scan, similarities, fingerprints=save is not None)
     order = SourceOrder(source, scan, best.by_source)
 
-    def work(item: Item) -> tuple[SourceLook | None, tuple[ReadBlock, DoubleArray, npt.NDArray[np.floating]]]:
+    def work(item: Item) -> tuple[SourceLook | None, tuple[Kept | None, DoubleArray, npt.NDArray[np.floating]]]:
         read = reader(item)
         ranking = rank(method, measures_of(read))
-        look = order.look(read.raw, read.block)
-        return look, (read, ranking.strengths(best)[read.passes], ranking.worth[read.passes])
+        kept = (read.block.fingerprints, read.scores) if save and read.scores else None
+        return order.look(read.raw, read.block), (
+            kept, ranking.strengths(best)[read.passes], ranking.worth[read.passes],
+        )  # fmt: skip
 
     curve = SizeCurve(thresholds)
     done = 0
-    for read, strengths, worth in order.follow(run(reader.items(), work, scan.threads)):
+    for raw, (kept, strengths, worth) in follow_blocks("sizes", reader.items(), work, order, scan):
         curve.add(strengths, worth)
-        if save and read.scores:
-            save.write(read.block.fingerprints, read.scores)
-        done += len(read.block)
-        scan.progress(read.raw.position, done)
+        if save and kept:
+            save.write(*kept)
+        done += raw.lines
+        scan.progress(raw.position, done)
     reader.finish(done)
     return curve
 

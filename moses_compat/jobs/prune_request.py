@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from moses_compat.files.finished_work import FinishedWork, settings_of
 from moses_compat.files.streams import Input
 from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.neural.part_folders import parts_beside
@@ -24,6 +26,12 @@ BEST = "composition+semantic"
 BEST_WITH_USES = "composition+semantic+usage"
 SEMANTIC = "semantic"
 DEFAULT_MODEL = "phrasetool-model"
+# Fields that nothing that is kept depends on.
+_NO_MATTER = (
+    "table", "output", "reordering_table", "threads", "scores", "sorted_table", "resume", "finished",
+)  # fmt: skip
+# Of these files, it matters whether they are wanted.
+_WRITTEN = ("reordering_out", "rejected", "reasons", "stats")
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,8 @@ class PruneRequest:
         threads, block_bytes, on_error, allow_empty, force: see `TableScan`.
         sort: whether to sort the table first, into a copy beside `output`.
         sorted_table: that copy, where it was made.
+        resume: whether to keep what is finished beside the output, and to go on from what is there.
+        finished: that, while it is there.
     """
 
     table: str
@@ -95,12 +105,14 @@ class PruneRequest:
     sorted_table: str | None = None
     second_model: str | None = None
     reading: str = "normalised"
+    resume: bool = False
+    finished: FinishedWork | None = None
 
     def scan(self, watch: Watch = NOBODY) -> TableScan:
         """How the table is read; warnings go to `watch`."""
         return TableScan(
             self.on_error, self.threads, self.block_bytes,
-            allow_empty=self.allow_empty, force=self.force, warn=watch.warn,
+            allow_empty=self.allow_empty, force=self.force, warn=watch.warn, finished=self.finished,
         )  # fmt: skip
 
     @property
@@ -142,6 +154,18 @@ class PruneRequest:
             return "forced_pairs"
         return None
 
+    def keeping(self, watch: Watch) -> contextlib.AbstractContextManager[FinishedWork | None]:
+        """What is finished, kept until everything is.
+
+        Raises:
+            PhraseToolError: it cannot be kept, or what is there is of another run.
+        """
+        if not self.resume:
+            return contextlib.nullcontext()
+        written = {name.replace("_", " "): str(getattr(self, name) is not None) for name in _WRITTEN}
+        settings = settings_of(self, (*_NO_MATTER, *_WRITTEN)) | written
+        return FinishedWork(self.output, self.read_path, settings, watch.say)
+
     def check_thresholds(self, method: Method) -> None:
         """Refuse thresholds that the method can never reach.
 
@@ -161,7 +185,14 @@ class PruneRequest:
         scores = self.scores if self.scores and os.path.exists(self.scores) else None
         nowhere = os.devnull if self.reordering_out else None
         return replace(
-            self, output=os.devnull, reordering_out=nowhere, rejected=None, reasons=None, stats=None, scores=scores
+            self,
+            output=os.devnull,
+            reordering_out=nowhere,
+            rejected=None,
+            reasons=None,
+            stats=None,
+            scores=scores,
+            resume=False,
         )
 
     def streams(self, method: Method) -> bool:

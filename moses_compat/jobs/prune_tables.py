@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from moses_compat.files.finished_work import forget_finished
 from moses_compat.files.names import is_stream
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.prune import Chosen, prune_decided, prune_table, scratch_scores
@@ -108,9 +109,11 @@ def prune(request: PruneRequest, watch: Watch = NOBODY, more: Sequence[Sink] = (
     if sum(cut is not None for cut in cuts) != 1:
         raise ValueError("expected a threshold or a size, or a loss of BLEU, or criteria with thresholds of their own")
     with finishing(request.part_folders), checked_tables(request, watch) as request:
-        if request.streams(method):
-            return _prune_streaming(request, method, watch, more)
-        return _prune_as_a_whole(request, method, watch, more)
+        prune_it = _prune_streaming if request.streams(method) else _prune_as_a_whole
+        with request.keeping(watch) as finished:
+            result = prune_it(replace(request, finished=finished), method, watch, more)
+        forget_finished(request.output)
+        return result
 
 
 def _prune_streaming(request: PruneRequest, method: Method, watch: Watch, more: Sequence[Sink]) -> PruneResult:

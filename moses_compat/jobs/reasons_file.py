@@ -83,8 +83,10 @@ class ReasonsWriter:
         self._pending: list[RecordBatch] = []
         self._rows = 0
 
-    def prepare(self, decided: DecidedBlock) -> RecordBatch | None:
-        """The rows of the entries of a block that failed, unless they are faulty; None if it is not known why."""
+    def prepare(self, decided: DecidedBlock) -> bytes | None:
+        """The rows of the entries of a block that failed, unless they are faulty, as a stream of Arrow; None if it is
+        not known why.
+        """
         block, reasons = decided.block, decided.reasons
         if reasons is None:
             return None
@@ -100,14 +102,19 @@ class ReasonsWriter:
             pa.DictionaryArray.from_arrays(number_array(here.codes, pa.int32()), labels),
             pa.Array.from_buffers(pa.bool_(), len(lines), [None, bits(decided.keep[lines])]),
         ]
-        return pa.record_batch(columns, schema=_schema(reasons.names))
+        batch = pa.record_batch(columns, schema=_schema(reasons.names))
+        stream = pa.BufferOutputStream()
+        with pa.ipc.new_stream(stream, batch.schema) as writer:
+            writer.write_batch(batch)
+        return bytes(stream.getvalue())
 
-    def write(self, prepared: RecordBatch | None) -> None:
+    def write(self, prepared: bytes | None) -> None:
         """Append what `prepare` made; blocks must come in order."""
         if prepared is None:
             return
-        self._pending.append(prepared)
-        self._rows += prepared.num_rows
+        batch = pa.ipc.open_stream(prepared).read_next_batch()
+        self._pending.append(batch)
+        self._rows += batch.num_rows
         while self._rows >= _GROUP:
             self._flush(_GROUP)
 

@@ -20,9 +20,13 @@ from phrasetool.phrases import EntryBlock, Mask
 from phrasetool.pruning.decision import Decision
 from phrasetool.pruning.reasons import Reasons
 from phrasetool.pruning.statistics import PruneStatistics
+from phrasetool.scoring.scorer import Scores
 
 if TYPE_CHECKING:
     from moses_compat.measures.saved_similarities import ScoreWriter
+
+# Fingerprints of pairs, and their similarities.
+Kept = tuple[npt.NDArray[np.uint32], Scores]
 
 
 @dataclass(frozen=True)
@@ -105,14 +109,14 @@ class KeptScores:
 
     writer: ScoreWriter
 
-    def prepare(self, decided: DecidedBlock) -> ReadBlock:
-        """Nothing to do."""
-        return decided.read
+    def prepare(self, decided: DecidedBlock) -> Kept:
+        """Take them out of the block, whose text goes."""
+        assert decided.read.scores is not None
+        return decided.block.fingerprints, decided.read.scores
 
-    def write(self, prepared: ReadBlock) -> None:
+    def write(self, prepared: Kept) -> None:
         """Write."""
-        assert prepared.scores is not None
-        self.writer.write(prepared.block.fingerprints, prepared.scores)
+        self.writer.write(*prepared)
 
 
 class Decisions:

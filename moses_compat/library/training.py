@@ -76,13 +76,12 @@ def train(
     from phrasetool.training.device import choose_device
     from phrasetool.training.fixed_words import with_known_words
     from phrasetool.training.plausibility import check_pairs, doubting
-    from phrasetool.training.resumable import CHECKPOINT
     from phrasetool.training.settings import TrainingSettings
     from phrasetool.training.start import Start, start_parameters
     from phrasetool.training.trainer import train_model
 
     chosen = TrainingSettings.for_loss(loss=loss, encoder=encoder, **settings)
-    check_model_folder(folder, CHECKPOINT, resume=resume, overwrite=overwrite)
+    check_model_folder(folder, resume=resume, overwrite=overwrite)
     place = choose_device(device)
     data = _read(pairs, max_length, min_count, watch)
     check_pairs(os.fspath(pairs) if isinstance(pairs, str | os.PathLike) else "the pairs", data, doubting(watch, force))

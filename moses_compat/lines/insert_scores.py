@@ -30,7 +30,7 @@ SCALES = ("exp", "probability", "raw")
 # The scale that cannot be undone, as it looks at all entries of a source; see `scoring.candidate_softmax`.
 SOFTMAX = "softmax"
 # A logarithm below this says no more than "never"; as a probability it is 2e-22.
-_LEAST_LOG = -50.0
+LEAST_LOG = -50.0
 _SMALLEST_PROBABILITY = 1e-6
 # A space, and a sign, one digit, a point, six digits; or a number of six significant digits.
 _WIDTH = max(10, 1 + MAX_WIDTH)
@@ -96,12 +96,12 @@ def unscale_scores(scores: DoubleArray, scale: str) -> FloatArray:
 
 def scale_logarithms(logs: FloatArray) -> DoubleArray:
     """Natural logarithms of probabilities -> scores: exp, of -50 to 0; 1 for NaN, which says nothing."""
-    return np.exp(np.clip(np.nan_to_num(logs.astype(np.float64), nan=0.0), _LEAST_LOG, 0.0))
+    return np.exp(np.clip(np.nan_to_num(logs.astype(np.float64), nan=0.0), LEAST_LOG, 0.0))
 
 
 def least_probability(probabilities: DoubleArray) -> DoubleArray:
     """Probabilities of which none is smaller than `scale_logarithms` writes."""
-    return np.maximum(probabilities, np.exp(_LEAST_LOG))
+    return np.maximum(probabilities, np.exp(LEAST_LOG))
 
 
 @exact_kernel

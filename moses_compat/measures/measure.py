@@ -23,10 +23,10 @@ from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.measures.smoothed import SmoothedProbabilities, count_table
 from moses_compat.tables.blocks import RawBlock, TableScan
+from moses_compat.tables.finished_blocks import follow_blocks
 from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray, EntryBlock, Int64Array
-from phrasetool.pipeline import run
 from phrasetool.pruning.composition import composition_losses
 from phrasetool.pruning.measures import (
     COUNTS,
@@ -160,7 +160,7 @@ def measure_table(source: Input, request: MeasureRequest) -> Measures:
     numbering = EntryNumbering() if request.losses else None
     parts: list[Measures] = []
     done = 0
-    for raw, part, places, tested in work.order.follow(run(work.reader.items(), work, scan.threads)):
+    for raw, (part, places, tested) in follow_blocks("measure", work.reader.items(), work, work.order, scan):
         if check and tested:
             check.add(tested)
         if numbering and places:
@@ -245,9 +245,7 @@ class _BlockMeasurer:
         direct = min(DIRECT_COLUMN, scores - 1)
         return (INVERSE_COLUMN, direct) if self._request.forced_probabilities else (direct,)
 
-    def __call__(
-        self, item: Item
-    ) -> tuple[SourceLook | None, tuple[RawBlock, Measures, FieldPlaces | None, Tested | None]]:
+    def __call__(self, item: Item) -> tuple[SourceLook | None, tuple[Measures, FieldPlaces | None, Tested | None]]:
         raw, _ = item
         self._check_scores(raw)
         read = self.reader(item)
@@ -265,7 +263,7 @@ class _BlockMeasurer:
             columns[SMOOTHED] = np.where(block.faulty[:, None], 0, self._smoothed(block)).astype(np.float32)
         # None of its arrays keeps the text alive.
         part = Measures(block.first_entry + block.group_offsets, block.source_lengths, block.faulty, columns)
-        return self.order.look(raw, block), (raw, part, places if self._request.losses else None, tested)
+        return self.order.look(raw, block), (part, places if self._request.losses else None, tested)
 
     def _check_scores(self, raw: RawBlock) -> None:
         """Refuse entries with more or fewer scores than what is asked for needs."""

@@ -9,8 +9,10 @@ from moses_compat.measures.likelihood_request import LikelihoodRequest
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.neural.neural_scores import NeuralScores
 from moses_compat.measures.similarities import ModelSimilarities, SimilaritySource
+from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.storage import (
     load_bilingual_model,
+    load_model,
     load_neural_model,
     load_parallel_model,
     load_syntax_model,
@@ -49,13 +51,32 @@ def is_syntax(folder: str) -> bool:
     return _kind(folder) == "syntax"
 
 
+def gives_probabilities(folder: str) -> bool:
+    """Whether the model in a folder says how probable a pair is, and not how similar.
+
+    Raises:
+        ModelError: there is no model.
+    """
+    return is_translator(folder) or is_classifier(folder)
+
+
+def dimension_of_model(folder: str) -> int:
+    """Of the phrase vectors of the model in a folder; 0 if it is no model of phrase pairs.
+
+    Raises:
+        ModelError: there is no model, or it is damaged.
+    """
+    model = load_model(folder)
+    return model.dimension if isinstance(model, BilingualModel) else 0
+
+
 def columns_of_model(folder: str, likelihood: LikelihoodRequest | None = None) -> int:
     """How many columns its opinion has, see `model_sources`.
 
     Raises:
         ModelError: there is no model.
     """
-    if _kind(folder) in ("continuous", "parallel", "syntax"):
+    if gives_probabilities(folder) or is_syntax(folder):
         return _SCORES * sources_of_model(folder, likelihood)
     return _SIMILARITIES
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from moses_compat.files.arrow import number_array, numbers_of
 from phrasetool.disk.scratch import scratch_file
-from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.phrases import EntryBlock
 from phrasetool.scoring.scorer import Scores
 
@@ -51,7 +51,7 @@ class ScoreWriter:
         try:
             self._lock, self._temporary = scratch_file(folder, f".{os.path.basename(path)}.", ".part")
         except OSError as error:
-            raise PhraseToolError(f"{path}: cannot write: {error.strerror}") from error
+            raise PhraseToolError(f"{path}: cannot write: {reason(error)}") from error
         metadata = {"phrasetool_schema": SCHEMA_VERSION, "signature": signature}
         self._writer = pq.ParquetWriter(
             self._temporary, _SCHEMA.with_metadata(metadata), compression="NONE", use_dictionary=["opinion"],
@@ -72,7 +72,7 @@ class ScoreWriter:
         try:
             self._writer.write_batch(batch)
         except OSError as error:
-            raise PhraseToolError(f"{self.path}: cannot write: {error}") from error
+            raise PhraseToolError(f"{self.path}: cannot write: {reason(error)}") from error
 
     def __enter__(self) -> ScoreWriter:
         return self
@@ -86,7 +86,7 @@ class ScoreWriter:
                 os.chmod(self._temporary, 0o644)
                 os.replace(self._temporary, self.path)
         except OSError as error:
-            raise PhraseToolError(f"{self.path}: cannot write: {error}") from error
+            raise PhraseToolError(f"{self.path}: cannot write: {reason(error)}") from error
         finally:
             if os.path.exists(self._temporary):
                 os.unlink(self._temporary)

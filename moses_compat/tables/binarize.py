@@ -28,7 +28,7 @@ from moses_compat.files.packing import without_ending
 from moses_compat.tables.blocks import Progress
 from moses_compat.tables.canonical import TableForm, examine, write_copy
 from phrasetool.disk.scratch import scratch_folder
-from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.errors import DataError, PhraseToolError, reason
 
 COMPACT, PROBING, ON_DISK = "compact", "probing", "ondisk"
 KINDS = (COMPACT, PROBING, ON_DISK)
@@ -142,7 +142,7 @@ class Workplace:
             name = f".{os.path.basename(self.beside)}."
             self.folder = self._scratch.enter_context(scratch_folder(parent, name, ".part"))
         except OSError as error:
-            raise PhraseToolError(f"{self.beside}: cannot write: {error.strerror}") from error
+            raise PhraseToolError(f"{self.beside}: cannot write: {reason(error)}") from error
         return self
 
     def path(self, name: str) -> str:
@@ -173,7 +173,7 @@ class Workplace:
                 os.rename(made, final)
             except OSError as error:
                 self._undo(done)
-                raise PhraseToolError(f"{final}: cannot write: {error.strerror}; nothing was changed") from error
+                raise PhraseToolError(f"{final}: cannot write: {reason(error)}; nothing was changed") from error
 
     @staticmethod
     def _undo(done: list[tuple[str, str]]) -> None:
@@ -350,7 +350,7 @@ class _Binarizer:
                     command, cwd=self.place.folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said, check=False
                 )
             except OSError as error:
-                raise PhraseToolError(f"{command[0]}: cannot be run: {error.strerror}") from error
+                raise PhraseToolError(f"{command[0]}: cannot be run: {reason(error)}") from error
             if done.returncode == 0:
                 return
             said.seek(0)

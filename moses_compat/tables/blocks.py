@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from moses_compat.files import kinds
+from moses_compat.files.finished_work import FinishedWork
 from moses_compat.files.streams import Input
 from moses_compat.lines.separators import find_separator, line_offsets_of, same_tokens
 from moses_compat.tables.parser import Fault, count_scores
@@ -46,29 +47,29 @@ def last_group_start(text: ByteArray) -> int:
 def blocks(source: Input, size: int) -> Iterator[ByteArray]:
     """Cut a table into blocks of about `size` bytes at source-group borders.
 
-    A group longer than that makes its block longer.  The concatenation of the blocks is the input.
+    A group longer than that makes its block longer.  The concatenation of the blocks is the input.  Where a block ends
+    depends on what follows its beginning alone.
 
     Raises:
         DataError: the file is damaged, or is certainly no table in text form (see `files.kinds`).
     """
     kinds.refuse(source.name, source.peek(kinds.HEAD_BYTES))
-    pending = b""
+    text = b""
     wanted = size
     while True:
-        chunk = source.read(max(wanted - len(pending), 1))
-        if not chunk:
-            break
-        text = pending + chunk if pending else chunk
-        cut = last_group_start(np.frombuffer(text, np.uint8)) if len(text) >= size else 0
+        if len(text) < wanted:
+            text += source.read(wanted - len(text))
+        seen = min(wanted, len(text))
+        cut = last_group_start(np.frombuffer(text, np.uint8, seen)) if seen >= size else 0
         if cut:
             yield np.frombuffer(text, np.uint8, cut)
-            pending = text[cut:]
-            wanted = max(size, len(pending) + size // 2)
+            text, wanted = text[cut:], size
+        elif seen < wanted:
+            break
         else:
-            pending = text
-            wanted = 2 * len(text) if len(text) >= size else size
-    if pending:
-        yield np.frombuffer(pending, np.uint8)
+            wanted *= 2
+    if text:
+        yield np.frombuffer(text, np.uint8)
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,7 @@ class TableScan:
         allow_empty: whether a table may have no line.
         force: whether to go on where a check says that the table makes no sense.
         warn: called with what such a check says.
+        finished: keeps what was made of the blocks, so that interrupted work goes on; nothing if None.
 
     Raises:
         ValueError: `on_error` is something else.
@@ -140,6 +142,7 @@ class TableScan:
     allow_empty: bool = False
     force: bool = False
     warn: Callable[[str], None] = lambda message: None
+    finished: FinishedWork | None = None
 
     def __post_init__(self) -> None:
         if self.on_error not in ON_ERROR:

@@ -27,7 +27,7 @@ from moses_compat.files.streams import Input, compress
 from moses_compat.lines.separators import find_separator
 from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
 from moses_compat.tables.parser import LineScan, TableParser, scan_lines
-from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.kernels.bytes import CR, LF, PIPE, SPACE, TAB, common_prefix, is_blank, skip_blanks
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int64Array
@@ -272,7 +272,7 @@ def write_copy(form: TableForm, path: str, threads: int = 1) -> None:
             for piece in pieces:
                 file.write(compress(piece))
         except OSError as error:
-            raise PhraseToolError(f"{path}: cannot write: {error.strerror}") from error
+            raise PhraseToolError(f"{path}: cannot write: {reason(error)}") from error
 
 
 def _canonical_lines(piece: bytes) -> bytes:
@@ -373,7 +373,7 @@ def _run(lines: list[bytes], folder: str) -> BinaryIO:
         file.writelines(line + b"\n" for line in lines)
         file.seek(0)
     except OSError as error:
-        raise PhraseToolError(f"{folder}: cannot write a temporary file: {error.strerror}") from error
+        raise PhraseToolError(f"{folder}: cannot write a temporary file: {reason(error)}") from error
     return file  # type: ignore[return-value]
 
 

@@ -13,7 +13,7 @@ from moses_compat.tables.blocks import Progress, TableScan
 from moses_compat.tables.canonical import sort_lines
 from moses_compat.tables.plausible import check_plausible
 from phrasetool.disk.scratch import scratch_folder
-from phrasetool.errors import PhraseToolError
+from phrasetool.errors import PhraseToolError, reason
 from phrasetool.watch import Watch
 
 
@@ -47,7 +47,7 @@ def sorted_copy(path: str, beside: str, scan: TableScan, watch: Watch) -> Iterat
         try:
             folder = scratch.enter_context(scratch_folder(place, ".phrasetool-"))
         except OSError as error:
-            raise PhraseToolError(f"{place}: cannot write: {error.strerror}") from error
+            raise PhraseToolError(f"{place}: cannot write: {reason(error)}") from error
         copy = os.path.join(folder, "sorted.gz")
         with Input(path) as source, watch.file("sort", source.size()) as progress:
             check_plausible(source, scan)
@@ -93,4 +93,4 @@ def _write_sorted(source: Input, copy: str, threads: int, progress: Progress) ->
             if not file.tell():
                 file.write(compress(b""))
     except OSError as error:
-        raise PhraseToolError(f"{folder}: cannot write a temporary file: {error.strerror}") from error
+        raise PhraseToolError(f"{folder}: cannot write a temporary file: {reason(error)}") from error

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from phrasetool.errors import PhraseToolError
+from phrasetool.errors import PhraseToolError, reason
 
 
 def check_folder(folder: str | os.PathLike[str]) -> None:
@@ -26,7 +26,7 @@ def check_folder(folder: str | os.PathLike[str]) -> None:
         with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
-        raise PhraseToolError(f"{path}: cannot write: {error.strerror}") from error
+        raise PhraseToolError(f"{path}: cannot write: {reason(error)}") from error
 
 
 def check_space(folder: str | os.PathLike[str], needed: int) -> None:

@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from phrasetool.errors import DataError
+from phrasetool.errors import DataError, reason
 from phrasetool.experiments.config_table import ConfigTable
 from phrasetool.experiments.settings import (
     ALL,
     DEV,
     AnnotationSettings,
     BuildSettings,
+    ElsewhereSettings,
     EncoderSettings,
     ExperimentConfig,
     FinishedModel,
@@ -53,7 +54,7 @@ def read_experiment_config(path: str, output: str | None = None) -> ExperimentCo
         with open(path, "rb") as file:
             values = tomllib.load(file)
     except OSError as error:
-        raise DataError(path, error.strerror or str(error)) from error
+        raise DataError(path, reason(error)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(path, f"not TOML ({error})") from error
     return parse_config(values, path, output)
@@ -110,11 +111,17 @@ def _tests(data: ConfigTable) -> dict[str, TextPair]:
 
 def _model(top: ConfigTable) -> EncoderSettings:
     own = ("encoder", "dimension", "loss", "iterations", "pretrain_iterations")
-    table = top.table("model", (*own, "folder", "min_pair_count", "source_text", "target_text", "options"))
-    chosen = table.settings(EncoderSettings)
+    there = ("folder", "second_folder", "text_encoder")
+    table = top.table("model", (*own, *there, "min_pair_count", "source_text", "target_text", "options"))
+    elsewhere = table.section("text_encoder", ElsewhereSettings) if "text_encoder" in table else None
+    chosen = table.settings(EncoderSettings, text_encoder=elsewhere)
+    if elsewhere and chosen.folder:
+        raise table.error("text_encoder", "takes the place of model.folder; give one of them")
+    if chosen.second_folder and not chosen.folder:
+        raise table.error("second_folder", "is the translator of the other direction; give the first as model.folder")
     default = TrainingSettings.for_loss(chosen.loss, chosen.encoder)
-    elsewhere = (*own, "seed", "freeze_encoders", "loss_options", "encoder_options")
-    others = [field.name for field in fields(TrainingSettings) if field.name not in elsewhere]
+    told = (*own, "seed", "freeze_encoders", "loss_options", "encoder_options")
+    others = [field.name for field in fields(TrainingSettings) if field.name not in told]
     options = table.table("options", (*others, *default.loss_options, *default.encoder_options))
     dimension = chosen.dimension if "dimension" in table else default.dimension
     chosen = replace(chosen, dimension=dimension, options=dict(options.values))
@@ -169,14 +176,15 @@ def _check_thresholds(top: ConfigTable, method: str, grid: PruningGrid) -> None:
 
 
 def _annotate(top: ConfigTable, model: EncoderSettings) -> AnnotationSettings:
-    settings = top.section("annotate", AnnotationSettings, dimensions=(model.dimension,))
+    own = 0 if model.is_there else model.dimension
+    settings = top.section("annotate", AnnotationSettings, dimensions=(own,))
     if not settings.sizes:
         raise top.error("annotate.sizes", "is empty")
     if not settings.columns and len(settings.sizes) < 2:
         raise top.error("annotate.columns", "is empty, and there is one size only: nothing to compare")
-    if min(settings.dimensions) < 1:
+    if not model.is_there and min(settings.dimensions) < 1:
         raise top.error("annotate.dimensions", f"holds {min(settings.dimensions)}; expected 1 or more")
-    for dimension in settings.dimensions:
+    for dimension in filter(None, settings.dimensions):
         _check_training(top.path, "annotate.dimensions", model, dimension)
     _check_method(top, "annotate.method", settings.method, ("product",))
     if parse_method(settings.method, None).thresholds:

@@ -180,9 +180,7 @@ class ConfigTable:
 
     def file(self, key: str) -> str:
         """A file that is there."""
-        if key not in self.values:
-            raise DataError(self.path, f"the key {self._full(key)} is missing")
-        return self._existing(key, self.text(key), os.path.isfile, "file")
+        return self._existing(key, self._given(key), os.path.isfile, "file")
 
     def files(self, key: str) -> tuple[str, ...]:
         """Files that are there."""
@@ -190,7 +188,12 @@ class ConfigTable:
 
     def folder(self, key: str) -> str:
         """A folder that is there."""
-        return self._existing(key, self.text(key), os.path.isdir, "folder")
+        return self._existing(key, self._given(key), os.path.isdir, "folder")
+
+    def _given(self, key: str) -> str:
+        if key not in self.values:
+            raise DataError(self.path, f"the key {self._full(key)} is missing")
+        return self.text(key)
 
     def _existing(self, key: str, name: str, exists: Any, what: str) -> str:
         path = self._path(name)

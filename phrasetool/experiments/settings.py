@@ -66,11 +66,30 @@ class BuildSettings:
 
 
 @dataclass(frozen=True)
+class ElsewhereSettings:
+    """What `[model.text_encoder]` says: an encoder of texts that was trained elsewhere; see `annotate --encoder`.
+
+    Attributes:
+        folder: of the encoder.
+        target_folder: of that of the target side, if it is another.
+        detokenise: a language, or two with a comma between them.
+        prefix: stands before every text.
+    """
+
+    folder: str = asked(ConfigTable.folder)
+    target_folder: str | None = asked(ConfigTable.folder, None)
+    detokenise: str | None = asked(ConfigTable.text, None)
+    prefix: str | None = asked(ConfigTable.text, None)
+
+
+@dataclass(frozen=True)
 class EncoderSettings:
     """What `[model]` says of the similarities.
 
     Attributes:
-        folder: a model that is there; else one is trained.
+        folder: a model that is there, of any family; else one is trained.
+        second_folder: where that is a translator, the translator of the other direction.
+        text_encoder: an encoder from elsewhere in place of a model.
         dimension: n.
         loss: one of `OBJECTIVES`.
         encoder: one of `ENCODERS`.
@@ -90,6 +109,13 @@ class EncoderSettings:
     source_text: tuple[str, ...] = asked(ConfigTable.files, ())
     target_text: tuple[str, ...] = asked(ConfigTable.files, ())
     options: Mapping[str, Any] = field(default_factory=dict)
+    second_folder: str | None = asked(ConfigTable.folder, None)
+    text_encoder: ElsewhereSettings | None = None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a model or an encoder, so that none has to be trained."""
+        return bool(self.folder or self.text_encoder)
 
 
 def _columns(table: ConfigTable, key: str) -> tuple[str, ...]:
@@ -105,7 +131,7 @@ class AnnotationSettings:
     """What `[annotate]` asks for.
 
     Attributes:
-        dimensions: of the models whose similarities are appended, each on its own.
+        dimensions: of the models whose similarities are appended, each on its own; 0 is the model that is there.
         columns: what is appended: `semantic` (two), `composition`, `significance`, `forced` (two), `kneser-ney` (two),
             or several with `+` between them; each of them on its own; none: only sizes are compared.
         tuning_seeds: tune with each of them.

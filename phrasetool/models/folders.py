@@ -10,16 +10,15 @@ from phrasetool.errors import ModelError
 
 # `config.json` is written last: a folder that has one holds a finished model.
 _CONFIG = "config.json"
+# What an interrupted training leaves.
+CHECKPOINT = "checkpoint.safetensors"
 
 
-def check_model_folder(
-    folder: str | os.PathLike[str], checkpoint: str, *, resume: bool = False, overwrite: bool = False
-) -> None:
+def check_model_folder(folder: str | os.PathLike[str], *, resume: bool = False, overwrite: bool = False) -> None:
     """Refuse to train into a folder: one that cannot be written, or that holds what would be lost.
 
     Args:
         folder: the model folder.
-        checkpoint: the file there that an interrupted training leaves.
         resume: whether the training goes on from it.
         overwrite: whether a finished model, or an unfinished training, may be replaced.
 
@@ -29,11 +28,11 @@ def check_model_folder(
     """
     path = Path(folder)
     check_folder(path)
-    finished, begun = (path / _CONFIG).exists(), (path / checkpoint).is_file()
+    finished, begun = (path / _CONFIG).exists(), (path / CHECKPOINT).is_file()
     if resume and not begun:
         if finished:
             raise ModelError(f"{path}: the training is finished, there is nothing to resume", remedy="train anew")
-        raise ModelError(f"{path / checkpoint}: no checkpoint to resume from", remedy="train without a checkpoint")
+        raise ModelError(f"{path / CHECKPOINT}: no checkpoint to resume from", remedy="train without a checkpoint")
     if resume or overwrite:
         return
     if begun:

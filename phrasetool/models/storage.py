@@ -17,7 +17,7 @@ from safetensors.numpy import load_file, save_file
 
 from phrasetool import __version__
 from phrasetool.disk.scratch import scratch_folder
-from phrasetool.errors import ModelError, PhraseToolError
+from phrasetool.errors import ModelError, PhraseToolError, reason
 from phrasetool.options import registered
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def read_model_config(folder: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise ModelError(f"{path}: cannot read: {error.strerror}; is {folder} a model folder?") from error
+        raise ModelError(f"{path}: cannot read: {reason(error)}; is {folder} a model folder?") from error
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{path}: not valid JSON ({error})") from error
     if isinstance(config, dict) and "format_version" not in config and "model_type" in config:
@@ -109,7 +109,7 @@ def _sum(path: Path) -> str:
     except FileNotFoundError as error:
         raise ModelError(f"{path}: the file is missing") from error
     except OSError as error:
-        raise ModelError(f"{path}: cannot read: {error.strerror}") from error
+        raise ModelError(f"{path}: cannot read: {reason(error)}") from error
 
 
 def read_weights(path: Path) -> dict[str, npt.NDArray[Any]]:
@@ -248,4 +248,4 @@ def staged(folder: Path) -> Iterator[Path]:
                     os.chmod(file, 0o644)
                 os.replace(file, folder / file.name)
     except OSError as error:
-        raise PhraseToolError(f"{folder}: cannot write: {error.strerror}") from error
+        raise PhraseToolError(f"{folder}: cannot write: {reason(error)}") from error

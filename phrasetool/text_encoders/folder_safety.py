@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from phrasetool.errors import ModelError
+from phrasetool.errors import ModelError, reason
 
 # Code, and files that are or hold pickles.
 FORBIDDEN = {
@@ -72,7 +72,7 @@ def read_json(file: Path) -> Any:
     try:
         return json.loads(file.read_text("utf-8"))
     except OSError as error:
-        raise ModelError(f"{file}: cannot read: {error.strerror}") from error
+        raise ModelError(f"{file}: cannot read: {reason(error)}") from error
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{file}: not JSON ({error})") from error
 

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.disk.writable import check_folder, check_space
-from phrasetool.errors import ModelError, PhraseToolError
+from phrasetool.errors import ModelError, PhraseToolError, reason
 from phrasetool.phrases import FloatArray, Int64Array
 from phrasetool.pipeline import run
 from phrasetool.text_encoders.encoder_fit import EncoderFit, measure_encoder
@@ -361,7 +361,7 @@ class VectorStore:
             yield
         except OSError as error:
             message = (
-                f"{self.folder}: cannot write: {error.strerror}; what was encoded is kept, and the same command goes on"
+                f"{self.folder}: cannot write: {reason(error)}; what was encoded is kept, and the same command goes on"
             )
             raise PhraseToolError(message) from error
 

@@ -28,7 +28,6 @@ from phrasetool.training.autoencoder_settings import AutoencoderSettings
 from phrasetool.training.divergence import DivergedError, StartError
 from phrasetool.training.pairs import fingerprint
 from phrasetool.training.resumable import (
-    CHECKPOINT,
     forget_checkpoint,
     optimizer_tensors,
     restore_optimizer,
@@ -217,7 +216,7 @@ def train_autoencoder(
     lengths = texts.lengths
     if not len(texts) or lengths.min() < 1 or lengths.max() > settings.max_length:
         raise ValueError(f"expected texts of 1 to {settings.max_length} words, at least one")
-    check_model_folder(folder, CHECKPOINT, resume=resume, overwrite=overwrite)
+    check_model_folder(folder, resume=resume, overwrite=overwrite)
     # A checkpoint with two moments of Adam, and the one that takes its place.
     check_space(folder, 2 * 3 * 4 * sum(map(math.prod, settings.shape.shapes(len(vocabulary)).values())))
     identity = {"texts": fingerprint([texts], [vocabulary]), "settings": settings.as_dict()}

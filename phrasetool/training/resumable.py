@@ -20,14 +20,14 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from phrasetool.disk.scratch import scratch_file
-from phrasetool.errors import ModelError, PhraseToolError
+from phrasetool.errors import ModelError, PhraseToolError, reason
+from phrasetool.models.folders import CHECKPOINT
 from phrasetool.training.divergence import DivergedError, StartError, divergence
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 LOG = "training.jsonl"
-CHECKPOINT = "checkpoint.safetensors"
 _VERSION = 1
 
 
@@ -164,7 +164,7 @@ def write_log(folder: Path, history: Sequence[dict[str, Any]]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / LOG).write_text("".join(json.dumps(line) + "\n" for line in history), "utf-8")
     except OSError as error:
-        raise PhraseToolError(f"{folder / LOG}: cannot write: {error.strerror}") from error
+        raise PhraseToolError(f"{folder / LOG}: cannot write: {reason(error)}") from error
 
 
 def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
@@ -186,7 +186,8 @@ def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], state: Mapping[
         os.replace(temporary, folder / CHECKPOINT)
         temporary = None
     except (OSError, SafetensorError) as error:
-        raise PhraseToolError(f"{folder / CHECKPOINT}: cannot write: {error}") from error
+        why = reason(error) if isinstance(error, OSError) else error
+        raise PhraseToolError(f"{folder / CHECKPOINT}: cannot write: {why}") from error
     finally:
         if temporary:
             os.unlink(temporary)

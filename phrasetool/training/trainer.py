@@ -33,7 +33,6 @@ from phrasetool.training.joint import JointTraining
 from phrasetool.training.pairs import PhrasePairs
 from phrasetool.training.plausibility import Doubt
 from phrasetool.training.resumable import (
-    CHECKPOINT,
     LOG,
     forget_checkpoint,
     optimizer_tensors,
@@ -321,7 +320,7 @@ def train_model(
         DivergedError: the learning rate is too large; the last good checkpoint stays.
         PhraseToolError: the folder cannot be written, or has too little room.
     """
-    check_model_folder(folder, CHECKPOINT, resume=resume, overwrite=overwrite)
+    check_model_folder(folder, resume=resume, overwrite=overwrite)
     check_space(folder, _space(pairs, settings))
     identity = {"pairs": pairs.fingerprint, "settings": settings.as_dict()}
     if not getattr(settings.kind, "learns", True):

@@ -1,6 +1,8 @@
+import errno
+
 import pytest
 
-from phrasetool.errors import DataError, LengthError, PhraseToolError, first_line
+from phrasetool.errors import DataError, LengthError, PhraseToolError, first_line, reason
 
 
 @pytest.mark.parametrize(("line", "text"), [(None, "a.gz: is bad"), (0, "a.gz:0: is bad"), (7, "a.gz:7: is bad")])
@@ -23,3 +25,17 @@ def test_a_phrase_that_is_too_long_is_also_a_bad_value():
 def test_the_first_line_of_an_error():
     assert first_line(ValueError("\n one\ntwo\n")) == "one"
     assert first_line(KeyError()) == "KeyError"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "the disk is full"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), "the disk is full"),
+        (OSError(errno.EACCES, "Permission denied"), "Permission denied"),
+        (OSError("1000 requested and 24 written"), "the disk is full"),
+        (OSError("something\nmore"), "something"),
+    ],
+)
+def test_why_the_system_refuses(error, said):
+    assert reason(error) == said

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from phrasetool_cli.shared.annotate_ini import ini_edit, is_given
+from phrasetool_cli.shared.annotate_summary import annotate_summary
 from phrasetool_cli.shared.flags import (
     WHICH_MODEL,
+    check_resumable,
     default_model,
     reading_option,
     relative_option,
+    resume_option,
     table_options,
     weight_option,
 )
@@ -21,10 +23,6 @@ from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 from phrasetool_cli.shared.similarity.encoder_options import chosen_encoder, encoder_options
 from phrasetool_cli.shared.similarity.syntax_options import chosen_likelihood, syntax_options
-
-if TYPE_CHECKING:
-    from moses_compat.jobs.annotate import AnnotateCounts
-    from moses_compat.jobs.annotate_tables import AnnotateRequest
 
 _EXAMPLE = """\b
 Example:
@@ -70,13 +68,14 @@ Example:
     relative_option,
     None,
     json_option,
+    resume_option,
     table_options,
 )  # fmt: skip
 def command(
     table: str, model_folders: tuple[str, ...], forced_pairs: str | None, smoothing: str | None, output: str | None,
     scale: str, reading: str, ini: str | None, ini_output: str | None, weight: float, threads: int,
     block_bytes: int, on_error: str, allow_empty: bool, force: bool, quiet: bool, json_file: str | None, relative: bool,
-    **encoders: Any,
+    resume: bool, **encoders: Any,
 ) -> None:  # fmt: skip
     """Add similarity columns to a phrase table.
 
@@ -107,40 +106,29 @@ def command(
         raise click.UsageError("TABLE and --forced-pairs cannot both be standard input")
     if smoothing and is_stream(table):
         raise click.UsageError("--smoothing reads the table twice, so it cannot come from standard input or a pipe")
+    check_resumable(resume, table, output)
     check_outputs([table, *([forced_pairs] if forced_pairs else [])], [output, ini_output])
     document = json_document(json_file, [table, forced_pairs, ini], [output, ini_output])
     edit = ini_edit(table, output, ini, ini_output, weight, scale, relative)
     scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force)
-    request = AnnotateRequest(table, output, folders, forced_pairs, smoothing, scale, edit, scan, reading, encoder,
-                              likelihood)  # fmt: skip
+    request = AnnotateRequest(
+        table,
+        output,
+        folders,
+        forced_pairs,
+        smoothing,
+        scale,
+        edit,
+        scan,
+        reading,
+        encoder,
+        resume,
+        likelihood,
+    )
     watch = TerminalWatch(quiet)
     counts = annotate(request, watch)
     found = dict(vars(counts))
     found["model_fits"] = [fit.as_dict() for fit in found.pop("fits")]
     document({**found, "columns": request.columns})
-    for line in _summary(counts, request):
+    for line in annotate_summary(counts, request):
         watch.say(line)
-
-
-def _summary(counts: AnnotateCounts, request: AnnotateRequest) -> Iterator[str]:
-    columns, edit = request.columns, request.edit
-    silent = f"; {counts.without_opinion:,} have only unknown words on a side" if counts.without_opinion else ""
-    silent += f"; {counts.too_long:,} are longer than a model reads" if counts.too_long else ""
-    faulty = f"; {counts.faulty:,} faulty lines" if counts.faulty else ""
-    yield f"annotated {counts.entries:,} entries{silent}{faulty}"
-    if request.forced_pairs:
-        yield (
-            f"forced decoding used {counts.used:,} of them"
-            if counts.used
-            else f"none of them is in {request.forced_pairs}"
-        )
-    if edit:
-        yield (
-            f"{edit.output} names {edit.table} as {edit.feature.name}, with {edit.scores + columns} scores instead of "
-            f"{edit.scores}; the new weights are {edit.weight:g}"
-        )
-    elif counts.scores >= 0:
-        yield (
-            f"entries now have {counts.scores + columns} scores instead of {counts.scores}: set "
-            f"num-features={counts.scores + columns} in moses.ini and give the weight line {columns} more numbers"
-        )

@@ -26,8 +26,11 @@ CONFIG is TOML; paths in it are relative to it; what has a value here may be lef
   [moses]                        a finished model instead of one made from the bitext:
                                  ini, and if need be table, reordering_table, pairs
   [build]                        lm_order = 5, lm_text, max_phrase_length = 7, leave_one_out = false
-  [model]                        folder; or dimension = 50, loss = "in-batch", iterations,
+  [model]                        folder of a model of any family, second_folder of the other
+                                 translator; or dimension = 50, loss = "in-batch", iterations,
                                  min_pair_count, source_text, target_text, options.NAME
+  [model.text_encoder]           folder of an encoder from elsewhere, in place of a model;
+                                 target_folder, detokenise, prefix
   [prune]                        methods, sizes, thresholds.METHOD, combine = "product",
                                  protect = "words", keep_top (10, or {"0.07" = 3} for sizes
                                  up to 7 %; else as many as fit), seeds = 1

@@ -14,8 +14,8 @@ from phrasetool_cli.shared.sections import SectionedCommand, sections
 _FORMATS = ("tags", "factored", "conllu")
 _EXAMPLE = """\b
 Example:
-  phrasetool train --model tagger --treebank de de-train.conllu.gz --treebank en en-train.conllu.gz -o tagger
   phrasetool tag train.de -m tagger --language de -o train.de.upos
+  phrasetool train --model tagger --treebank de de-train.conllu.gz --treebank en en-train.conllu.gz -o tagger
   phrasetool tag train.de -m tagger --language de --format factored -o factored.de
   phrasetool tag demo-output/corpus.en -m tagger --language en --format conllu -o demo-output/tagged.conllu
 """

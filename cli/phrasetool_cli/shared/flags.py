@@ -46,6 +46,25 @@ def output_option(help_text: str = "Where to write.") -> _Option[Any]:
     )  # fmt: skip
 
 
+resume_option = click.option(
+    "--resume", is_flag=True,
+    help="Keep what is finished beside the output, in OUTPUT.unfinished, until all is done; and go on from what an "
+         "interrupted run with --resume left there.",
+)  # fmt: skip
+
+
+def check_resumable(resume: bool, table: str, output: str) -> None:
+    """Refuse to keep what is finished where there is no place for it, or where the table cannot be read again.
+
+    Raises:
+        click.UsageError: there is none, or it cannot.
+    """
+    from moses_compat.files.names import is_stream
+
+    if resume and ("-" in (table, output) or is_stream(table) or is_stream(output)):
+        raise click.UsageError("--resume keeps what is finished beside the output; give files for TABLE and -o")
+
+
 def threads_option(help_text: str = "Worker threads.") -> _Option[Any]:
     """`--threads`, by default all processors."""
     return click.option(

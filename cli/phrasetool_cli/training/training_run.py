@@ -50,16 +50,13 @@ class TrainingRun:
     json_file: str | None = None
 
     def ready(self, inputs: Iterable[str]) -> torch.device:
-        """Check the folder, the device and that files are there; returns the device.
+        """Check that files are there, and the device; returns the device.
 
         Raises:
-            PhraseToolError: what cannot be written, used or read.
+            PhraseToolError: what cannot be used or read.
         """
-        from phrasetool.models.folders import check_model_folder
         from phrasetool.training.device import choose_device
-        from phrasetool.training.resumable import CHECKPOINT
 
-        check_model_folder(self.folder, CHECKPOINT, resume=self.resume, overwrite=self.overwrite)
         check_inputs(inputs)
         return choose_device(self.device)
 
@@ -69,13 +66,18 @@ class TrainingRun:
 
         Raises:
             click.Abort: it was interrupted.
-            PhraseToolError: the document would take the place of an input.
+            PhraseToolError: the folder cannot be written to or holds what would be lost, or the document would take
+                the place of an input.
         """
-        from phrasetool.training.resumable import LOG
+        from phrasetool.models.folders import check_model_folder
 
         document = json_document(self.json_file, inputs)
+        # Here, and not in `ready`: nobody waits for torch to hear of it.
+        check_model_folder(self.folder, resume=self.resume, overwrite=self.overwrite)
 
         def tell(model: Model | TrainedBert) -> None:
+            from phrasetool.training.resumable import LOG
+
             log = [json.loads(line) for line in (self.folder / LOG).read_text("utf-8").splitlines()]
             document({"model": str(self.folder), "signature": model.signature, "training": model.training, "log": log})
 
@@ -89,7 +91,7 @@ class TrainingRun:
         Raises:
             click.Abort: it was.
         """
-        from phrasetool.training.resumable import CHECKPOINT
+        from phrasetool.models.folders import CHECKPOINT
 
         checkpoint = self.folder / CHECKPOINT
         before = _stamp(checkpoint)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from moses_compat.files.arrow import number_array, numbers_of
 from phrasetool.disk.scratch import scratch_file
-from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.phrases import FloatArray
 
 _VERSION = "1"
@@ -93,7 +93,7 @@ class ScoreParts:
             os.chmod(temporary, 0o644)
             os.replace(temporary, self._path(number))
         except OSError as error:
-            raise PhraseToolError(f"{self.folder}: cannot write: {error.strerror or error}") from error
+            raise PhraseToolError(f"{self.folder}: cannot write: {reason(error)}") from error
         finally:
             if temporary and os.path.exists(temporary):
                 os.unlink(temporary)

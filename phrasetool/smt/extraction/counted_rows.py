@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.disk.scratch import scratch_folder
-from phrasetool.errors import PhraseToolError
+from phrasetool.errors import PhraseToolError, reason
 from phrasetool.kernels.hashing import GOLDEN, mix
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.kernels.sorting import sort_strings
@@ -215,7 +215,7 @@ class CountedRows:
                     rows += len(part)
         except OSError as error:
             where = self._place or self._folder or gettempdir()
-            raise PhraseToolError(f"{where}: cannot write a temporary file: {error.strerror}") from error
+            raise PhraseToolError(f"{where}: cannot write a temporary file: {reason(error)}") from error
         self._runs.append(np.memmap(path, np.uint64, "r", shape=(rows, self._width)))
 
     def finish(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from phrasetool.errors import PhraseToolError
+from phrasetool.errors import PhraseToolError, reason
 from phrasetool.text_encoders.folder_safety import folder_identity
 from phrasetool.text_encoders.offline import go_offline, quieten
 from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
@@ -91,7 +91,7 @@ def save_bert(module: Any, tokenizer: Any, folder: Path, training: dict[str, Any
                 file.chmod(0o666 & ~_mask())
                 os.replace(file, folder / file.name)
     except OSError as error:
-        raise PhraseToolError(f"{folder}: cannot write: {error.strerror}") from error
+        raise PhraseToolError(f"{folder}: cannot write: {reason(error)}") from error
     return TrainedBert(folder, f"bert-{folder_identity(folder)}", training)
 
 

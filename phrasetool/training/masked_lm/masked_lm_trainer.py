@@ -25,7 +25,6 @@ from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
 from phrasetool.training.masked_lm.masking import Hidden, hide
 from phrasetool.training.masked_lm.piece_texts import Batch, Batches, PieceTexts
 from phrasetool.training.resumable import (
-    CHECKPOINT,
     forget_checkpoint,
     optimizer_tensors,
     restore_optimizer,
@@ -249,7 +248,7 @@ def train_masked_lm(
     if not len(data.texts) or not len(development.texts):
         raise ValueError("expected texts with pieces, to learn from and to develop on")
     pieces = tokenizer.get_vocab_size()
-    check_model_folder(folder, CHECKPOINT, resume=resume, overwrite=overwrite)
+    check_model_folder(folder, resume=resume, overwrite=overwrite)
     check_space(folder, checkpoint_bytes(settings, pieces))
     identity = {
         "texts": [data.fingerprint, development.fingerprint],

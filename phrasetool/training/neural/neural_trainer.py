@@ -31,7 +31,6 @@ from phrasetool.training.neural.neural_settings import NeuralSettings
 from phrasetool.training.neural.temperature import fitted_temperature
 from phrasetool.training.pairs import PhrasePairs
 from phrasetool.training.resumable import (
-    CHECKPOINT,
     forget_checkpoint,
     optimizer_tensors,
     restore_optimizer,
@@ -270,7 +269,7 @@ def train_neural(
     """
     if not len(pairs):
         raise ValueError("expected sentence pairs, at least one")
-    check_model_folder(folder, CHECKPOINT, resume=resume, overwrite=overwrite)
+    check_model_folder(folder, resume=resume, overwrite=overwrite)
     check_space(folder, checkpoint_bytes(settings, len(pairs.source_vocabulary), len(pairs.target_vocabulary)))
     identity = {
         "texts": [pairs.fingerprint, development.fingerprint if development else ""],

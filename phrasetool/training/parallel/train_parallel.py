@@ -28,7 +28,7 @@ from phrasetool.training.parallel.pair_quality import (
 )
 from phrasetool.training.parallel.parallel_settings import ParallelSettings
 from phrasetool.training.parallel.parallel_trainer import ParallelReport, ParallelTrainer
-from phrasetool.training.resumable import CHECKPOINT, forget_checkpoint, train_resumably
+from phrasetool.training.resumable import forget_checkpoint, train_resumably
 from phrasetool.watch import refuse
 
 # A parallel pair has the higher probability of it and another in half of all couples by chance.
@@ -79,7 +79,7 @@ def train_parallel(
     for name, texts in (("to learn from", pairs), ("in the development set", development)):
         if (count := distinct_targets(texts)) < 2:
             raise ValueError(f"{count} distinct pair {name}, expected two at least, to tell one from the other")
-    check_model_folder(folder, CHECKPOINT, resume=resume, overwrite=overwrite)
+    check_model_folder(folder, resume=resume, overwrite=overwrite)
     fresh = fresh_classifier(pairs, settings)
     learnt = sum(value.numel() for value in fresh.classifier.parameters() if value.requires_grad)
     # A checkpoint with two moments of Adam and the best so far, and the one that takes its place.

@@ -20,7 +20,7 @@ from phrasetool.models.tagger import TaggerModel
 from phrasetool.phrases import FloatArray, Int64Array, Mask
 from phrasetool.syntax.piece_table import PieceTable, learn_pieces
 from phrasetool.syntax.syntax_shape import SyntaxShape
-from phrasetool.training.resumable import CHECKPOINT, forget_checkpoint, train_resumably
+from phrasetool.training.resumable import forget_checkpoint, train_resumably
 from phrasetool.training.syntax.syntax_examples import (
     NamedBitext,
     Sentences,
@@ -92,7 +92,7 @@ def train_syntax(
         PhraseToolError: the folder cannot be written, or has too little room.
         ValueError: the bitexts have nothing to learn from, or nothing to hold out.
     """
-    check_model_folder(folder, CHECKPOINT, resume=resume, overwrite=overwrite)
+    check_model_folder(folder, resume=resume, overwrite=overwrite)
     short = [short_pairs(one, settings.min_length, settings.max_length) for one in bitexts]
     if left_out := sum(len(one.pairs) for one in bitexts) - sum(len(one.pairs) for one in short):
         lengths = f"{settings.min_length} to {settings.max_length}"

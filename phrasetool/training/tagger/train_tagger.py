@@ -16,7 +16,7 @@ from phrasetool.disk.writable import check_space
 from phrasetool.models.folders import check_model_folder
 from phrasetool.models.storage import save_model
 from phrasetool.models.tagger import TaggerModel
-from phrasetool.training.resumable import CHECKPOINT, forget_checkpoint, train_resumably
+from phrasetool.training.resumable import forget_checkpoint, train_resumably
 from phrasetool.training.tagger.tagger_examples import Treebanks, learnt_tags, tagger_examples
 from phrasetool.training.tagger.tagger_measures import accuracies
 from phrasetool.training.tagger.tagger_settings import TaggerSettings
@@ -82,7 +82,7 @@ def train_tagger(
         DivergedError: the learning rate is too large; the last good checkpoint stays.
         PhraseToolError: the folder cannot be written, or has too little room.
     """
-    check_model_folder(folder, CHECKPOINT, resume=resume, overwrite=overwrite)
+    check_model_folder(folder, resume=resume, overwrite=overwrite)
     # The table with two moments of Adam and the best so far, and the checkpoint that takes its place.
     check_space(folder, 2 * 4 * 4 * settings.buckets * settings.word_units)
     tags = learnt_tags(treebanks, settings.min_joint)

@@ -158,6 +158,17 @@ def test_other_columns():
     assert column_values(table, []).shape == (4, 0)
 
 
+def test_columns_of_probabilities():
+    found = np.array([[0.5, 0.25], [1e-30, 1], [0.125, 0.5]], np.float32)
+    opinion = np.array([True, True, False])
+    measures = measures_of([0, 3], [1], [False] * 3, similarities=found, opinion=opinion)
+    wanted = [[np.log(0.5), np.log(0.25)], [-50, 0], [0, 0]]
+    np.testing.assert_allclose(column_values(measures, ["semantic"], probable=True), wanted, rtol=1e-6)
+    # One translator, or a classifier, says a number only.
+    alike = measures_of([0, 3], [1], [False] * 3, similarities=found[:, [0, 0]], opinion=opinion)
+    np.testing.assert_allclose(column_values(alike, ["semantic"], probable=True), np.array(wanted)[:, :1], rtol=1e-6)
+
+
 def test_columns_of_forced_decoding():
     forced = np.array([[1, 0.1234567], [1e-6, 0.00098765432], [0.5, 0.99999999], [0, 0]], np.float32)
     nothing = np.zeros(4, np.float32)

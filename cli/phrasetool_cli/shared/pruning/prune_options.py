@@ -10,9 +10,11 @@ import click
 
 from phrasetool_cli.shared.flags import (
     WHICH_MODEL,
+    check_resumable,
     default_model,
     output_option,
     reading_option,
+    resume_option,
     search_options,
     sort_option,
     table_options,
@@ -115,6 +117,7 @@ prune_options = sections(
                  help="Write counts here, as JSON: entries that went by which criteria, the steps of --max-bleu-loss, "
                       "the signature line."),
     json_option,
+    resume_option,
     click.option("--dry-run", is_flag=True,
                  help="Count what would go and say it; write no file but that of --json."),
     "For --max-bleu-loss",
@@ -168,6 +171,7 @@ def check_request(request: PruneRequest, own_thresholds: bool) -> None:
     from moses_compat.files.packing import packing_for
 
     _check_rule(request, own_thresholds)
+    check_resumable(request.resume and request.sweep is None, request.table, request.output)
     if request.scores and request.columns:
         raise click.UsageError("--scores and --columns are two sources of similarities; give one")
     if request.table == "-" and request.target_size is not None:

@@ -19,8 +19,8 @@ def test_every_loss_makes_settings_and_what_they_say_comes_back():
 
 def test_wishes_of_a_translator_give_way_to_what_is_asked_for():
     assert NeuralSettings(loss="vmf").loss_options["length_weight"] == 0.02
-    assert NeuralSettings().loss_options == {"margin": 0.5}
-    assert NeuralSettings.from_options({"margin": 0.25}, "syn-projection", 1).loss_options == {"margin": 0.25}
+    assert NeuralSettings().loss_options == {"margin": 0.25}
+    assert NeuralSettings.from_options({"margin": 0.5}, "syn-projection", 1).loss_options == {"margin": 0.5}
 
 
 def test_presets_give_sizes():

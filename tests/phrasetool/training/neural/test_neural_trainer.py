@@ -6,12 +6,12 @@ import torch
 
 from phrasetool.disk import writable
 from phrasetool.errors import ModelError, PhraseToolError
+from phrasetool.models.folders import CHECKPOINT
 from phrasetool.models.storage import load_neural_model
 from phrasetool.neural.beam import translate
 from phrasetool.training.divergence import DivergedError
 from phrasetool.training.neural.neural_settings import losses
 from phrasetool.training.neural.neural_trainer import NeuralTrainer, checkpoint_bytes, pair_batches, train_neural
-from phrasetool.training.resumable import CHECKPOINT
 from tests.phrasetool.training.neural.small_pairs import prepared
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from phrasetool.disk import writable
 from phrasetool.errors import ModelError, PhraseToolError
+from phrasetool.models.folders import CHECKPOINT
 from phrasetool.models.storage import load_parallel_model
 from phrasetool.training.divergence import DivergedError
 from phrasetool.training.parallel import train_parallel as module
@@ -12,7 +13,6 @@ from phrasetool.training.parallel.labelled_pairs import random_pairs
 from phrasetool.training.parallel.pair_quality import best_quality
 from phrasetool.training.parallel.parallel_settings import ParallelSettings
 from phrasetool.training.parallel.train_parallel import distinct_targets, train_parallel
-from phrasetool.training.resumable import CHECKPOINT
 from tests.parallel_models import FAST, WORDS, bert_folder, toy_pairs
 
 PAIRS, DEVELOPMENT = toy_pairs(300), toy_pairs(50, 2)

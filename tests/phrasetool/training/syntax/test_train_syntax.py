@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from phrasetool.errors import ModelError
+from phrasetool.models.folders import CHECKPOINT
 from phrasetool.models.storage import load_syntax_model
-from phrasetool.training.resumable import CHECKPOINT
 from phrasetool.training.syntax.syntax_settings import SyntaxSettings
 from phrasetool.training.syntax.train_syntax import train_syntax
 from phrasetool.watch import Watch

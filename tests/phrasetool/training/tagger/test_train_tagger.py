@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from phrasetool.errors import ModelError
+from phrasetool.models.folders import CHECKPOINT
 from phrasetool.models.storage import load_tagger
-from phrasetool.training.resumable import CHECKPOINT
 from phrasetool.training.tagger.tagger_settings import TaggerSettings
 from phrasetool.training.tagger.train_tagger import held_out_sentences, train_tagger
 from tests.toy_treebanks import FAST, toy_sentences

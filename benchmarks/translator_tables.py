@@ -1,0 +1,143 @@
+"""Tables for the documents: translators that predict word vectors, after tables 1 and 2 of Bhat et al. (2020)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from experiments import RESULTS
+from kept_results import find, mark, markdown
+from neural_columns import compared
+from translators import LOSSES, MARGINS, SEEDS
+
+from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
+
+# How the documents name what was trained -> how its files begin.
+_SYSTEMS = {
+    **{loss: loss for loss in LOSSES},
+    "cross-entropy, equal time": "equal-time-cross-entropy",
+    "cross-entropy-tied, equal time": "equal-time-cross-entropy-tied",
+    "syn-projection, random targets": "random",
+}
+_MARGINAL = ("syn-projection", "syn-difference", "sampled", "most-informative")
+_ACCURACIES = ("accuracy@1", "accuracy@2", "accuracy@5", "accuracy@10")
+_COSINES = ("right: cosine with the nearest", "wrong: cosine with the nearest", "wrong: cosine with the target")
+
+
+@cache
+def _runs(system: str) -> tuple[dict[str, Any], ...]:
+    """What its runs found, a seed each."""
+    paths = [RESULTS / "translators" / f"{_SYSTEMS[system]}-{seed}.json" for seed in SEEDS]
+    return tuple(json.loads(path.read_text("utf-8")) for path in paths if path.is_file())
+
+
+@cache
+def _samples(system: str) -> tuple[BleuSamples, ...]:
+    """Bootstrap samples of all test sets together, a seed each; the same sentences for all systems."""
+    found = []
+    for seed in SEEDS:
+        path = RESULTS / "translators" / f"{_SYSTEMS[system]}-{seed}.npz"
+        if path.is_file():
+            with np.load(path) as stored:
+                statistics = stored["ALL"].astype(np.int64)
+            found.append(_bootstrap(len(statistics))(statistics))
+    return tuple(found)
+
+
+@cache
+def _bootstrap(sentences: int) -> Bootstrap:
+    return Bootstrap(sentences)
+
+
+def _there() -> Iterator[tuple[str, tuple[dict[str, Any], ...]]]:
+    for system in _SYSTEMS:
+        if found := _runs(system):
+            yield system, found
+
+
+def _spread(values: Sequence[float]) -> str:
+    """Mean and deviation."""
+    mean = f"{np.mean(values):.2f}"
+    return f"{mean} ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else mean
+
+
+def losses() -> str:
+    """Table 1: BLEU of each loss, and its difference to vMF over the seeds that both have."""
+    rows = []
+    for system, runs in _there():
+        margin = runs[0]["loss_options"].get("margin")
+        seeds = min(len(runs), len(_samples("vmf")))
+        told = ""
+        if system != "vmf":
+            found = compared(_samples("vmf")[:seeds], _samples(system)[:seeds])
+            low, high = found["interval"]
+            told = f"{found['difference']:+.2f} ({low:+.2f} to {high:+.2f}){mark(found['p'])}"
+        rows.append([
+            system, f"{margin:g}" if margin and "cross" not in system else "", f"{len(runs)}",
+            f"{np.mean([run['epochs'] for run in runs]):.0f}",
+            f"{np.mean([run['cpu_seconds'] for run in runs]):.0f}",
+            _spread([run["ALL"]["bleu"] for run in runs]), told,
+            f"{np.mean([_dropping(run) for run in runs]):+.2f}",
+        ])  # fmt: skip
+    head = "loss | margin | seeds | epochs | CPU seconds | BLEU | less vmf | without repeated words"
+    return markdown(head, rows)
+
+
+def _dropping(run: dict[str, Any]) -> float:
+    """What BLEU of the first test set gains where words that repeat the one before are left out."""
+    return float(run["test_2016_flickr"]["without repetitions"] - run["test_2016_flickr"]["bleu"])
+
+
+def predictions() -> str:
+    """Table 2: how near predictions are, with the words before of the translation, or of the reference."""
+    rows = []
+    for kind in ("free-running", "teacher-forced"):
+        for system, runs in _there():
+            means = {name: np.mean([run[kind][name] for run in runs]) for name in (*_ACCURACIES, *_COSINES)}
+            cosines = [f"{means[name]:.2f}" if "cross" not in system else "" for name in _COSINES]
+            rows.append([kind, system, *(f"{100 * means[name]:.1f}" for name in _ACCURACIES), *cosines])
+    head = "words before | loss | @1 | @2 | @5 | @10 | right: nearest | wrong: nearest | wrong: target"
+    return markdown(head, rows)
+
+
+def margins() -> str:
+    """BLEU on the development set by margin, after a short training."""
+    rows = []
+    for loss in _MARGINAL:
+        paths = [RESULTS / "translators" / f"margin-{loss}-{value}.json" for value in MARGINS]
+        values = [json.loads(path.read_text("utf-8"))["dev"]["bleu"] for path in paths]
+        best = max(values)
+        rows.append([loss, *(f"**{value:.2f}**" if value == best else f"{value:.2f}" for value in values)])
+    return markdown("loss | " + " | ".join(f"{value:g}" for value in MARGINS), rows)
+
+
+def other_pairs() -> str:
+    """The default loss on other language pairs."""
+    rows = []
+    for corpus in ("multi30k-cs-en", "tatoeba-zh-en"):
+        run = json.loads((RESULTS / "translators" / f"{corpus}-1.json").read_text("utf-8"))
+        tests = [f"{name}: {run[name]['bleu']:.2f}" for name in run if name.startswith("test") or name == "ALL"]
+        rows.append([corpus, "; ".join(tests), f"{run['cpu_seconds'] / 60:.1f}"])
+    return markdown("pair | BLEU | CPU minutes", rows)
+
+
+def speed() -> str:
+    """Pairs a second, and how much longer a step takes than that of syn-projection, by the size of the vocabulary."""
+    sizes = find("translator_speed/sizes")
+    rows = []
+    for loss in LOSSES:
+        cells = []
+        for found in sizes.values():
+            ratio = found[loss]["syn-projection is faster by"]
+            cells.append(f"{found[loss]['pairs_per_cpu_second']} ({ratio:.2f})")
+        rows.append([loss, *cells])
+    return markdown("loss | " + " | ".join(f"{int(size):,} words" for size in sizes), rows)
+
+
+TABLES = {
+    "losses of translators": losses, "predicted vectors": predictions, "margins of translators": margins,
+    "translators of other pairs": other_pairs, "speed of translators": speed,
+}  # fmt: skip

@@ -1,0 +1,52 @@
+"""What is made of the blocks of a table, in order; where interrupted work goes on, what was made before is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+from moses_compat.files.finished_work import digest_of_bytes
+from moses_compat.tables.blocks import RawBlock, TableScan
+from moses_compat.tables.parser import scan_lines
+from moses_compat.tables.source_order import SourceLook, SourceOrder
+from phrasetool.pipeline import run
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+
+def follow_blocks(
+    name: str,
+    items: Iterable[Item],
+    work: Callable[[Item], tuple[SourceLook | None, Made]],
+    order: SourceOrder,
+    scan: TableScan,
+) -> Iterator[tuple[RawBlock, Made]]:
+    """Each block of a table with what is made of it, in order.
+
+    Args:
+        name: of this pass through the table, where several are made.
+        items: the blocks, each first in a tuple with what else belongs to it.
+        work: makes something of a block, and looks at its sources; called by `scan.threads` threads.
+        order: of the sources.
+        scan: how the table is read; with `finished`, what was made before is not made again.
+
+    Raises:
+        DataError: as `SourceOrder.follow`, `FinishedWork.run` and `work`.
+    """
+
+    def done(item: Any) -> tuple[SourceLook | None, tuple[RawBlock, Made]]:
+        look, made = work(item)
+        return look, (item[0], made)
+
+    def again(item: Any, made: Made) -> tuple[SourceLook | None, tuple[RawBlock, Made]]:
+        raw = item[0]
+        return order.look(raw, scan_lines(raw.text, raw.scores, line_offsets=raw.line_offsets)), (raw, made)
+
+    def digest(item: Any) -> bytes:
+        return digest_of_bytes(item[0].text)
+
+    if scan.finished is None:
+        return order.follow(run(items, done, scan.threads))
+    found = scan.finished.run(name, digest, items, done, scan.threads, lambda result: result[1][1], again)
+    return order.follow(found)

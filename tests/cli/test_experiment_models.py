@@ -1,0 +1,114 @@
+"""`phrasetool experiment` with models that are there: translators, an encoder from elsewhere."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from moses_compat.measures.saved_similarities import SavedScores
+from phrasetool.models.storage import save_model
+from tests.commands import run_inside
+from tests.decoder_models import SOURCE, TARGET
+from tests.small_experiment import table_lines, write_experiment
+from tests.table_translators import translator
+from tests.text_encoder_folders import static_folder
+
+MORE = """\
+[prune]
+methods = ["semantic", "count+semantic"]
+sizes = [0.5]
+[annotate]
+tuning_seeds = 1
+iterations = 1
+"""
+OWN = 'folder = "model"\n'
+
+
+def experiment(folder, model, more=MORE):
+    """Write an experiment whose `[model]` holds this."""
+    path = write_experiment(folder, more)
+    text = path.read_text()
+    assert text.count(OWN) == 1
+    path.write_text(text.replace(OWN, model))
+    return path
+
+
+def translators(folder):
+    words = [b"<unk>", *SOURCE], [b"<unk>", *TARGET]
+    for name, (source, target) in {"forward": words, "backward": words[::-1]}.items():
+        save_model(translator(source, target), folder / name)
+
+
+def run(path, *more):
+    return run_inside("experiment", path, "--threads", "1", "-q", "--force", *more)
+
+
+def frame(folder, name):
+    return pd.read_parquet(folder / "out" / f"{name}.parquet")
+
+
+def test_two_translators(tmp_path):
+    folder = tmp_path / "x"
+    path = experiment(folder, 'folder = "forward"\nsecond_folder = "backward"\n')
+    translators(folder)
+    done = run(path)
+    assert done.code == 0, done.err
+    pruning = frame(folder, "pruning")
+    assert set(pruning.method) == {"full", "semantic", "count+semantic"}
+    # What the command that the report names would keep was measured with both.
+    saved = SavedScores(str(folder / "out" / "build" / "scores-given.parquet"))
+    _, scores = saved.take(len(table_lines()))
+    assert (scores.similarities[:, 0] != scores.similarities[:, 1]).any()
+    assert "scores-given.parquet" in " ".join(pruning.command.dropna())
+    annotation = frame(folder, "annotation")
+    assert list(dict.fromkeys(annotation.system)) == ["baseline", "annotated"]
+    facts = json.loads((folder / "out" / "experiment.json").read_text())
+    assert "scores-given" in facts["commands"]
+    # There are no vectors of phrases to draw.
+    assert not (folder / "out" / "map.parquet").exists()
+
+    refused = run(experiment(folder, 'folder = "forward"\n', "[neighbours]\n"))
+    assert refused.code == 1
+    assert "forward: has no vectors of phrases, which [neighbours] in " in refused.err
+
+
+def test_an_encoder_from_elsewhere(tmp_path):
+    folder = tmp_path / "x"
+    path = experiment(folder, '[model.text_encoder]\nfolder = "static"\n')
+    words = [word.decode() for word in (*SOURCE, *TARGET)]
+    static_folder(folder / "static", words, np.random.default_rng(1).normal(size=(len(words), 8)))
+    done = run(path)
+    assert done.code == 0, done.err
+    assert set(frame(folder, "pruning").method) == {"full", "semantic", "count+semantic"}
+    facts = json.loads((folder / "out" / "experiment.json").read_text())
+    assert "--encoder" in facts["commands"]["scores-given"]
+    assert (folder / "out" / "build" / "vectors").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ('second_folder = "model"\n', "model.second_folder: is the translator of the other direction; give the first"),
+        (
+            'folder = "model"\n[model.text_encoder]\nfolder = "model"\n',
+            "model.text_encoder: takes the place of model.folder; give one of them",
+        ),
+        ("[model.text_encoder]\n", "the key model.text_encoder.folder is missing"),
+        (
+            'folder = "model"\nsecond_folder = "model"\n',
+            "gives both similarities by itself; a second model is for translators",
+        ),
+    ],
+)
+def test_what_does_not_go_together(tmp_path, model, message):
+    done = run(experiment(tmp_path / "x", model))
+    assert done.code == 1
+    assert message in done.err
+
+
+def test_a_model_of_phrase_pairs_gives_columns_of_its_own_dimension(tmp_path):
+    folder = tmp_path / "x"
+    done = run(experiment(folder, OWN))
+    assert done.code == 0, done.err
+    assert list(dict.fromkeys(frame(folder, "annotation").system)) == ["baseline", "annotated n=6"]

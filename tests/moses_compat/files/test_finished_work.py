@@ -1,0 +1,186 @@
+"""What interrupted work left is taken, and nothing else."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from moses_compat.files import finished_work
+from moses_compat.files.finished_work import FinishedWork, digest_of_bytes, forget_finished, settings_of
+from moses_compat.jobs.prune_request import PruneRequest
+from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.pruning.thresholds import Threshold
+from tests.commands import write
+from tests.power_cuts import PowerCut, cut_after
+
+__all__ = ["cut_after"]
+
+ITEMS = list(range(10, 20))
+
+
+def digest(item):
+    return digest_of_bytes(str(item).encode())
+
+
+def squares(folder, items=ITEMS, settings=None, said=None, threads=1):
+    """Work that is kept: the squares, and how many were taken."""
+    say = said.append if said is not None else print
+    with FinishedWork(str(folder / "out"), str(folder / "in"), settings or {"a": "1"}, say) as finished:
+        found = finished.run("squares", digest, items, lambda item: item * item, threads)
+        return list(found), finished.taken
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write(tmp_path / "in", b"some text")
+    return tmp_path
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_was_made_is_not_made_again(folder, cut_after, threads):
+    said = []
+    for stop in (0, 1, 3):
+        done = cut_after(stop)
+        with pytest.raises(PowerCut):
+            squares(folder, said=said, threads=threads)
+        assert len(done) == stop
+    assert said == [f"going on from {folder / 'out.unfinished'}"]
+    done = cut_after(-1)
+    assert squares(folder) == ([item * item for item in ITEMS], 4)
+    assert done == ITEMS[4:]
+    assert not (folder / "out.unfinished").exists()
+
+
+def test_what_is_kept_may_be_less_than_a_result(folder, cut_after):
+    def run(finished):
+        return finished.run(
+            "halves", digest, ITEMS, lambda item: (item, item / 2), 1, lambda result: result[1],
+            lambda item, kept: (item, kept),
+        )  # fmt: skip
+
+    cut_after(5)
+    with pytest.raises(PowerCut), FinishedWork(str(folder / "out"), str(folder / "in"), {}) as finished:
+        list(run(finished))
+    cut_after(-1)
+    with FinishedWork(str(folder / "out"), str(folder / "in"), {}) as finished:
+        assert list(run(finished)) == [(item, item / 2) for item in ITEMS]
+        assert finished.taken == 5
+        # Another pass has files of its own.
+        assert list(finished.run("cubes", digest, [1, 2], lambda item: item**3, 1)) == [1, 8]
+
+
+def left_over(folder, cut_after):
+    """A folder with two finished items."""
+    cut_after(2)
+    with pytest.raises(PowerCut):
+        squares(folder)
+    cut_after(-1)
+    return folder / "out.unfinished"
+
+
+@pytest.mark.parametrize(
+    ("change", "settings", "message"),
+    [
+        (lambda left: None, {"a": "2"}, "is of another run: a was 1, and is 2; delete the folder to begin anew"),
+        (lambda left: None, {"a": "1", "b": "3"}, "is of another run: b was None, and is 3"),
+        (lambda left: write(left.parent / "in", b"some tent"), None, "is of another run: input was 9 bytes, "),
+        (lambda left: write(left / "settings.json", b"[" * 9), None, r"settings\.json: is damaged"),
+        (lambda left: write(left / "settings.json", b"[]"), None, "a was None, and is 1"),
+    ],
+)
+def test_another_run(folder, cut_after, change, settings, message):
+    left = left_over(folder, cut_after)
+    change(left)
+    with pytest.raises(DataError, match=message):
+        squares(folder, settings=settings)
+    assert left.is_dir()
+
+
+@pytest.mark.parametrize("items", [[10, 99], [10]])
+def test_an_input_that_changed_where_nobody_looked(folder, cut_after, items):
+    left = left_over(folder, cut_after)
+    with pytest.raises(DataError, match=r"out\.unfinished: was made of another input than .*in is now; delete"):
+        squares(folder, items=items)
+    assert left.is_dir()
+
+
+def test_damaged_and_hostile_files(folder, cut_after, monkeypatch):
+    monkeypatch.chdir(folder)
+    left = left_over(folder, cut_after)
+    path = next(left.glob("*.done"))
+    good = path.read_bytes()
+    header = b'{"object": "os:mkdir", "parts": ["sentinel"]}'
+    evil = len(header).to_bytes(8, "little") + header
+    for data in (good[:-1], good[:20] + b"x" + good[21:], b"", digest_of_bytes(evil) + evil):
+        path.write_bytes(data)
+        with pytest.raises(DataError, match=r"\.done: is damaged"):
+            squares(folder)
+    assert not (folder / "sentinel").exists()
+
+
+def test_where_nothing_can_be_kept(folder):
+    for output, source in (("-", folder / "in"), ("/dev/null", folder / "in"), (folder / "out", "-")):
+        with pytest.raises(PhraseToolError, match="expected files to read and to write"):
+            FinishedWork(str(output), str(source), {})
+    write(folder / "out.unfinished", b"")
+    with pytest.raises(PhraseToolError, match=r"out\.unfinished: cannot write: "):
+        squares(folder)
+
+
+def test_a_disk_that_is_full(folder, monkeypatch):
+    """What was kept before stays, and is taken when there is room."""
+    monkeypatch.setattr(finished_work, "SECONDS", 0.0)
+    real, written = finished_work.os.fsync, []
+
+    def fsync(handle):
+        written.append(handle)
+        if len(written) == 8:
+            raise OSError(28, "No space left on device")
+        real(handle)
+
+    monkeypatch.setattr(finished_work.os, "fsync", fsync)
+    with pytest.raises(PhraseToolError, match=r"out\.unfinished: cannot write: the disk is full"):
+        squares(folder)
+    left = folder / "out.unfinished"
+    before = {path.name for path in left.iterdir()}
+    assert not [name for name in before if name.startswith(".begun")]
+    assert squares(folder)[0] == [item * item for item in ITEMS]
+
+
+def test_a_second_run_waits_for_the_first(folder):
+    code = (
+        "import sys; from moses_compat.files.finished_work import FinishedWork\n"
+        "with FinishedWork(sys.argv[1], sys.argv[2], {}):\n    print('in')"
+    )
+    with FinishedWork(str(folder / "out"), str(folder / "in"), {}):
+        command = [sys.executable, "-c", code, str(folder / "out"), str(folder / "in")]
+        second = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        with pytest.raises(subprocess.TimeoutExpired):
+            second.wait(1.5)
+    assert second.communicate(timeout=60) == (b"in\n", b"")
+    assert second.returncode == 0
+
+
+def test_settings_are_what_files_hold(tmp_path):
+    file, model = write(tmp_path / "file", b"abc"), tmp_path / "model"
+    model.mkdir()
+    (model / "config.json").write_text(json.dumps({}))
+    request = PruneRequest("t", threshold=Threshold.of(0.5), ini=str(file), model_folder=str(model), seed=3)
+    before = settings_of(request, ("table",))
+    assert "table" not in before
+    assert (before["seed"], before["ini"][:7], before["model folder"][:7]) == ("3", "3 bytes", "2 bytes")
+    file.write_bytes(b"abd")
+    after = settings_of(request, ("table",))
+    assert {name for name in before if before[name] != after[name]} == {"ini"}
+
+
+def test_what_is_complete_needs_nothing_left(folder, cut_after):
+    left = left_over(folder, cut_after)
+    forget_finished(str(folder / "out"))
+    assert not left.exists()
+    # A folder of that name that is something else stays.
+    left.mkdir()
+    write(left / "mine", b"")
+    forget_finished(str(folder / "out"))
+    assert left.exists()
