@@ -14,7 +14,7 @@ from tests.test_tutorial import FRESH
 
 ROOT = Path(__file__).parent.parent
 MOST_MEGABYTES = 400
-BASE = {"click", "isal", "numba", "llvmlite", "numpy", "phrasetool", "safetensors", "tqdm"}
+BASE = {"click", "isal", "numba", "llvmlite", "numpy", "phrasetool", "safetensors", "sentencepiece", "tqdm"}
 
 pytestmark = [
     pytest.mark.slow,
