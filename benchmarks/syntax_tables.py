@@ -35,8 +35,8 @@ def _rows(test: str, cell: Callable[[list[dict[str, Any]]], str], more: Callable
     rows = []
     for kind, runs in _runs().items():
         for language in runs[0].get(test, {}):
-            seeds = [run[test][language] for run in runs if language in run.get(test, {})]
-            if "refused" in seeds[0]:
+            seeds = [run[test][language] for run in runs if "vectors" in run.get(test, {}).get(language, {})]
+            if not seeds:
                 continue
             names = ("model", *_CONTROLS)
             figures = [cell([seed["vectors"][name] for seed in seeds]) for name in names]

@@ -10,7 +10,7 @@ import numpy as np
 from phrasetool.models.parallel import read_words
 from phrasetool.models.syntax import SyntaxModel
 from phrasetool.phrases import FloatArray, Int64Array
-from phrasetool.syntax.dissimilarity import edit_distances, functional_dissimilarity
+from phrasetool.syntax.dissimilarity import Dissimilarity, edit_distances, functional_dissimilarity
 from phrasetool.syntax.syntax_controls import random_vectors, tag_vectors, untrained_vectors, word_vectors
 from phrasetool.syntax.tag_groups import NO_GROUP, chance_accuracy, group_numbers, neighbour_accuracies
 
@@ -91,6 +91,28 @@ def syntax_quality(
     return SyntaxQuality(
         len(lines), len(np.unique(numbers)), len(inside), len(compared), chance_accuracy(numbers), literal, found
     )
+
+
+def syntax_distances(
+    model: SyntaxModel, sentences: Sequence[bytes], tags: Sequence[Sequence[int]], seed: int = 1,
+    literal: bool = False,
+) -> dict[str, Dissimilarity]:  # fmt: skip
+    """How well distances agree with those of the parts of speech, where no groups are asked for.
+
+    Args:
+        model, sentences, tags, seed, literal: see `syntax_quality`; of more sentences than are compared, some are
+            drawn.
+
+    Returns:
+        Name -> what the vectors are worth, as in `SyntaxQuality`.
+    """
+    drawn = np.sort(np.random.default_rng([seed, 1]).permutation(len(sentences))[:_COMPARED]).tolist()
+    lines, kept = [sentences[number] for number in drawn], [tags[number] for number in drawn]
+    edits = edit_distances(kept)
+    return {
+        name: functional_dissimilarity(vectors, edits, literal)
+        for name, vectors in _vectors(model, lines, kept, seed).items()
+    }
 
 
 def _vectors(

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from phrasetool.tagging.tagged_sentences import UPOS
-from phrasetool.training.syntax.syntax_measures import syntax_quality
+from phrasetool.training.syntax.syntax_measures import syntax_distances, syntax_quality
 from tests.syntax_models import random_syntax_model
 from tests.toy_treebanks import toy_sentences
 
@@ -42,6 +42,18 @@ def test_phrases_of_a_sentence_are_no_neighbours():
     origins[0] = 1
     found = syntax_quality(random_syntax_model(), LINES, TAGS, origins=origins)
     assert found.vectors["tags"].nearest_1 != 1
+
+
+def test_distances_need_no_groups():
+    few = LINES[:5], TAGS[:5]
+    found = syntax_distances(random_syntax_model(), *few)
+    assert list(found) == ["model", "words", "untrained", "random", "tags"]
+    literal = syntax_distances(random_syntax_model(), *few, literal=True)
+    assert literal["tags"].rho == found["tags"].rho > 0.5
+    assert literal["tags"].fd != found["tags"].fd
+    whole = syntax_quality(random_syntax_model(), LINES, TAGS).vectors
+    same = syntax_distances(random_syntax_model(), LINES, TAGS)
+    assert {name: one.rho for name, one in same.items()} == {name: one.rho for name, one in whole.items()}
 
 
 def test_without_groups_there_is_nothing_to_measure():
