@@ -22,6 +22,7 @@ import check_tables
 import model_tables
 import sentence_tables
 import speed_tables
+import syntax_tables
 import translator_tables
 from kept_results import find
 
@@ -33,6 +34,7 @@ TABLES = {
     **check_tables.TABLES,
     **sentence_tables.TABLES,
     **translator_tables.TABLES,
+    **syntax_tables.TABLES,
 }
 VALUES = {**bleu_tables.VALUES, **speed_tables.VALUES, **model_tables.VALUES, **check_tables.VALUES}
 _MARKED = re.compile(r"<!-- (?P<kind>table|value): (?P<name>.+?) -->(?P<text>.*?)<!-- end -->", re.DOTALL)

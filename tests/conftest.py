@@ -140,3 +140,35 @@ def classifier_folder(tmp_path_factory):
     from tests.parallel_models import trained_folder
 
     return trained_folder(tmp_path_factory.mktemp("classifier") / "model")
+
+
+@pytest.fixture(scope="session")
+def toy_tagger_folder(tmp_path_factory):
+    """A tagger of the toy languages of `toy_treebanks`."""
+    pytest.importorskip("torch")
+    from phrasetool.training.tagger.tagger_settings import TaggerSettings
+    from phrasetool.training.tagger.train_tagger import held_out_sentences, train_tagger
+    from tests.toy_treebanks import FAST, toy_sentences
+
+    folder = tmp_path_factory.mktemp("tagger") / "model"
+    banks = held_out_sentences({language: toy_sentences(language, 60, 1) for language in ("en", "de")}, 1)
+    train_tagger(*banks, TaggerSettings(**FAST), folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def toy_tagger(toy_tagger_folder):
+    """The same, loaded."""
+    from phrasetool.models.storage import load_tagger
+
+    return load_tagger(toy_tagger_folder)
+
+
+@pytest.fixture(scope="session")
+def syntax_folder(tmp_path_factory):
+    """An untrained encoder of syntax of the same languages."""
+    from tests.syntax_models import random_syntax_model
+
+    folder = tmp_path_factory.mktemp("syntax") / "model"
+    save_model(random_syntax_model(), folder)
+    return folder

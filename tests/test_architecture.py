@@ -24,7 +24,7 @@ FLOORS = {
     "phrasetool": [
         ["errors", "phrases", "options", "pipeline", "torch_threads", "watch"], ["disk"], ["kernels"],
         ["vocabulary", "unique_phrases", "random_words"], ["embeddings"], ["encoders"], ["objectives"], ["scoring"],
-        ["neural"], ["smt"], ["pruning"], ["text_encoders"], ["siamese"], ["tagging"],
+        ["neural"], ["smt"], ["pruning"], ["text_encoders"], ["siamese"], ["tagging"], ["syntax"],
         ["models"], ["training"], ["bitext"],
         ["retrieval", "neighbours", "reconstruction"], ["sentence_neighbours", "reconstruction_quality"],
         ["experiments"], ["library"], ["__main__"],

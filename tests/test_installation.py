@@ -14,7 +14,9 @@ from tests.test_tutorial import FRESH
 
 ROOT = Path(__file__).parent.parent
 MOST_MEGABYTES = 400
-BASE = {"click", "deflate", "isal", "numba", "llvmlite", "numpy", "phrasetool", "safetensors", "tqdm"}
+BASE = {
+    "click", "deflate", "isal", "numba", "llvmlite", "numpy", "phrasetool", "safetensors", "sentencepiece", "tqdm",
+}  # fmt: skip
 
 pytestmark = [
     pytest.mark.slow,

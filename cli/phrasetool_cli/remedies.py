@@ -11,6 +11,7 @@ REMEDIES = {
     "train a translator": " (`phrasetool train --model continuous SOURCE TARGET`)",
     "train a classifier of sentence pairs": " (`phrasetool train --model parallel SOURCE TARGET`)",
     "train a tagger": " (`phrasetool train --model tagger --treebank LANG FILE`)",
+    "train a syntactic encoder": " (`phrasetool train --model syntax --bitext LANG FILE LANG FILE --tagger FOLDER`)",
     "name the folder of Moses": "; name its folder with --moses-bin",
     "put the table into the ini": (
         "; to put another table into the place of one, use `phrasetool moses-ini INI --table FILE --name NAME`"

@@ -6,6 +6,7 @@ Both appear, or none; the ini is the last to be renamed, so that its name appear
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -27,8 +28,9 @@ from moses_compat.jobs.annotate import (
     annotate_table,
 )
 from moses_compat.measures.encoder_request import EncoderRequest
+from moses_compat.measures.likelihood_request import LikelihoodRequest
 from moses_compat.measures.model_fit import FitCheck
-from moses_compat.measures.model_sources import columns_of_model, model_source
+from moses_compat.measures.model_sources import columns_of_model, model_sources, sources_of_model
 from moses_compat.measures.neural.part_folders import finishing, parts_beside
 from moses_compat.measures.neural.score_windows import WindowedScores
 from moses_compat.measures.pair_uses import PairUses
@@ -133,6 +135,7 @@ class AnnotateRequest:
         reading: how translators score pairs, see `phrasetool.neural.likelihood`.
         encoder: a sentence encoder, whose similarities are appended behind those of the models.
         resume: whether to keep what is finished beside the output, and to go on from what is there.
+        likelihood: which columns of encoders of syntax; the cosine alone if None.
     """
 
     table: str
@@ -146,12 +149,13 @@ class AnnotateRequest:
     reading: str = "normalised"
     encoder: EncoderRequest | None = None
     resume: bool = False
+    likelihood: LikelihoodRequest | None = None
 
     @property
     def columns(self) -> int:
         """How many are appended."""
         return (
-            sum(map(columns_of_model, self.models))
+            sum(columns_of_model(folder, self.likelihood) for folder in self.models)
             + MODEL_COLUMNS * bool(self.encoder)
             + FORCED_COLUMNS * bool(self.forced_pairs)
             + SMOOTHED_COLUMNS * bool(self.smoothing)
@@ -178,10 +182,15 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
         with Input(request.table) as source:
             check_plausible(source, request.scan)
     checks = [FitCheck(folder, watch, request.scan.force, appended=True) for folder in request.models]
-    folders = [parts_beside(request.output, number) for number in range(1, len(checks) + 1)]
+    counted = [sources_of_model(folder, request.likelihood) for folder in request.models]
+    folders = [parts_beside(request.output, number) for number in range(1, sum(counted) + 1)]
+    parts = iter(folders)
     models = [
-        model_source(check, request.reading, request.scan.threads, folder)
-        for check, folder in zip(checks, folders, strict=True)
+        source
+        for check, count in zip(checks, counted, strict=True)
+        for source in model_sources(
+            check, request.reading, request.scan.threads, list(itertools.islice(parts, count)), request.likelihood
+        )
     ]
     encoded = _encoded(request, watch) if request.encoder else None
     sources: list[SimilaritySource] = [*models, *([encoded] if encoded else []), *more]

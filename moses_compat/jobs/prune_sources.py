@@ -14,7 +14,7 @@ from moses_compat.measures.similarities import (
     SimilaritySource,
 )
 from phrasetool.errors import ModelError
-from phrasetool.pruning.criteria import Parallel
+from phrasetool.pruning.criteria import Parallel, Syntactic
 from phrasetool.watch import NOBODY, Watch
 
 
@@ -22,8 +22,8 @@ def similarity_source(request: PruneRequest, watch: Watch = NOBODY) -> Similarit
     """Where the similarities come from; whether a model fits the table is told to `watch`.
 
     Raises:
-        ModelError: the model cannot be loaded, is no translator where a second one is given, or no classifier where the
-            method asks for one.
+        ModelError: the model cannot be loaded, is no translator where a second one is given, or not what the method
+            asks for.
     """
     if request.columns:
         return ColumnSimilarities(*request.columns, request.scale)
@@ -34,11 +34,16 @@ def similarity_source(request: PruneRequest, watch: Watch = NOBODY) -> Similarit
 
         table = request.table
         return encoder_similarities(request.encoder, table, request.open_table, request.scan(watch), watch)
-    from moses_compat.measures.model_sources import is_classifier, model_source
+    from moses_compat.measures.model_sources import is_classifier, is_syntax, model_source
 
-    if Parallel.name in request.parsed_method().names and not is_classifier(request.model_folder):
-        message = f"{request.model_folder}: no classifier of sentence pairs, which the method {Parallel.name} asks"
-        raise ModelError(message, remedy="train a classifier of sentence pairs")
+    asked = request.parsed_method().names
+    for method, good, what in (
+        (Parallel.name, is_classifier, "a classifier of sentence pairs"),
+        (Syntactic.name, is_syntax, "a syntactic encoder"),
+    ):
+        if method in asked and not good(request.model_folder):
+            message = f"{request.model_folder}: not {what}, which the method {method} asks"
+            raise ModelError(message, remedy=f"train {what}")
     folders = [request.model_folder, *([request.second_model] if request.second_model else [])]
     models = [
         model_source(FitCheck(folder, watch, request.force), request.reading, request.threads, parts)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from moses_compat.files.streams import Input, Output
 from phrasetool.errors import DataError
+from phrasetool.kernels.blas_threads import one_blas_thread
 from phrasetool.pipeline import run
 from phrasetool.tagging.tagged_sentences import JOINT
 from phrasetool.vocabulary import unescape
@@ -62,7 +62,7 @@ def tag_text(
     """
     model.check_language(language)
     report = TagReport()
-    with _one_blas_thread(), Input(text) as source, Output(output) as out:
+    with one_blas_thread(), Input(text) as source, Output(output) as out:
 
         def work(block: list[list[bytes]]) -> tuple[bytes, int, int, int]:
             plain = [[_text(unescape(word) if b"&" in word else word) for word in words] for words in block]
@@ -85,18 +85,6 @@ def tag_text(
         if not report.sentences and not allow_empty:
             raise DataError(source.name, "there is no text in it", remedy="allow an empty input")
     return report
-
-
-def _one_blas_thread() -> AbstractContextManager[object]:
-    """Threads of products beside those that work on blocks would only wait for each other; without threadpoolctl they
-    are there, and the bytes are the same.
-    """
-    try:
-        from threadpoolctl import threadpool_limits
-    except ModuleNotFoundError:
-        return nullcontext()
-    limits: AbstractContextManager[object] = threadpool_limits(1, "blas")
-    return limits
 
 
 def _blocks(source: Input) -> Iterator[list[list[bytes]]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from moses_compat.measures.likelihood_request import LikelihoodRequest
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.neural.neural_scores import NeuralScores
 from moses_compat.measures.similarities import ModelSimilarities, SimilaritySource
@@ -13,11 +15,12 @@ from phrasetool.models.storage import (
     load_model,
     load_neural_model,
     load_parallel_model,
+    load_syntax_model,
     read_model_config,
 )
 from phrasetool.neural.architecture import READINGS
 
-# Columns of a model of phrase pairs, and of a translator or a classifier.
+# Columns of a model of phrase pairs, and of a translator, a classifier or an encoder of syntax.
 _SIMILARITIES, _SCORES = 2, 1
 
 
@@ -39,6 +42,15 @@ def is_classifier(folder: str) -> bool:
     return _kind(folder) == "parallel"
 
 
+def is_syntax(folder: str) -> bool:
+    """Whether the model in a folder is a syntactic encoder.
+
+    Raises:
+        ModelError: there is no model.
+    """
+    return _kind(folder) == "syntax"
+
+
 def gives_probabilities(folder: str) -> bool:
     """Whether the model in a folder says how probable a pair is, and not how similar.
 
@@ -58,13 +70,15 @@ def dimension_of_model(folder: str) -> int:
     return model.dimension if isinstance(model, BilingualModel) else 0
 
 
-def columns_of_model(folder: str) -> int:
-    """How many columns its opinion has.
+def columns_of_model(folder: str, likelihood: LikelihoodRequest | None = None) -> int:
+    """How many columns its opinion has, see `model_sources`.
 
     Raises:
         ModelError: there is no model.
     """
-    return _SCORES if gives_probabilities(folder) else _SIMILARITIES
+    if gives_probabilities(folder) or is_syntax(folder):
+        return _SCORES * sources_of_model(folder, likelihood)
+    return _SIMILARITIES
 
 
 def model_source(
@@ -75,7 +89,7 @@ def model_source(
     Args:
         check: whether it fits.
         reading: of a translator, see `NeuralScores`.
-        threads, folder: of a translator or a classifier, see `WindowedScores`.
+        threads, folder: of a translator, a classifier or an encoder of syntax, see `WindowedScores`.
 
     Raises:
         ModelError: it cannot be loaded, or is of another kind.
@@ -87,7 +101,45 @@ def model_source(
         from moses_compat.measures.neural.parallel_scores import ParallelScores
 
         return ParallelScores(load_parallel_model(check.folder), check, threads, folder)
+    if is_syntax(check.folder):
+        from moses_compat.measures.neural.syntax_scores import SyntaxScores
+
+        return SyntaxScores(load_syntax_model(check.folder), check, threads, folder)
     return ModelSimilarities(load_bilingual_model(check.folder), check)
+
+
+def model_sources(
+    check: FitCheck,
+    reading: str,
+    threads: int,
+    folders: Sequence[str | None],
+    likelihood: LikelihoodRequest | None = None,
+) -> list[SimilaritySource]:
+    """Load the model that a check names; one source of similarities, or of an encoder of syntax as many as wanted.
+
+    Args:
+        check, reading, threads: see `model_source`.
+        folders: of each source, see `WindowedScores`; `sources_of_model` of them.
+        likelihood: what is wanted of an encoder of syntax besides the cosine, or in its place.
+
+    Raises:
+        ModelError: as `model_source`; or the tagger cannot be loaded.
+        ValueError: a language is unknown to the encoder or the tagger.
+    """
+    if likelihood is None or not is_syntax(check.folder):
+        return [model_source(check, reading, threads, folders[0])]
+    from moses_compat.measures.neural.syntax_likelihood import syntax_sources
+
+    return [*syntax_sources(check, threads, folders, likelihood)]
+
+
+def sources_of_model(folder: str, likelihood: LikelihoodRequest | None = None) -> int:
+    """How many sources of similarities the model in a folder gives.
+
+    Raises:
+        ModelError: there is no model.
+    """
+    return len(likelihood.kinds) if likelihood and is_syntax(folder) else 1
 
 
 def _kind(folder: str) -> str:

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from phrasetool.models.bilingual import BilingualModel
     from phrasetool.models.neural import NeuralModel
     from phrasetool.models.parallel import ParallelModel
+    from phrasetool.models.syntax import SyntaxModel
     from phrasetool.models.tagger import TaggerModel
 
-Model: TypeAlias = "BilingualModel | AutoencoderModel | NeuralModel | ParallelModel | TaggerModel"
+Model: TypeAlias = "BilingualModel | AutoencoderModel | NeuralModel | ParallelModel | TaggerModel | SyntaxModel"
 
 FORMAT_VERSION = 1
 CONFIG = "config.json"
@@ -41,6 +42,7 @@ MODELS = {
     "continuous": "phrasetool.models.neural:NeuralModel",
     "parallel": "phrasetool.models.parallel:ParallelModel",
     "tagger": "phrasetool.models.tagger:TaggerModel",
+    "syntax": "phrasetool.models.syntax:SyntaxModel",
 }
 # What messages call a model.
 _WHAT = {
@@ -49,6 +51,7 @@ _WHAT = {
     "continuous": "a translator",
     "parallel": "a classifier of sentence pairs",
     "tagger": "a tagger",
+    "syntax": "a syntactic encoder",
 }
 
 
@@ -171,6 +174,16 @@ def load_tagger(folder: str | os.PathLike[str]) -> TaggerModel:
         ModelError: as `load_model`; or it is of another kind.
     """
     model: TaggerModel = _load(Path(folder), "tagger", "train a tagger")
+    return model
+
+
+def load_syntax_model(folder: str | os.PathLike[str]) -> SyntaxModel:
+    """Load a syntactic encoder.
+
+    Raises:
+        ModelError: as `load_model`; or it is of another kind.
+    """
+    model: SyntaxModel = _load(Path(folder), "syntax", "train a syntactic encoder")
     return model
 
 

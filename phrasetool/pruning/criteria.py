@@ -84,6 +84,13 @@ class Parallel(Semantic):
 
 
 @dataclass(frozen=True)
+class Syntactic(Semantic):
+    """How alike the syntax of both sides is, where an encoder of syntax says it: its similarity."""
+
+    name: str = "syntax"
+
+
+@dataclass(frozen=True)
 class Significant:
     """-ln p of Fisher's exact test (Johnson et al. 2007)."""
 
@@ -221,5 +228,5 @@ class Random:
 
 
 CRITERIA: tuple[Criterion, ...] = (
-    Semantic(), Parallel(), Significant(), Composition(), Usage(), Probability(), Count(), Top(), Random(),
+    Semantic(), Parallel(), Syntactic(), Significant(), Composition(), Usage(), Probability(), Count(), Top(), Random(),
 )  # fmt: skip

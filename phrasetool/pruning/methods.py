@@ -23,7 +23,13 @@ from phrasetool.pruning.thresholds import Threshold
 COMBINATIONS = ("product", "rank", "intersection", "union")
 NAMES = tuple(criterion.name for criterion in CRITERIA)
 # What a criterion says of an entry lies between these; of the others it is at least 0 and has no end.
-BOUNDS = {"semantic": (-1.0, 1.0), "parallel": (0.0, 1.0), "probability": (0.0, 1.0), "random": (0.0, 1.0)}
+BOUNDS = {
+    "semantic": (-1.0, 1.0),
+    "parallel": (0.0, 1.0),
+    "syntax": (-1.0, 1.0),
+    "probability": (0.0, 1.0),
+    "random": (0.0, 1.0),
+}
 # Powers beyond this would leave single precision.
 LARGEST_WEIGHT = 10.0
 

@@ -78,7 +78,9 @@ def test_bad_requests(text, autoencoder, model_folder, tmp_path):
         assert (done.code, done.out) == (code, b"")
         return done.err
 
-    assert "with an autoencoder, name texts with --sentences" in fails("a dog", "-m", autoencoder)
+    assert "with an autoencoder or an encoder of syntax, name texts with --sentences" in fails(
+        "a dog", "-m", autoencoder
+    )
     assert "this needs an autoencoder of one language" in fails("a dog", "-m", model_folder, "--sentences", text)
     found = ("-m", autoencoder, "--sentences")
     assert "the model knows no word of 'zebras'" in fails("zebras", *found, text)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from phrasetool_cli.shared.annotate_ini import ini_edit, is_given
+from phrasetool_cli.shared.annotate_summary import annotate_summary
 from phrasetool_cli.shared.flags import (
     WHICH_MODEL,
     default_model,
@@ -21,10 +21,7 @@ from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.resuming import check_resumable, resume_option
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 from phrasetool_cli.shared.similarity.encoder_options import chosen_encoder, encoder_options
-
-if TYPE_CHECKING:
-    from moses_compat.jobs.annotate import AnnotateCounts
-    from moses_compat.jobs.annotate_tables import AnnotateRequest
+from phrasetool_cli.shared.similarity.syntax_options import chosen_likelihood, syntax_options
 
 _EXAMPLE = """\b
 Example:
@@ -33,6 +30,7 @@ Example:
   phrasetool force-decode --moses-ini moses.ini train.de train.en --leave-one-out -o forced.gz
   phrasetool annotate phrase-table.gz --forced-pairs forced.gz
   phrasetool annotate phrase-table.gz --encoder multilingual-MiniLM --detokenise de,en
+  phrasetool annotate phrase-table.gz -m syntax --columns all --tagger tagger --languages de,en
   phrasetool annotate phrase-table.gz --smoothing kneser-ney --moses-ini moses.ini --moses-ini-out smoothed.ini
   phrasetool annotate demo-output/engine/phrase-table.gz -m demo-output/model -o - | head -3
 """
@@ -55,6 +53,7 @@ Example:
     click.option("--smoothing", type=click.Choice(["kneser-ney", "good-turing"]),
                  help="Append p(e|f) and p(f|e) smoothed so, from the counts in TABLE.  Without -m, no similarities."),
     None,
+    syntax_options,
     encoder_options,
     "What is written",
     click.option("-o", "--output", metavar="FILE",
@@ -83,7 +82,8 @@ def command(
     columns per model, source-to-target, then target-to-source; those of a sentence encoder (--encoder) come after.  A
     translator (`train --model continuous`) appends one: p(target | source), or p(source | target) if it translates the
     other way, at least e^-50; its finished scores are kept beside the output, so that the same command goes on after an
-    interruption.  Behind them, with --forced-pairs, two phrase probabilities that count a pair where it explains a
+    interruption.  An encoder of syntax (`train --model syntax`) appends one in the same way, exp(cosine - 1), or others
+    (--columns).  Behind them, with --forced-pairs, two phrase probabilities that count a pair where it explains a
     sentence from which it was not extracted; where there is little to count, they follow those of TABLE (its third and
     first score).  Last, with --smoothing, the two that `extract` with that smoothing would have written; TABLE is read
     twice for them, and should be whole: annotate it before it is pruned.  Everything else of a line stays as it is,
@@ -96,6 +96,7 @@ def command(
     from phrasetool_cli.shared.progress import TerminalWatch
 
     output = output or ("-" if table == "-" else without_ending(table) + ".annotated.gz")
+    likelihood = chosen_likelihood(encoders, model_folders)
     encoder = chosen_encoder(encoders, table)
     folders = model_folders or (() if forced_pairs or smoothing or encoder else (default_model(),))
     if not folders and not encoder and is_given("scale"):
@@ -110,36 +111,23 @@ def command(
     edit = ini_edit(table, output, ini, ini_output, weight, scale, relative)
     scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force, max_line=max_line)
     request = AnnotateRequest(
-        table, output, folders, forced_pairs, smoothing, scale, edit, scan, reading, encoder, resume
+        table,
+        output,
+        folders,
+        forced_pairs,
+        smoothing,
+        scale,
+        edit,
+        scan,
+        reading,
+        encoder,
+        resume,
+        likelihood,
     )
     watch = TerminalWatch(quiet)
     counts = annotate(request, watch)
     found = dict(vars(counts))
     found["model_fits"] = [fit.as_dict() for fit in found.pop("fits")]
     document({**found, "columns": request.columns})
-    for line in _summary(counts, request):
+    for line in annotate_summary(counts, request):
         watch.say(line)
-
-
-def _summary(counts: AnnotateCounts, request: AnnotateRequest) -> Iterator[str]:
-    columns, edit = request.columns, request.edit
-    silent = f"; {counts.without_opinion:,} have only unknown words on a side" if counts.without_opinion else ""
-    silent += f"; {counts.too_long:,} are longer than a model reads" if counts.too_long else ""
-    faulty = f"; {counts.faulty:,} faulty lines" if counts.faulty else ""
-    yield f"annotated {counts.entries:,} entries{silent}{faulty}"
-    if request.forced_pairs:
-        yield (
-            f"forced decoding used {counts.used:,} of them"
-            if counts.used
-            else f"none of them is in {request.forced_pairs}"
-        )
-    if edit:
-        yield (
-            f"{edit.output} names {edit.table} as {edit.feature.name}, with {edit.scores + columns} scores instead of "
-            f"{edit.scores}; the new weights are {edit.weight:g}"
-        )
-    elif counts.scores >= 0:
-        yield (
-            f"entries now have {counts.scores + columns} scores instead of {counts.scores}: set "
-            f"num-features={counts.scores + columns} in moses.ini and give the weight line {columns} more numbers"
-        )

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.classifier_quality import evaluate_classifier
 from phrasetool_cli.shared.flags import default_model, force_option, model_option, quiet_option
 from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.shared.model_views.classifier_quality import evaluate_classifier
+from phrasetool_cli.shared.model_views.syntax_quality import evaluate_syntax
+from phrasetool_cli.shared.model_views.tagger_quality import evaluate_tagger
 from phrasetool_cli.shared.sections import SectionedCommand
-from phrasetool_cli.shared.tagger_quality import evaluate_tagger
 
 if TYPE_CHECKING:
     from phrasetool.phrases import ByteArray
@@ -24,12 +25,13 @@ Example:
   phrasetool evaluate-model held-out.gz -m phrasetool-model
   phrasetool evaluate-model test.de test.en -m parallel
   phrasetool evaluate-model test.conllu -m tagger --language de
+  phrasetool evaluate-model held-out.upos -m syntax --sentences held-out.en
   phrasetool evaluate-model demo-output/pairs.gz -m demo-output/model --candidates 100
 """
 
 
 @click.command(cls=SectionedCommand, epilog=_EXAMPLE)
-@click.argument("inputs", nargs=-1, required=True, metavar="PAIRS | SOURCE TARGET | TREEBANK")
+@click.argument("inputs", nargs=-1, required=True, metavar="PAIRS | SOURCE TARGET | TREEBANK | TAGGED")
 @model_option
 @click.option("--candidates", type=click.IntRange(2), default=1000, metavar="N",
               help="Rank every true target among this many.")  # fmt: skip
@@ -39,13 +41,16 @@ Example:
               help="Leave out pairs with more words on a side.  [default: 7; of a classifier of sentence pairs, what "
                    "it reads]")  # fmt: skip
 @click.option("--language", metavar="CODE", help="Of a tagger: the language of TREEBANK.")
+@click.option("--sentences", metavar="FILE", help="Of an encoder of syntax: the words, if TAGGED has tags alone.")
+@click.option("--literal", is_flag=True, help="Of an encoder of syntax: FD as the paper defines it.")
 @click.option("--seed", type=int, default=1, help="Of the shuffle and the random words.")
 @json_option
 @force_option
 @quiet_option
 def command(
     inputs: tuple[str, ...], model_folder: str | None, candidates: int, limit: int, max_length: int | None,
-    language: str | None, seed: int, json_file: str | None, force: bool, quiet: bool,
+    language: str | None, sentences: str | None, literal: bool, seed: int, json_file: str | None, force: bool,
+    quiet: bool,
 ) -> None:  # fmt: skip
     """Measure a model on held-out phrase pairs.
 
@@ -56,6 +61,9 @@ def command(
     true pairs from five random ones for each, and from targets that hold a translation or are a part of one.
 
     Of a tagger, give a TREEBANK in CoNLL-U: the figures say how many words get the right part of speech.
+
+    Of an encoder of syntax, give a TAGGED text, as `phrasetool tag` writes it: the figures say how many of the nearest
+    sentences have the same parts of speech, and how well distances agree (FD, the lower the better; rho, the higher).
     """
     import numpy as np
 
@@ -66,7 +74,7 @@ def command(
     from phrasetool.retrieval import evaluate_pairs
     from phrasetool_cli.shared.progress import TerminalWatch
 
-    document = json_document(json_file, inputs)
+    document = json_document(json_file, [*inputs, sentences])
     folder = model_folder or default_model()
     kind = read_model_config(Path(folder))["model"]
     if kind == "tagger":
@@ -74,6 +82,11 @@ def command(
         return
     if language is not None:
         raise click.UsageError("--language is for a tagger")
+    if kind == "syntax":
+        evaluate_syntax(inputs, folder, sentences, seed, literal, document, json_file == "-")
+        return
+    if sentences is not None or literal:
+        raise click.UsageError("--sentences and --literal are for an encoder of syntax")
     if kind == "parallel":
         evaluate_classifier(inputs, folder, max_length, limit, seed, document, json_file == "-")
         return

@@ -15,6 +15,7 @@ from phrasetool_cli.shared.progress import TableProgress
 from phrasetool_cli.shared.sections import SectionedCommand
 
 if TYPE_CHECKING:
+    from phrasetool.models.syntax import SyntaxModel
     from phrasetool.models.tagger import TaggerModel
 
 _EXAMPLE = """\b
@@ -80,11 +81,12 @@ def _model(path: str) -> tuple[dict[str, Any], list[str]]:
     from phrasetool.models.neural import NeuralModel
     from phrasetool.models.parallel import ParallelModel
     from phrasetool.models.storage import load_model
+    from phrasetool.models.syntax import SyntaxModel
     from phrasetool.models.tagger import TaggerModel
 
     model = load_model(path)
-    if isinstance(model, TaggerModel):
-        return _tagger(path, model)
+    if isinstance(model, TaggerModel | SyntaxModel):
+        return _tagged(path, model)
     found: dict[str, Any] = {"kind": "model", "signature": model.signature}
     lines = [f"{path}: {model.signature}"]
     if isinstance(model, BilingualModel):
@@ -114,12 +116,19 @@ def _model(path: str) -> tuple[dict[str, Any], list[str]]:
     return {**found, "words": words, "training": dict(model.training)}, lines
 
 
-def _tagger(path: str, model: TaggerModel) -> tuple[dict[str, Any], list[str]]:
-    """The same of a tagger."""
+def _tagged(path: str, model: TaggerModel | SyntaxModel) -> tuple[dict[str, Any], list[str]]:
+    """The same of a tagger, or of an encoder of syntax."""
+    from phrasetool.models.tagger import TaggerModel
+
     shape = asdict(model.shape)
     numbers = sum(array.size for array in model.arrays.values())
-    shown = {"languages": ", ".join(model.languages), "tags": ", ".join(model.tags), **shape, "numbers": f"{numbers:,}"}
+    if isinstance(model, TaggerModel):
+        own = {"languages": model.languages, "tags": model.tags}
+    else:
+        own = {"languages": model.languages, "targets": model.targets}
+    named = {name: ", ".join(values) for name, values in own.items()}
+    shown = {**named, **{name: size for name, size in shape.items() if name not in own}, "numbers": f"{numbers:,}"}
     lines = [f"{path}: {model.signature}", *(f"  {key:<14} {value}" for key, value in shown.items())]
     lines += [f"  {key:<20} {value}" for key, value in model.training.items()]
-    found = {"kind": "model", "signature": model.signature, "languages": model.languages, "tags": model.tags}
+    found = {"kind": "model", "signature": model.signature, **own}
     return {**found, "shape": shape, "numbers": numbers, "training": dict(model.training)}, lines

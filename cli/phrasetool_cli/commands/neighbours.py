@@ -10,12 +10,11 @@ import click
 from phrasetool.errors import PhraseToolError
 from phrasetool_cli.shared.flags import default_model, device_option, engine_options, model_option
 from phrasetool_cli.shared.json_output import json_document, json_option
-from phrasetool_cli.shared.neighbour_lists import as_dicts, predicted_words, shown_text
-from phrasetool_cli.shared.progress import ItemProgress, TableProgress, say
+from phrasetool_cli.shared.model_views.nearest_sentences import nearest_sentences
+from phrasetool_cli.shared.model_views.neighbour_lists import as_dicts, predicted_words, shown_text
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 if TYPE_CHECKING:
-    from phrasetool.models.autoencoder import AutoencoderModel
     from phrasetool.models.bilingual import BilingualModel
     from phrasetool.neighbours import Neighbour
 
@@ -26,6 +25,7 @@ _EXAMPLE = """\b
 Example:
   phrasetool neighbours "do not agree" -m phrasetool-model --pairs pairs.gz
   phrasetool neighbours "a man rides a horse ." -m autoencoder.en --sentences mono.en.gz
+  phrasetool neighbours "a man rides a horse ." -m syntax --sentences mono.en.gz
   phrasetool neighbours "do not agree" -m demo-output/model --pairs demo-output/pairs.gz
   phrasetool train --model autoencoder demo-output/corpus.en -o demo-output/autoencoder --epochs 60
   phrasetool neighbours "he is the chairman ." -m demo-output/autoencoder --sentences demo-output/corpus.en
@@ -42,7 +42,8 @@ Example:
     click.option("--side", type=click.Choice(["source", "target", "auto"]), default="auto",
                  help="The language of PHRASE; auto: the one that knows more of its words."),
     click.option("--sentences", metavar="FILE",
-                 help="Sentences to search, one a line, with an autoencoder; PHRASE is a sentence then."),
+                 help="Sentences to search, one a line, with an autoencoder or an encoder of syntax; PHRASE is a "
+                      "sentence then."),
     "What is shown",
     click.option("-k", "--count", type=click.IntRange(1), default=5, metavar="N", help="How many neighbours."),
     json_option,
@@ -61,12 +62,13 @@ def command(
     With a translator as the model, PHRASE is a sentence to translate: for each vector that it predicts, word by word,
     the nearest target words are shown, with their cosines.
 
-    With --sentences, and an autoencoder as the model, show the sentences of a file whose vectors are nearest to that
-    of the sentence PHRASE by their cosine; the sentence itself is left out, and of equal ones all but the first.
+    With --sentences, and an autoencoder or an encoder of syntax as the model, show the sentences of a file whose
+    vectors are nearest to that of the sentence PHRASE by their cosine; the sentence itself is left out, and of equal
+    ones all but the first.
     """
     from phrasetool.models.bilingual import BilingualModel
     from phrasetool.models.neural import NeuralModel
-    from phrasetool.models.storage import load_autoencoder, load_model
+    from phrasetool.models.storage import load_model
 
     text = " ".join(phrase).encode("utf-8", "surrogateescape")
     folder = model_folder or default_model()
@@ -74,7 +76,7 @@ def command(
     if sentences is not None:
         if pairs is not None or side != "auto":
             raise click.UsageError("--pairs and --side are for phrases; leave them out with --sentences")
-        found, shown = _sentences(load_autoencoder(folder), text, sentences, count, device, threads, quiet)
+        found, shown = nearest_sentences(folder, text, sentences, count, device, threads, quiet)
         document(found)
         _show(shown, json_file)
         return
@@ -86,7 +88,10 @@ def command(
     elif isinstance(model, BilingualModel):
         found, shown = _phrases(model, text, pairs, side, count)
     else:
-        raise PhraseToolError(f"{folder}: no model of phrase pairs; with an autoencoder, name texts with --sentences")
+        raise PhraseToolError(
+            f"{folder}: no model of phrase pairs; with an autoencoder or an encoder of syntax, name texts with "
+            "--sentences"
+        )
     document(found)
     _show(shown, json_file)
 
@@ -112,34 +117,6 @@ def _phrases(
     found = {name: as_dicts(list_, "phrase") for name, list_ in ((side, same), (other, across))}
     shown = {f"nearest in the same language ({side})": same, f"nearest in the {other} language": across}
     return {"phrase": shown_text(text), "side": side, **found}, shown
-
-
-def _sentences(
-    model: AutoencoderModel, text: bytes, file: str, count: int, device: str, threads: int, quiet: bool
-) -> tuple[dict[str, Any], _Shown]:
-    """Search the sentences of a file."""
-    import torch
-
-    from moses_compat.corpora.texts import read_texts
-    from phrasetool.encoders.mean_max.parameters import LONGEST
-    from phrasetool.sentence_neighbours import NearestSentences, sentence_words
-    from phrasetool.training.device import choose_device
-    from phrasetool.unique_phrases import number_distinct
-
-    place = choose_device(device)
-    torch.set_num_threads(threads)
-    sentence = sentence_words(model, text)
-    with TableProgress("read sentences", 0, quiet) as reading:
-        everything, symbols = read_texts(file, reading)
-    sentences = everything.select(everything.lengths <= LONGEST)
-    if not quiet and (left_out := len(everything) - len(sentences)):
-        say(f"{left_out:,} lines of more than {LONGEST} words are left out")
-    sentences = sentences.select(number_distinct(sentences)[1])
-    with ItemProgress("encode", len(sentences), "sentence", quiet) as progress:
-        index = NearestSentences(model, sentences, symbols.words, place, progress.tick)
-    found = index.nearest(sentence, count)
-    told = {"sentence": shown_text(text), "searched": len(sentences), "nearest": as_dicts(found, "sentence")}
-    return told, {f"nearest of {len(sentences):,} sentences": found}
 
 
 def _show(tables: _Shown, json_file: str | None) -> None:

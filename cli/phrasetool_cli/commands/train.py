@@ -9,12 +9,13 @@ import click
 from click.core import ParameterSource
 
 from phrasetool_cli.shared.flags import default_model
-from phrasetool_cli.training import training_flags
+from phrasetool_cli.training import chosen_options, training_flags
 from phrasetool_cli.training.autoencoder_run import train_text
 from phrasetool_cli.training.masked_lm_run import MaskedLmInputs, train_bert
 from phrasetool_cli.training.neural_run import NeuralInputs, train_translator
 from phrasetool_cli.training.pairs_run import train_pairs
 from phrasetool_cli.training.parallel_run import ParallelInputs, train_classifier
+from phrasetool_cli.training.syntax_run import SyntaxInputs, train_encoder
 from phrasetool_cli.training.tagger_run import TaggerInputs, train_tags
 from phrasetool_cli.training.training_run import TrainingRun
 
@@ -29,6 +30,7 @@ Example:
   phrasetool train --model masked-lm train.zh train.en --monolingual mono.en.gz -o bert
   phrasetool train --model parallel train.de train.en --dev dev.de dev.en -o parallel
   phrasetool train --model tagger --treebank de de-train.conllu.gz --treebank en en-train.conllu.gz -o tagger
+  phrasetool train --model syntax --bitext de train.de en train.en --tagger tagger -o syntax
   phrasetool train demo-output/pairs.gz -o demo-output/model2 --iterations 60
 """
 
@@ -59,6 +61,9 @@ def command(
     and `annotate --encoder` takes.  It needs the extra `encoders`.
 
     With --model tagger, give treebanks of any languages with --treebank: one tagger learns the parts of speech of all.
+
+    With --model syntax, give bitexts of any languages with --bitext: one encoder reads all of them, and learns to
+    predict the parts of speech of the translation, which --tagger tells where it knows the language.
     """
     training_flags.check_model(context := click.get_current_context())
     run = TrainingRun(Path(folder or default_model()), device, threads, resume, overwrite, force, quiet, json_file)
@@ -67,39 +72,45 @@ def command(
         with run.told(named.all) as tell:
             tell(train_tags(named, run, others, seed))
         return
-    del others["treebanks"]
+    if model == "syntax":
+        bitexts = SyntaxInputs(others["bitexts"], others["tagger"], others["start"], others["own_language"])
+        with run.told(bitexts.all) as tell:
+            tell(train_encoder(bitexts, run, {**others, "max_length": max_length}, seed))
+        return
+    for name in ("treebanks", "bitexts", "tagger", "start", "own_language"):
+        del others[name]
     if len(development) > 1:
         raise click.UsageError("--dev names one development set; several are for --model tagger")
     held = development[0] if development else None
     if model == "autoencoder":
         with run.told(inputs) as tell:
-            options = training_flags.autoencoder_options({**others, "max_length": max_length})
+            options = chosen_options.autoencoder_options({**others, "max_length": max_length})
             tell(train_text(inputs[0], run, seed, options))
         return
     if model == "continuous":
         texts, vectors = others["target_text"], others["target_vectors"]
         files = NeuralInputs(inputs, held, texts, vectors, min_pair_count)
         with run.told(files.all) as tell:
-            options = training_flags.neural_options({**others, "max_length": max_length})
+            options = chosen_options.neural_options({**others, "max_length": max_length})
             tell(train_translator(files, run, options, seed))
         return
     if model == "masked-lm":
         texts_read = MaskedLmInputs(inputs, held, others["monolingual"])
         with run.told(texts_read.all) as tell:
-            tell(train_bert(texts_read, run, training_flags.masked_lm_options(others), seed))
+            tell(train_bert(texts_read, run, chosen_options.masked_lm_options(others), seed))
         return
     others.pop("monolingual")
     if model == "parallel":
         sides = ParallelInputs(inputs, held, others["encoder"], others["tune_encoder"], min_pair_count)
         with run.told(sides.all) as tell:
-            options = training_flags.parallel_options({**others, "max_length": max_length})
+            options = chosen_options.parallel_options({**others, "max_length": max_length})
             tell(train_classifier(sides, run, options, seed))
         return
     del others["tune_encoder"]
     given = context.get_parameter_source("encoder") is ParameterSource.COMMANDLINE
     chosen = {"seed": seed, **others, "encoder": others["encoder"] if given else None}
     chosen["loss"] = chosen["loss"] or training_flags.LOSS
-    starts = training_flags.chosen_starts(chosen)
+    starts = chosen_options.chosen_starts(chosen)
     chosen["encoder"] = chosen["encoder"] or others["encoder"]
     record = {"pairs_file": inputs[0]}
     record |= {key: others[key] for key in ("source_autoencoder", "target_autoencoder") if others[key]}

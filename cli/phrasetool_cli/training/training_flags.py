@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -16,14 +16,13 @@ from phrasetool_cli.shared.parameter_types import FiniteRange
 from phrasetool_cli.shared.sections import SectionedCommand, give_title, sections
 from phrasetool_cli.training.training_run import ARGUMENTS
 
-if TYPE_CHECKING:
-    from phrasetool.training.start import Start
-
 # Titles of sections.
 _FIRST = "What is trained"
 _TRAINING, _LOSS, _ENCODER = "Training", "Options of losses", "Options of encoders"
 _AUTOENCODER, _NEURAL = "Options of --model autoencoder", "Options of --model continuous"
-_MASKED, _PARALLEL, _TAGGER = (f"Options of --model {kind}" for kind in ("masked-lm", "parallel", "tagger"))
+_MASKED, _PARALLEL, _TAGGER, _SYNTAX = (
+    f"Options of --model {kind}" for kind in ("masked-lm", "parallel", "tagger", "syntax")
+)
 # What encoders of phrases are trained with if nothing is said.
 LOSS = "in-batch"
 # Words of a pair's longer side.
@@ -38,7 +37,8 @@ _TAKERS = {
     "development": {"continuous", "masked-lm", "parallel", "tagger"},
     "treebanks": {"tagger"},
     "monolingual": {"masked-lm"},
-    "max_length": {"autoencoder", "brae", "continuous", "parallel"},
+    **{name: {"syntax"} for name in ("bitexts", "tagger", "start", "own_language")},
+    "max_length": {"autoencoder", "brae", "continuous", "parallel", "syntax"},
     "encoder": {"brae", "parallel"},
     "min_pair_count": {"brae", "continuous", "parallel"},
     "tune_encoder": {"parallel"},
@@ -47,6 +47,7 @@ _TAKERS = {
 _KINDS = {
     _AUTOENCODER: {"autoencoder"}, _NEURAL: {"continuous"}, _MASKED: {"masked-lm"}, _PARALLEL: {"parallel"},
     _LOSS: {"brae", "continuous"}, _TAGGER: {"tagger"},
+    _SYNTAX: {"syntax"},
 }  # fmt: skip
 # Kind -> what it takes as inputs, in words and by number.
 _INPUTS = {
@@ -56,6 +57,7 @@ _INPUTS = {
     "masked-lm": ("one text, or the two sides of a bitext", (1, 2)),
     "parallel": ("the source and the target side of a bitext, or one file of phrase pairs", (1, 2)),
     "tagger": ("treebanks alone, --treebank LANG FILE", (0,)),
+    "syntax": ("bitexts alone, --bitext LANG FILE LANG FILE", (0,)),
 }
 # What a classifier of sentence pairs reads, beside a folder.
 _READ = {
@@ -67,7 +69,6 @@ _BASELINES = {
     "cross-entropy": "--model continuous alone: a distribution over the target words, whose vectors learn",
     "cross-entropy-tied": "--model continuous alone: the same, with one table for words that are read and predicted",
 }
-_SIDES = ("source", "target")
 
 train_options = sections(
     _FIRST,
@@ -75,7 +76,8 @@ train_options = sections(
     click.option("--model", type=click.Choice(list(_INPUTS)), default="brae",
                  help="What to train: bilingually-constrained encoders on pairs, an autoencoder on text, a "
                       "translator that predicts word vectors on a bitext or on pairs, a classifier that tells "
-                      "parallel sentences from others on the same, an own BERT on text, or a tagger on treebanks."),
+                      "parallel sentences from others on the same, an own BERT on text, a tagger on treebanks, or an "
+                      "encoder of syntax on bitexts."),
     "How it is run",
     click.option("--seed", type=click.IntRange(0), default=1, help="Fixes everything."),
     device_option(),
@@ -86,6 +88,13 @@ train_options = sections(
     "What it learns from",
     click.option("--treebank", "treebanks", nargs=2, multiple=True, metavar="LANG FILE",
                  help="Of --model tagger: a language and a treebank in CoNLL-U.  Again for another one."),
+    click.option("--bitext", "bitexts", nargs=4, multiple=True, metavar="LANG FILE LANG FILE",
+                 help="Of --model syntax: two languages, each with its side of a bitext.  Again for another one."),
+    click.option("--tagger", metavar="FOLDER",
+                 help="Of --model syntax: gives the sentences of the languages that it knows their parts of speech."),
+    click.option("--own-language", is_flag=True,
+                 help="Of --model syntax: predict the parts of speech of a sentence itself, too, not only of its "
+                      "translation."),
     click.option("--dev", "development", nargs=2, multiple=True, metavar="SOURCE TARGET",
                  help="Of --model continuous, masked-lm and parallel: a bitext that says which epoch is the best; of "
                       "tagger: LANG FILE, again for another language.  [default: one in twenty is held out]"),
@@ -93,10 +102,12 @@ train_options = sections(
                  help="Of --model masked-lm: more text of either language."),
     click.option("--max-length", type=click.IntRange(1), metavar="N",
                  help=f"Leave out pairs with more words on a side.  [default: {MAX_LENGTH}; autoencoder 511; "
-                      "continuous and parallel 100]"),
+                      "continuous and parallel 100; syntax 60]"),
     click.option("--min-pair-count", type=FiniteRange(0), default=0, metavar="C",
                  help="Leave out pairs with a smaller count (of a table: the joint count)."),
     "What it starts from",
+    click.option("--start", metavar="FOLDER",
+                 help="Of --model syntax: a model to go on from, which may learn new languages."),
     click.option("--source-text", multiple=True, metavar="FILE",
                  help="Monolingual text to train word vectors on.  [default: the pairs]"),
     click.option("--target-text", multiple=True, metavar="FILE",
@@ -250,87 +261,6 @@ def _check_encoder(context: click.Context, model: str) -> None:
         raise click.UsageError("--tune-encoder is for --encoder hf:FOLDER; the vectors of words learn in any case")
 
 
-def chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
-    """What both languages start from; takes it out of what was chosen, and leaves there what autoencoders prescribe.
-
-    Raises:
-        click.UsageError: flags contradict each other, or what an autoencoder prescribes.
-        ModelError: a folder does not hold an autoencoder that can serve as the encoder of phrases.
-    """
-    from moses_compat.corpora.texts import unescaped_sentences
-    from moses_compat.files.byte_stream import open_bytes
-    from phrasetool.models.storage import load_autoencoder
-    from phrasetool.training.start import Start, prescribed_settings
-
-    given = {side: {what: chosen.pop(f"{side}_{what}") for what in ("text", "vectors", "autoencoder")}
-             for side in _SIDES}  # fmt: skip
-    for side in _SIDES:
-        for what in ("text", "vectors"):
-            if given[side]["autoencoder"] and given[side][what]:
-                raise click.UsageError(f"--{side}-autoencoder brings word vectors; leave out --{side}-{what}")
-            if chosen["vectors"] == "random" and given[side][what]:
-                raise click.UsageError(f"--vectors random draws all word vectors; leave out --{side}-{what}")
-    folders = [given[side]["autoencoder"] for side in _SIDES]
-    if chosen["vectors"] and all(folders):
-        raise click.UsageError("autoencoders bring word vectors; leave out --vectors")
-    models = [load_autoencoder(folder) if folder else None for folder in folders]
-    for folder, model in zip(folders, models, strict=True):
-        if model is not None:
-            try:
-                chosen.update(prescribed_settings(model, folder, chosen))
-            except ValueError as error:
-                raise click.UsageError(str(error)) from error
-    if chosen.get("transformation") == "identity" and not all(given[side]["vectors"] for side in _SIDES):
-        raise click.UsageError("--transformation identity is for word vectors of one space; name them with "
-                               "--source-vectors and --target-vectors")  # fmt: skip
-    named = [tuple(filter(None, (*given[side]["text"], given[side]["vectors"]))) for side in _SIDES]
-    source, target = (
-        Start(functools.partial(unescaped_sentences, given[side]["text"]) if given[side]["text"] else None,
-              given[side]["vectors"], model, folder or ", ".join(files), files, open_bytes)
-        for side, folder, model, files in zip(_SIDES, folders, models, named, strict=True)
-    )  # fmt: skip
-    return source, target
-
-
-def neural_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the given values, by name, that a translator or a loss declares; and the loss."""
-    from phrasetool.objectives import OBJECTIVES
-    from phrasetool.options import declared_options, registered
-    from phrasetool.training.neural.neural_settings import NeuralSettings
-
-    known = {"loss", *declared_options(NeuralSettings)}
-    known = known.union(*(declared_options(registered(OBJECTIVES, name, "loss")) for name in OBJECTIVES))
-    return {name: value for name, value in given.items() if name in known and value is not None}
-
-
-def _among(settings: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the given values, by name, that settings declare."""
-    from phrasetool.options import declared_options
-
-    return {name: value for name, value in given.items() if name in declared_options(settings) and value is not None}
-
-
-def parallel_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the given values, by name, that a classifier of sentence pairs declares."""
-    from phrasetool.training.parallel.parallel_settings import ParallelSettings
-
-    return _among(ParallelSettings, given)
-
-
-def autoencoder_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the given values, by name, that an autoencoder declares."""
-    from phrasetool.training.autoencoder_settings import AutoencoderSettings
-
-    return _among(AutoencoderSettings, given)
-
-
-def masked_lm_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the given values, by name, that an own BERT declares."""
-    from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
-
-    return _among(MaskedLmSettings, given)
-
-
 @functools.cache
 def _made_flags(
     encoders: tuple[tuple[str, str], ...], losses: tuple[tuple[str, str], ...], taken: frozenset[str]
@@ -357,6 +287,7 @@ def _declarations(encoders: Mapping[str, str], losses: Mapping[str, str]) -> Ite
     from phrasetool.training.neural.neural_settings import NeuralSettings
     from phrasetool.training.parallel.parallel_settings import ParallelSettings
     from phrasetool.training.settings import TrainingSettings
+    from phrasetool.training.syntax.syntax_settings import SyntaxSettings
     from phrasetool.training.tagger.tagger_settings import TaggerSettings
 
     classes: list[tuple[str, str, type]] = [(_TRAINING, "", TrainingSettings)]
@@ -364,7 +295,7 @@ def _declarations(encoders: Mapping[str, str], losses: Mapping[str, str]) -> Ite
     classes += [(_ENCODER, name, registered(encoders, name, "encoder")) for name in encoders]
     classes += [(_AUTOENCODER, "autoencoder", AutoencoderSettings), (_NEURAL, "continuous", NeuralSettings)]
     classes += [(_MASKED, "masked-lm", MaskedLmSettings), (_PARALLEL, "parallel", ParallelSettings)]
-    classes += [(_TAGGER, "tagger", TaggerSettings)]
+    classes += [(_TAGGER, "tagger", TaggerSettings), (_SYNTAX, "syntax", SyntaxSettings)]
     for title, owner, cls in classes:
         for name, spec in declared_options(cls).items():
             yield name, _Declared(title, owner, spec.default, spec.metadata["help"])

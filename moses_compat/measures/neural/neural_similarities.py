@@ -25,7 +25,7 @@ class NeuralSimilarities:
 
     exp(score / (words of the translator's target + 1)), in (0, 1]: the geometric mean of the probabilities, or of the
     relative densities, of the words and the end.  With one translator both are alike.  A classifier gives one
-    probability of a pair: that is both.
+    probability of a pair, and an encoder of syntax one cosine: that is both.
 
     Args:
         models: one, or a translator for each direction.
@@ -72,7 +72,11 @@ class _BothReader(SimilarityReader):
         return both[::-1] if self._models[0].backward else both
 
     def score(self, block: EntryBlock, columns: DoubleArray, taken: Any) -> Scores:
-        each = [np.exp(np.minimum(part.logs, 0) / part.words.astype(np.float32)) for part in taken]
+        models = self._models[:: -1 if self._models[0].backward else 1]
+        each = [
+            model.similarities(part.logs / part.words.astype(np.float32))
+            for model, part in zip(models, taken, strict=True)
+        ]
         opinion = np.logical_and.reduce([part.opinion for part in taken])
         similarities = np.column_stack([each[0], each[-1]]).astype(np.float32)
         similarities[~opinion] = 0

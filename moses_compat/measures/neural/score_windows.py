@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -94,6 +95,14 @@ class WindowedScores:
         """See `SimilaritySource`."""
         return WindowReader(table, self)
 
+    def one_thread(self) -> AbstractContextManager[object]:
+        """Entered where windows are worked on, in each thread: its products share no threads."""
+        return one_torch_thread()
+
+    def similarities(self, logs: FloatArray) -> FloatArray:
+        """What a rule for similarities is given for scores per predicted word, float32, shape (N,)."""
+        return np.exp(np.minimum(logs, 0))
+
     def orient(self, table: str, sample: TableSample) -> None:
         """Look at some entries before the work begins.
 
@@ -162,7 +171,7 @@ class WindowReader(SimilarityReader):
             return number, window, found, new
 
         # Windows are what is done side by side.
-        with one_torch_thread():
+        with source.one_thread():
             for number, window, scores, new in run(enumerate(_windows(pieces())), score, source.threads):
                 # In order, so that nothing is added to the parts of another table or model before they are refused.
                 if parts and new:

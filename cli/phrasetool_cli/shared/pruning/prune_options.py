@@ -67,10 +67,10 @@ prune_options = sections(
     click.option("--sweep", type=threshold_sweep, metavar="FIRST:LAST:STEP",
                  help="Only print the size of the table at each of these thresholds."),
     click.option("--method", metavar="NAMES",
-                 help="semantic, significance, composition, usage, probability, count, top, random, or several with + "
-                      "between them.  NAME*2 counts twice (a power in a product); NAME:S is a threshold of its own, as "
-                      "in semantic:0.7+significance:a+e.  [default: semantic; with --moses-ini, "
-                      "composition+semantic; with --forced-pairs, too, composition+semantic+usage]"),
+                 help="semantic, parallel, syntax, significance, composition, usage, probability, count, top, random, "
+                      "or several with + between them.  NAME*2 counts twice (a power in a product); NAME:S is a "
+                      "threshold of its own, as in semantic:0.7+significance:a+e.  [default: semantic; with "
+                      "--moses-ini, composition+semantic; with --forced-pairs, too, composition+semantic+usage]"),
     click.option("--combine", type=click.Choice(["product", "rank", "intersection", "union"]),
                  help="How several criteria become one: the product of what they say; the mean of their ranks; or keep "
                       "what each of them would keep, or what any of them would, cut at one rank for all or at "

@@ -1,0 +1,168 @@
+"""The syntactic encoder: trained on bitexts of five languages, how well its vectors tell syntax.
+
+Goes on by files: what is in benchmarks/work/syntax/ is not made again.  Training one seed takes about an hour of an
+idle core.  Three tests, each with vectors that cannot know syntax beside those of the encoder:
+
+* groups: held-out sentences of one sequence of parts of speech, by the tagger; whether the nearest are of the same;
+* phrases: the same for four to six words without punctuation of treebanks, by their own parts of speech; phrases of one
+  sentence are no neighbours;
+* distances: sentences of treebanks, whether vectors are as far apart as parts of speech.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from engines import DATA
+from measuring import COMMAND, ROOT, machine
+from syntax_texts import FOLDER, GROUPS, LEAST_WORDS, TAGGER, bitexts, test_files
+
+from moses_compat.corpora.conllu import read_conllu
+from moses_compat.corpora.tagged_text import read_tagged_text
+from phrasetool.kernels.blas_threads import one_blas_thread
+from phrasetool.models.storage import load_syntax_model
+from phrasetool.models.syntax import SyntaxModel
+from phrasetool.syntax.tag_groups import NO_GROUP, group_numbers
+from phrasetool.tagging.tagged_sentences import UPOS, TaggedSentence
+from phrasetool.training.syntax.syntax_measures import syntax_distances, syntax_quality
+
+RESULTS = ROOT / "benchmarks" / "results" / "syntax"
+# Name of a model -> what it is trained with.
+KINDS = {"default": [], "own-language": ["--own-language"], "trial": ["--epochs", "2"]}
+# Bitexts of the trial, whose figures were known before.
+TRIAL = ("tatoeba", "captions")
+# 1-NN and 5-NN of a first trial, and of the paper, on other data.
+BARS = {"en": (75, 62), "zh": (62, 52), "de": (45, 35)}
+PAPER = {"en": (97.3, 93.4), "de": (93.5, 86.8), "es": (93.8, 86.2), "zh": (71.3, 61.4)}
+PAPER_FD = {"en": 0.153, "de": 0.159, "es": 0.159, "zh": 0.227, "ko": 0.253, "nl": 0.159}
+LEAST_RHO = {"en": 0.58}
+PHRASES = ("en", "de", "es", "zh", "ko", "fr", "nl", "cs", "pt", "id")
+WINDOWS, MOST_PHRASES = (4, 5, 6), 4000
+DISTANCES = {
+    "en": "en-test", "nl": "nl-test", "ko": "ko-test", "zh": "pud/zh-pud-simp",
+    **{language: f"pud/{language}-pud" for language in ("de", "es", "fr", "cs")},
+}  # fmt: skip
+
+
+def trained(kind: str, seed: int) -> Path:
+    """The folder of a model; a training that was interrupted goes on."""
+    folder = FOLDER / f"{kind}-{seed}"
+    if not (folder / "config.json").is_file():
+        going = ["--resume"] if (folder / "checkpoint.safetensors").is_file() else []
+        options = [*KINDS[kind], "--tagger", str(TAGGER), "--seed", str(seed), "--threads", "1", "--device", "cpu"]
+        texts = bitexts(TRIAL) if kind == "trial" else bitexts()
+        command = [COMMAND, "train", "--model", "syntax", *texts, *options, *going, "-o", str(folder)]
+        subprocess.run(command, check=True)
+    return folder
+
+
+def numbers(tags: tuple[str, ...]) -> list[int]:
+    return [UPOS.index(tag) for tag in tags]
+
+
+def treebank(name: str) -> list[TaggedSentence]:
+    return read_conllu(str(DATA / "ud" / f"{name}.conllu.gz"))
+
+
+def line(words: tuple[str, ...]) -> bytes:
+    """As the bitexts are written."""
+    return " ".join(words).lower().encode()
+
+
+def groups(model: SyntaxModel, language: str, seed: int) -> dict[str, Any]:
+    """Held-out sentences."""
+    texts, tags = test_files(language)
+    found = asdict(syntax_quality(model, *read_tagged_text(str(tags), str(texts)), seed))
+    ours = 100 * found["vectors"]["model"]["nearest_1"], 100 * found["vectors"]["model"]["nearest_5"]
+    if language in BARS:
+        found["bar"] = {"values": BARS[language], "holds": all(np.array(ours) >= BARS[language])}
+    if language in LEAST_RHO:
+        rho = found["vectors"]["model"]["rho"]
+        found["rho_bar"] = {"value": LEAST_RHO[language], "holds": rho >= LEAST_RHO[language]}
+    return {**found, "paper": PAPER.get(language)}
+
+
+def phrases(model: SyntaxModel, language: str, seed: int) -> dict[str, Any]:
+    """Phrases of a treebank, of groups that are drawn until there are enough phrases."""
+    name = f"pud/{language}-pud" if language in ("pt", "id") else f"{language}-test"
+    found: dict[bytes, tuple[tuple[str, ...], int]] = {}
+    for number, sentence in enumerate(treebank(name)):
+        for size in WINDOWS:
+            for first in range(len(sentence.words) - size + 1):
+                part = slice(first, first + size)
+                if "PUNCT" not in sentence.tags[part]:
+                    found.setdefault(line(sentence.words[part]), (sentence.tags[part], number))
+    texts = list(found)
+    of = group_numbers([found[text][0] for text in texts])
+    drawn = np.random.default_rng(1).permutation(np.unique(of[of != NO_GROUP]))
+    sizes = np.cumsum([int((of == one).sum()) for one in drawn])
+    kept = np.flatnonzero(np.isin(of, drawn[: max(1, int(np.searchsorted(sizes, MOST_PHRASES, "right")))]))
+    chosen = [texts[number] for number in kept.tolist()]
+    tags = [numbers(found[text][0]) for text in chosen]
+    origins = np.array([found[text][1] for text in chosen])
+    quality = asdict(syntax_quality(model, chosen, tags, seed, origins=origins))
+    ours = quality["vectors"]
+    beaten = all(ours["model"]["nearest_1"] > ours[other]["nearest_1"] for other in ("words", "untrained"))
+    return {**quality, "all_groups": len(drawn), "all_phrases": int((of != NO_GROUP).sum()), "holds": beaten}
+
+
+def distances(model: SyntaxModel, language: str, seed: int) -> dict[str, Any]:
+    """Sentences of a treebank; FD as the paper defines it, too."""
+    sentences = [one for one in treebank(DISTANCES[language]) if LEAST_WORDS <= len(one.words) <= 60]
+    given = [line(one.words) for one in sentences], [numbers(one.tags) for one in sentences]
+    found: dict[str, Any] = {"sentences": len(sentences)}
+    found["vectors"] = {name: asdict(one) for name, one in syntax_distances(model, *given, seed).items()}
+    literal = syntax_distances(model, *given, seed, literal=True)
+    found["literal_fd"] = {name: one.fd for name, one in literal.items()}
+    return {**found, "paper_fd": PAPER_FD.get(language)}
+
+
+def measured(kind: str, seed: int) -> None:
+    """Write the results of a model, language by language."""
+    folder = trained(kind, seed)
+    path = RESULTS / f"{kind}-{seed}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    model = load_syntax_model(folder)
+    kept = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    if kept.get("signature") != model.signature:
+        training = {name: value for name, value in model.training.items() if name not in ("bitexts", "tagger_folder")}
+        log = [json.loads(row) for row in (folder / "training.jsonl").read_text("utf-8").splitlines()]
+        kept = {
+            "benchmark": "syntax",
+            "machine": machine(),
+            "signature": model.signature,
+            "training": training,
+            "log": log,
+        }
+    for test, languages in ((groups, GROUPS), (phrases, PHRASES), (distances, DISTANCES)):
+        for language in languages:
+            of_test = kept.setdefault(test.__name__, {})
+            if "vectors" not in of_test.get(language, {}):
+                of_test[language] = test(model, language, seed)
+                path.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+                print(test.__name__, language, json.dumps(of_test[language]["vectors"]), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kind", choices=list(KINDS), default="default")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", NUMBA_NUM_THREADS="1")
+    os.nice(10)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for language in GROUPS:
+        test_files(language)
+    with one_blas_thread():
+        measured(given.kind, given.seed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Tables for the documents: the encoder of syntax."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from experiments import RESULTS
+from kept_results import markdown
+
+# What stands beside the encoder, in order; and what it is called.
+_CONTROLS = {"untrained": "untrained", "words": "TF-IDF", "random": "noise", "tags": "counts of tags"}
+
+
+@cache
+def _runs() -> dict[str, list[dict[str, Any]]]:
+    """Kind of model -> figures, a seed each."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for path in sorted((RESULTS / "syntax").glob("*.json")):
+        found.setdefault(path.stem.rpartition("-")[0], []).append(json.loads(path.read_text("utf-8")))
+    return found
+
+
+def _rows(test: str, cell: Callable[[list[dict[str, Any]]], str], more: Callable[[dict[str, Any]], list[str]]) -> str:
+    """A row a model and a language.
+
+    Args:
+        test: of the benchmark.
+        cell: of the figures of one kind of vectors, a seed each.
+        more: cells behind these, of the figures of a language.
+    """
+    rows = []
+    for kind, runs in _runs().items():
+        for language in runs[0].get(test, {}):
+            seeds = [run[test][language] for run in runs if "vectors" in run.get(test, {}).get(language, {})]
+            if not seeds:
+                continue
+            names = ("model", *_CONTROLS)
+            figures = [cell([seed["vectors"][name] for seed in seeds]) for name in names]
+            rows.append([kind, f"{len(seeds)}", language, *more(seeds[0]), *figures])
+    head = {"groups": "groups / sentences | the paper", "phrases": "groups / phrases", "distances": "the paper's FD"}
+    return markdown(f"model | seeds | language | {head[test]} | encoder | {' | '.join(_CONTROLS.values())}", rows)
+
+
+def _nearest(seeds: list[dict[str, Any]]) -> str:
+    return " / ".join(f"{100 * np.mean([one[name] for one in seeds]):.1f}" for name in ("nearest_1", "nearest_5"))
+
+
+def groups() -> str:
+    """1-NN / 5-NN of held-out sentences."""
+
+    def more(found: dict[str, Any]) -> list[str]:
+        paper = " / ".join(f"{value:.1f}" for value in found.get("paper") or ())
+        return [f"{found['groups']:,} / {found['grouped']:,}", paper]
+
+    return _rows("groups", _nearest, more)
+
+
+def phrases() -> str:
+    """1-NN / 5-NN of phrases of treebanks."""
+    return _rows("phrases", _nearest, lambda found: [f"{found['groups']:,} / {found['grouped']:,}"])
+
+
+def distances() -> str:
+    """FD and rho of sentences of treebanks."""
+
+    def both(seeds: list[dict[str, Any]]) -> str:
+        fd, rho = (float(np.mean([one[name] for one in seeds])) for name in ("fd", "rho"))
+        return f"{fd:.3f}, {rho:.2f}"
+
+    def more(found: dict[str, Any]) -> list[str]:
+        return [f"{found['paper_fd']:.3f}" if found.get("paper_fd") else ""]
+
+    return _rows("distances", both, more)
+
+
+TABLES = {"syntax groups": groups, "syntax phrases": phrases, "syntax distances": distances}

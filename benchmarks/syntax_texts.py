@@ -1,0 +1,113 @@
+"""Texts of the benchmark of the syntactic encoder: what is held out, and bitexts without it.
+
+Sentences with one sequence of parts of speech form a group; some groups of six and more are held out.  A pair of which
+a side is held out is in no bitext.  Spanish and Chinese meet through the English sentences that both translate.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from engines import DATA
+from measuring import COMMAND, WORK
+
+from phrasetool.vocabulary import unescape
+
+FOLDER = WORK / "syntax"
+TAGGER = WORK / "tagger" / "model"
+LEAST_GROUP, LEAST_WORDS = 6, 3
+# Language -> a text whose groups are held out, how many of its lines, and the share of the groups.
+GROUPS = {
+    "en": ("tatoeba-zh-en/train.en.gz", None, 0.17),
+    "zh": ("tatoeba-zh-en/train.zh.gz", None, 0.1),
+    "de": ("multi30k-de-en/mono/mono.de.gz", 60000, 0.05),
+    "es": ("pydocs-es-en/train.es.gz", None, 0.2),
+    "cs": ("multi30k-cs-en/train.cs.gz", None, 0.2),
+}
+BITEXTS = {
+    "tatoeba": ("zh", "tatoeba-zh-en/train.zh.gz", "en", "tatoeba-zh-en/train.en.gz"),
+    "pydocs-zh": ("zh", "pydocs-zh-en/train.zh.gz", "en", "pydocs-zh-en/train.en.gz"),
+    "pydocs-es": ("es", "pydocs-es-en/train.es.gz", "en", "pydocs-es-en/train.en.gz"),
+    "captions": ("de", "multi30k-de-en/train.de.gz", "en", "multi30k-de-en/train.en.gz"),
+    "tanaka": ("ja", "enja-small/train.ja.gz", "en", "enja-small/train.en.gz"),
+}
+# Of another kind than those above: its sides come from two of them.
+MET = ("met", "es", "pydocs-es", "zh", "pydocs-zh")
+
+
+def lines(name: str) -> list[str]:
+    """The lines of a file of the data without escapes."""
+    return unescape(gzip.decompress((DATA / name).read_bytes())).decode().split("\n")[:-1]
+
+
+def held_out(language: str) -> list[tuple[str, str]]:
+    """Sentences of the held-out groups with their parts of speech; kept in a file."""
+    path = FOLDER / f"groups.{language}"
+    if not path.is_file():
+        name, most, share = GROUPS[language]
+        texts = [line for line in dict.fromkeys(lines(name)[:most]) if len(line.split()) >= LEAST_WORDS]
+        plain, tagged = FOLDER / f"all.{language}", FOLDER / f"all.{language}.upos"
+        plain.write_text("".join(line + "\n" for line in texts), "utf-8")
+        command = [COMMAND, "tag", plain, "-m", TAGGER, "--language", language, "--threads", "1", "-q", "-o", tagged]
+        subprocess.run(list(map(str, command)), check=True)
+        rows = sorted(zip(tagged.read_text("utf-8").split("\n"), texts, strict=False))
+        groups = [list(group) for _, group in itertools.groupby(rows, lambda row: row[0])]
+        groups = [group for group in groups if len(group) >= LEAST_GROUP]
+        order = np.random.default_rng(1).permutation(len(groups))[: round(share * len(groups))]
+        chosen = [row for number in sorted(order.tolist()) for row in groups[number]]
+        counts = {"groups": len(groups), "sentences": sum(map(len, groups)), "held_out": len(order)}
+        (FOLDER / f"groups.{language}.json").write_text(json.dumps(counts), "utf-8")
+        path.write_text("".join(f"{text}\t{tags}\n" for tags, text in chosen), "utf-8")
+    found = [line.split("\t") for line in path.read_text("utf-8").split("\n")[:-1]]
+    return [(text, tags) for text, tags in found]
+
+
+def test_files(language: str) -> tuple[Path, Path]:
+    """The held-out sentences, and their parts of speech, as `evaluate-model` reads them."""
+    paths = FOLDER / f"held.{language}", FOLDER / f"held.{language}.upos"
+    rows = held_out(language)
+    for number, path in enumerate(paths):
+        path.write_text("".join(row[number] + "\n" for row in rows), "utf-8")
+    return paths
+
+
+def all_held_out() -> set[str]:
+    """Every sentence that is held out."""
+    return {text for language in GROUPS for text, _ in held_out(language)}
+
+
+def pairs(name: str) -> Iterator[tuple[str, str]]:
+    """Those of a bitext."""
+    if name != MET[0]:
+        yield from zip(lines(BITEXTS[name][1]), lines(BITEXTS[name][3]), strict=True)
+        return
+    first, second = ({english: text for text, english in pairs(part)} for part in (MET[2], MET[4]))
+    yield from ((text, second[english]) for english, text in first.items() if english in second)
+
+
+def bitext(name: str) -> tuple[str, ...]:
+    """What `--bitext` takes of one without held-out sentences; made once."""
+    languages = (MET[1], MET[3]) if name == MET[0] else BITEXTS[name][::2]
+    paths = [FOLDER / f"{name}.{language}" for language in languages]
+    if not all(path.is_file() for path in paths):
+        held = all_held_out()
+        if name == MET[0]:
+            both = [{english: text for text, english in pairs(part) if english not in held} for part in MET[2::2]]
+            rows = [(text, both[1][english]) for english, text in both[0].items() if english in both[1]]
+        else:
+            rows = list(pairs(name))
+        kept = [row for row in rows if not held.intersection(row) and all(side.split() for side in row)]
+        for number, path in enumerate(paths):
+            path.write_text("".join(row[number] + "\n" for row in kept), "utf-8")
+    return (languages[0], str(paths[0]), languages[1], str(paths[1]))
+
+
+def bitexts(names: Sequence[str] = (*BITEXTS, MET[0])) -> list[str]:
+    """The arguments for some of them."""
+    return [argument for name in names for argument in ("--bitext", *bitext(name))]

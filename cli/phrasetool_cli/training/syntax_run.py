@@ -1,0 +1,149 @@
+"""What `phrasetool train --model syntax` does: one encoder for all languages, from bitexts and a tagger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from moses_compat.files.names import STANDARD
+from phrasetool.errors import DataError
+from phrasetool_cli.shared.progress import TableProgress, TerminalWatch
+
+if TYPE_CHECKING:
+    from phrasetool.models.syntax import SyntaxModel
+    from phrasetool.models.tagger import TaggerModel
+    from phrasetool.training.syntax.syntax_examples import NamedBitext
+    from phrasetool.training.syntax.syntax_settings import SyntaxSettings
+    from phrasetool.training.syntax.syntax_trainer import SyntaxReport
+    from phrasetool_cli.training.training_run import TrainingRun
+
+
+@dataclass(frozen=True)
+class SyntaxInputs:
+    """What a syntactic encoder is trained on.
+
+    Attributes:
+        bitexts: language and file of one side, then of the other.
+        tagger: folder of a tagger.
+        start: folder of a model to go on from, if any.
+        own_language: predict a sentence's own parts of speech, too.
+    """
+
+    bitexts: tuple[tuple[str, str, str, str], ...]
+    tagger: str | None
+    start: str | None
+    own_language: bool
+
+    def __post_init__(self) -> None:
+        if not self.bitexts:
+            raise click.UsageError("--model syntax learns from bitexts; name one with --bitext LANG FILE LANG FILE")
+        if self.tagger is None:
+            raise click.UsageError("--model syntax needs a tagger; name one with --tagger FOLDER")
+        if self.all.count(STANDARD) > 1:
+            raise click.UsageError("standard input cannot be more than one of the texts")
+        for first, _, second, _ in self.bitexts:
+            for language in (first, second):
+                if not language or any(c in language for c in " ,\n\t"):
+                    raise click.UsageError(f"--bitext: {language!r} is no language, expected a code such as de or zh")
+            if first == second:
+                raise click.UsageError(f"--bitext: both sides are {first!r}; expected two languages")
+
+    @property
+    def all(self) -> list[str]:
+        """Every file that is read."""
+        return [file for one in self.bitexts for file in (one[1], one[3])]
+
+    def check(self, tagger: TaggerModel) -> None:
+        """Refuse a bitext of which the tagger knows neither language.
+
+        Raises:
+            click.UsageError: the languages that it knows are named.
+        """
+        for first, _, second, _ in self.bitexts:
+            if not {first, second} & set(tagger.languages):
+                known = ", ".join(tagger.languages)
+                raise click.UsageError(
+                    f"--bitext: unknown languages {first!r} and {second!r}; the tagger knows {known}"
+                )
+
+
+def train_encoder(inputs: SyntaxInputs, run: TrainingRun, given: Mapping[str, Any], seed: int) -> SyntaxModel:
+    """Train a syntactic encoder and say what is done.
+
+    Args:
+        inputs: what it learns from.
+        run: how.
+        given: values of options by name, those of `SyntaxSettings` among them.
+        seed: fixes everything.
+
+    Raises:
+        click.UsageError: an option is out of range, or a model to start from decides it.
+        PhraseToolError: an input cannot be read or makes no sense, or the model cannot be written.
+    """
+    import torch
+
+    from phrasetool.models.storage import load_syntax_model, load_tagger
+    from phrasetool.training.device import device_name
+    from phrasetool.training.syntax.train_syntax import train_syntax
+
+    watch = TerminalWatch(run.quiet)
+    settings = _settings(inputs, given, seed)
+    place = run.ready(inputs.all)
+    torch.set_num_threads(run.threads)
+    assert inputs.tagger is not None
+    tagger = load_tagger(inputs.tagger)
+    inputs.check(tagger)
+    start = load_syntax_model(inputs.start) if inputs.start else None
+    bitexts = _read(inputs, run.quiet)
+    watch.say(f"training on {device_name(place)}, preset {settings.preset}, into {run.folder}")
+
+    def report(done: SyntaxReport) -> None:
+        watch.say(
+            f"epoch {done.epoch}/{settings.epochs}: loss {done.loss:.4f}; development set: loss "
+            f"{done.development_loss:.4f}, {done.development_accuracy:.1%} of the tags right"
+        )
+
+    record = {"bitexts": [list(one) for one in inputs.bitexts], "tagger_folder": inputs.tagger}
+    try:
+        trained = train_syntax(
+            bitexts, tagger, settings, run.folder, start=start, device=place, resume=run.resume,
+            overwrite=run.overwrite, watch=watch, record=record, on_report=report,
+        )  # fmt: skip
+    except ValueError as error:
+        raise DataError(inputs.bitexts[0][1], str(error)) from error
+    watch.say(f"saved {trained.signature} to {run.folder}")
+    return trained
+
+
+def _settings(inputs: SyntaxInputs, given: Mapping[str, Any], seed: int) -> SyntaxSettings:
+    """From options.
+
+    Raises:
+        click.UsageError: one is out of range, or is one of the sizes that a model to start from decides.
+    """
+    from phrasetool.options import declared_options
+    from phrasetool.training.syntax.syntax_settings import SIZES, SyntaxSettings
+
+    known = declared_options(SyntaxSettings)
+    options = {name: value for name, value in given.items() if name in known and value is not None}
+    if inputs.start and (fixed := [name for name in SIZES if name in options]):
+        flag = "--" + fixed[0].replace("_", "-")
+        raise click.UsageError(f"the model of --start decides {flag}; leave it out")
+    try:
+        return SyntaxSettings.from_options(options, inputs.own_language, given.get("max_length"), seed)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _read(inputs: SyntaxInputs, quiet: bool) -> list[NamedBitext]:
+    from moses_compat.corpora.parallel_texts import read_parallel_texts
+    from phrasetool.training.syntax.syntax_examples import NamedBitext
+
+    found = []
+    with TableProgress("read texts", 0, quiet) as reading:
+        for first, source, second, target in inputs.bitexts:
+            found.append(NamedBitext((first, second), read_parallel_texts(source, target, reading)))
+    return found

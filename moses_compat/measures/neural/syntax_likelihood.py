@@ -1,0 +1,99 @@
+"""What the decoder of an encoder of syntax says of the entries of a table.
+
+How probable the parts of speech of one side are, given the other: the geometric mean over them and the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from moses_compat.measures.likelihood_request import BACKWARD, COSINE, LikelihoodRequest
+from moses_compat.measures.model_fit import FitCheck
+from moses_compat.measures.neural.opinion_queue import NeuralOpinions
+from moses_compat.measures.neural.syntax_scores import SyntaxScores
+from moses_compat.measures.neural.text_pieces import TextPiece
+from phrasetool.models.storage import load_syntax_model, load_tagger
+from phrasetool.models.syntax import SyntaxModel
+from phrasetool.models.syntax_tags import check_languages, tag_log_probabilities
+from phrasetool.models.tagger import TaggerModel
+from phrasetool.phrases import FloatArray
+
+
+class SyntaxLikelihood(SyntaxScores):
+    """Logarithms of probabilities of parts of speech; a similarity source of one column.
+
+    Args:
+        model: the encoder with its decoder.
+        tagger: tells the parts of speech of the side that is predicted.
+        language: of that side.
+        backward: the sources are predicted, not the targets.
+        first: it is the first source of its model, and judges for all.
+        check, threads, folder: see `WindowedScores`.
+    """
+
+    def __init__(
+        self, model: SyntaxModel, tagger: TaggerModel, language: str, backward: bool, first: bool,
+        check: FitCheck | None = None, threads: int = 1, folder: str | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(model, check, threads, folder)
+        self._tagger, self._language, self._backward, self._first = tagger, language, backward, first
+
+    @property
+    def signature(self) -> str:
+        """See `WindowedScores`."""
+        return f"{self.model.signature}|{self._tagger.signature}|predicted:{self._language}"
+
+    @property
+    def column(self) -> str:
+        """See `WindowedScores`."""
+        return "p(tags of source | target)" if self._backward else "p(tags of target | source)"
+
+    def similarities(self, logs: FloatArray) -> FloatArray:
+        """See `WindowedScores`: the probability."""
+        return np.exp(logs)
+
+    def judge(self, table: str, piece: TextPiece) -> None:
+        """See `SyntaxScores`; one source of a model judges for all."""
+        if self._first:
+            super().judge(table, piece)
+
+    def score(self, window: TextPiece) -> FloatArray:
+        """See `WindowedScores`."""
+        sides = window.sources, window.targets
+        read, written = sides[::-1] if self._backward else sides
+        with self.one_thread():
+            return tag_log_probabilities(self.model, self._tagger, read, written, self._language)
+
+    def opinions(self, window: TextPiece, scores: FloatArray) -> NeuralOpinions:
+        """See `WindowedScores`; one source of a model counts what is too long."""
+        if self._first:
+            return super().opinions(window, scores)
+        return NeuralOpinions(scores, np.ones(len(scores), np.int64), ~np.isnan(scores))
+
+
+def syntax_sources(
+    check: FitCheck, threads: int, folders: Sequence[str | None], request: LikelihoodRequest
+) -> list[SyntaxScores]:
+    """The sources of an encoder of syntax, in the order of their columns.
+
+    Args:
+        check, threads: see `SyntaxScores`.
+        folders: of each source.
+        request: what is wanted.
+
+    Raises:
+        ModelError: the encoder or the tagger cannot be loaded.
+        ValueError: a language is unknown to one of them.
+    """
+    model, tagger = load_syntax_model(check.folder), load_tagger(request.tagger)
+    found: list[SyntaxScores] = []
+    for number, (kind, folder) in enumerate(zip(request.kinds, folders, strict=True)):
+        if kind == COSINE:
+            found.append(SyntaxScores(model, check, threads, folder))
+            continue
+        language = request.languages[0 if kind == BACKWARD else 1]
+        check_languages(model, tagger, language)
+        found.append(SyntaxLikelihood(model, tagger, language, kind == BACKWARD, not number, check, threads, folder))
+    return found

@@ -1,0 +1,83 @@
+"""An LSTM without torch, on texts of several lengths, the longest first (Hochreiter & Schmidhuber 1997)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.phrases import FloatArray, Int64Array, Phrases
+
+
+@dataclass(frozen=True)
+class LstmWeights:
+    """Of one direction of a layer with U units that reads vectors of size n; gates as torch has them.
+
+    Attributes:
+        inputs: float32, shape (n, 4 U).
+        recurrent: float32, shape (U, 4 U).
+        bias: float32, shape (4 U,).
+    """
+
+    inputs: FloatArray
+    recurrent: FloatArray
+    bias: FloatArray
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, FloatArray], pattern: str) -> LstmWeights:
+        """Those of a `torch.nn.LSTM`; `{}` of the pattern is where `weight_ih` and the others stand in their names."""
+        inputs, recurrent = (np.ascontiguousarray(arrays[pattern.format(f"weight_{one}")].T) for one in ("ih", "hh"))
+        return cls(inputs, recurrent, arrays[pattern.format("bias_ih")] + arrays[pattern.format("bias_hh")])
+
+    def products(self, vectors: FloatArray) -> FloatArray:
+        """What N vectors bring to the gates, shape (N, 4 U); made once for a vector, however often it is read."""
+        found: FloatArray = vectors @ self.inputs + self.bias
+        return found
+
+
+def lstm_states(
+    products: FloatArray, numbers: npt.NDArray[np.integer], recurrent: FloatArray, texts: Phrases, back: bool,
+    cells: FloatArray | None = None,
+) -> FloatArray:  # fmt: skip
+    """The states of one direction of a layer, float32, shape (words, U).
+
+    Args:
+        products: see `LstmWeights.products`.
+        numbers: which of them each word has, shape (words,).
+        recurrent: see `LstmWeights`.
+        texts: for their lengths; a text may have no word.
+        back: from the last word to the first.
+        cells: gets the last cell of each text that has a word, float32, shape (N, U).
+    """
+    units = len(recurrent)
+    lengths = texts.lengths
+    order = np.argsort(-lengths, kind="stable")
+    sizes = lengths[order]
+    firsts = texts.offsets[:-1][order]
+    found = np.zeros((len(numbers), units), np.float32)
+    state, cell = (np.zeros((len(order), units), np.float32) for _ in range(2))
+    for time in range(int(sizes[0]) if len(sizes) else 0):
+        active = int(np.searchsorted(-sizes, -time, "left"))
+        places: Int64Array = firsts[:active] + (sizes[:active] - 1 - time if back else time)
+        gates = products[numbers[places]] + state[:active] @ recurrent
+        state, cell = lstm_step(gates, cell[:active])
+        found[places] = state
+        if cells is not None:
+            cells[order[:active]] = cell
+    return found
+
+
+def lstm_step(gates: FloatArray, cell: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The next state and cell of N texts, shape (N, U) each.
+
+    Args:
+        gates: sums of products, shape (N, 4 U): input, forget, cell, output, as torch has them.
+        cell: shape (N, U).
+    """
+    units = cell.shape[1]
+    half = 0.5 * np.tanh(0.5 * gates[:, : 2 * units]) + 0.5
+    last = 0.5 * np.tanh(0.5 * gates[:, 3 * units :]) + 0.5
+    cell = half[:, units:] * cell + half[:, :units] * np.tanh(gates[:, 2 * units : 3 * units])
+    return last * np.tanh(cell), cell

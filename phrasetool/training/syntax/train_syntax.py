@@ -1,0 +1,183 @@
+"""From bitexts and a tagger to a saved syntactic encoder."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from phrasetool.disk.writable import check_space
+from phrasetool.models.folders import check_model_folder
+from phrasetool.models.storage import save_model
+from phrasetool.models.syntax import SyntaxModel
+from phrasetool.models.tagger import TaggerModel
+from phrasetool.phrases import FloatArray, Int64Array, Mask
+from phrasetool.syntax.piece_table import PieceTable, learn_pieces
+from phrasetool.syntax.syntax_shape import SyntaxShape
+from phrasetool.training.resumable import forget_checkpoint, train_resumably
+from phrasetool.training.syntax.syntax_examples import (
+    NamedBitext,
+    Sentences,
+    SyntaxExamples,
+    directed_examples,
+    held_out_pairs,
+    numbered,
+    piece_numbers,
+    short_pairs,
+    tag_numbers,
+)
+from phrasetool.training.syntax.syntax_settings import SyntaxSettings
+from phrasetool.training.syntax.syntax_trainer import SyntaxReport, SyntaxTrainer
+from phrasetool.watch import NOBODY, Watch
+
+
+@dataclass(frozen=True)
+class _Fresh:
+    """A network before training.
+
+    Attributes:
+        languages, targets, pieces, shape, arrays: see `SyntaxModel`.
+        known: pieces that were seen before.
+    """
+
+    languages: tuple[str, ...]
+    targets: tuple[str, ...]
+    pieces: PieceTable
+    known: Mask
+    shape: SyntaxShape
+    arrays: dict[str, FloatArray]
+
+
+def train_syntax(
+    bitexts: Sequence[NamedBitext],
+    tagger: TaggerModel,
+    settings: SyntaxSettings,
+    folder: Path,
+    *,
+    start: SyntaxModel | None = None,
+    device: torch.device | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    watch: Watch = NOBODY,
+    record: dict[str, Any] | None = None,
+    on_report: Callable[[SyntaxReport], None] = lambda report: None,
+) -> SyntaxModel:
+    """Train a syntactic encoder and save it.
+
+    An interrupted run goes on with `resume` and ends with the same weights as one that was not.
+
+    Args:
+        bitexts: what to learn from.
+        tagger: knows one of the languages of each bitext at least.
+        settings: how; with `start`, its sizes are that model's.
+        folder: the model folder; gets `training.jsonl` and a checkpoint on the way, which goes when all is done.
+        start: a model to go on from; it may learn new languages.
+        device: where to train; CPU by default.
+        resume: go on from the checkpoint in `folder`.
+        overwrite: a finished model, or an unfinished training, in `folder` may be replaced.
+        watch: is told what is done, and follows it.
+        record: more to remember in `config.json`, under `training`.
+        on_report: called after every epoch.
+
+    Raises:
+        ModelError: there is a finished model or an unfinished training; the checkpoint is missing, damaged, or of
+            other bitexts or settings.
+        DivergedError: the learning rate is too large; the last good checkpoint stays.
+        PhraseToolError: the folder cannot be written, or has too little room.
+        ValueError: the bitexts have nothing to learn from, or nothing to hold out.
+    """
+    check_model_folder(folder, resume=resume, overwrite=overwrite)
+    short = [short_pairs(one, settings.min_length, settings.max_length) for one in bitexts]
+    if left_out := sum(len(one.pairs) for one in bitexts) - sum(len(one.pairs) for one in short):
+        lengths = f"{settings.min_length} to {settings.max_length}"
+        watch.say(f"{left_out:,} pairs with a side of other than {lengths} words are left out")
+    sentences, pairs = numbered(short)
+    kept, held = held_out_pairs(pairs, settings.seed)
+    made = _fresh(sentences, tagger, settings, start)
+    # Parameters, the best so far, two moments of Adam, and the checkpoint that takes the place of another.
+    check_space(folder, 2 * 4 * sum(4 * array.size for array in made.arrays.values()))
+    examples, development = _examples(sentences, tagger, settings, made, [one.languages for one in short], (kept, held))
+    watch.say(
+        f"{len(examples):,} examples, {len(development):,} more as the development set; {len(made.pieces):,} pieces"
+    )
+    identity = {"bitexts": [_fingerprint(sentences, pairs), tagger.identity, start.identity if start else None],
+                "settings": settings.as_dict()}  # fmt: skip
+
+    def begin() -> SyntaxTrainer:
+        return SyntaxTrainer(examples, development, made.shape, made.arrays, settings, device)
+
+    def resumed(tensors: dict[str, Tensor], progress: dict[str, Any]) -> SyntaxTrainer:
+        trainer = begin()
+        trainer.restore(tensors, progress)
+        return trainer
+
+    with watch.items("train", settings.epochs * len(examples), "example") as tick:
+        trainer = train_resumably(folder, identity, begin, resumed, resume=resume, on_report=on_report, tick=tick)
+    training = {
+        **settings.as_dict(),
+        "tagger": tagger.signature,
+        "start": start.signature if start else None,
+        "pairs": {"-".join(one.languages): len(rows) for one, rows in zip(short, kept, strict=True)},
+        "examples": len(examples),
+        **(record or {}),
+        "epochs_done": trainer.epoch,
+        "best": trainer.best,
+    }
+    known = made.known.copy()
+    known[np.unique(examples.texts.select(np.unique(examples.sources)).words)] = True
+    network = trainer.kept()
+    model = SyntaxModel(made.languages, made.targets, made.pieces, known, made.shape, network.arrays(), training)
+    save_model(model, folder)
+    forget_checkpoint(folder)
+    return model
+
+
+def _fresh(sentences: Sentences, tagger: TaggerModel, settings: SyntaxSettings, start: SyntaxModel | None) -> _Fresh:
+    """A new network, or that of a model with more languages."""
+    languages = tuple(sentences.numbers)
+    targets = tuple(language for language in languages if language in tagger.languages)
+    if not targets:
+        raise ValueError(f"the tagger knows none of the languages {', '.join(languages)}")
+    if start is None:
+        pieces = PieceTable(learn_pieces(sentences.word_counts(), settings.pieces))
+        shape = settings.shape(len(pieces), len(targets))
+        known = np.zeros(len(pieces), np.bool_)
+        return _Fresh(languages, targets, pieces, known, shape, shape.initial_arrays(settings.seed))
+    new = tuple(language for language in targets if language not in start.targets)
+    shape = SyntaxShape(**{**vars(start.shape), "languages": len(start.targets) + len(new)})
+    arrays = dict(start.arrays)
+    drawn = np.random.default_rng(settings.seed).standard_normal((len(new), shape.language_units), np.float32)
+    arrays["languages.weight"] = np.concatenate([arrays["languages.weight"], drawn])
+    known_languages = tuple(dict.fromkeys((*start.languages, *languages)))
+    return _Fresh(known_languages, (*start.targets, *new), start.pieces, start.known, shape, arrays)
+
+
+def _examples(
+    sentences: Sentences, tagger: TaggerModel, settings: SyntaxSettings, made: _Fresh,
+    languages: Sequence[tuple[str, str]], pairs: tuple[list[Int64Array], list[Int64Array]],
+) -> tuple[SyntaxExamples, SyntaxExamples]:  # fmt: skip
+    """What to learn from, and the development set."""
+    texts, tags = piece_numbers(sentences, made.pieces), tag_numbers(sentences, tagger)
+    numbers = {language: number for number, language in enumerate(made.targets)}
+    longest = made.shape.longest
+    examples = directed_examples(texts, tags, pairs[0], numbers, languages, longest, settings.own_language)
+    development = directed_examples(texts, tags, pairs[1], numbers, languages, longest)
+    if not len(examples) or not len(development):
+        raise ValueError("there is nothing to learn from: all sentences have too many pieces")
+    return examples, development
+
+
+def _fingerprint(sentences: Sentences, pairs: Sequence[Int64Array]) -> str:
+    """Hexadecimal digits that differ when a sentence or a pair differs."""
+    digest = hashlib.sha256()
+    for language, known in sentences.numbers.items():
+        digest.update(language.encode() + b"\n" + b"\n".join(known) + b"\0")
+    for rows in pairs:
+        digest.update(rows.tobytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,193 @@
+"""`annotate` and `prune` with an encoder of syntax."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from moses_compat.measures.neural import score_parts, score_windows
+from phrasetool.models.storage import load_syntax_model, save_model
+from phrasetool.models.syntax_tags import tag_log_probabilities
+from tests import naive
+from tests.commands import read, run_inside, write
+from tests.syntax_models import random_syntax_model, toy_lines
+
+TABLE = b"".join(
+    sorted(
+        {
+            b"%b ||| %b ||| %.4f 0.5 0.25 0.5 ||| 0-0 ||| 9 4 %d ||| |||\n"
+            % (source.encode(), target.encode(), 0.1 + 0.001 * i, 1 + i % 5)
+            for seed in (1, 2)
+            for i, (source, target) in enumerate(zip(toy_lines(180, 1)[0], toy_lines(180, seed)[1], strict=True))
+        }
+        | {"☃ ||| Die ||| 0.5 0.5 0.25 0.5 ||| 0-0 ||| 9 4 1 ||| |||\n".encode()}
+    )
+)
+
+
+@pytest.fixture
+def table(tmp_path):
+    return write(tmp_path / "t.gz", TABLE)
+
+
+def phrases(table=TABLE):
+    return [line.split(b" ||| ")[:2] for line in table.splitlines()]
+
+
+def column(data):
+    return np.array([float(line.split(b" ||| ")[2].split()[-1]) for line in data.splitlines()])
+
+
+def cosines(folder):
+    model = load_syntax_model(folder)
+    return np.array([model.cosines([source], [target])[0] for source, target in phrases()])
+
+
+def test_one_column_is_the_cosine_of_each_pair(syntax_folder, table, tmp_path):
+    done = run_inside("annotate", table, "-m", syntax_folder, "-o", tmp_path / "a.gz")
+    assert done.code == 0, done.err
+    assert f"a column is exp(cosine - 1) of syntax by {syntax_folder}" in done.err
+    assert "1 have only unknown words on a side" in done.err
+    assert "5 scores instead of 4" in done.err
+    written = read(tmp_path / "a.gz")
+    assert naive.cut_columns(written, 1) == TABLE
+    expected = cosines(syntax_folder)
+    # Nothing is said of what is unknown: 1 costs the decoder nothing.
+    assert column(written) == pytest.approx(np.where(np.isnan(expected), 1, np.exp(expected - 1)), rel=1e-5)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.gz", "t.gz"]
+    again = run_inside("annotate", tmp_path / "a.gz", "-m", syntax_folder, "-o", tmp_path / "b.gz", "-q")
+    assert (again.code, "column 5 already holds exp(cosine - 1) of syntax" in again.message) == (1, True)
+
+
+def test_threads_blocks_and_pipes_change_no_byte(syntax_folder, table, monkeypatch):
+    monkeypatch.setattr(score_windows, "WINDOW", 40)
+    command = ("annotate", table, "-q", "-o", "-", "-m", syntax_folder)
+    expected = run_inside(*command, "--threads", 1).out
+    assert expected
+    for options in (["--threads", 2], ["--block-bytes", 100, "--threads", 1], ["--block-bytes", 3000, "--threads", 2]):
+        assert run_inside(*command, *options).out == expected
+    assert run_inside("annotate", "-", "-q", "-m", syntax_folder, stdin=TABLE).out == expected
+
+
+def test_interrupted_work_goes_on(syntax_folder, table, tmp_path, monkeypatch):
+    monkeypatch.setattr(score_windows, "WINDOW", 40)
+    command = ("annotate", table, "-q", "--threads", 1, "-m", syntax_folder, "-o")
+    assert run_inside(*command, tmp_path / "whole").code == 0
+    write_table, calls = score_parts.pq.write_table, []
+
+    def full_disk(*arguments, **options):
+        calls.append(1)
+        if len(calls) > 2:
+            raise OSError(28, "No space left on device")
+        return write_table(*arguments, **options)
+
+    monkeypatch.setattr(score_parts.pq, "write_table", full_disk)
+    assert run_inside(*command, tmp_path / "o").code == 1
+    assert len(list((tmp_path / "o.scores-1").iterdir())) == 2
+    monkeypatch.setattr(score_parts.pq, "write_table", write_table)
+    assert run_inside(*command, tmp_path / "o").code == 0
+    assert (tmp_path / "o").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert not (tmp_path / "o.scores-1").exists()
+
+
+def test_pruning_by_it_is_by_the_cosine(syntax_folder, model_folder, table, tmp_path):
+    size = ("--target-size", "0.4", "--protect", "none", "-q")
+    pruned = run_inside("prune", table, "-m", syntax_folder, "--method", "syntax+count", *size)
+    assert pruned.code == 0, pruned.err
+    assert 0 < pruned.out.count(b"\n") <= 0.4 * TABLE.count(b"\n")
+    assert run_inside("prune", table, "-m", syntax_folder, "--method", "semantic+count", *size).out == pruned.out
+    threshold = float(np.nanmedian(cosines(syntax_folder)))
+    alone = run_inside("prune", table, "-m", syntax_folder, "--method", "syntax", "-t", f"{threshold:.4f}", "-q",
+                       "--keep-top", "0", "--protect", "none")  # fmt: skip
+    found = cosines(syntax_folder)
+    stays = np.isnan(found) | (found >= np.float32(f"{threshold:.4f}"))
+    assert alone.out == b"".join(line for line, good in zip(TABLE.splitlines(True), stays, strict=True) if good)
+    wrong = run_inside("prune", table, "-m", model_folder, "--method", "syntax", *size, "--force")
+    assert (wrong.code, "not a syntactic encoder" in wrong.message) == (1, True)
+    assert "phrasetool train --model syntax" in wrong.message
+    far = run_inside("prune", table, "-m", syntax_folder, "--method", "syntax", "-t", "1.5", "-q")
+    assert (far.code, "1.5" in far.message) == (2, True)
+
+
+def test_long_phrases_say_nothing_and_are_counted(tmp_path):
+    save_model(random_syntax_model(longest=12), tmp_path / "m")
+    long = b" ".join([b"The"] * 30) + b" ||| Die ||| 0.5\n"
+    table = write(tmp_path / "t", b"The ||| Die ||| 0.5\n" + long)
+    done = run_inside("annotate", table, "-m", tmp_path / "m", "-o", tmp_path / "o")
+    assert (done.code, "1 are longer than a model reads" in done.err) == (0, True)
+    assert column((tmp_path / "o").read_bytes())[1] == 1
+    assert column((tmp_path / "o").read_bytes())[0] < 1
+
+
+def test_other_languages_are_refused(syntax_folder, tmp_path):
+    foreign = "".join(f"的 确 {i} ||| 是 我 {i} ||| 0.5\n" for i in range(400)).encode()
+    refused = run_inside("annotate", write(tmp_path / "f", foreign), "-m", syntax_folder, "-o", tmp_path / "o")
+    assert (refused.code, "trained on other languages" in refused.message) == (1, True)
+
+
+def columns(data, count):
+    return np.array([list(map(float, line.split(b" ||| ")[2].split()[-count:])) for line in data.splitlines()])
+
+
+def test_likelihoods_are_columns(syntax_folder, toy_tagger_folder, toy_tagger, table, tmp_path, monkeypatch):
+    monkeypatch.setattr(score_windows, "WINDOW", 40)
+    tags = ("--tagger", toy_tagger_folder, "--languages", "en,de")
+    command = ("annotate", table, "-m", syntax_folder, *tags, "-o")
+    done = run_inside(*command, tmp_path / "a", "--columns", "all", "--threads", 1)
+    assert done.code == 0, done.err
+    assert "7 scores instead of 4" in done.err
+    assert "a column is p(tags of target | source) by" in done.err
+    written = (tmp_path / "a").read_bytes()
+    assert naive.cut_columns(written, 3) == TABLE
+    model = load_syntax_model(syntax_folder)
+    sides = [list(side) for side in zip(*phrases(), strict=True)]
+    expected = np.column_stack(
+        [
+            tag_log_probabilities(model, toy_tagger, *sides, "de"),
+            tag_log_probabilities(model, toy_tagger, *sides[::-1], "en"),
+        ]
+    )
+    expected = np.where(np.isnan(expected), 0, expected)
+    assert columns(written, 3)[:, 1:] == pytest.approx(np.exp(expected), rel=1e-4)
+    two = run_inside(*command, tmp_path / "b", "--columns", "likelihood", "--threads", 2, "--block-bytes", 900, "-q")
+    assert two.code == 0, two.err
+    assert np.array_equal(columns((tmp_path / "b").read_bytes(), 2), columns(written, 3)[:, 1:])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "t.gz"]
+    again = run_inside("annotate", tmp_path / "b", "-m", syntax_folder, *tags, "--columns", "likelihood", "-o",
+                       tmp_path / "c", "-q")  # fmt: skip
+    assert (again.code, "already holds p(tags of target | source)" in again.message) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--columns", "likelihood"], "--columns likelihood needs a tagger; name one with --tagger FOLDER"),
+        (["--columns", "all", "--tagger", "T"], "--columns all needs --languages SOURCE,TARGET"),
+        (["--tagger", "T"], "--tagger is for --columns likelihood or all"),
+        (["--languages", "de,en"], "--languages is for --columns likelihood or all"),
+        (
+            ["--columns", "all", "--tagger", "T", "--languages", "en,fr"],
+            "unknown language 'fr'; the tagger knows en, de",
+        ),
+    ],
+)
+def test_columns_that_cannot_be_had_are_refused(arguments, said, syntax_folder, toy_tagger_folder, model_folder, table):
+    given = [toy_tagger_folder if one == "T" else one for one in arguments]
+    done = run_inside("annotate", table, "-m", syntax_folder, *given, "-o", "-")
+    assert (done.code, said in done.err) == (2, True), done.err
+    if "--columns" in arguments:
+        other = run_inside("annotate", table, "-m", model_folder, *given, "-o", "-")
+        assert (other.code, "is for an encoder of syntax; name one with -m" in other.err) == (2, True)
+
+
+def test_torch_is_not_loaded(syntax_folder, table):
+    code = (
+        "import sys\nfrom phrasetool_cli.main import main\n"
+        "try: main(['annotate', sys.argv[1], '-m', sys.argv[2], '-q', '-o', '-'])\n"
+        "except SystemExit as done: assert not done.code\n"
+        "sys.exit(40 + ('torch' in sys.modules))"
+    )
+    command = [sys.executable, "-c", code, str(table), str(syntax_folder)]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.returncode == 40, done.stderr

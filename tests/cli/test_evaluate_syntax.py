@@ -1,0 +1,71 @@
+"""`evaluate-model` and `neighbours` with an encoder of syntax."""
+
+import json
+
+import pytest
+
+from phrasetool.models.storage import load_syntax_model
+from tests.commands import run_inside, write
+from tests.toy_treebanks import toy_sentences
+
+SENTENCES = toy_sentences("en", 60, 1)
+
+
+@pytest.fixture
+def texts(tmp_path):
+    words = write(tmp_path / "words", "".join(" ".join(one.words) + "\n" for one in SENTENCES).encode())
+    tags = write(tmp_path / "tags", "".join(" ".join(one.tags) + "\n" for one in SENTENCES).encode())
+    return words, tags
+
+
+def test_figures_are_shown_and_written(syntax_folder, texts, tmp_path):
+    words, tags = texts
+    command = ("evaluate-model", tags, "-m", syntax_folder, "--sentences", words)
+    done = run_inside(*command, "--json", tmp_path / "j")
+    assert done.code == 0, done.err
+    found = json.loads((tmp_path / "j").read_text())
+    assert found["signature"] == load_syntax_model(syntax_folder).signature
+    model = found["vectors"]["model"]
+    shown = done.out.decode()
+    assert f"{found['grouped']} of them in {found['groups']} groups with the same parts of speech" in shown
+    assert (
+        f"  model      {model['nearest_1']:6.1%} {model['nearest_5']:6.1%} {model['fd']:6.3f} {model['rho']:6.3f}"
+        in shown
+    )
+    pairs = (
+        " ".join(f"{word}|{tag}" for word, tag in zip(one.words, one.tags, strict=True)) + "\n" for one in SENTENCES
+    )
+    factored = write(tmp_path / "factored", "".join(pairs).encode())
+    assert run_inside("evaluate-model", factored, "-m", syntax_folder).out == done.out
+    literal = json.loads(run_inside(*command, "--literal", "--json", "-").out)
+    assert (literal["literal"], literal["vectors"]["model"]["rho"]) == (True, model["rho"])
+    assert literal["vectors"]["model"]["fd"] != model["fd"]
+
+
+def test_what_cannot_be_measured_is_refused(syntax_folder, model_folder, texts, tmp_path):
+    words, tags = texts
+    few = write(tmp_path / "few", b"a|DET\n" * 5)
+    done = run_inside("evaluate-model", few, "-m", syntax_folder)
+    assert (done.code, f"{few}: no six different sentences" in done.message) == (1, True)
+    bare = run_inside("evaluate-model", tags, "-m", syntax_folder)
+    assert (bare.code, f"{tags}:1: 'DET' is no word with its tag" in bare.message) == (1, True)
+    two = run_inside("evaluate-model", tags, words, "-m", syntax_folder)
+    assert (two.code, "one tagged text" in two.err) == (2, True)
+    other = run_inside("evaluate-model", tags, "-m", model_folder, "--literal")
+    assert (other.code, "--sentences and --literal are for an encoder of syntax" in other.err) == (2, True)
+
+
+def test_neighbours_by_syntax(syntax_folder, texts):
+    words, _ = texts
+    sentence = " ".join(SENTENCES[0].words)
+    done = run_inside("neighbours", sentence, "-m", syntax_folder, "--sentences", words, "-k", 3, "--json", "-")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert (found["searched"], len(found["nearest"])) == (60, 3)
+    model = load_syntax_model(syntax_folder)
+    best = found["nearest"][0]
+    assert best["similarity"] == pytest.approx(model.cosines([sentence], [best["sentence"]])[0], abs=1e-5)
+    shown = run_inside("neighbours", sentence, "-m", syntax_folder, "--sentences", words, "-k", 1, "-q").out.decode()
+    assert shown == f"nearest of 60 sentences\n  {best['similarity']:6.3f}  {best['sentence']}\n"
+    unknown = run_inside("neighbours", "☃", "-m", syntax_folder, "--sentences", words, "-q")
+    assert (unknown.code, "knows nothing of the sentence" in unknown.message) == (1, True)

@@ -1,0 +1,86 @@
+import json
+
+import pytest
+
+from phrasetool.models.storage import load_syntax_model
+from tests.commands import run_inside, write
+from tests.syntax_models import FAST, toy_lines
+
+OPTIONS = [argument for name, value in FAST.items() for argument in (f"--{name.replace('_', '-')}", value)]
+
+
+@pytest.fixture
+def bitext(tmp_path):
+    files = [
+        write(tmp_path / f"toy.{language}", "".join(line + "\n" for line in lines).encode())
+        for language, lines in zip(("en", "de"), toy_lines(80), strict=True)
+    ]
+    return ("--bitext", "en", files[0], "de", files[1])
+
+
+def train(*arguments):
+    return run_inside("train", "--model", "syntax", "--threads", 1, *arguments)
+
+
+def test_it_is_trained_looked_at_and_learns_more(bitext, toy_tagger_folder, tmp_path):
+    done = train(*bitext, "--tagger", toy_tagger_folder, *OPTIONS, "-o", tmp_path / "m", "--json", tmp_path / "j.json")
+    assert done.code == 0, done.err
+    model = load_syntax_model(tmp_path / "m")
+    assert f"{model.training['examples']:,} examples, 8 more as the development set; 330 pieces" in done.err
+    assert "epoch 3/3: loss " in done.err
+    assert f"saved {model.signature} to {tmp_path / 'm'}" in done.err
+    assert [line["epoch"] for line in json.loads((tmp_path / "j.json").read_text())["log"]] == [1, 2, 3]
+    assert model.training["bitexts"] == [list(map(str, bitext[1:]))]
+
+    shown = run_inside("inspect", tmp_path / "m", "--json", tmp_path / "i.json")
+    assert "  languages      en, de\n" in shown.out.decode()
+    assert "  targets        en, de\n" in shown.out.decode()
+    assert json.loads((tmp_path / "i.json").read_text())["shape"]["units"] == FAST["units"]
+
+    sizes = [("--batch-size", 8), ("--epochs", 1), ("--min-length", 1), ("--start", tmp_path / "m")]
+    options = [argument for pair in sizes for argument in pair]
+    again = train(*bitext, "--tagger", toy_tagger_folder, *options, "-o", tmp_path / "n", "--own-language")
+    assert again.code == 0, again.err
+    more = load_syntax_model(tmp_path / "n").training
+    assert (more["start"], more["own_language"]) == (model.signature, True)
+    assert more["examples"] > model.training["examples"]
+    fixed = train(*bitext, "--tagger", toy_tagger_folder, *options, "--units", 3, "-o", tmp_path / "o")
+    assert (fixed.code, "the model of --start decides --units; leave it out" in fixed.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "--model syntax learns from bitexts; name one with --bitext LANG FILE LANG FILE"),
+        (("--bitext", "en", "a", "de", "b"), "--model syntax needs a tagger; name one with --tagger FOLDER"),
+        (("--bitext", "en", "a", "en", "b", "--tagger", "t"), "--bitext: both sides are 'en'; expected two languages"),
+        (("--bitext", "e n", "a", "de", "b", "--tagger", "t"), "--bitext: 'e n' is no language"),
+        (("--bitext", "en", "-", "de", "-", "--tagger", "t"), "standard input cannot be more than one of the texts"),
+        (("file",), "--model syntax takes bitexts alone, --bitext LANG FILE LANG FILE; 1 files were given"),
+        (("--treebank", "en", "a"), "--treebank is for --model tagger"),
+        (("--bitext", "en", "a", "de", "b", "--tagger", "t", "--dropout", "1"), "dropout is 1.0, expected at least 0"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_at_once(arguments, said, tmp_path):
+    done = train(*arguments, "-o", tmp_path / "m")
+    assert (done.code, said in done.err) == (2, True), done.err
+    assert not (tmp_path / "m").exists()
+
+
+def test_bad_inputs(bitext, toy_tagger_folder, tmp_path):
+    tagger = ("--tagger", toy_tagger_folder)
+    files = bitext[2], bitext[4]
+    other = train("--bitext", "ja", files[0], "ko", files[1], *tagger, "-o", tmp_path / "m")
+    assert other.code == 2
+    assert "unknown languages 'ja' and 'ko'; the tagger knows en, de" in other.err
+    short = write(tmp_path / "short", b"a b c\n")
+    uneven = train("--bitext", "en", files[0], "de", short, *tagger, "-o", tmp_path / "m", "-q")
+    assert (uneven.code, "short" in uneven.message) == (1, True)
+    empty = write(tmp_path / "empty", b"a b c\n\nb\n")
+    gap = train("--bitext", "en", empty, "de", short, *tagger, "-o", tmp_path / "m", "-q")
+    assert (gap.code, f"{empty}:2: the line is empty" in gap.message) == (1, True), gap.err
+    few = write(tmp_path / "few", b"d e f\n")
+    one = train("--bitext", "en", short, "de", few, *tagger, "-o", tmp_path / "m", "-q")
+    assert (one.code, "too few pairs" in one.message) == (1, True)
+    small = train(*bitext, *tagger, "--pieces", 20, "-o", tmp_path / "m", "-q")
+    assert (small.code, "20 pieces are too few for the characters" in small.message) == (1, True), small.err

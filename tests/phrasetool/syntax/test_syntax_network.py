@@ -1,0 +1,75 @@
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from phrasetool.syntax.syntax_network import SyntaxNetwork
+from phrasetool.syntax.syntax_shape import END, SyntaxShape
+
+SHAPE = SyntaxShape(9, 2, 4, 3, 2, 5, 2, 7, 40)
+
+
+def batch(texts):
+    lengths = torch.tensor([len(text) for text in texts])
+    rows = [[*text, *[8] * (int(lengths.max()) - len(text))] for text in texts]
+    return torch.tensor(rows), lengths
+
+
+def test_padding_and_neighbours_change_next_to_nothing():
+    network = SyntaxNetwork(SHAPE)
+    texts = [[1, 2, 3], [4], [5, 6, 7, 8, 1, 2], [3, 3]]
+    tags = torch.tensor([[1, 2, END], [3, END, END], [4, 5, 6], [END, END, END]])
+    with torch.no_grad():
+        vectors, last = network.encode(*batch(texts))
+        logits = network.decode(vectors, last, torch.tensor([0, 1, 0, 1]), tags)
+        assert vectors.shape == (4, 6)
+        assert logits.shape == (4, 4, 18)
+        for number, text in enumerate(texts):
+            alone, own = network.encode(*batch([text]))
+            torch.testing.assert_close(alone[0], vectors[number], atol=1e-6, rtol=0)
+            torch.testing.assert_close(own[0], last[number], atol=1e-6, rtol=0)
+            said = network.decode(alone, own, torch.tensor([number % 2]), tags[number : number + 1])
+            torch.testing.assert_close(said[0], logits[number], atol=1e-6, rtol=0)
+
+
+def test_a_tag_depends_on_those_before_it_alone():
+    network = SyntaxNetwork(SHAPE)
+    with torch.no_grad():
+        vectors, last = network.encode(*batch([[1, 2, 3]]))
+        first, second = (
+            network.decode(vectors, last, torch.tensor([0]), torch.tensor([tags]))[0] for tags in ([1, 2], [1, 3])
+        )
+    assert torch.equal(first[:2], second[:2])
+    assert not torch.equal(first[2], second[2])
+
+
+def test_it_learns_to_write_tags_by_language():
+    network = SyntaxNetwork(SHAPE)
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.02)
+    texts, lengths = batch([[1, 2], [1, 2], [3, 4], [3, 4]])
+    languages, tags = torch.tensor([0, 1, 0, 1]), torch.tensor([[1, 2], [2, 1], [3, END], [4, 4]])
+    wanted = torch.cat([tags, torch.full((4, 1), END)], 1)
+    for _ in range(150):
+        optimizer.zero_grad()
+        logits = network.decode(*network.encode(texts, lengths), languages, tags)
+        loss = cross_entropy(logits.flatten(0, 1), wanted.flatten())
+        loss.backward()
+        optimizer.step()
+    assert float(loss.detach()) < 0.3
+    # What stands for the unknown says nothing still.
+    assert not network.arrays()["pieces.weight"][0].any()
+
+
+def test_dropout_is_as_the_seed_says():
+    network = SyntaxNetwork(SHAPE)
+    found = []
+    for seed in (1, 1, 2):
+        network.seed_dropout(seed)
+        found.append(network.encode(*batch([[1, 2, 3]]), 0.5)[0].detach().numpy())
+    assert np.array_equal(found[0], found[1])
+    assert not np.array_equal(found[0], found[2])
+
+
+def test_arrays_come_back():
+    network = SyntaxNetwork(SHAPE, SHAPE.initial_arrays(3))
+    for name, array in SHAPE.initial_arrays(3).items():
+        assert np.array_equal(network.arrays()[name], array)
