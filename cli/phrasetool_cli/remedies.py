@@ -32,6 +32,7 @@ REMEDIES = {
     ),
     "name a store": "; name another folder with --encoder-store",
     "sort the table": "; --sort sorts it, --force goes on all the same",
+    "name the words": "; the words of a file of tags are named with --sentences",
     "longer lines": "; --max-line allows longer ones",
     "allow an empty input": "; --allow-empty goes on all the same",
 }

@@ -49,7 +49,7 @@ def _factored(name: str, line: str, number: int) -> tuple[list[str], list[str]]:
     for part in parts:
         if len(part) < 2 or not part[0]:
             found = f"{'|'.join(part)!r} is no word with its tag, expected word|TAG"
-            raise DataError(name, f"{found}; the words of a file of tags are named with --sentences", number)
+            raise DataError(name, found, number, remedy="name the words")
     return [word for word, _ in parts], [tag for _, tag in parts]
 
 

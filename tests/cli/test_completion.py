@@ -31,7 +31,7 @@ def timed():
     [
         ("phrasetool evaluate", [("plain", f"evaluate{of}") for of in ("-model", "-mining", "")]),
         ("phrasetool --v", [("plain", "--version")]),
-        ("phrasetool prune --max", [("plain", "--max-bleu-loss")]),
+        ("phrasetool prune --max-b", [("plain", "--max-bleu-loss")]),
         ("phrasetool annotate --smoothing k", [("plain", "kneser-ney")]),
         ("phrasetool annotate ta", [("file", "ta")]),
         ("phrasetool prune --dev de", [("file", "de")]),

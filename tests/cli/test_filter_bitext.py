@@ -141,7 +141,7 @@ def test_interrupted_work_goes_on(classifier_folder, kept, tmp_path, monkeypatch
 
     monkeypatch.setattr(score_parts.pq, "write_table", full_disk)
     failed = run_inside(*command, classifier_folder, *kept, "-q")
-    assert (failed.code, "No space left" in failed.message) == (1, True)
+    assert (failed.code, "the disk is full" in failed.message) == (1, True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ks.scores-1", "s", "t"]
     assert len(list((tmp_path / "ks.scores-1").iterdir())) == 3
     monkeypatch.setattr(score_parts.pq, "write_table", write_table)

@@ -23,6 +23,7 @@ FAULTY = np.inf
 WORTHS = {
     "semantic": [0.7, 0.2, np.inf, 0.3, FAULTY],
     "parallel": [0.7, 0.2, np.inf, 0.3, FAULTY],
+    "syntax": [0.7, 0.2, np.inf, 0.3, FAULTY],
     "significance": [30, 5, 0, 12, FAULTY],
     "composition": [1, 30, -2, 28, FAULTY],
     "usage": [5, 0, 1, 0, FAULTY],
@@ -33,6 +34,7 @@ WORTHS = {
 FACTORS = {
     "semantic": [0.6, 0.02, 1, 0.2],
     "parallel": [0.6, 0.02, 1, 0.2],
+    "syntax": [0.6, 0.02, 1, 0.2],
     "significance": [2, 0.5, 0.02, 1.2],
     "composition": [1, 1, 0.3, 4],
     # Six uses of eight extracted pairs: 0.75 for each.

@@ -104,7 +104,7 @@ def test_a_full_disk_keeps_what_was_done(tmp_path, monkeypatch):
     full = OSError(28, "No space left on device")
     with pytest.raises(PhraseToolError) as error:
         fill(tmp_path / "s", Hashed(fail_after=2, error=full))
-    said = "cannot write: No space left on device; what was encoded is kept, and the same command goes on"
+    said = "cannot write: the disk is full; what was encoded is kept, and the same command goes on"
     assert str(error.value) == f"{tmp_path / 's'}: {said}"
     encoder = Hashed()
     fill(tmp_path / "s", encoder)

@@ -42,7 +42,7 @@ def test_a_full_disk_is_one_line_and_leaves_what_is_there(tmp_path, monkeypatch)
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(PhraseToolError, match="p: cannot write: No space left on device"):
+    with pytest.raises(PhraseToolError, match="p: cannot write: the disk is full"):
         parts.write(1, HASHES, SCORES)
     assert os.listdir(tmp_path / "p") == ["part-000000.parquet"]
 

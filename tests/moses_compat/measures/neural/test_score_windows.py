@@ -8,8 +8,8 @@ from moses_compat.lines.insert_scores import scale_logarithms
 from moses_compat.measures.entry_reader import EntryReader
 from moses_compat.measures.neural import score_windows
 from moses_compat.measures.neural.opinion_queue import NeuralOpinions
-from moses_compat.measures.neural.parallel_scores import _TextPiece
 from moses_compat.measures.neural.score_windows import WindowedScores, column_that_holds, emptied
+from moses_compat.measures.neural.text_pieces import TextPiece
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
@@ -37,7 +37,7 @@ class Lengths(WindowedScores):
 
     def parse(self, raw):
         block = TableParser(None, None, raw.scores, fingerprints=True)(raw.first_entry, raw.text, raw.line_offsets)[0]
-        return block.faulty, _TextPiece.of(block)
+        return block.faulty, TextPiece.of(block)
 
     def score(self, window):
         self.windows.append(len(window.hashes))
