@@ -46,10 +46,9 @@ def finished_work(
         watch: is told that work goes on.
 
     Raises:
-        click.UsageError: there is no place for it.
-        PhraseToolError: what is there is of another run; or a file cannot be read.
+        PhraseToolError: there is no place for it, see `check_resumable`; what is there is of another run; or a file
+            cannot be read.
     """
-    check_resumable(resume, source, output)
     if not resume:
         return contextlib.nullcontext()
     from moses_compat.files.finished_work import FinishedWork, described

@@ -128,12 +128,11 @@ def _in_pieces(
     from phrasetool.training.masked_lm.piece_texts import piece_texts
     from phrasetool.training.masked_lm.word_pieces import train_word_pieces
 
-    with ItemProgress("pieces of words", 1, "model", quiet=True):
-        try:
-            tokenizer = train_word_pieces(lines.all, settings)
-        except ValueError as error:
-            raise DataError(inputs.files[0], str(error)) from error
-        data, held = (piece_texts(part, tokenizer, settings.positions) for part in (lines, development))
+    try:
+        tokenizer = train_word_pieces(lines.all, settings)
+    except ValueError as error:
+        raise DataError(inputs.files[0], str(error)) from error
+    data, held = (piece_texts(part, tokenizer, settings.positions) for part in (lines, development))
     for part, name in ((data, inputs.files[0]), (held, (inputs.development or inputs.files)[0])):
         if not len(part.texts):
             raise DataError(name, "there is no text in it but control characters")

@@ -10,20 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from moses_compat.measures.model_fit import FitCheck, TableSample
+from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.neural.opinion_queue import NeuralOpinions
-from moses_compat.measures.neural.score_windows import COLUMN_LINES, WindowedScores, column_that_holds
-from moses_compat.measures.neural.text_pieces import TextPiece
-from moses_compat.tables.blocks import RawBlock
-from moses_compat.tables.parser import TableParser
+from moses_compat.measures.neural.text_pieces import TextPiece, TextScores
 from phrasetool.bitext.pair_judges import ClassifierJudge
 from phrasetool.models.parallel import ParallelModel
 from phrasetool.models.parallel_fit import fit_of_pairs
-from phrasetool.phrases import FloatArray, Mask
+from phrasetool.phrases import FloatArray
 from phrasetool.torch_threads import one_torch_thread
 
 
-class ParallelScores(WindowedScores):
+class ParallelScores(TextScores):
     """Probabilities of a classifier; a similarity source whose one column is their logarithm.
 
     Args:
@@ -37,7 +34,6 @@ class ParallelScores(WindowedScores):
         super().__init__(check, threads, folder)
         self.model = model
         self._judge = ClassifierJudge(model)
-        self._checked = False
 
     @property
     def signature(self) -> str:
@@ -49,29 +45,18 @@ class ParallelScores(WindowedScores):
         """See `WindowedScores`."""
         return "p(parallel)"
 
-    def orient(self, table: str, sample: TableSample) -> None:
-        """See `WindowedScores`."""
-        if self._checked or self.check is None:
-            return
-        self._checked = True
-        scores = range(max(sample.scores, 0))
-        block = TableParser(None, None, sample.scores, scores, fingerprints=True)(0, sample.text)[0]
-        piece = TextPiece.of(block)
+    @property
+    def held(self) -> str:
+        """See `TextScores`."""
+        return "the probabilities"
+
+    def judge(self, check: FitCheck, table: str, piece: TextPiece) -> None:
+        """See `TextScores`."""
 
         def fit(swapped: bool) -> Any:
             return fit_of_pairs(self.model, piece.sources, piece.targets, swapped, sentences=False)
 
-        self.check.judge(table, fit(False), lambda: fit(True))
-        found = self.score(piece.part(0, COLUMN_LINES))
-        there = block.columns[~block.faulty][:COLUMN_LINES]
-        if self.check.appended and (column := column_that_holds(found, there)) is not None:
-            self.check.refuse_again(table, f"column {column + 1} already holds the probabilities")
-
-    def parse(self, raw: RawBlock) -> tuple[Mask, TextPiece]:
-        """See `WindowedScores`."""
-        parser = TableParser(None, None, raw.scores, fingerprints=True)
-        block = parser(raw.first_entry, raw.text, raw.line_offsets)[0]
-        return block.faulty, TextPiece.of(block)
+        check.judge(table, fit(False), lambda: fit(True))
 
     def score(self, window: TextPiece) -> FloatArray:
         """See `WindowedScores`."""

@@ -54,10 +54,10 @@ class SyntaxLikelihood(SyntaxScores):
         """See `WindowedScores`: the probability."""
         return np.exp(logs)
 
-    def judge(self, table: str, piece: TextPiece) -> None:
-        """See `SyntaxScores`; one source of a model judges for all."""
+    def judge(self, check: FitCheck, table: str, piece: TextPiece) -> None:
+        """See `TextScores`; one source of a model judges for all."""
         if self._first:
-            super().judge(table, piece)
+            super().judge(check, table, piece)
 
     def score(self, window: TextPiece) -> FloatArray:
         """See `WindowedScores`."""

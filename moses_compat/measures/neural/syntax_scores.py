@@ -9,19 +9,16 @@ from contextlib import AbstractContextManager
 
 import numpy as np
 
-from moses_compat.measures.model_fit import FitCheck, TableSample
+from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.neural.opinion_queue import NeuralOpinions
-from moses_compat.measures.neural.score_windows import COLUMN_LINES, WindowedScores, column_that_holds
-from moses_compat.measures.neural.text_pieces import TextPiece
-from moses_compat.tables.blocks import RawBlock
-from moses_compat.tables.parser import TableParser
+from moses_compat.measures.neural.text_pieces import TextPiece, TextScores
 from phrasetool.kernels.blas_threads import one_blas_thread
 from phrasetool.models.syntax import SyntaxModel
 from phrasetool.models.syntax_fit import fit_of_syntax
-from phrasetool.phrases import FloatArray, Mask
+from phrasetool.phrases import FloatArray
 
 
-class SyntaxScores(WindowedScores):
+class SyntaxScores(TextScores):
     """Cosines of a syntactic encoder; a similarity source whose one column is cosine - 1, the logarithm of what is
     written.
 
@@ -35,7 +32,6 @@ class SyntaxScores(WindowedScores):
     ) -> None:
         super().__init__(check, threads, folder)
         self.model = model
-        self._checked = False
 
     @property
     def signature(self) -> str:
@@ -55,35 +51,9 @@ class SyntaxScores(WindowedScores):
         """See `WindowedScores`: the cosine."""
         return logs + np.float32(1)
 
-    def orient(self, table: str, sample: TableSample) -> None:
-        """See `WindowedScores`."""
-        if self._checked or self.check is None:
-            return
-        self._checked = True
-        scores = range(max(sample.scores, 0))
-        block = TableParser(None, None, sample.scores, scores, fingerprints=True)(0, sample.text)[0]
-        piece = TextPiece.of(block)
-        self.judge(table, piece)
-        found = self.score(piece.part(0, COLUMN_LINES))
-        there = block.columns[~block.faulty][:COLUMN_LINES]
-        if self.check.appended and (column := column_that_holds(found, there)) is not None:
-            self.check.refuse_again(table, f"column {column + 1} already holds {self.column}")
-
-    def judge(self, table: str, piece: TextPiece) -> None:
-        """Tell whether the encoder fits the entries.
-
-        Raises:
-            DataError: it does not fit.
-        """
-        if self.check is not None:
-            # Syntax has no direction: swapped sides fit as well.
-            self.check.judge(table, fit_of_syntax(self.model, piece.sources, piece.targets), lambda: None)
-
-    def parse(self, raw: RawBlock) -> tuple[Mask, TextPiece]:
-        """See `WindowedScores`."""
-        parser = TableParser(None, None, raw.scores, fingerprints=True)
-        block = parser(raw.first_entry, raw.text, raw.line_offsets)[0]
-        return block.faulty, TextPiece.of(block)
+    def judge(self, check: FitCheck, table: str, piece: TextPiece) -> None:
+        """See `TextScores`; syntax has no direction: swapped sides fit as well."""
+        check.judge(table, fit_of_syntax(self.model, piece.sources, piece.targets), lambda: None)
 
     def score(self, window: TextPiece) -> FloatArray:
         """See `WindowedScores`."""

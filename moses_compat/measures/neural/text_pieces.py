@@ -8,7 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.lines.phrase_text import phrase_text
-from phrasetool.phrases import EntryBlock
+from moses_compat.measures.model_fit import FitCheck, TableSample
+from moses_compat.measures.neural.score_windows import COLUMN_LINES, WindowedScores, column_that_holds
+from moses_compat.tables.blocks import RawBlock
+from moses_compat.tables.parser import TableParser
+from phrasetool.phrases import EntryBlock, Mask
 
 
 @dataclass(frozen=True)
@@ -54,3 +58,48 @@ class TextPiece:
         sources = [text for piece in pieces for text in piece.sources]
         targets = [text for piece in pieces for text in piece.targets]
         return cls(sources, targets, np.concatenate([piece.hashes for piece in pieces]))
+
+
+class TextScores(WindowedScores):
+    """Scores of a model that reads entries as text.
+
+    Args:
+        check, threads, folder: see `WindowedScores`.
+    """
+
+    def __init__(self, check: FitCheck | None, threads: int, folder: str | None) -> None:
+        super().__init__(check, threads, folder)
+        self._checked = False
+
+    @property
+    def held(self) -> str:
+        """What messages call what stands in its column."""
+        return self.column
+
+    def judge(self, check: FitCheck, table: str, piece: TextPiece) -> None:
+        """Tell whether the model fits the entries.
+
+        Raises:
+            DataError: it does not fit.
+        """
+        raise NotImplementedError
+
+    def orient(self, table: str, sample: TableSample) -> None:
+        """See `WindowedScores`."""
+        if self._checked or self.check is None:
+            return
+        self._checked = True
+        scores = range(max(sample.scores, 0))
+        block = TableParser(None, None, sample.scores, scores, fingerprints=True)(0, sample.text)[0]
+        piece = TextPiece.of(block)
+        self.judge(self.check, table, piece)
+        found = self.score(piece.part(0, COLUMN_LINES))
+        there = block.columns[~block.faulty][:COLUMN_LINES]
+        if self.check.appended and (column := column_that_holds(found, there)) is not None:
+            self.check.refuse_again(table, f"column {column + 1} already holds {self.held}")
+
+    def parse(self, raw: RawBlock) -> tuple[Mask, TextPiece]:
+        """See `WindowedScores`."""
+        parser = TableParser(None, None, raw.scores, fingerprints=True)
+        block = parser(raw.first_entry, raw.text, raw.line_offsets)[0]
+        return block.faulty, TextPiece.of(block)
