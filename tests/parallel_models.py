@@ -24,7 +24,7 @@ SMALL = {
 # Settings that learn the toy language in seconds.
 FAST = {
     "word_units": 24, "units": 24, "hidden": 16, "length_units": 4, "batch_size": 16, "epochs": 3,
-    "learning_rate": 0.01, "min_count": 1,
+    "learning_rate": 0.01, "min_count": 1, "search_units": 16, "search_epochs": 2,
 }  # fmt: skip
 
 

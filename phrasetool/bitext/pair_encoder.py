@@ -27,6 +27,7 @@ class PairModel(Protocol):
 
     Attributes:
         dimension: n, of its sentence vectors.
+        search_dimension: d, of the vectors that sentences are searched for by.
         identity: differs when what it gives differs.
     """
 
@@ -35,11 +36,18 @@ class PairModel(Protocol):
         """See the class."""
 
     @property
+    def search_dimension(self) -> int:
+        """See the class."""
+
+    @property
     def identity(self) -> str:
         """See the class."""
 
     def encode(self, sentences: Sequence[str | bytes], side: Side) -> FloatArray:
-        """Vectors of N sentences; float32, shape (N, n)."""
+        """Vectors of N sentences to classify; float32, shape (N, n)."""
+
+    def search_vectors(self, sentences: Sequence[str | bytes], side: Side) -> FloatArray:
+        """Vectors of N sentences to search for the nearest by cosine; float32, shape (N, d)."""
 
     def classify(
         self, sources: FloatArray, source_lengths: Int64Array, targets: FloatArray, target_lengths: Int64Array
@@ -117,12 +125,12 @@ class ModelEncoder:
 
     def __init__(self, model: PairModel) -> None:
         self._model = model
-        self.dimension = model.dimension
+        self.dimension = model.search_dimension
         self.identity = f"pairs-{model.identity}"
 
     def encode(self, texts: list[str], side: Side) -> FloatArray:
         """See `TextEncoder`."""
-        return np.asarray(self._model.encode(texts, side), np.float32)
+        return np.asarray(self._model.search_vectors(texts, side), np.float32)
 
     def over_long(self, texts: Sequence[str]) -> int:
         """How many texts the classifier cuts, if it says so."""

@@ -22,11 +22,14 @@ from phrasetool.vocabulary import Vocabulary, unescape
 if TYPE_CHECKING:
     from phrasetool.siamese.classifier import SiameseClassifier
     from phrasetool.siamese.folder_inputs import FolderInputs
+    from phrasetool.siamese.search_vectors import SearchVectors
 
 # Of models that read words: what words are known, and what parts of words.
 _VOCABULARIES = ("source.vocab", "target.vocab", "source.parts", "target.parts")
 # Of models that read pieces: the encoder, a folder that other programs can read, too.
 ENCODER = "encoder"
+# Of models whose sentences are searched for by vectors of their own: those of the units, by this name.
+SEARCH_VECTORS = "search.units"
 
 
 class ParallelModel:
@@ -35,7 +38,7 @@ class ParallelModel:
     Args:
         vocabularies: words of source and target, parts of words of source and target; empty with an encoder.
         architecture: which classifier, and its dimensions.
-        arrays: float32, see `SiameseClassifier.arrays`.
+        arrays: float32, see `SiameseClassifier.arrays`; and perhaps `SEARCH_VECTORS`, see `SearchVectors`.
         temperature: its logits are divided by this to be calibrated.
         thresholds: probability from which on a pair is called parallel: `half`, and `best` on the development set.
         training: how it was trained, kept in `config.json`.
@@ -52,7 +55,7 @@ class ParallelModel:
         self,
         vocabularies: Sequence[Vocabulary],
         architecture: SiameseArchitecture,
-        arrays: Mapping[str, FloatArray],
+        arrays: Mapping[str, npt.NDArray[Any]],
         temperature: float,
         thresholds: Mapping[str, float],
         training: Mapping[str, Any] | None = None,
@@ -67,6 +70,8 @@ class ParallelModel:
             if arrays[f"inputs.{side}.{what}"].shape != shape:
                 found = arrays[f"inputs.{side}.{what}"].shape
                 raise ValueError(f"{what} of the {side} have shape {found}, expected {shape}")
+        if (vectors := self.arrays.get(SEARCH_VECTORS)) is not None and not np.isfinite(vectors).all():
+            raise ValueError("the vectors of units are not all finite")
         if not temperature > 0:
             raise ValueError(f"the temperature is {temperature}, expected more than 0")
         self.temperature, self.thresholds = temperature, dict(thresholds)
@@ -98,6 +103,38 @@ class ParallelModel:
     def dimension(self) -> int:
         """n, size of a sentence vector."""
         return self.architecture.dimension
+
+    @cached_property
+    def search(self) -> SearchVectors | None:
+        """Vectors of sentences that the nearest are searched for by; None: sentence vectors serve.
+
+        Raises:
+            ModelError: they have a shape that cannot be.
+        """
+        if SEARCH_VECTORS not in self.arrays:
+            return None
+        from phrasetool.siamese.search_vectors import SearchVectors
+
+        try:
+            return SearchVectors(self.arrays[SEARCH_VECTORS])
+        except ValueError as error:
+            raise ModelError(str(error)) from error
+
+    @property
+    def search_dimension(self) -> int:
+        """Size of the vectors of `search_vectors`."""
+        return self.search.dimension if self.search else self.dimension
+
+    def search_vectors(self, sentences: Sequence[str | bytes], side: Side) -> FloatArray:
+        """The vectors of N sentences whose cosines are high where they are translations.
+
+        Args:
+            sentences, side: see `encode`.
+
+        Returns:
+            float32, shape (N, d); zeros for a sentence without words.
+        """
+        return self.search.encode(*read_words(sentences)) if self.search else self.encode(sentences, side)
 
     def encode(self, sentences: Sequence[str | bytes], side: Side) -> FloatArray:
         """The vectors of N sentences, before their length comes to them.

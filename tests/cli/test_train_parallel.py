@@ -36,7 +36,8 @@ def test_train_says_what_it_does_and_the_model_can_be_looked_at_and_measured(fil
     assert lines[1] == f"phrasetool: training on cpu, preset small, reads words, into {tmp_path / 'm'}"
     assert "epoch 1/3: loss " in lines[2]
     assert "; development set: P " in lines[2]
-    assert lines[5].startswith(f"phrasetool: saved {model.signature} to ")
+    assert lines[5].startswith("phrasetool: vectors to search by, epoch 1/2: loss ")
+    assert lines[7].startswith(f"phrasetool: saved {model.signature} to ")
     document = json.loads((tmp_path / "j.json").read_text())
     assert document["signature"] == model.signature
     assert [line["epoch"] for line in document["log"]] == [1, 2, 3]

@@ -74,6 +74,7 @@ def train_classifier(inputs: ParallelInputs, run: TrainingRun, options: Mapping[
 
     from phrasetool.training.device import device_name
     from phrasetool.training.parallel.parallel_settings import WORDS, ParallelSettings
+    from phrasetool.training.parallel.search_trainer import SearchReport
     from phrasetool.training.parallel.train_parallel import train_parallel
 
     watch = TerminalWatch(run.quiet)
@@ -88,13 +89,16 @@ def train_classifier(inputs: ParallelInputs, run: TrainingRun, options: Mapping[
     watch.say(f"{len(pairs):,} pairs; development set of {len(development):,} pairs")
     watch.say(f"training on {device_name(place)}, preset {settings.preset}, reads {encoder}, into {run.folder}")
 
-    def report(done: ParallelReport) -> None:
+    def report(done: ParallelReport | SearchReport) -> None:
+        if isinstance(done, SearchReport):
+            watch.say(f"vectors to search by, epoch {done.epoch}/{settings.search_epochs}: loss {done.loss:.4f}")
+            return
         watch.say(
             f"epoch {done.epoch}/{settings.epochs}: loss {done.loss:.4f}; development set: P {done.precision:.1%}, "
             f"R {done.recall:.1%}, F1 {done.f1:.1%}, at best {done.best_f1:.1%}; containment F1 {done.contained_f1:.1%}"
         )
 
-    with ItemProgress("train", settings.epochs * len(pairs), "pair", run.quiet) as progress:
+    with ItemProgress("train", settings.passes * len(pairs), "pair", run.quiet) as progress:
         try:
             trained = train_parallel(
                 pairs, development, settings, run.folder, device=place, resume=run.resume, overwrite=run.overwrite,

@@ -37,7 +37,8 @@ class ClassifierMeasures:
         contained_half, contained_best: with a wrong target by containment a pair, at the same thresholds.
         auc: of the random pairs, see `area_under_curve`.
         calibration_error: of the random pairs, see `calibration_error`.
-        accuracy_at_1: share of sources whose nearest target by cosine, of all, is a translation.
+        accuracy_at_1: share of sources whose nearest target by cosine, of all, is a translation; by the vectors that
+            sentences are searched for by.
     """
 
     pairs: int
@@ -72,7 +73,11 @@ def measured(
     found = probabilities_of(logits, model.temperature)
     within = probabilities_of(encoded_logits(model.classifier, contained, sources)[0], model.temperature)
     half, best = model.thresholds["half"], model.thresholds["best"]
-    targets = model.classifier.sentence_vectors(TARGET, texts.targets, texts.target_words)
+    if model.search:
+        sources = model.search.encode(texts.sources, texts.source_words)
+        targets = model.search.encode(texts.targets, texts.target_words)
+    else:
+        targets = model.classifier.sentence_vectors(TARGET, texts.targets, texts.target_words)
     return ClassifierMeasures(
         len(texts), quality_at(found, random.parallel, half), quality_at(found, random.parallel, best),
         quality_at(within, contained.parallel, half), quality_at(within, contained.parallel, best),

@@ -16,8 +16,8 @@ _SCHEDULES = ("constant", "linear")
 # among it.
 _PRESET_WISHES: dict[str, dict[str, Any]] = {
     "paper": {
-        "characters": 0, "contrast": 0.0, "hidden_words": 0.0, "learning_rate": 0.0001, "schedule": "constant",
-        "epochs": 15, "containment": 0, "dropout": 0.2,
+        "characters": 0, "contrast": 0.0, "search_units": 0, "hidden_words": 0.0, "learning_rate": 0.0001,
+        "schedule": "constant", "epochs": 15, "containment": 0, "dropout": 0.2,
     },
 }  # fmt: skip
 
@@ -40,6 +40,8 @@ class ParallelSettings:
         containment: more of them: the target cut, or with another joined to it (0).
         contrast: weight of the in-batch cross-entropy of sentence vectors, which makes a metric of their cosines (0).
         contrast_temperature: cosines are divided by it there.
+        search_units: size of the vectors that sentences are searched for by (0).
+        search_epochs: passes over the pairs to learn these.
         dropout: share of components of word vectors dropped in training (.2).
         output_dropout: the same of sentence vectors and of the hidden layer.
         learning_rate: step size of Adam (0.0001).
@@ -73,6 +75,8 @@ class ParallelSettings:
     containment: int = option(1, "Wrong targets that are the right one cut, or with another joined to it.")
     contrast: float = option(1.0, "Weight of the loss that makes sentence vectors comparable by cosine.")
     contrast_temperature: float = option(0.05, "Its temperature.")
+    search_units: int = option(256, "Size of vectors to search for sentences by; 0: sentence vectors serve.")
+    search_epochs: int = option(12, "Passes over the pairs to learn these.")
     dropout: float = option(0.3, "Share of components dropped in training (preset paper: 0.2).")
     output_dropout: float = option(0.0, "The same of sentence vectors.")
     learning_rate: float = option(0.003, "Step size of Adam (preset paper: 0.0001).")
@@ -90,11 +94,11 @@ class ParallelSettings:
         self._require(known, "encoder", f"{WORDS}, {WORD2VEC} or {FOLDER}FOLDER")
         for name, choices in (("preset", tuple(PRESETS)), ("schedule", _SCHEDULES)):
             self._require(getattr(self, name) in choices, name, f"one of {', '.join(choices)}")
-        for name in ("batch_size", "epochs", "min_count", "max_length"):
+        for name in ("batch_size", "epochs", "search_epochs", "min_count", "max_length"):
             self._require(getattr(self, name) >= 1, name, "at least 1")
         for name in (
             "word_units", "units", "hidden", "characters", "parts", "negatives", "containment", "vocabulary_size",
-            "seed", "contrast",
+            "seed", "contrast", "search_units",
         ):  # fmt: skip
             self._require(getattr(self, name) >= 0, name, "at least 0")
         self._require(self.negatives + self.containment >= 1, "negatives", "at least 1 without containment")
@@ -119,6 +123,11 @@ class ParallelSettings:
     def sizes(self) -> dict[str, int]:
         """Those of the preset, or what was given instead."""
         return {name: getattr(self, name) or size for name, size in PRESETS[self.preset].items()}
+
+    @property
+    def passes(self) -> int:
+        """Over the pairs, of the classifier and of the vectors that sentences are searched for by."""
+        return self.epochs + (self.search_epochs if self.search_units else 0)
 
     def architecture(self, width: int | None = None) -> SiameseArchitecture:
         """The classifier and its dimensions; width is that of a folder's vectors, which replaces w."""

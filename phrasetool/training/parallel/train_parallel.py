@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ import torch
 from torch import Tensor
 
 from phrasetool.disk.writable import check_space
-from phrasetool.models.folders import check_model_folder
-from phrasetool.models.parallel import ParallelModel
+from phrasetool.models.folders import CHECKPOINT, check_model_folder
+from phrasetool.models.parallel import SEARCH_VECTORS, ParallelModel
 from phrasetool.models.storage import save_model
 from phrasetool.training.divergence import DivergedError
 from phrasetool.training.neural.text_pairs import TextPairs
@@ -28,11 +29,14 @@ from phrasetool.training.parallel.pair_quality import (
 )
 from phrasetool.training.parallel.parallel_settings import ParallelSettings
 from phrasetool.training.parallel.parallel_trainer import ParallelReport, ParallelTrainer
+from phrasetool.training.parallel.search_trainer import BUCKETS, SearchReport, SearchTrainer
 from phrasetool.training.resumable import forget_checkpoint, train_resumably
 from phrasetool.watch import refuse
 
 # A parallel pair has the higher probability of it and another in half of all couples by chance.
 _CHANCE = 0.55
+# Within the model folder: the checkpoint of what is trained after the classifier, until the model is saved.
+_SEARCH = "search"
 
 
 def train_parallel(
@@ -47,7 +51,7 @@ def train_parallel(
     force: bool = False,
     warn: Callable[[str], None] = lambda message: None,
     record: dict[str, Any] | None = None,
-    on_report: Callable[[ParallelReport], None] = lambda report: None,
+    on_report: Callable[[ParallelReport | SearchReport], None] = lambda report: None,
     tick: Callable[[int], None] = lambda pairs: None,
 ) -> ParallelModel:
     """Train a classifier of sentence pairs and save it.
@@ -65,8 +69,8 @@ def train_parallel(
         force: save a classifier that is no better than guessing, too.
         warn: told of it then.
         record: more to remember in `config.json`, under `training`.
-        on_report: called after every epoch.
-        tick: called with the number of pairs just seen.
+        on_report: called after every epoch, also of the vectors that sentences are searched for by.
+        tick: called with the number of pairs just seen; it is `ParallelSettings.passes` times all of them.
 
     Raises:
         ModelError: there is a finished model or an unfinished training; the checkpoint is missing, damaged, or of
@@ -82,8 +86,8 @@ def train_parallel(
     check_model_folder(folder, resume=resume, overwrite=overwrite)
     fresh = fresh_classifier(pairs, settings)
     learnt = sum(value.numel() for value in fresh.classifier.parameters() if value.requires_grad)
-    # A checkpoint with two moments of Adam and the best so far, and the one that takes its place.
-    check_space(folder, 2 * 4 * 4 * learnt)
+    # A checkpoint with two moments of Adam and the best so far, and the one that takes its place; then the other one.
+    check_space(folder, 2 * 4 * (4 * learnt + 3 * BUCKETS * settings.search_units))
     identity = {
         "texts": [_fingerprint(pairs), _fingerprint(development)],
         "encoder's weights": _encoder_identity(fresh),
@@ -108,9 +112,36 @@ def train_parallel(
         )
         refuse(DivergedError(message, remedy="keep a poor model"), force, warn)
     model = _finished(trainer, fresh, {**settings.as_dict(), "pairs": len(pairs), **(record or {})})
+    if settings.search_units:
+        _learn_to_search(model, pairs, settings, folder / _SEARCH, identity, resume, on_report, tick)
     save_model(model, folder)
     forget_checkpoint(folder)
+    shutil.rmtree(folder / _SEARCH, ignore_errors=True)
     return model
+
+
+def _learn_to_search(
+    model: ParallelModel,
+    pairs: TextPairs,
+    settings: ParallelSettings,
+    folder: Path,
+    identity: dict[str, Any],
+    resume: bool,
+    on_report: Callable[[SearchReport], None],
+    tick: Callable[[int], None],
+) -> None:
+    """Give a model vectors of units; see `train_parallel`."""
+
+    def resumed(tensors: dict[str, Tensor], progress: dict[str, Any]) -> SearchTrainer:
+        trainer = SearchTrainer(pairs, settings)
+        trainer.restore(tensors, progress)
+        return trainer
+
+    trainer = train_resumably(
+        folder, identity, lambda: SearchTrainer(pairs, settings), resumed,
+        resume=resume and (folder / CHECKPOINT).is_file(), on_report=on_report, tick=tick,
+    )  # fmt: skip
+    model.arrays[SEARCH_VECTORS] = trainer.vectors()
 
 
 def distinct_targets(texts: TextPairs) -> int:

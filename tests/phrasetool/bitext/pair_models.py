@@ -8,7 +8,7 @@ from tests.text_encoder_folders import MEANINGS, WORDS
 class WordsInCommon:
     """Sentences of `WORDS`; a pair is parallel if its vectors point one way, and lengths do not differ."""
 
-    dimension, identity = MEANINGS.shape[1], "0badcafe"
+    dimension, search_dimension, identity = MEANINGS.shape[1], MEANINGS.shape[1], "0badcafe"
 
     def __init__(self, with_length=True):
         self.with_length = with_length
@@ -18,6 +18,9 @@ class WordsInCommon:
         self.encoded += [(side, sentence) for sentence in sentences]
         rows = [[MEANINGS[WORDS.index(word) // 2] for word in text.split() if word in WORDS] for text in sentences]
         return np.array([np.sum(row, 0) if row else np.zeros(self.dimension) for row in rows], np.float32)
+
+    def search_vectors(self, sentences, side):
+        return self.encode(sentences, side)
 
     def classify(self, sources, source_lengths, targets, target_lengths):
         norms = np.linalg.norm(sources, axis=1) * np.linalg.norm(targets, axis=1)

@@ -50,7 +50,7 @@ def test_words_that_learn_stay(tmp_path):
     ("vectors", "message"),
     [
         ({"haus": (1, 0)}, "dimension 2, but dimension 3 was asked for"),
-        ({"haus": (1, "nan", 0)}, "the vector of 'haus' holds values that are not finite"),
+        ({"haus": (1, "nan", 0)}, "the vector of 'haus' has a number that is not finite"),
         ({"house": (1, 0, 0)}, "knows no word of the source"),
         ({"haus": (0, 0, 0)}, "knows no word of the source"),
     ],

@@ -27,7 +27,7 @@ def test_lengths_and_vocabularies():
 
 
 @pytest.mark.parametrize("count", [4, 100, 3000])
-def test_whole_sources_are_held_out(count):
+def test_whole_groups_are_held_out(count):
     pairs = texts(count, longest=3)
     train, development = held_out(pairs, 1)
     assert len(train) + len(development) == count

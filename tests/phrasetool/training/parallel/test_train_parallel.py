@@ -12,6 +12,7 @@ from phrasetool.training.parallel import train_parallel as module
 from phrasetool.training.parallel.labelled_pairs import random_pairs
 from phrasetool.training.parallel.pair_quality import best_quality
 from phrasetool.training.parallel.parallel_settings import ParallelSettings
+from phrasetool.training.parallel.search_trainer import SearchReport
 from phrasetool.training.parallel.train_parallel import distinct_targets, train_parallel
 from tests.parallel_models import FAST, WORDS, bert_folder, toy_pairs
 
@@ -50,6 +51,17 @@ def test_what_is_saved(tmp_path):
     assert again.thresholds["best"] == pytest.approx(quality.threshold, abs=1e-6)
     assert again.thresholds["half"] == 0.5
     assert 0 <= training["development"]["calibration_error"] < 0.5
+    assert again.search_dimension == 16
+    vectors = model.search_vectors(sources, "source")
+    np.testing.assert_array_equal(again.search_vectors(sources, "source"), vectors)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+
+def test_without_vectors_to_search_by_those_of_sentences_serve(tmp_path):
+    model = train_parallel(PAIRS, DEVELOPMENT, settings(epochs=1, search_units=0), tmp_path)
+    assert (model.search, model.search_dimension) == (None, model.dimension)
+    sources = lines(DEVELOPMENT.sources, 0)
+    np.testing.assert_array_equal(model.search_vectors(sources, "source"), model.encode(sources, "source"))
 
 
 @pytest.mark.parametrize("given", ["words", "static", "contextual"])
@@ -61,12 +73,19 @@ def test_an_interrupted_training_goes_on_bit_for_bit(tmp_path, given):
         if report.epoch == 2:
             raise _StopError
 
+    def stop_searching(report):
+        if isinstance(report, SearchReport):
+            raise _StopError
+
     whole = train_parallel(PAIRS, DEVELOPMENT, chosen, tmp_path / "whole")
     with pytest.raises(_StopError):
         train_parallel(PAIRS, DEVELOPMENT, chosen, tmp_path / "part", on_report=stop)
     with pytest.raises(ModelError, match="unfinished training"):
         train_parallel(PAIRS, DEVELOPMENT, chosen, tmp_path / "part")
+    with pytest.raises(_StopError):
+        train_parallel(PAIRS, DEVELOPMENT, chosen, tmp_path / "part", resume=True, on_report=stop_searching)
     part = train_parallel(PAIRS, DEVELOPMENT, chosen, tmp_path / "part", resume=True)
+    assert not (tmp_path / "part/search").exists()
     assert part.identity == whole.identity
     names = ["weights.safetensors", "training.jsonl", "config.json"]
     for file in names + ([] if given == "words" else ["encoder/model.safetensors"]):

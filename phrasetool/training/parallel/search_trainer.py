@@ -1,0 +1,158 @@
+"""Trains the vectors that sentences are searched for by.
+
+A source is to be nearer to its target, by cosine, than to the others of a large batch, and a target to its source.
+Half of the units of a sentence are left out whenever it is read: what remains must do, and with it whatever of a new
+sentence is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from phrasetool.phrases import Int64Array, Phrases
+from phrasetool.siamese.search_vectors import summed
+from phrasetool.siamese.sentence_units import lexicon_units, sentence_units
+from phrasetool.training.divergence import StartError
+from phrasetool.training.neural.text_pairs import TextPairs
+from phrasetool.training.parallel.batch_negatives import epoch_batches
+from phrasetool.training.parallel.known_translations import KnownTranslations
+from phrasetool.training.parallel.pair_losses import contrast_loss
+from phrasetool.training.parallel.parallel_settings import ParallelSettings
+from phrasetool.training.resumable import optimizer_tensors, restore_optimizer
+
+# Numbers that units share by chance are few beside them.
+BUCKETS = 1 << 17
+# Pairs of a batch: the more others there are, the more there is to tell apart.
+_BATCH = 512
+_LEFT_OUT = 0.5
+_TEMPERATURE = 0.05
+_SCALE, _TABLE_RATE, _MAP_RATE = 0.1, 2e-3, 1e-3
+_TABLE, _MAP = "table_optimizer.", "map_optimizer."
+
+
+@dataclass(frozen=True)
+class SearchReport:
+    """One line of the log.
+
+    Attributes:
+        epoch: from 1.
+        loss: mean of an update over the epoch.
+    """
+
+    epoch: int
+    loss: float
+
+
+class SearchTrainer:
+    """Trains vectors of units.
+
+    Args:
+        pairs: what to learn from, two different ones at least.
+        settings: their size, epochs and seed.
+
+    Attributes:
+        epoch: epochs done.
+    """
+
+    def __init__(self, pairs: TextPairs, settings: ParallelSettings) -> None:
+        self.settings = settings
+        self.epoch = 0
+        self._pairs = len(pairs)
+        self._known = KnownTranslations(pairs.sources, pairs.targets)
+        sides = (pairs.sources, pairs.source_words), (pairs.targets, pairs.target_words)
+        self._sides = [(texts, lexicon_units(words, BUCKETS)) for texts, words in sides]
+        rng = np.random.default_rng([settings.seed, 7])
+        size = settings.search_units
+        drawn = rng.standard_normal((BUCKETS, size), np.float32) * np.float32(_SCALE)
+        self._table = nn.Parameter(torch.from_numpy(drawn))
+        # Turns all vectors at once, those that no pair has, too.
+        self._map = nn.Parameter(torch.eye(size))
+        self._optimizers = {
+            _TABLE: torch.optim.SparseAdam([self._table], lr=_TABLE_RATE),
+            _MAP: torch.optim.Adam([self._map], lr=_MAP_RATE),
+        }
+
+    def run(self, tick: Callable[[int], None] = lambda pairs: None) -> Iterator[SearchReport]:
+        """Train to the last epoch; yields after every epoch.
+
+        Args:
+            tick: called with the number of pairs just seen.
+        """
+        while self.epoch < self.settings.search_epochs:
+            # An epoch's draws depend on the seed and its number alone, so that a checkpoint keeps no random state.
+            rng = np.random.default_rng([self.settings.seed, 8, self.epoch + 1])
+            batches = epoch_batches(self._pairs, _BATCH, rng)
+            total = 0.0
+            for batch in batches:
+                total += self._update(batch, rng)
+                tick(len(batch))
+            self.epoch += 1
+            yield SearchReport(self.epoch, total / len(batches))
+
+    def vectors(self) -> npt.NDArray[np.float16]:
+        """What `SearchVectors` takes."""
+        with torch.no_grad():
+            return (self._table @ self._map).numpy().astype(np.float16)
+
+    def _update(self, batch: Int64Array, rng: np.random.Generator) -> float:
+        """One step of Adam; the loss."""
+        sources, targets = (
+            summed(_some(sentence_units(texts.select(batch), lexicon), rng), self._table, sparse=True) @ self._map
+            for texts, lexicon in self._sides
+        )
+        for optimizer in self._optimizers.values():
+            optimizer.zero_grad()
+        loss = contrast_loss(sources, targets, torch.from_numpy(self._known.among(batch)), _TEMPERATURE)
+        loss.backward()  # type: ignore[no-untyped-call]
+        for optimizer in self._optimizers.values():
+            optimizer.step()
+        return float(loss.detach())
+
+    def start_errors(self) -> dict[str, StartError]:
+        """The loss of guessing before the first update."""
+        return {"train": StartError.of(float(np.log(min(_BATCH, self._pairs))))}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every tensor needed to go on."""
+        found = {"table": self._table.detach(), "map": self._map.detach()}
+        for prefix, optimizer in self._optimizers.items():
+            found.update(optimizer_tensors(optimizer, prefix))
+        return {name: value.contiguous() for name, value in found.items()}
+
+    def progress(self) -> dict[str, Any]:
+        """Everything else needed to go on, as JSON values."""
+        return {"epoch": self.epoch}
+
+    def restore(self, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
+        """Go on where `tensors` and `progress` were taken.
+
+        Raises:
+            KeyError, RuntimeError, ValueError: they are of other settings or pairs.
+        """
+        with torch.no_grad():
+            self._table.copy_(tensors["table"])
+            self._map.copy_(tensors["map"])
+        for prefix, optimizer in self._optimizers.items():
+            restore_optimizer(optimizer, tensors, prefix)
+        # SparseAdam counts in a number, and computes powers of one with more digits than of a tensor.
+        for state in self._optimizers[_TABLE].state.values():
+            state["step"] = int(state["step"])
+        self.epoch = progress["epoch"]
+
+
+def _some(units: Phrases, rng: np.random.Generator) -> Phrases:
+    """Part of the units of each sentence; all of them where none would be left."""
+    kept = rng.random(len(units.words)) >= _LEFT_OUT
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
+    counts = before[units.offsets[1:]] - before[units.offsets[:-1]]
+    for empty in np.flatnonzero(counts == 0).tolist():
+        kept[units.offsets[empty] : units.offsets[empty + 1]] = True
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
+    return Phrases(before[units.offsets], units.words[kept])
