@@ -17,7 +17,7 @@ from moses_compat.ini.editing import moved_to, with_weights
 from phrasetool import __version__
 from phrasetool.errors import DataError
 from phrasetool.phrases import Phrases
-from phrasetool.pipeline import run
+from phrasetool.pipeline import Runner, run
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.translator import Translator
 from phrasetool.smt.tuning.candidates import NBest, Weights, first_best_statistics
@@ -106,6 +106,7 @@ def tune_model(
     watch: Watch = NOBODY,
     report: Callable[[TuningRun, NamedWeights], None] = lambda run, weights: None,
     finished: FinishedWork | None = None,
+    runner: Runner | None = None,
 ) -> tuple[TuningResult, NamedWeights]:
     """Find weights under which the model's translations of a development set have a high BLEU.
 
@@ -119,6 +120,7 @@ def tune_model(
         watch: told how far each run of the decoder is.
         report: told of each run and its weights, by the ini's names.
         finished: keeps translations, so that interrupted tuning goes on.
+        runner: has sentences translated; threads if None.
 
     Returns:
         What tuning found, and the best weights by the ini's names.
@@ -130,7 +132,7 @@ def tune_model(
         nonlocal bar, runs
         runs += 1
         with watch.items(f"run {runs}", len(source.sentences), "sentence") as bar:
-            found = decoder(weights, finished.runner(f"run-{runs}", weights) if finished else run)
+            found = decoder(weights, finished.runner(f"run-{runs}", weights, by=runner) if finished else runner or run)
         if runs == 1:
             check(found, truth)
         return found

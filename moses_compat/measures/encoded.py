@@ -15,7 +15,7 @@ from moses_compat.files.streams import Input
 from moses_compat.lines.pair_hashes import HashArray
 from moses_compat.lines.phrase_totals import KeyedSums, side_keys
 from moses_compat.measures.encoder_request import EncoderRequest
-from moses_compat.measures.similarities import SimilarityReader
+from moses_compat.measures.similarities import OneProcessReader, SimilarityReader
 from moses_compat.measures.table_phrases import collect_phrases
 from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError
@@ -56,7 +56,9 @@ class EncoderSimilarities:
         return _EncoderReader(table, self)
 
 
-class _EncoderReader(SimilarityReader):
+class _EncoderReader(OneProcessReader):
+    owner = "a sentence encoder"
+
     def __init__(self, table: str, source: EncoderSimilarities) -> None:
         self._table, self._source = table, source
         # Key -> its place among the keys, from 1.

@@ -15,7 +15,7 @@ import numpy as np
 from moses_compat.lines.insert_scores import unscale_scores
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.tables.blocks import RawBlock
-from phrasetool.errors import DataError
+from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.phrases import DoubleArray, EntryBlock
 from phrasetool.scoring.scorer import Scores
@@ -103,6 +103,21 @@ class SimilarityReader:
         """
 
 
+class OneProcessReader(SimilarityReader):
+    """A source at work in one process: what it looks things up in does not travel.
+
+    Attributes:
+        owner: what the similarities are of, for a message.
+    """
+
+    owner: str
+    _table: str
+
+    def __getstate__(self) -> dict[str, Any]:
+        message = f"{self._table}: similarities of {self.owner} are looked up by one process"
+        raise PhraseToolError(message, remedy="use threads")
+
+
 @dataclass(frozen=True)
 class ModelSimilarities:
     """Similarities computed by a model.
@@ -130,6 +145,10 @@ class _ModelReader(SimilarityReader):
         self._table, self._model, self._check = table, model, check
         self.vocabularies = model.source_vocabulary, model.target_vocabulary
         self._scorer = model.scorer()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # In another process the check, which is made of the first blocks, is none.
+        return {**self.__dict__, "_check": None}
 
     def look_at(self, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
         return self._check.look(self._table, self._model, raws) if self._check else raws

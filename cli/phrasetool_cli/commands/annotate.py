@@ -8,6 +8,7 @@ import click
 
 from phrasetool_cli.shared.annotate_ini import ini_edit, is_given
 from phrasetool_cli.shared.annotate_summary import annotate_summary
+from phrasetool_cli.shared.engines import chosen_runner, cluster_options
 from phrasetool_cli.shared.flags import (
     WHICH_MODEL,
     default_model,
@@ -68,13 +69,14 @@ Example:
     None,
     json_option,
     resume_option,
+    cluster_options,
     table_options,
 )  # fmt: skip
 def command(
     table: str, model_folders: tuple[str, ...], forced_pairs: str | None, smoothing: str | None, output: str | None,
     scale: str, reading: str, ini: str | None, ini_output: str | None, weight: float, threads: int,
     block_bytes: int, on_error: str, allow_empty: bool, force: bool, quiet: bool, json_file: str | None, relative: bool,
-    resume: bool, max_line: int, **encoders: Any,
+    resume: bool, max_line: int, engine: str, address: str | None, **encoders: Any,
 ) -> None:  # fmt: skip
     """Add similarity columns to a phrase table.
 
@@ -109,7 +111,8 @@ def command(
     check_outputs([table, *([forced_pairs] if forced_pairs else [])], [output, ini_output])
     document = json_document(json_file, [table, forced_pairs, ini], [output, ini_output])
     edit = ini_edit(table, output, ini, ini_output, weight, scale, relative)
-    scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force, max_line=max_line)
+    scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force, max_line=max_line,
+                     runner=chosen_runner(engine, address, threads))  # fmt: skip
     request = AnnotateRequest(
         table,
         output,

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from phrasetool_cli.shared.decoder_loading import load_translator
+from phrasetool_cli.shared.engines import chosen_runner, cluster_options
 from phrasetool_cli.shared.flags import decoder_model_options, engine_options, output_option, search_options
 from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
@@ -38,6 +39,7 @@ Example:
                  help="Add source and target spans and the word alignment to the list."),
     json_option,
     resume_option,
+    cluster_options,
     None,
     search_options,
     engine_options,
@@ -45,7 +47,7 @@ Example:
 def command(
     text: str, ini: str, table: str | None, reordering_table: str | None, output: str, n_best: tuple[str, int] | None,
     all_derivations: bool, segmentation: bool, threads: int, quiet: bool, json_file: str | None,
-    resume: bool, **search: Any,
+    resume: bool, engine: str, address: str | None, **search: Any,
 ) -> None:  # fmt: skip
     """Translate text with a phrase-based model.
 
@@ -68,6 +70,7 @@ def command(
     model = model.searching(**search)
     translator, sentences = load_translator(model, read_sentences(text), threads, quiet)
     tell_coverage(translator.table, sentences.sentences, text, model.table, TerminalWatch(quiet))
+    by = chosen_runner(engine, address, threads)
     wanted = n_best[1] if n_best else 1
     total = 0.0
     depends = {"search": model.search, "n best": wanted, "all derivations": all_derivations}
@@ -79,7 +82,7 @@ def command(
     ):
         found = translator.translate_all(
             sentences.sentences, model.search, wanted, not all_derivations, threads=threads,
-            runner=finished.runner("translations") if finished else run,
+            runner=finished.runner("translations", by=by) if finished else by or run,
         )  # fmt: skip
         for number, translation in enumerate(found):
             line = translator.text(translation) + b"\n"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from phrasetool_cli.shared.engines import chosen_runner, cluster_options
 from phrasetool_cli.shared.flags import decoder_model_options, engine_options
 from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
@@ -48,6 +49,7 @@ Example:
                       "that leaves as little as possible uncovered."),
     json_option,
     resume_option,
+    cluster_options,
     "Search",
     click.option("--stack", "stack_size", type=click.IntRange(1), default=500, metavar="N",
                  help="Hypotheses kept for each number of target words."),
@@ -58,7 +60,7 @@ Example:
 def command(
     source: str, target: str, ini: str, table: str | None, reordering_table: str | None, output: str,
     leave_one_out: bool, partial: bool, stack_size: int, distortion_limit: int | None, threads: int, quiet: bool,
-    json_file: str | None, resume: bool,
+    json_file: str | None, resume: bool, engine: str, address: str | None,
 ) -> None:  # fmt: skip
     """Find the phrase pairs that translate a bitext.
 
@@ -102,13 +104,14 @@ def command(
     except ValueError as error:
         raise PhraseToolError(f"{model.table}: {error}") from error
     tell_coverage(entries, text.sentences, source, model.table, TerminalWatch(quiet))
+    by = chosen_runner(engine, address, threads)
     outcomes: Counter[int] = Counter()
 
     def watched(finished: FinishedWork | None) -> Iterator[ForcedDerivation]:
         def digest(chunk: range) -> bytes:
             return digest_of_bytes(*(side[i] for side in (text.sentences, references) for i in chunk))
 
-        runner = functools.partial(finished.run, "derivations", digest) if finished else run
+        runner = functools.partial(finished.run, "derivations", digest, runner=by) if finished else by or run
         with ItemProgress("forced decoding", len(references), "sentence", quiet) as progress:
             for derivation in decoder.decode_all(text.sentences, references, threads, runner):
                 outcomes[derivation.outcome] += 1

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from phrasetool_cli.shared.engines import chosen_runner
 from phrasetool_cli.shared.pruning.prune_options import check_request, chosen_method, prune_options, request_of
 from phrasetool_cli.shared.pruning.prune_summary import sweep_document, tell_pruned, tell_sweep
 from phrasetool_cli.shared.sections import SectionedCommand
@@ -41,7 +43,7 @@ def command(**given: Any) -> None:
     An entry of TABLE goes when its similarity is below the threshold in BOTH directions, unless it is among the best K
     of its source.  With --moses-ini, it goes when shorter entries make it up at little loss, or when its sides do not
     mean the same; the more often it was seen (and, with --forced-pairs, used by forced decoding), the more speaks for
-    it.  --method chooses another criterion; it reads TABLE twice and takes up to 300 bytes an entry of memory.  Lines
+    it.  --method chooses another criterion; it reads TABLE twice, with files for what it measures (see --work).  Lines
     that stay are byte-identical and in their order.  TABLE is a Moses phrase table in text form, gzip or not; standard
     input by default.
 
@@ -58,12 +60,16 @@ def command(**given: Any) -> None:
     from phrasetool_cli.shared.progress import TerminalWatch
 
     quiet, json_file, dry_run = given["quiet"], given["json_file"], given["dry_run"]
+    engine, address = given.pop("engine"), given.pop("address")
     request = request_of(given)
     method = chosen_method(request)
     check_request(request, bool(method.thresholds))
     if dry_run:
         request = request.dry()
     streams, watch = request.streams(method), TerminalWatch(quiet)
+    if engine != "threads" and not streams:
+        raise click.UsageError(f"--engine {engine} prunes by a threshold or a size of semantic similarity alone")
+    request = replace(request, runner=chosen_runner(engine, address, request.threads))
     if streams:
         _warn_of_meaning_alone(request, watch)
     elif request.table == "-":

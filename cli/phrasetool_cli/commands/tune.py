@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool_cli.shared.decoder_loading import load_translator
+from phrasetool_cli.shared.engines import chosen_runner, cluster_options
 from phrasetool_cli.shared.flags import (
     decoder_model_options,
     engine_options,
@@ -65,13 +66,14 @@ Example:
     None,
     search_options,
     force_option,
+    cluster_options,
     engine_options,
 )  # fmt: skip
 def command(
     ini: str, table: str | None, reordering_table: str | None, source: str, references: tuple[str, ...], output: str,
     log: str | None, threads: int, quiet: bool, optimiser: str, iterations: int, restarts: int, patience: int,
     n_best: int, seed: int, json_file: str | None, relative: bool, force: bool, resume: bool,
-    **search: Any,
+    engine: str, address: str | None, **search: Any,
 ) -> None:  # fmt: skip
     """Tune the weights of a model on a development set.
 
@@ -79,9 +81,8 @@ def command(
     found so far, and so on.  The weights of the run with the best BLEU (of words as they are) are written; everything
     else in the ini stays as it was.  Weights with `tuneable=false` are left alone.
 
-    A development set that has nothing to do with the model is refused: less than 30 % of its tokens have a translation
-    in the table, another form of it (lower-cased, tokenised, the reference) would do much better, or BLEU at the start
-    is below 1.
+    A development set that has nothing to do with the model is refused: less than 30 % of its tokens are in the table,
+    another form of it (lower-cased, tokenised, the reference) would do much better, or BLEU begins below 1.
     """
     from moses_compat.engine.development_check import DevelopmentCheck
     from moses_compat.engine.model import MosesModel
@@ -124,7 +125,7 @@ def command(
 
         result, weights = tune_model(
             model, translator, sentences, truth, options, threads, check=check, watch=watch, report=report,
-            finished=finished,
+            finished=finished, runner=chosen_runner(engine, address, threads),
         )  # fmt: skip
         tuned = tuned_ini(model, result, weights, options, references, output)
         if relative:
@@ -134,8 +135,8 @@ def command(
         "bleu": result.best.bleu, "bleu_at_start": result.runs[0].bleu, "weights": weights,
         "runs": [{**vars(run), "weights": run.weights.tolist()} for run in result.runs], "ended": result.reasons,
     })  # fmt: skip
-    watch.say(f"best: run {options.label(result.best)}, BLEU {result.best.bleu:.2f} "
-         f"(at the start {result.runs[0].bleu:.2f})")  # fmt: skip
+    best, start = result.best, result.runs[0]
+    watch.say(f"best: run {options.label(best)}, BLEU {best.bleu:.2f} (at the start {start.bleu:.2f})")
     for restart, reason in enumerate(result.reasons):
         watch.say(f"  {f'start {restart + 1} ' if restarts > 1 else ''}ended: {reason}")
 

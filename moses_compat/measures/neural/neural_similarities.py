@@ -12,7 +12,7 @@ import numpy as np
 from moses_compat.measures.model_fit import FitCheck, TableSample
 from moses_compat.measures.neural.opinion_queue import NeuralOpinions
 from moses_compat.measures.neural.score_windows import WindowedScores, emptied
-from moses_compat.measures.similarities import SimilarityReader
+from moses_compat.measures.similarities import OneProcessReader, SimilarityReader
 from moses_compat.tables.blocks import RawBlock
 from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray, EntryBlock
@@ -48,7 +48,9 @@ class NeuralSimilarities:
         return _BothReader(table, self.models)
 
 
-class _BothReader(SimilarityReader):
+class _BothReader(OneProcessReader):
+    owner = "a translator"
+
     def __init__(self, table: str, models: tuple[WindowedScores, ...]) -> None:
         self._table, self._models = table, models
         self._readers = [model.reader(table) for model in models]

@@ -1,0 +1,1 @@
+"""The loop of `phrasetool.pipeline` on several machines."""

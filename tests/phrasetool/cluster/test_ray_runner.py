@@ -1,0 +1,121 @@
+"""On a real cluster of two nodes on this machine."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.pipeline import run
+from tests.commands import run_inside, write
+from tests.tables import TABLES
+
+ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    from ray.cluster_utils import Cluster
+
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    made.second = made.add_node(num_cpus=2)
+    ray.init(made.address, log_to_driver=False, logging_level="ERROR")
+    yield made
+    ray.shutdown()
+    made.shutdown()
+
+
+@pytest.fixture
+def runner(cluster):
+    from phrasetool.cluster.ray_runner import RayRunner
+
+    return RayRunner()
+
+
+class Counted:
+    """Work with arrays that it writes to, which a process has to itself."""
+
+    def __init__(self):
+        self.done = np.zeros(1, np.int64)
+
+    def __call__(self, block):
+        self.done[0] += 1
+        time.sleep(block.get("seconds", 0))
+        return block["number"] ** 2, os.getpid(), int(self.done[0])
+
+
+@pytest.mark.parametrize("processes", [1, 4])
+def test_results_come_in_order(runner, processes):
+    work, blocks = Counted(), [{"number": i} for i in range(200)]
+    found = list(runner(iter(blocks), work, processes))
+    assert [square for square, _, _ in found] == [square for square, _, _ in run(blocks, Counted(), 1)]
+    assert len({process for _, process, _ in found}) <= processes
+    assert os.getpid() not in {process for _, process, _ in found}
+    assert work.done[0] == 0
+
+
+def test_what_comes_before_an_error_is_given(runner):
+    def refuse(number):
+        if number == 45:
+            raise DataError("table", "is bad", number, remedy="go on")
+        return number
+
+    found = []
+    with pytest.raises(DataError, match="table:45: is bad") as caught:
+        found.extend(runner(range(100), refuse, 2))
+    assert (caught.value.line, caught.value.remedy) == (45, "go on")
+    assert found == list(range(45))
+    with pytest.raises(ZeroDivisionError):
+        list(runner([0], lambda number: 1 / number, 1))
+    with pytest.raises(ValueError, match="0 processes"):
+        next(runner([1], refuse, 0))
+
+
+def test_tables_come_out_the_same(cluster, model_folder, tmp_path):
+    table = write(tmp_path / "t", TABLES["seven fields"])
+    for arguments in (
+        ("annotate", table, "-m", model_folder, "--block-bytes", 64),
+        ("annotate", table, "-m", model_folder, "--block-bytes", 64, "--scale", "softmax", "--resume"),
+        ("prune", table, "-m", model_folder, "--block-bytes", 64, "-t", 0.1, "--keep-top", 1),
+    ):
+        files = []
+        for engine in (["threads"], ["ray", "--address", cluster.address]):
+            files.append(tmp_path / f"{engine[0]}.gz")
+            done = run_inside(*arguments, "-q", "-o", files[-1], "--threads", 2, "--engine", *engine)
+            assert (done.code, done.err) == (0, "")
+        assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_cluster_that_is_not_there(cluster, tmp_path, model_folder):
+    table = write(tmp_path / "t", TABLES["seven fields"])
+    wrong = run_inside("annotate", table, "-m", model_folder, "-o", tmp_path / "o", "--address", "auto")
+    assert (wrong.code, "--address is for --engine ray" in wrong.err) == (2, True)
+    wrong = run_inside(
+        "prune", table, "--method", "count", "--target-size", 0.5, "-o", tmp_path / "o", "--engine", "ray"
+    )
+    assert (wrong.code, "by a threshold or a size of semantic similarity" in wrong.err) == (2, True)
+    ray.shutdown()
+    from phrasetool.cluster.ray_runner import RayRunner
+
+    try:
+        with pytest.raises(PhraseToolError, match="there is no cluster"):
+            RayRunner("ray://127.0.0.1:1")
+    finally:
+        ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
+
+
+def test_processes_and_nodes_that_are_lost(cluster, runner):
+    """The last one: a node is missing after it."""
+    blocks = [{"number": i, "seconds": 0.02, "pad": bytes(1 << 17)} for i in range(150)]
+    found = []
+    for square, process, _ in runner(iter(blocks), Counted(), 3):
+        found.append(square)
+        if len(found) == 10:
+            os.kill(process, signal.SIGKILL)
+        if len(found) == 40:
+            cluster.remove_node(cluster.second, allow_graceful=False)
+    assert found == [i**2 for i in range(150)]
+    assert runner.lost >= 2
