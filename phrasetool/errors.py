@@ -2,6 +2,7 @@
 
 import errno
 import re
+from typing import Any
 
 _CUT_SHORT = re.compile(r"^\d+ requested and \d+ written")
 
@@ -17,6 +18,10 @@ class PhraseToolError(Exception):
     def __init__(self, message: str = "", *, remedy: str | None = None) -> None:
         super().__init__(message)
         self.remedy = remedy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Subclasses make their message of other arguments.
+        return _restored, (type(self), self.args, self.__dict__)
 
 
 class DataError(PhraseToolError):
@@ -46,6 +51,14 @@ class DeviceError(PhraseToolError):
 
 class LengthError(PhraseToolError, ValueError):
     """A phrase is longer than an encoder can encode."""
+
+
+def _restored(kind: type[PhraseToolError], args: tuple[Any, ...], state: dict[str, Any]) -> PhraseToolError:
+    """An error that was pickled."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 def reason(error: OSError) -> str:

@@ -52,6 +52,8 @@ def read_config(path: str, names: Collection[str], parent: click.Context) -> dic
         with open(path, "rb") as file:
             text = file.read().decode("utf-8")
         found = tomllib.loads(text)
+    except RecursionError as error:
+        raise DataError(path, "is nested too deeply") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         line = re.search(r"\(at line (\d+), column \d+\)", str(error))
         message = f"is no TOML: {str(error).replace(line[0], '').strip() if line else error}"

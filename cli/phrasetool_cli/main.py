@@ -186,6 +186,11 @@ def main(arguments: list[str] | None = None) -> None:
         if message is None:
             raise
         _fail(message, 1, debug)
+    except ImportError as error:
+        # Libraries of packages are mapped into memory.
+        if not any(words in str(error) for words in ("failed to map segment", "annot allocate memory")):
+            raise
+        _fail(f"no memory is left to load a package: {str(error).partition(':')[0]}", 1, debug)
     except BrokenPipeError:
         # The reader of our output has gone; nothing is left to say to anyone.
         _abandon_output()

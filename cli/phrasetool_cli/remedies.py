@@ -33,7 +33,9 @@ REMEDIES = {
     "name a store": "; name another folder with --encoder-store",
     "sort the table": "; --sort sorts it, --force goes on all the same",
     "name the words": "; the words of a file of tags are named with --sentences",
+    "use threads": "; --engine threads does it",
     "longer lines": "; --max-line allows longer ones",
+    "larger groups": "; --block-bytes allows more, where a command has it",
     "allow an empty input": "; --allow-empty goes on all the same",
 }
 
@@ -54,6 +56,7 @@ EXTRAS = {
     "tokenizers": "encoders",
     "transformers": "encoders",
     "faiss": "mine",
+    "ray": "ray",
 }
 
 

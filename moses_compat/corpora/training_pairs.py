@@ -27,6 +27,8 @@ from phrasetool.training.pairs import PhrasePairs
 from phrasetool.vocabulary import UNKNOWN_WORD, Vocabulary, is_label, unescape
 
 _BLOCK_BYTES = 1 << 22
+# Sums of counts stay numbers of 64 bits.
+_LARGEST_COUNT = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ def read_training_pairs(
     """
     parts: list[_Fields] = []
     lines = 0
-    for text in blocks(source, _BLOCK_BYTES):
+    for text in blocks(source, _BLOCK_BYTES, whole_groups=False):
         found, counts = pair_fields(text)
         fields = _Fields(text, np.ascontiguousarray(found.T), counts)
         if len(faulty := np.flatnonzero(fields.places[1] < 0)):
@@ -141,7 +143,7 @@ def read_training_pairs(
             source.name, f"no phrase pair of 1 to {max_length} words a side with a count of at least {min_count:g}"
         )
     pairs = PhrasePairs(
-        sources.select(good), targets.select(good), np.maximum(counts[good], 1).astype(np.int64),
+        sources.select(good), targets.select(good), np.clip(counts[good], 1, _LARGEST_COUNT).astype(np.int64),
         source_vocabulary, target_vocabulary,
     ).merged()  # fmt: skip
     return pairs if vocabularies else _with_used_words(pairs)

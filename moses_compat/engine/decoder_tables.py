@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,7 +111,7 @@ class _Selector:
     name: str
     source: InputPhrases
     columns: int
-    check: Callable[[LineScan, int], list[Fault]]
+    check: Callable[[LineScan, int], Sequence[Fault]]
 
     def __call__(self, block: RawBlock) -> _Lines:
         scan = scan_lines(block.text, self.columns, range(self.columns), block.line_offsets)

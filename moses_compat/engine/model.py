@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,6 +32,8 @@ _LANGUAGE_MODELS = ("KENLM", "SRILM", "IRSTLM", "LM")
 _UNSUPPORTED = ("weight-file", "xml-input", "drop-unknown", "input-type", "lmodel-oov-feature", "phrase-drop-allowed")
 _HARMLESS = ("0", "false", "pass-through")
 _KNOWN = (*_SINGLE, "UnknownWordPenalty", "PhraseDictionaryMemory", "LexicalReordering", *_LANGUAGE_MODELS)
+# Of features and the like; `isdigit` takes digits that `int` does not.
+_COUNT = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
@@ -202,7 +205,7 @@ def _number(ini: MosesIni, line: FeatureLine, key: str, default: int | None = No
     value = line.arguments.get(key)
     if value is None and default is not None:
         return default
-    if value is None or not value.isdigit():
+    if value is None or not _COUNT.fullmatch(value):
         raise ini.error(f"{line.name}: expected {key}=NUMBER, found {value!r}", line.line)
     return int(value)
 
@@ -246,10 +249,15 @@ def _line_weights(ini: MosesIni, line: FeatureLine, size: int) -> list[float]:
 
 
 def _weights(ini: MosesIni, features: FeatureSet, lines: Mapping[str, FeatureLine]) -> Vector:
+    # An ini may claim any number of features: looked at before there is an array for them.
+    found = {
+        feature: _line_weights(ini, lines[feature], part.stop - part.start)
+        for feature, part in features.slices.items()
+        if feature in lines
+    }
     weights = np.zeros(len(features))
-    for feature, part in features.slices.items():
-        if feature in lines:
-            weights[part] = _line_weights(ini, lines[feature], part.stop - part.start)
+    for feature, values in found.items():
+        weights[features.slices[feature]] = values
     return weights
 
 

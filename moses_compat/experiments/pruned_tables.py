@@ -258,7 +258,7 @@ def read_entries(path: str, rows: Int64Array) -> Sequence[tuple[bytes, bytes]]:
     """
     found: list[tuple[bytes, bytes]] = []
     with Input(path) as source:
-        for raw in raw_blocks(source):
+        for raw in raw_blocks(source, whole_groups=False):
             first, last = np.searchsorted(rows, [raw.first_entry, raw.first_entry + raw.lines])
             if first < last:
                 lines = raw.text.tobytes().split(b"\n")

@@ -157,4 +157,4 @@ def _measured(session: Session, model: MosesModel, plan: BuildPlan) -> Measures:
             corpora=(bitext.source, bitext.target) if bitext else None, forced_pairs=plan.forced_pairs,
         )  # fmt: skip
 
-    return measure_file(model.table, TableScan(threads=session.threads), session.watch, wanted)
+    return measure_file(model.table, TableScan(threads=session.threads), session.watch, wanted).whole()

@@ -15,6 +15,9 @@ import pyarrow as pa
 from moses_compat.files.streams import Output
 from phrasetool.phrases import ByteArray, Int64Array, Mask
 
+# What pyarrow raises of a file that is damaged; names in it that are no text are one way.
+DAMAGED = (OSError, pa.ArrowException, UnicodeDecodeError)
+
 
 class _Sink(io.RawIOBase):
     """The part of a file that pyarrow asks for; whoever opened the output closes it."""

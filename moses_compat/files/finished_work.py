@@ -128,6 +128,9 @@ class FinishedWork:
             raise PhraseToolError(f"{self.folder}: cannot write: {reason(error)}") from error
         try:
             if not (self.folder / _SETTINGS).exists():
+                # Nobody knows what else was made of.
+                for stale in self.folder.glob(f"*{_ENDING}"):
+                    stale.unlink()
                 check_space(self.folder, os.path.getsize(self._source))
                 self._write(self.folder / _SETTINGS, json.dumps(self._settings, indent=1).encode())
             self._compare()
@@ -153,7 +156,7 @@ class FinishedWork:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            _remove(self.folder)
         os.close(self._lock)
 
     def _compare(self) -> None:
@@ -177,6 +180,7 @@ class FinishedWork:
         threads: int,
         keep: Callable[[Result], Any] = lambda result: result,
         again: Callable[[Item, Any], Result] = lambda item, kept: kept,
+        runner: Runner | None = None,
     ) -> Iterator[Result]:
         """As `pipeline.run`, but what was finished before is read.
 
@@ -188,6 +192,7 @@ class FinishedWork:
             threads: to work on.
             keep: what of a result is kept; something that `packed_values` can pack.
             again: makes a result of what was kept.
+            runner: has the work done; threads if None.
 
         Raises:
             DataError: an item is another one than it was, or a file is damaged.
@@ -208,7 +213,7 @@ class FinishedWork:
 
         waiting: list[tuple[bytes, Any]] = []
         since = time.monotonic()
-        for found, result in run(rest, with_digest, threads):
+        for found, result in (runner or run)(rest, with_digest, threads):
             waiting.append((found, keep(result)))
             if time.monotonic() - since >= SECONDS:
                 self._keep(name, number, waiting)
@@ -218,16 +223,17 @@ class FinishedWork:
         if waiting:
             self._keep(name, number, waiting)
 
-    def runner(self, name: str, *inputs: Any) -> Runner:
+    def runner(self, name: str, *inputs: Any, by: Runner | None = None) -> Runner:
         """Runs work on arrays, as `run` does.
 
         Args:
             name: of this pass.
             inputs: arrays that all results depend on.
+            by: has the work done; threads if None.
         """
 
         def run_arrays(blocks: Iterable[Any], work: Callable[[Any], Result], threads: int) -> Iterator[Result]:
-            return self.run(name, lambda array: digest_of_bytes(array, *inputs), blocks, work, threads)
+            return self.run(name, lambda array: digest_of_bytes(array, *inputs), blocks, work, threads, runner=by)
 
         return run_arrays
 
@@ -267,11 +273,31 @@ class FinishedWork:
                 os.close(handle)
 
 
+def settings_before(output: str) -> dict[str, Any]:
+    """What the settings of an interrupted run say; nothing if there was none, or they are damaged."""
+    try:
+        found = json.loads((_folder_of(output) / _SETTINGS).read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def forget_finished(output: str) -> None:
     """Remove what an interrupted run kept of a file that is complete now."""
     folder = _folder_of(output)
-    if (folder / _SETTINGS).is_file():
-        shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        # Without settings, an early end has left it.
+        if (folder / _SETTINGS).is_file() or all(path.name.startswith(_BEGUN) for path in folder.iterdir()):
+            _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove what is finished before what tells of what it was made: if this is interrupted, nothing is mistaken."""
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            if path.name != _SETTINGS:
+                path.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _folder_of(output: str) -> Path:

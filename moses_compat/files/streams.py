@@ -21,14 +21,14 @@ from isal import igzip, isal_zlib
 from moses_compat.files import kinds as table_kind
 from moses_compat.files import notices, packing
 from moses_compat.files.names import STANDARD, display_name, is_pipe
+from moses_compat.files.text_lines import limited_lines
 from phrasetool.disk.scratch import scratch_file
 from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.phrases import ByteArray
 
 # Texts that are taken in as a whole come in pieces of this many bytes.
 LINES_AT_ONCE = 1 << 24
-# As much of the text as tells its encoding.
-_START_BYTES = 64
+_START_BYTES = 64  # As much of the text as tells its encoding.
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Short texts are compressed together when this many bytes are there; gzip is written at once.
 _PACKED_AT_ONCE = 1 << 20
@@ -103,6 +103,10 @@ class Input:
             raise
         self._peeked = b""
         self._begun = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        # In another process it is a name in messages.
+        return {"path": self.path, "name": self.name}
 
     def _refuse_second_reading(self) -> None:
         """Before it is opened: to open a pipe to which nobody writes would wait for ever."""
@@ -192,13 +196,21 @@ class Input:
         return start
 
     def read_all(self) -> bytes:
-        """Read everything that is left."""
-        return b"".join(iter(lambda: self.read(LINES_AT_ONCE), b""))
+        """Read all text that is left; see `whole_lines`."""
+        return b"".join(self._pieces(True))
 
-    def whole_lines(self) -> Iterator[bytes]:
-        """What is left, in blocks of some `LINES_AT_ONCE` bytes that end at line ends, but for the last perhaps."""
+    def _pieces(self, limited: bool) -> Iterator[bytes]:
+        found = iter(lambda: self.read(LINES_AT_ONCE), b"")
+        return limited_lines(self.name, found) if limited else found
+
+    def whole_lines(self, limited: bool = True) -> Iterator[bytes]:
+        """What is left, in blocks of some `LINES_AT_ONCE` bytes that end at line ends, but for the last perhaps.
+
+        Raises:
+            DataError: as `read`; and, if `limited`, as `limited_lines`.
+        """
         pending: list[bytes] = []
-        while chunk := self.read(LINES_AT_ONCE):
+        for chunk in self._pieces(limited):
             cut = chunk.rfind(b"\n") + 1
             if cut:
                 yield b"".join([*pending, chunk[:cut]])
@@ -289,6 +301,15 @@ class Output:
         except ValueError as error:
             shown = path.replace("\0", "\\0")
             raise PhraseToolError(f"{shown}: is no name of a file; it holds a zero byte") from error
+
+    def __getstate__(self) -> dict[str, Any]:
+        # In another process it encodes, and no more.
+        return {"path": self.path}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.path = state["path"]
+        self.packing = packing.packing_for(self.path)
+        self._temporary = None
 
     def write(self, data: bytes | ByteArray) -> None:
         """Write bytes that are already in the file's form (compressed, if its name says so)."""

@@ -104,7 +104,8 @@ def annotate_table(
         EntryReader(source, scan, similar, columns=lambda scores: columns) for similar in similarities or (None,)
     ]
 
-    order = SourceOrder(source, scan, bool(similarities) and scale == SOFTMAX)
+    by_source = bool(similarities) and scale == SOFTMAX
+    order = SourceOrder(source, scan, by_source)
 
     def work(item: tuple[RawBlock, list[Any]]) -> tuple[SourceLook | None, tuple[bytes, AnnotateCounts]]:
         raw, taken = item
@@ -115,7 +116,7 @@ def annotate_table(
         return order.look(raw, reads[0].block), (output.encode(text), counts)
 
     total = AnnotateCounts()
-    raws = raw_blocks(source, scan.block_bytes, scan.max_line)
+    raws = raw_blocks(source, scan.block_bytes, scan.max_line, whole_groups=by_source)
     for reader in readers:
         raws = reader.look_at(raws)
     items = ((raw, [reader.take(raw) for reader in readers]) for raw in raws)

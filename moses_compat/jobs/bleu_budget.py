@@ -20,8 +20,9 @@ from moses_compat.jobs.prune_request import PruneRequest
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Int32Array, Mask, Phrases
 from phrasetool.pruning.budget import Comparison, Found, compare, search_size, size_grid
-from phrasetool.pruning.decision import Decision, Everything, OfSize, Ranking, decide
+from phrasetool.pruning.decision import Everything, OfSize
 from phrasetool.pruning.protection import KeepBest
+from phrasetool.pruning.ranked_table import DecidedTable, RankedTable
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.translator import Translator
 from phrasetool.smt.evaluation.bleu import bleu_statistics
@@ -147,31 +148,31 @@ class _Steps:
         watch: follows the work.
     """
 
-    def __init__(self, request: PruneRequest, baseline: FullTable, ranking: Ranking, watch: Watch) -> None:
+    def __init__(self, request: PruneRequest, baseline: FullTable, ranking: RankedTable, watch: Watch) -> None:
         self._request, self._baseline = request, baseline
         self._ranking, self._watch = ranking, watch
         # What is protected in a table of so many entries.
-        self.best = request.rule_for_size(ranking.measures)
+        self.best = request.rule_for_size(ranking.table)
         self._count = 0
         self.full = compare(baseline.bleu, baseline.bleu)
 
     @property
     def entries(self) -> int:
         """Of the full table."""
-        return len(self._ranking.worth)
+        return len(self._ranking)
 
-    def select(self, entries: int) -> Decision:
+    def select(self, entries: int) -> DecidedTable:
         """The table of this size.
 
         Raises:
             TooSmallError: more are protected.
         """
         share = entries / max(self.entries, 1)
-        return decide(self._ranking, OfSize(share), self.best(entries))
+        return self._ranking.decide(OfSize(share), self.best(entries))
 
     def smallest(self) -> int:
         """The entries of the smallest table there can be."""
-        return int(decide(self._ranking, Everything(), self.best(0)).keep.sum())
+        return int(self._ranking.decide(Everything(), self.best(0)).keep.sum())
 
     def __call__(self, entries: int) -> Comparison:
         if entries == self.entries:
@@ -204,13 +205,13 @@ def _difference(result: Comparison) -> str:
     return f"BLEU {result.bleu:.2f}, {result.difference:+.2f} [{result.low:+.2f}, {result.high:+.2f}]"
 
 
-def search_budget(request: PruneRequest, baseline: FullTable, ranking: Ranking, watch: Watch) -> Chosen:
+def search_budget(request: PruneRequest, baseline: FullTable, ranking: RankedTable, watch: Watch) -> Chosen:
     """Find the smallest table that loses no more than `request.max_bleu_loss` of BLEU.
 
     Raises:
         PhraseToolError: the table has no entries.
     """
-    if not len(ranking.worth):
+    if not len(ranking):
         raise PhraseToolError(f"{request.table}: the table has no entries")
     assert request.max_bleu_loss is not None
     steps = _Steps(request, baseline, ranking, watch)

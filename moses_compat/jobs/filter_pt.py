@@ -14,7 +14,7 @@ from moses_compat.files.streams import Input, Output
 from moses_compat.lines.insert_scores import DIRECT_COLUMN, lines_with_fields, selected_lines
 from moses_compat.lines.scores import OK
 from moses_compat.measures.pair_test import CorpusCheck, PairTest, Tested
-from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
+from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import LineScan, TableParser, scan_lines
 from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.errors import DataError
@@ -120,7 +120,7 @@ def filter_table(
     trial = CorpusCheck(source.name, significance.test) if significance and not significance.force else None
     total = FilterCounts()
     held: list[bytes] = []
-    done = run(raw_blocks(source, scan.block_bytes, scan.max_line), work, scan.threads)
+    done = run(scan.raw_blocks(source), work, scan.threads)
     for raw, data, counts, tested in work.order.follow(done):
         total += counts
         held.append(data)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,9 +28,11 @@ from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray
 from phrasetool.pruning.decision import Decision, Rule, rank
+from phrasetool.pruning.measured_table import MeasuredTable
 from phrasetool.pruning.measures import OPINION, SIMILARITIES, Measure, Measures
 from phrasetool.pruning.methods import Method
 from phrasetool.pruning.protection import KeepBest
+from phrasetool.pruning.ranked_table import DecidedTable, TableReasons
 from phrasetool.pruning.reasons import Reasons, explain
 from phrasetool.pruning.sizes import SizeCurve
 
@@ -49,7 +51,7 @@ class Chosen:
         figures: for the statistics.
     """
 
-    decision: Decision
+    decision: DecidedTable
     best: KeepBest
     rule: str
     figures: Mapping[str, Any] = field(default_factory=dict)
@@ -79,7 +81,8 @@ def _send(
 
     done = 0
     for raw, prepared in follow_blocks("prune", reader.items(), work, order, scan):
-        for sink, part in zip(sinks, prepared, strict=True):
+        # Similarities come last, and need not be written again where an interrupted run came so far.
+        for sink, part in zip(sinks, prepared[: len(sinks)], strict=True):
             sink.write(part)
         done += raw.lines
         scan.progress(raw.position, done)
@@ -120,11 +123,11 @@ def prune_table(
 
 def prune_decided(
     source: Input,
-    decision: Decision,
-    reasons: Reasons | None,
+    decision: Decision | DecidedTable,
+    reasons: Reasons | TableReasons | None,
     sinks: Sequence[Sink],
     scan: TableScan,
-    measures: Measures | None = None,
+    table: MeasuredTable | None = None,
 ) -> None:
     """Send a table where its lines go, after it was decided about as a whole.
 
@@ -133,12 +136,14 @@ def prune_decided(
         decision: about all its N entries; faulty lines follow `scan.on_error`.
         reasons: of the N entries, if they are known.
         sinks: receive all blocks.
-        measures: of the N entries; with them blocks come without fields, as no line is parsed again.
+        table: what is known of the N entries; with it blocks come without fields, as no line is parsed again.
 
     Raises:
         DataError: the table is damaged, or is not the one that was decided about.
     """
-    entries = len(decision.fails)
+    entries = len(decision)
+    # A source of any number of entries is written piece by piece.
+    scan = replace(scan, whole_groups=False)
 
     def judge(read: ReadBlock) -> DecidedBlock:
         last = read.raw.first_entry + len(read.block)
@@ -147,7 +152,7 @@ def prune_decided(
         part = slice(read.raw.first_entry, last)
         return DecidedBlock(read, decision.part(part), reasons.part(part) if reasons else None)
 
-    reader = EntryReader(source, scan) if measures is None else MeasuredReader(source, scan, measures)
+    reader = EntryReader(source, scan) if table is None else MeasuredReader(source, scan, table)
     done = _send(reader, judge, sinks, scan, SourceOrder(source, scan, needed=False))
     if done != entries:
         raise DataError(source.name, f"has {done:,} lines now, but had {entries:,} when it was measured")

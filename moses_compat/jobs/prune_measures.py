@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -16,7 +17,12 @@ from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.plausible import REORDERING_TABLE, check_plausible
 from moses_compat.tables.sorted_copy import sorted_copy
-from phrasetool.pruning.measures import SIMILARITIES, Measures
+from moses_compat.tables.table_size import size_of_table
+from phrasetool.disk.writable import check_space
+from phrasetool.errors import PhraseToolError
+from phrasetool.pruning.composition import Compositions
+from phrasetool.pruning.measured_table import MeasuredTable
+from phrasetool.pruning.measures import COUNTS, LOSSES, MODEL_SCORES, OPINION, PROBABILITIES, SIMILARITIES
 from phrasetool.pruning.methods import Method
 from phrasetool.watch import Watch
 
@@ -25,6 +31,12 @@ if TYPE_CHECKING:
     from moses_compat.measures.model_weights import TableWeights
     from moses_compat.measures.saved_similarities import ScoreWriter
     from phrasetool.pruning.sizes import SizeCurve
+
+
+# Bytes of files for a while that somebody may want to know of.
+_MUCH = 1e9
+# A sorted table begins with punctuation, of which there are fewer entries in as many bytes than of the rest.
+_MARGIN = 1.15
 
 
 @contextlib.contextmanager
@@ -84,11 +96,14 @@ def score_writer(path: str, similarities: SimilaritySource) -> ScoreWriter:
     return ScoreWriter(path, similarities.signature)
 
 
-def whole_measures(request: PruneRequest, method: Method, watch: Watch) -> tuple[Measures, SimilaritySource | None]:
+def whole_measures(
+    request: PruneRequest, method: Method, watch: Watch
+) -> tuple[MeasuredTable, SimilaritySource | None]:
     """What the method needs to know of the table, and where similarities came from if it asked for any."""
     # Here: a table that streams needs none of it, and its start is most of a short run.
     from moses_compat.measures.measure import MeasureRequest, measure_file
 
+    _check_room(request, method, watch)
     similarities = similarity_source(request, watch) if SIMILARITIES in method.needs else None
 
     def wanted(scan: TableScan) -> MeasureRequest:
@@ -97,7 +112,41 @@ def whole_measures(request: PruneRequest, method: Method, watch: Watch) -> tuple
             corpora=request.corpora, forced_pairs=request.forced_pairs, by_source=request.by_source(method),
         )  # fmt: skip
 
-    return measure_file(request.read_path, request.scan(watch), watch, wanted, request.read_name), similarities
+    scan, work = request.scan(watch), request.work_folder
+    return measure_file(request.read_path, scan, watch, wanted, request.read_name, work), similarities
+
+
+def _check_room(request: PruneRequest, method: Method, watch: Watch) -> None:
+    """Say what the files of the work will take, if it is much; and refuse a disk that has no room for them.
+
+    Raises:
+        PhraseToolError: there is too little room, and `force` is not asked for.
+    """
+    if is_stream(request.read_path):
+        return
+    with request.open_table() as source:
+        size = size_of_table(source)
+    measures = {PROBABILITIES, COUNTS, *method.needs}
+    if SIMILARITIES in method.needs:
+        measures.add(OPINION)
+    # What the method says of an entry, what each criterion says, and the decision.
+    entry = MeasuredTable.bytes_an_entry(measures) + 4 + 4 * len(method.parts) + 2
+    composing = 0
+    if LOSSES in method.needs:
+        entry += MeasuredTable.bytes_an_entry({MODEL_SCORES}) - MeasuredTable.bytes_an_entry(())
+        composing = Compositions.bytes_on_disk(size.entries, size.words)
+    needed = size.entries * entry + composing
+    # What is kept of each block holds the same once more.
+    needed = int(needed * _MARGIN) * (2 if request.finished else 1)
+    folder = request.work_folder or tempfile.gettempdir()
+    if needed >= _MUCH:
+        watch.say(f"some {needed / 1e9:,.1f} GB of work files go to {folder} until the table is written")
+    try:
+        check_space(folder, needed)
+    except PhraseToolError as error:
+        if not request.force:
+            raise
+        watch.warn(str(error))
 
 
 def _weights(request: PruneRequest) -> TableWeights:

@@ -8,14 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from moses_compat.files.finished_work import FinishedWork, settings_of
+from moses_compat.files.finished_work import FinishedWork, described, settings_before, settings_of
+from moses_compat.files.names import scratch_place
 from moses_compat.files.streams import Input
 from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.neural.part_folders import parts_beside
 from moses_compat.tables.blocks import BLOCK_BYTES, LONGEST_LINE, TableScan
 from moses_compat.tables.sorted_copy import sorted_name
+from phrasetool.pipeline import Runner
 from phrasetool.pruning.decision import is_paper_s
-from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, SIGNIFICANCE, USES, Measures
+from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, SIGNIFICANCE, USES, TableMeasures
 from phrasetool.pruning.methods import Method, parse_method
 from phrasetool.pruning.protection import AffordableBest, KeepBest
 from phrasetool.pruning.thresholds import Threshold
@@ -28,10 +30,12 @@ SEMANTIC = "semantic"
 DEFAULT_MODEL = "phrasetool-model"
 # Fields that nothing that is kept depends on.
 _NO_MATTER = (
-    "table", "output", "reordering_table", "threads", "scores", "sorted_table", "resume", "finished",
+    "table", "output", "reordering_table", "threads", "scores", "sorted_table", "resume", "finished", "work",
+    "runner",
 )  # fmt: skip
 # Of these files, it matters whether they are wanted.
 _WRITTEN = ("reordering_out", "rejected", "reasons", "stats")
+_TO_BE_WRITTEN = "not there yet"
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ class PruneRequest:
         sorted_table: that copy, where it was made.
         resume: whether to keep what is finished beside the output, and to go on from what is there.
         finished: that, while it is there.
+        work: the folder of what is measured, while it is needed; None for the place of `output`.
+        runner: has blocks worked on, where the table streams; threads if None.
     """
 
     table: str
@@ -108,19 +114,26 @@ class PruneRequest:
     resume: bool = False
     finished: FinishedWork | None = None
     max_line: int = LONGEST_LINE
+    work: str | None = None
+    runner: Runner | None = None
 
     def scan(self, watch: Watch = NOBODY) -> TableScan:
         """How the table is read; warnings go to `watch`."""
         return TableScan(
             self.on_error, self.threads, self.block_bytes,
             allow_empty=self.allow_empty, force=self.force, warn=watch.warn, finished=self.finished,
-            max_line=self.max_line,
+            max_line=self.max_line, runner=self.runner,
         )  # fmt: skip
 
     @property
     def read_path(self) -> str:
         """The file that entries are read from."""
         return self.sorted_table or self.table
+
+    @property
+    def work_folder(self) -> str | None:
+        """The folder of what is measured: where there has to be room for the output; None for the system's."""
+        return self.work or scratch_place(self.output)
 
     @property
     def read_name(self) -> str | None:
@@ -166,6 +179,11 @@ class PruneRequest:
             return contextlib.nullcontext()
         written = {name.replace("_", " "): str(getattr(self, name) is not None) for name in _WRITTEN}
         settings = settings_of(self, (*_NO_MATTER, *_WRITTEN)) | written
+        if self.scores:
+            # A run that was stopped at its very end may have written the file that it did not find.
+            begun = settings_before(self.output).get("scores") == _TO_BE_WRITTEN
+            there = os.path.exists(self.scores) and not begun
+            settings["scores"] = described(self.scores) if there else _TO_BE_WRITTEN
         return FinishedWork(self.output, self.read_path, settings, watch.say)
 
     def check_thresholds(self, method: Method) -> None:
@@ -189,6 +207,7 @@ class PruneRequest:
         return replace(
             self,
             output=os.devnull,
+            work=self.work_folder,
             reordering_out=nowhere,
             rejected=None,
             reasons=None,
@@ -211,7 +230,7 @@ class PruneRequest:
         """What stays in any case: the paper's rule, but for what was asked for."""
         return KeepBest(10 if self.keep_top is None else self.keep_top, self.protect or "all")
 
-    def rule_for_size(self, measures: Measures) -> Callable[[int], KeepBest]:
+    def rule_for_size(self, measures: TableMeasures) -> Callable[[int], KeepBest]:
         """What stays in any case where so many entries stay: as asked for, or what there is room for."""
         protect = self.protect or "words"
         if self.keep_top is not None:

@@ -34,10 +34,10 @@ from moses_compat.tables.orphans import OrphanCounts, remove_orphans
 from moses_compat.tables.plausible import REORDERING_TABLE, check_plausible
 from phrasetool import __version__
 from phrasetool.errors import PhraseToolError
-from phrasetool.pruning.decision import Cut, OfSize, Ranking, Rule, decide
+from phrasetool.pruning.decision import OfSize, Rule
 from phrasetool.pruning.methods import Method
 from phrasetool.pruning.protection import KeepBest
-from phrasetool.pruning.reasons import explain
+from phrasetool.pruning.ranked_table import RankedTable
 from phrasetool.pruning.sizes import TooSmallError, allowed_entries
 from phrasetool.pruning.statistics import PruneStatistics
 from phrasetool.pruning.thresholds import Threshold
@@ -162,16 +162,16 @@ def _prune_as_a_whole(request: PruneRequest, method: Method, watch: Watch, more:
         from moses_compat.jobs.bleu_budget import DevelopmentSet, FullTable, search_budget
 
         development = FullTable.translate(request, DevelopmentSet.read(request, watch), watch)
-    measures, similarities = whole_measures(request, method, watch)
-    ranking = Ranking.of(method, measures)
+    table, similarities = whole_measures(request, method, watch)
+    ranking = RankedTable(method, table)
     if development:
         chosen = search_budget(request, development, ranking, watch)
     else:
         chosen = _choose(request, ranking, watch)
     decision = chosen.decision
-    # Each criterion sorts the entries for that.
+    # Each criterion is asked about all entries for that.
     told = request.stats or request.reasons or (len(method.parts) > 1 and request.by_criterion)
-    reasons = explain(ranking, decision) if told else None
+    reasons = ranking.explain(decision) if told else None
     signature = "|".join(
         [
             *([similarities.signature] if similarities else []),
@@ -184,23 +184,22 @@ def _prune_as_a_whole(request: PruneRequest, method: Method, watch: Watch, more:
 
     def send(source: Input, sinks: Sequence[Sink], scan: TableScan) -> None:
         # Only a file of reasons shows the phrases.
-        prune_decided(source, decision, reasons, sinks, scan, None if request.reasons else measures)
+        prune_decided(source, decision, reasons, sinks, scan, None if request.reasons else table)
 
     result = PruneResult(PruneStatistics(), signature, method.names, figures=chosen.figures, best=chosen.best)
     return _write(request, send, result, watch, more, fit_of_source(similarities))
 
 
-def _choose(request: PruneRequest, ranking: Ranking, watch: Watch) -> Chosen:
+def _choose(request: PruneRequest, ranking: RankedTable, watch: Watch) -> Chosen:
     """By a threshold, thresholds or a size."""
     method, size = ranking.method, request.target_size
     if size is None:
         rule = Rule.of(method, request.best, threshold=request.threshold)
         text = f"t{request.threshold.text}+" if request.threshold else ""
-        return Chosen(rule.decide(ranking), rule.best, text)
-    best = request.rule_for_size(ranking.measures)(allowed_entries(size, len(ranking.worth)))
-    cut: Cut = OfSize(size)
+        return Chosen(ranking.decide(rule.cut, rule.best), rule.best, text)
+    best = request.rule_for_size(ranking.table)(allowed_entries(size, len(ranking)))
     try:
-        decision = decide(ranking, cut, best)
+        decision = ranking.decide(OfSize(size), best)
     except TooSmallError as error:
         raise TableTooSmallError(request.table, error, best) from error
     if request.keep_top is None and best.protect != "none":

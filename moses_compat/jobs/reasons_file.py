@@ -83,6 +83,10 @@ class ReasonsWriter:
         self._pending: list[RecordBatch] = []
         self._rows = 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        # In another process it prepares, and does not write.
+        return {name: value for name, value in self.__dict__.items() if name not in ("_writer", "_pending")}
+
     def prepare(self, decided: DecidedBlock) -> bytes | None:
         """The rows of the entries of a block that failed, unless they are faulty, as a stream of Arrow; None if it is
         not known why.

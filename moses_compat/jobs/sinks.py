@@ -109,6 +109,10 @@ class KeptScores:
 
     writer: ScoreWriter
 
+    def __getstate__(self) -> dict[str, Any]:
+        # In another process it prepares, and does not write.
+        return {}
+
     def prepare(self, decided: DecidedBlock) -> Kept:
         """Take them out of the block, whose text goes."""
         assert decided.read.scores is not None
@@ -172,7 +176,7 @@ class Counts:
         block, decision, keep, pruned = decided.block, decided.decision, decided.keep, decided.pruned
         statistics = PruneStatistics(
             entries=len(block),
-            sources=len(block.source_lengths),
+            sources=len(block.source_lengths) - decided.read.raw.continued,
             kept=int(keep.sum()),
             removed={self.CRITERION: int(pruned.sum())},
             protected=int((decision.fails & decision.protected).sum()),

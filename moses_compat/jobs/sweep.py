@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from moses_compat.jobs.prune_measures import (
     checked_method,
     checked_tables,
@@ -12,7 +14,8 @@ from moses_compat.jobs.prune_measures import (
 )
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.prune_sources import kept_path, similarity_source
-from phrasetool.pruning.decision import Ranking, Rule
+from phrasetool.pruning.decision import Rule
+from phrasetool.pruning.ranked_table import RankedTable
 from phrasetool.pruning.thresholds import Threshold
 from phrasetool.watch import NOBODY, Watch
 
@@ -52,10 +55,12 @@ def sweep(request: PruneRequest, watch: Watch = NOBODY) -> list[Swept]:
             curve = sizes_by_threshold(request, method, similarities, keep, watch, thresholds)
             counts = zip(thresholds, curve.survivors.tolist(), curve.failing.tolist(), strict=True)
             return [Swept(threshold, kept, curve.entries, failing) for threshold, kept, failing in counts]
-        ranking = Ranking.of(method, whole_measures(request, method, watch)[0])
+        ranking = RankedTable(method, whole_measures(request, method, watch)[0])
     rules = [Rule.of(method, request.best, threshold=Threshold.of(threshold)) for threshold in thresholds]
     found = []
     for threshold, rule in zip(thresholds, rules, strict=True):
-        decision = rule.decide(ranking)
-        found.append(Swept(threshold, int(decision.keep.sum()), len(decision.fails), int(decision.fails.sum())))
+        totals = np.zeros(2, np.int64)
+        for part in ranking.decide(rule.cut, rule.best).parts():
+            totals += np.count_nonzero(part.keep), np.count_nonzero(part.fails)
+        found.append(Swept(threshold, int(totals[0]), len(ranking), int(totals[1])))
     return found

@@ -100,7 +100,8 @@ def threshold_table(
         return order.look(raw, block), (raw, output.encode(text), counts)
 
     total = ThresholdCounts()
-    for raw, data, counts in order.follow(run(raw_blocks(source, scan.block_bytes, scan.max_line), work, scan.threads)):
+    raws = raw_blocks(source, scan.block_bytes, scan.max_line, whole_groups=keep_words)
+    for raw, data, counts in order.follow(run(raws, work, scan.threads)):
         output.write(data)
         total.entries += counts.entries
         total.kept += counts.kept

@@ -10,10 +10,10 @@ import numpy as np
 
 from moses_compat.files.streams import Input
 from moses_compat.measures.similarities import SimilaritySource
-from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
+from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import TableParser
 from phrasetool.phrases import DoubleArray, EntryBlock, Mask, Phrases
-from phrasetool.pruning.measures import Measures
+from phrasetool.pruning.measured_table import MeasuredTable
 from phrasetool.scoring.scorer import Scores
 
 # A raw block, and what belongs to it of a similarity source.
@@ -71,7 +71,7 @@ class EntryReader:
         Raises:
             DataError: the table or the source of similarities is damaged.
         """
-        for raw in self.look_at(raw_blocks(self._source, self._scan.block_bytes, self._scan.max_line)):
+        for raw in self.look_at(self._scan.raw_blocks(self._source)):
             yield raw, self.take(raw)
 
     def look_at(self, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
@@ -118,32 +118,30 @@ class MeasuredReader:
     Args:
         source: the table.
         scan: how it is read; no line is an error any more.
-        measures: of all its entries.
+        table: what is known of all its entries.
     """
 
-    def __init__(self, source: Input, scan: TableScan, measures: Measures) -> None:
-        self._source, self._scan, self._measures = source, scan, measures
+    def __init__(self, source: Input, scan: TableScan, table: MeasuredTable) -> None:
+        self._source, self._scan, self._table = source, scan, table
 
     def items(self) -> Iterator[Item]:
         """The blocks, in order."""
-        return ((raw, None) for raw in raw_blocks(self._source, self._scan.block_bytes, self._scan.max_line))
+        return ((raw, None) for raw in self._scan.raw_blocks(self._source))
 
     def __call__(self, item: Item) -> ReadBlock:
         """The lines of a block; its entries have no fields, and no words."""
         raw, _ = item
-        first, last, measures = raw.first_entry, raw.first_entry + raw.lines, self._measures
-        begin, end = np.searchsorted(measures.group_offsets, (first, last))
-        faulty = measures.faulty[first:last]
+        groups, lengths, faulty = self._table.lines(raw.first_entry, raw.first_entry + raw.lines)
         nothing, no_phrases = np.zeros(0, np.int64), Phrases(np.zeros(1, np.int64), np.zeros(0, np.int32))
         block = EntryBlock(
-            first,
+            raw.first_entry,
             raw.text,
             raw.line_offsets,
             nothing,
             nothing,
             nothing,
-            measures.group_offsets[begin : end + 1] - first,
-            measures.source_lengths[begin:end],
+            groups,
+            lengths,
             no_phrases,
             no_phrases,
             faulty,

@@ -15,8 +15,8 @@ from moses_compat.files.streams import Input
 from moses_compat.lines.counts import read_counts
 from moses_compat.lines.insert_scores import DIRECT_COLUMN, INVERSE_COLUMN, check_trained_scores
 from moses_compat.lines.log_scores import log_scores
-from moses_compat.measures.entry_numbers import EntryNumbering, FieldPlaces
 from moses_compat.measures.entry_reader import EntryReader, Item
+from moses_compat.measures.field_places import ComposedEntries, FieldPlaces
 from moses_compat.measures.model_weights import TableWeights
 from moses_compat.measures.pair_test import CorpusCheck, PairTest, Tested
 from moses_compat.measures.pair_uses import PairUses
@@ -27,7 +27,8 @@ from moses_compat.tables.finished_blocks import follow_blocks
 from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray, EntryBlock, Int64Array
-from phrasetool.pruning.composition import composition_losses
+from phrasetool.pruning.composition import Compositions, Losses
+from phrasetool.pruning.measured_table import MeasuredTable
 from phrasetool.pruning.measures import (
     COUNTS,
     FORCED,
@@ -117,7 +118,7 @@ class MeasureRequest:
             similarities=similarities if SIMILARITIES in needs else None,
             corpora=corpora if SIGNIFICANCE in needs else None,
             losses=LOSSES in needs,
-            forced_pairs=PairUses.read(forced) if forced else None,
+            forced_pairs=PairUses.read(forced, totals=FORCED in needs) if forced else None,
             forced_probabilities=FORCED in needs,
             smoothing="kneser-ney" if SMOOTHED in needs else None,
             by_source=by_source,
@@ -135,14 +136,20 @@ class MeasureRequest:
         return (PROBABILITIES, COUNTS, *(measure for measure, wanted in asked.items() if wanted))
 
 
-def measure_table(source: Input, request: MeasureRequest) -> Measures:
+def measure_table(source: Input, request: MeasureRequest, work: str | None = None) -> MeasuredTable:
     """Read a table once (twice, to smooth) and say of all its entries what `request` asks for.
 
     Faulty lines that `scan.on_error` lets pass are entries whose other measures are 0; they take no part in
     compositions.  An entry with a side without words has infinite significance, for there is nothing to test.  A
     count that is missing, negative or no finite number is 1.  Neither threads nor the size of blocks change anything.
 
-    Takes some 40 bytes an entry in the end; 300 in between, if losses are asked for.
+    What is measured goes to files without a name.  Memory does not grow with the table, but by 18 bytes an entry while
+    losses are asked for, by what the corpora and the pairs of forced decoding take, and, to smooth, by the phrases.
+
+    Args:
+        source: the table, read from its beginning.
+        request: what to find out.
+        work: the folder of the files; None for the system's folder of temporary files.
 
     Raises:
         DataError: the table is damaged or has a faulty line (see `scan.on_error`); it does not fit the weights, the
@@ -151,37 +158,61 @@ def measure_table(source: Input, request: MeasureRequest) -> Measures:
             to smooth, an entry has no counts; or, `by_source`, a source comes back after others, unless `scan.force` is
             set.
         CorpusMismatchError: more than half of the first entries do not occur in the corpora.
+        PhraseToolError: the files cannot be written.
         ValueError: smoothed probabilities are asked for of standard input.
     """
-    scan = request.scan
+    scan, weights = request.scan, request.weights
     test = PairTest(*read_indexes(*request.corpora, scan.threads)) if request.corpora else None
-    work = _BlockMeasurer(source, request, test, _smoothed(source.path, request))
+    measurer = _BlockMeasurer(source, request, test, _smoothed(source.path, request))
     check = CorpusCheck(source.name, test) if test else None
-    numbering = EntryNumbering() if request.losses else None
-    parts: list[Measures] = []
-    done = 0
-    for raw, (part, places, tested) in follow_blocks("measure", work.reader.items(), work, work.order, scan):
-        if check and tested:
-            check.add(tested)
-        if numbering and places:
-            numbering.add(raw.text, places)
-        parts.append(part)
+    table = MeasuredTable(request.block_measures, work)
+    compositions = Compositions(work) if request.losses else None
+    done, rules = 0, [0, 0]
+    for raw, part in follow_blocks("measure", measurer.reader.items(), measurer, measurer.order, scan):
+        if check and part.tested:
+            check.add(part.tested)
+        if compositions is not None and part.composed:
+            compositions.add(part.composed.entries)
+            rules[0] += part.composed.sources
+            rules[1] += part.composed.rules
+        table.append(part.measures, raw.continued)
         done += raw.lines
         scan.progress(raw.position, done)
-    work.reader.finish(done)
+    measurer.reader.finish(done)
     if check:
         check.check()
-    measures = _joined(parts, request, test.alpha if test else 0.0)
-    if request.forced_pairs and not measures.faulty.all() and not measures[USES].any():
-        raise DataError(request.forced_pairs.path, f"none of its pairs is in {source.name}")
-    if numbering and request.weights:
-        losses = np.zeros(done, np.float32)
-        good = ~measures.faulty
-        losses[good] = composition_losses(
-            numbering.entries(source.name), measures[MODEL_SCORES][good], request.weights.distortion, scan.threads
-        ) / np.float32(request.weights.size)
-        measures = measures.with_columns({LOSSES: losses})
-    return measures
+    table.alpha = test.alpha if test else 0.0
+    if request.forced_pairs:
+        _check_uses(table, request.forced_pairs.path, source.name)
+    # Their memory is wanted for the compositions.
+    del measurer, test, check, request
+    if compositions is not None and weights:
+        if rules[0] and rules[0] == rules[1]:
+            message = "all its entries are rules with labels such as [X]; compositions need a table of phrases"
+            raise DataError(source.name, message)
+        _add_losses(table, compositions.losses(weights.distortion, scan.threads), weights.size)
+    return table
+
+
+def _check_uses(table: MeasuredTable, pairs: str, name: str) -> None:
+    """Refuse pairs of another table."""
+    good = False
+    for part in table.parts():
+        if part[USES].any():
+            return
+        good = good or not part.faulty.all()
+    if good:
+        raise DataError(pairs, f"none of its pairs is in {name}")
+
+
+def _add_losses(table: MeasuredTable, losses: Losses, scale: float) -> None:
+    column = table.new_column(np.float32)
+    for part in table.parts():
+        values = np.zeros(len(part), np.float32)
+        good = ~part.faulty
+        values[good] = losses.take(int(np.count_nonzero(good))) / np.float32(scale)
+        column.append(values)
+    table.add(LOSSES, column)
 
 
 def measure_file(
@@ -190,7 +221,8 @@ def measure_file(
     watch: Watch,
     request: Callable[[TableScan], MeasureRequest],
     name: str | None = None,
-) -> Measures:
+    work: str | None = None,
+) -> MeasuredTable:
     """Measure a table from its file, and let somebody follow.
 
     Args:
@@ -199,12 +231,14 @@ def measure_file(
         watch: follows the work.
         request: what to find out, made when the table is open.
         name: what messages call the table, if not by its path.
+        work: the folder of the files.
 
     Raises:
         DataError: as `measure_table`.
+        PhraseToolError: as `measure_table`.
     """
     with Input(path, name) as source, watch.file("measure", source.size()) as progress:
-        return measure_table(source, request(replace(scan, progress=progress)))
+        return measure_table(source, request(replace(scan, progress=progress)), work)
 
 
 def _smoothed(path: str, request: MeasureRequest) -> SmoothedProbabilities | None:
@@ -217,6 +251,21 @@ def _smoothed(path: str, request: MeasureRequest) -> SmoothedProbabilities | Non
     with Input(path) as source:
         counts = count_table(source, TableScan(scan.on_error, scan.threads, scan.block_bytes))
     return SmoothedProbabilities(source.name, counts, request.smoothing)
+
+
+@dataclass(frozen=True)
+class _MeasuredBlock:
+    """What was found out about a block.
+
+    Attributes:
+        measures: of its entries.
+        composed: for compositions, if losses are asked for.
+        tested: in the corpora, if there are some.
+    """
+
+    measures: Measures
+    composed: ComposedEntries | None
+    tested: Tested | None
 
 
 class _BlockMeasurer:
@@ -233,8 +282,10 @@ class _BlockMeasurer:
         self._request = request
         self._test = test
         self._smoothed = smoothed
-        self.order = SourceOrder(source, request.scan, request.by_source)
-        self.reader = EntryReader(source, request.scan, request.similarities, columns=self._columns)
+        # A source of any number of entries is measured piece by piece.
+        scan = replace(request.scan, whole_groups=False)
+        self.order = SourceOrder(source, scan, request.by_source)
+        self.reader = EntryReader(source, scan, request.similarities, columns=self._columns)
 
     def _columns(self, scores: int) -> Sequence[int]:
         """All score columns if they are weighted, else p(target | source), after p(source | target) if need be."""
@@ -245,7 +296,7 @@ class _BlockMeasurer:
         direct = min(DIRECT_COLUMN, scores - 1)
         return (INVERSE_COLUMN, direct) if self._request.forced_probabilities else (direct,)
 
-    def __call__(self, item: Item) -> tuple[SourceLook | None, tuple[Measures, FieldPlaces | None, Tested | None]]:
+    def __call__(self, item: Item) -> tuple[SourceLook | None, _MeasuredBlock]:
         raw, _ = item
         self._check_scores(raw)
         read = self.reader(item)
@@ -261,9 +312,12 @@ class _BlockMeasurer:
             columns[SIGNIFICANCE] = _spread(block, rows, np.where(tested.wordless, np.inf, tested.values))
         if self._smoothed:
             columns[SMOOTHED] = np.where(block.faulty[:, None], 0, self._smoothed(block)).astype(np.float32)
+        composed = None
+        if self._request.losses and places:
+            composed = ComposedEntries.of(raw.text, places, columns[MODEL_SCORES][rows])
         # None of its arrays keeps the text alive.
-        part = Measures(block.first_entry + block.group_offsets, block.source_lengths, block.faulty, columns)
-        return self.order.look(raw, block), (part, places if self._request.losses else None, tested)
+        part = Measures(block.group_offsets, block.source_lengths, block.faulty, columns)
+        return self.order.look(raw, block), _MeasuredBlock(part, composed, tested)
 
     def _check_scores(self, raw: RawBlock) -> None:
         """Refuse entries with more or fewer scores than what is asked for needs."""
@@ -310,19 +364,3 @@ def _spread(block: EntryBlock, rows: Int64Array, values: npt.NDArray[Any]) -> np
     spread = np.zeros((len(block), *values.shape[1:]), np.float32)
     spread[rows] = values
     return spread
-
-
-def _joined(parts: Sequence[Measures], request: MeasureRequest, alpha: float) -> Measures:
-    """One table of its blocks."""
-    faulty = np.concatenate([np.zeros(0, np.bool_), *(part.faulty for part in parts)])
-    starts = [part.group_offsets[:-1] for part in parts]
-    return Measures(
-        group_offsets=np.concatenate([np.zeros(0, np.int64), *starts, np.array([len(faulty)])]),
-        source_lengths=np.concatenate([np.zeros(0, np.int64), *(part.source_lengths for part in parts)]),
-        faulty=faulty,
-        columns={
-            measure: np.concatenate([measure.empty(), *(part.columns[measure] for part in parts)])
-            for measure in request.block_measures
-        },
-        alpha=alpha,
-    )

@@ -1,8 +1,8 @@
 """How often pairs were used: the counts of a file of pairs, looked up for the lines of a table.
 
 As in `pair_hashes`, a pair, a source and a target are known by 64 bits of the hash of their tokens.  A distinct pair
-takes 24 bytes, and so does a distinct source or target, whatever its length; three times that for a moment while they
-are read.
+takes 24 bytes, and so does a distinct source or target where totals are wanted, whatever its length; three times that
+for a moment while they are read.
 """
 
 from __future__ import annotations
@@ -75,21 +75,25 @@ class PairUses:
         path: the file, as the user named it.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, totals: bool = True) -> None:
         self.path = path
-        self._sums = (KeyedSums(np.float64), KeyedSums(np.float64), KeyedSums(np.float64))
+        self._sums = [KeyedSums(np.float64) for _ in range(3 if totals else 1)]
 
     @classmethod
-    def read(cls, path: str) -> PairUses:
+    def read(cls, path: str, totals: bool = True) -> PairUses:
         """Read lines `source ||| target[ ||| count]` or a phrase table, as `pairs` understands them; gzip or not.
 
         Counts of a pair that comes several times are added.
+
+        Args:
+            path: the file.
+            totals: whether the totals of sources and targets are wanted, too.
 
         Raises:
             DataError: the file is damaged or empty, a line has fewer than two fields, or a count is no number of at
                 least 0.
         """
-        counted = cls(path)
+        counted = cls(path, totals)
         with Input(path) as source:
             lines = 0
             for text in blocks(source, _BLOCK_BYTES):
@@ -112,7 +116,7 @@ class PairUses:
             line = int(faulty[0])
             message = "expected `source ||| target`, found no |||" if pairless[line] else "the count is no number >= 0"
             raise DataError(name, message, before + line + 1)
-        for column, sums in zip(keys.T, self._sums, strict=True):
+        for column, sums in zip(keys.T, self._sums, strict=False):
             sums.add(np.ascontiguousarray(column), counts)
         return len(counts)
 
@@ -126,7 +130,7 @@ class PairUses:
 
         Returns:
             float32, shape (N, 3): the count of the pair, the total of its source, the total of its target; 0 where it
-            is unknown, or not wanted, or the line holds no pair.
+            is unknown, or not wanted, or the line holds no pair, and for totals that were not wanted.
         """
         if text.dtype != np.uint8 or line_offsets.dtype != np.int64 or wanted.dtype != np.bool_:
             raise ValueError("expected uint8 text, int64 offsets and a mask")
@@ -134,7 +138,7 @@ class PairUses:
             raise ValueError(f"{len(line_offsets)} offsets do not fit {len(wanted)} lines in {len(text)} bytes")
         keys = np.empty((3, len(wanted)), np.uint64)
         _hash_wanted(np.ascontiguousarray(text), np.ascontiguousarray(line_offsets), np.ascontiguousarray(wanted), keys)
-        found = np.empty((len(wanted), 3), np.float32)
+        found = np.zeros((len(wanted), 3), np.float32)
         for side, sums in enumerate(self._sums):
             found[:, side] = sums.look_up(keys[side])
         return found

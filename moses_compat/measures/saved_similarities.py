@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from moses_compat.files.arrow import number_array, numbers_of
+from moses_compat.files.arrow import DAMAGED, number_array, numbers_of
 from phrasetool.disk.scratch import scratch_file
 from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.phrases import EntryBlock
@@ -53,10 +54,15 @@ class ScoreWriter:
         except OSError as error:
             raise PhraseToolError(f"{path}: cannot write: {reason(error)}") from error
         metadata = {"phrasetool_schema": SCHEMA_VERSION, "signature": signature}
-        self._writer = pq.ParquetWriter(
-            self._temporary, _SCHEMA.with_metadata(metadata), compression="NONE", use_dictionary=["opinion"],
-            write_page_checksum=True,
-        )  # fmt: skip
+        try:
+            # It writes its first bytes at once.
+            self._writer = pq.ParquetWriter(
+                self._temporary, _SCHEMA.with_metadata(metadata), compression="NONE", use_dictionary=["opinion"],
+                write_page_checksum=True,
+            )  # fmt: skip
+        except OSError as error:
+            self._forget()
+            raise PhraseToolError(f"{path}: cannot write: {reason(error)}") from error
 
     def write(self, hashes: npt.NDArray[np.uint32], scores: Scores) -> None:
         """Append N rows.
@@ -88,9 +94,12 @@ class ScoreWriter:
         except OSError as error:
             raise PhraseToolError(f"{self.path}: cannot write: {reason(error)}") from error
         finally:
-            if os.path.exists(self._temporary):
-                os.unlink(self._temporary)
-            os.close(self._lock)
+            self._forget()
+
+    def _forget(self) -> None:
+        if os.path.exists(self._temporary):
+            os.unlink(self._temporary)
+        os.close(self._lock)
 
 
 class SavedScores:
@@ -106,17 +115,26 @@ class SavedScores:
             self._file = pq.ParquetFile(path, page_checksum_verification=True)
         except FileNotFoundError as error:
             raise DataError(path, "no such file") from error
-        except (OSError, pa.ArrowException) as error:
+        except DAMAGED as error:
             raise DataError(path, f"not a file of saved similarities ({error})") from error
         metadata = self._file.schema_arrow.metadata or {}
         if metadata.get(b"phrasetool_schema") != SCHEMA_VERSION.encode():
             raise DataError(path, f"not a file of saved similarities of version {SCHEMA_VERSION}")
         if (found := _columns(self._file.schema_arrow)) != (wanted := _columns(_SCHEMA)):
             raise DataError(path, f"has columns {found}; expected {wanted}")
-        self.signature: str = metadata.get(b"signature", b"").decode()
+        self.signature: str = metadata.get(b"signature", b"").decode("utf-8", "replace")
         self.rows: int = self._file.metadata.num_rows
-        self._batches: Iterator[pa.RecordBatch] = self._file.iter_batches(1 << 18, use_threads=False)
+        self._batches = self._all_batches()
         self._pending: list[pa.RecordBatch] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        # In another process rows are compared, and not read.
+        return {"path": self.path, "signature": self.signature, "rows": self.rows}
+
+    def _all_batches(self) -> Iterator[pa.RecordBatch]:
+        # `iter_batches` of the file keeps what it has read until its end: 13 bytes a row.
+        for group in range(self._file.num_row_groups):
+            yield from self._file.read_row_group(group, use_threads=False).to_batches()
 
     def take(self, count: int) -> tuple[npt.NDArray[np.uint32], Scores]:
         """The next `count` rows (fewer at the end): fingerprints and scores.
@@ -129,7 +147,7 @@ class SavedScores:
             while have < count and (batch := next(self._batches, None)) is not None:
                 self._pending.append(batch)
                 have += batch.num_rows
-        except (OSError, pa.ArrowException) as error:
+        except DAMAGED as error:
             raise DataError(self.path, f"the file is damaged ({error})") from error
         taken: list[pa.RecordBatch] = []
         while count > 0 and self._pending:

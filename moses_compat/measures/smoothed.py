@@ -18,7 +18,7 @@ from moses_compat.files.streams import Input
 from moses_compat.lines.counts import read_counts
 from moses_compat.lines.pair_hashes import HashArray
 from moses_compat.lines.phrase_totals import KeyedSums, side_keys
-from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
+from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import TableParser
 from moses_compat.tables.source_order import FEW_LINES
 from phrasetool.errors import DataError
@@ -100,7 +100,7 @@ def count_table(source: Input, scan: TableScan) -> TableCounts:
     statistics = PairStatistics.of(np.zeros(0, np.int64))
     counted = KeyedSums(np.int32), KeyedSums(np.int32)
     totals = _Totals(), _Totals()
-    for raw, part, sides, seen in run(raw_blocks(source, scan.block_bytes, scan.max_line), work, scan.threads):
+    for raw, part, sides, seen in run(scan.raw_blocks(source), work, scan.threads):
         statistics += part
         for counts, (keys, numbers) in zip(counted, sides, strict=True):
             counts.add(keys, numbers)

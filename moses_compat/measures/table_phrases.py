@@ -11,7 +11,7 @@ from moses_compat.files.streams import Input
 from moses_compat.lines.pair_hashes import HashArray
 from moses_compat.lines.phrase_text import phrase_text
 from moses_compat.lines.phrase_totals import KeyedSums, side_keys
-from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
+from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import TableParser
 from phrasetool.models.fit import has_letter
 from phrasetool.phrases import ByteArray, Int64Array
@@ -58,7 +58,7 @@ def collect_phrases(
         def work(raw: RawBlock) -> tuple[RawBlock, _Found]:
             return raw, _look(source.name, raw, scan)
 
-        for raw, found in run(raw_blocks(source, scan.block_bytes, scan.max_line), work, scan.threads):
+        for raw, found in run(scan.raw_blocks(source), work, scan.threads):
             for which, side in enumerate(sides):
                 side.add(found.text, found.keys[which], found.places[which])
             pairs.append(found.pairs)

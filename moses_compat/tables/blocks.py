@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +17,17 @@ from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import LF
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int64Array, Mask
+from phrasetool.pipeline import Runner
 from phrasetool.watch import refuse
 
 BLOCK_BYTES = 1 << 21
 # A line longer than that is none of a table; without a limit, what is no text would be read as one line, to its end.
 LONGEST_LINE = 1 << 24
+# The entries of a source that are needed together, where blocks are not larger; some ten million short ones.
+LARGEST_GROUP = 1 << 28
 # Called with the bytes of the file consumed and the lines done so far.
 Progress = Callable[[int, int], None]
+_SEPARATOR = b"|||"
 ON_ERROR = ("fail", "skip", "keep")
 
 
@@ -46,37 +51,72 @@ def last_group_start(text: ByteArray) -> int:
     return 0
 
 
-def blocks(source: Input, size: int, max_line: int = LONGEST_LINE) -> Iterator[ByteArray]:
+@exact_kernel
+def _last_keyed_line(text: ByteArray) -> int:
+    """Where the last line of `text` with a source begins (it may be incomplete), or 0 if there is none before it."""
+    line_end = len(text)
+    last = -1
+    while line_end > 0:
+        start = line_end - 1 if text[line_end - 1] == LF else line_end
+        while start > 0 and text[start - 1] != LF:
+            start -= 1
+        if find_separator(text, start, line_end) >= 0:
+            if last >= 0:
+                return last
+            last = start
+        line_end = start
+    return 0
+
+
+def blocks(source: Input, size: int, max_line: int = LONGEST_LINE, whole_groups: bool = True) -> Iterator[ByteArray]:
     """Cut a table into blocks of about `size` bytes at source-group borders.
 
-    A group longer than that makes its block longer.  The concatenation of the blocks is the input.  Where a block ends
-    depends on what follows its beginning alone.
+    A group longer than that makes its block longer, or is cut at line ends where groups need not be whole.  The
+    concatenation of the blocks is the input.  Where a block ends depends on what follows its beginning alone.
 
     Raises:
         DataError: the file is damaged, or is certainly no table in text form (see `files.kinds`), or has a line of more
-            than `max_line` bytes.
+            than `max_line` bytes, or, where groups are to be whole, a group of more than `LARGEST_GROUP` and `size`.
     """
+    return (text for text, _ in _pieces(source, size, max_line, whole_groups))
+
+
+def _pieces(source: Input, size: int, max_line: int, whole_groups: bool) -> Iterator[tuple[ByteArray, bool]]:
+    """The blocks, and whether each goes on with the group of the one before; with whole sources, none does."""
     kinds.refuse(source.name, source.peek(kinds.HEAD_BYTES))
     text = b""
-    wanted, lines = size, 0
+    continued = False
+    wanted, lines, largest = size, 0, max(size, LARGEST_GROUP)
     while True:
         if len(text) < wanted:
             text += source.read(wanted - len(text))
         seen = min(wanted, len(text))
         cut = last_group_start(np.frombuffer(text, np.uint8, seen)) if seen >= size else 0
+        inside = 0
+        if seen >= size and not cut and not whole_groups:
+            # All lines so far are of one group, so the next is, too, if its source is known.
+            inside = _last_keyed_line(np.frombuffer(text, np.uint8, seen))
+        cut = cut or inside
+        if not cut and seen > largest:
+            # So many lines of no source, before any that has one, may as well belong to none.
+            keyed = text.find(_SEPARATOR, 0, seen)
+            cut = text.rfind(b"\n", 0, keyed if keyed >= 0 else seen) + 1
         if cut:
-            yield np.frombuffer(text, np.uint8, cut)
+            yield np.frombuffer(text, np.uint8, cut), continued
             lines += text.count(b"\n", 0, cut)
-            text, wanted = text[cut:], size
+            text, wanted, continued = text[cut:], size, inside > 0
         elif seen < wanted:
             break
         else:
             # A long line that is whole is found when its block is looked at.
             if len(text) - (text.rfind(b"\n") + 1) > max_line:
                 raise _too_long(source, lines + text.count(b"\n"), max_line)
-            wanted *= 2
+            if len(text) > largest:
+                message = f"the entries of this source take more than {largest:,} bytes"
+                raise DataError(source.name, message, lines + 1, remedy="larger groups")
+            wanted = min(2 * wanted, largest + 1)
     if text:
-        yield np.frombuffer(text, np.uint8)
+        yield np.frombuffer(text, np.uint8), continued
 
 
 def _too_long(source: Input, before: int, max_line: int) -> DataError:
@@ -85,7 +125,7 @@ def _too_long(source: Input, before: int, max_line: int) -> DataError:
 
 @dataclass(frozen=True)
 class RawBlock:
-    """The text of a run of whole source groups.
+    """The text of a run of source groups, which are whole unless asked for otherwise.
 
     Attributes:
         first_entry: 0-based number of its first line.
@@ -93,6 +133,7 @@ class RawBlock:
         text: the bytes, uint8.
         scores: how many scores an entry of this table has, as its first good line says; -1 if none came yet.
         position: bytes of the file consumed so far (compressed, if it is gzip).
+        continued: whether it begins with more entries of the last source of the block before.
     """
 
     first_entry: int
@@ -100,6 +141,7 @@ class RawBlock:
     text: ByteArray
     scores: int
     position: int
+    continued: bool = False
 
     @property
     def lines(self) -> int:
@@ -107,17 +149,23 @@ class RawBlock:
         return len(self.line_offsets) - 1
 
 
-def raw_blocks(source: Input, size: int = BLOCK_BYTES, max_line: int = LONGEST_LINE) -> Iterator[RawBlock]:
-    """Read a table block by block; see `blocks`."""
+def raw_blocks(
+    source: Input, size: int = BLOCK_BYTES, max_line: int = LONGEST_LINE, whole_groups: bool = True
+) -> Iterator[RawBlock]:
+    """Read a table block by block; see `blocks`.
+
+    Args:
+        whole_groups: if not, a source group that is longer than a block is cut into several.
+    """
     first_entry = 0
     scores = -1
-    for text in blocks(source, size, max_line):
+    for text, continued in _pieces(source, size, max_line, whole_groups):
         if scores < 0:
             scores = _first_score_count(text)
         offsets = line_offsets_of(text)
         if len(text) > max_line and (long := np.diff(offsets) > max_line).any():
             raise _too_long(source, first_entry + int(np.argmax(long)), max_line)
-        block = RawBlock(first_entry, offsets, text, scores, source.position())
+        block = RawBlock(first_entry, offsets, text, scores, source.position(), continued)
         yield block
         first_entry += block.lines
 
@@ -145,6 +193,8 @@ class TableScan:
         force: whether to go on where a check says that the table makes no sense.
         warn: called with what such a check says.
         finished: keeps what was made of the blocks, so that interrupted work goes on; nothing if None.
+        runner: has the blocks worked on; threads if None.
+        whole_groups: whether a block holds all entries of its sources, however many these are.
 
     Raises:
         ValueError: `on_error` is something else.
@@ -159,10 +209,23 @@ class TableScan:
     warn: Callable[[str], None] = lambda message: None
     finished: FinishedWork | None = None
     max_line: int = LONGEST_LINE
+    runner: Runner | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # In another process it says how to take lines, and no more.
+        alone = TableScan()
+        kept_here = ("progress", "warn", "finished", "runner")
+        return {**self.__dict__, **{name: getattr(alone, name) for name in kept_here}}
+
+    whole_groups: bool = True
 
     def __post_init__(self) -> None:
         if self.on_error not in ON_ERROR:
             raise ValueError(f"unknown action {self.on_error!r}; expected one of {', '.join(ON_ERROR)}")
+
+    def raw_blocks(self, source: Input) -> Iterator[RawBlock]:
+        """The blocks of a table; see `raw_blocks`."""
+        return raw_blocks(source, self.block_bytes, self.max_line, self.whole_groups)
 
     def refuse(self, error: DataError) -> None:
         """Raise what a check of the table found, or with `force` warn of it."""

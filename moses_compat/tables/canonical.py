@@ -263,7 +263,9 @@ def write_copy(form: TableForm, path: str, threads: int = 1) -> None:
         PhraseToolError: the disk is full, or sorting failed.
     """
     with Input(form.path) as source, open(path, "wb") as file:
-        pieces: Iterator[bytes] = (piece if piece.endswith(b"\n") else piece + b"\n" for piece in source.whole_lines())
+        pieces: Iterator[bytes] = (
+            piece if piece.endswith(b"\n") else piece + b"\n" for piece in source.whole_lines(limited=False)
+        )
         if form.odd_line:
             pieces = map(_canonical_lines, pieces)
         if form.unsorted_line or form.odd_line:

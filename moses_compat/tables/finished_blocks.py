@@ -47,6 +47,8 @@ def follow_blocks(
         return digest_of_bytes(item[0].text)
 
     if scan.finished is None:
-        return order.follow(run(items, done, scan.threads))
-    found = scan.finished.run(name, digest, items, done, scan.threads, lambda result: result[1][1], again)
+        return order.follow((scan.runner or run)(items, done, scan.threads))
+    found = scan.finished.run(
+        name, digest, items, done, scan.threads, lambda result: result[1][1], again, runner=scan.runner
+    )
     return order.follow(found)

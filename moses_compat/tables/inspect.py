@@ -84,8 +84,11 @@ class ColumnSummary:
         if not len(values):
             return cls()
         bins = np.clip((np.clip(values, 0, 1) * _BINS).astype(np.int64), 0, _BINS - 1)
+        # Of infinities of both signs there is no sum.
+        with np.errstate(invalid="ignore", over="ignore"):
+            total = float(values.sum())
         return cls(
-            float(values.min()), float(values.max()), float(values.sum()), int((values == 0).sum()),
+            float(values.min()), float(values.max()), total, int((values == 0).sum()),
             int((values < 0).sum()), np.bincount(bins, minlength=_BINS),
         )  # fmt: skip
 
@@ -255,7 +258,7 @@ def _look_at_block(item: _Item) -> _Found:
     sizes = np.diff(scan.group_offsets)
     part = TableSummary(
         entries=int(raw.lines), sources=len(sizes), bytes=len(raw.text), fields=Counter(look.fields.tolist()),
-        scores=raw.scores, faults=len(faults), first_faults=faults[:_SHOWN_FAULTS],
+        scores=raw.scores, faults=len(faults), first_faults=list(faults[:_SHOWN_FAULTS]),
     )  # fmt: skip
     good = scan.faults == 0
     part.columns = [ColumnSummary.of(column) for column in scan.columns[good].T]

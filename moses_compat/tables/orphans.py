@@ -80,7 +80,7 @@ def table_pairs(source: Input, scan: TableScan) -> PairSet:
         return raw, hashes
 
     parts = []
-    for raw, hashes in run(raw_blocks(source, scan.block_bytes, scan.max_line), work, scan.threads):
+    for raw, hashes in run(raw_blocks(source, scan.block_bytes, scan.max_line, False), work, scan.threads):
         parts.append(hashes)
         scan.progress(raw.position, raw.first_entry + raw.lines)
     return PairSet(parts)
@@ -120,7 +120,7 @@ def remove_orphans(source: Input, output: Output, pairs: PairSet, scan: TableSca
         return raw, output.encode(text), counts
 
     total = OrphanCounts()
-    for raw, data, counts in run(raw_blocks(source, scan.block_bytes, scan.max_line), work, scan.threads):
+    for raw, data, counts in run(raw_blocks(source, scan.block_bytes, scan.max_line, False), work, scan.threads):
         output.write(data)
         total += counts
         scan.progress(raw.position, total.lines)

@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from moses_compat.files.arrow import number_array, numbers_of, parquet_file, text_array
+from moses_compat.files.arrow import DAMAGED, number_array, numbers_of, parquet_file, text_array
 from moses_compat.files.names import STANDARD, is_pipe
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.columns import RAW, TEXTS, Rows, gather, read_rows, write_rows
@@ -117,13 +117,14 @@ class TableBatches:
     Args:
         source: the table.
         block_bytes: about how much text makes a batch.
+        whole_groups: whether a batch has all entries of its sources.
 
     Raises:
         DataError: the file is damaged or no table in text form.
     """
 
-    def __init__(self, source: Input, block_bytes: int = ROW_GROUP_BYTES) -> None:
-        blocks = raw_blocks(source, block_bytes)
+    def __init__(self, source: Input, block_bytes: int = ROW_GROUP_BYTES, whole_groups: bool = True) -> None:
+        blocks = raw_blocks(source, block_bytes, whole_groups=whole_groups)
         first: list[RawBlock] = []
         while (not first or first[-1].scores < 0) and sum(len(raw.text) for raw in first) < _LOOK_FOR_SCORES:
             if (block := next(blocks, None)) is None:
@@ -163,7 +164,7 @@ def table_to_parquet(
     Raises:
         DataError: the file is damaged or no table in text form.
     """
-    batches = TableBatches(source, block_bytes)
+    batches = TableBatches(source, block_bytes, whole_groups=False)
     counts, schema = ConvertCounts(scores=batches.scores), batches.schema
     dictionary = ["target", "alignment", "tail", *(field.name for field in schema if field.type == pa.float32())]
     with pq.ParquetWriter(
@@ -209,7 +210,7 @@ class _Reader:
         try:
             self._file = pq.ParquetFile(path)
             fields = {field.name: field.type for field in self._file.schema_arrow}
-        except (OSError, pa.ArrowException) as error:
+        except DAMAGED as error:
             raise self._fault(error) from error
         found = [int(score[1]) for name in fields if (score := _SCORE.fullmatch(name))]
         self.scores = max(found, default=0)
@@ -237,7 +238,7 @@ class _Reader:
             for batch in self._file.iter_batches(_ROWS_AT_ONCE, columns=names, use_threads=False):
                 columns = {name: batch.column(name).cast(self._schema.field(name).type) for name in names}
                 yield self._rows(batch.num_rows, columns)
-        except (OSError, pa.ArrowException) as error:
+        except DAMAGED as error:
             raise self._fault(error) from error
 
     def _rows(self, count: int, columns: dict[str, pa.Array]) -> Rows:

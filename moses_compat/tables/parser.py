@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -199,6 +199,38 @@ class Fault:
     message: str
 
 
+class _Faults(Sequence[Fault]):
+    """The faults of a scan, each made when it is looked at: a file of a million empty lines is no reason for as many
+    messages."""
+
+    def __init__(self, scan: LineScan, first_entry: int, scores: int) -> None:
+        self._scan, self._first, self._lines = scan, first_entry, np.flatnonzero(scan.faults)
+        self._messages = {
+            FEW_FIELDS: "expected at least 3 fields separated by |||, found {}",
+            NOT_A_NUMBER: "a score is not a number",
+            WRONG_COUNT: f"expected {max(scores, 1)} scores as on the lines before, found {{}}",
+            IS_NAN: "a score is NaN, which Moses cannot load",
+        }
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    @overload
+    def __getitem__(self, place: int) -> Fault: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Fault]: ...
+
+    def __getitem__(self, place: int | slice) -> Fault | list[Fault]:
+        if isinstance(place, slice):
+            return [self._fault(int(line)) for line in self._lines[place]]
+        return self._fault(int(self._lines[place]))
+
+    def _fault(self, line: int) -> Fault:
+        message = self._messages[int(self._scan.faults[line])].format(self._scan.found[line])
+        return Fault(self._first + line, message)
+
+
 def scan_lines(
     text: ByteArray, scores: int = -1, columns: Sequence[int] = (), line_offsets: Int64Array | None = None
 ) -> LineScan:
@@ -246,7 +278,7 @@ class TableParser:
 
     def __call__(
         self, first_entry: int, text: ByteArray, line_offsets: Int64Array | None = None
-    ) -> tuple[EntryBlock, list[Fault]]:
+    ) -> tuple[EntryBlock, Sequence[Fault]]:
         """Parse the block `text`, whose first line is number `first_entry` of its table."""
         scan = scan_lines(text, self.scores, self.columns, line_offsets)
         starts = scan.line_offsets[:-1]
@@ -285,18 +317,9 @@ class TableParser:
             heads[0] = keyed[0] if len(keyed) else 0
         return heads
 
-    def faults(self, scan: LineScan, first_entry: int) -> list[Fault]:
+    def faults(self, scan: LineScan, first_entry: int) -> Sequence[Fault]:
         """What is wrong with the lines of a scan; `first_entry` is the number of its first line in the table."""
-        messages = {
-            FEW_FIELDS: "expected at least 3 fields separated by |||, found {}",
-            NOT_A_NUMBER: "a score is not a number",
-            WRONG_COUNT: f"expected {max(self.scores, 1)} scores as on the lines before, found {{}}",
-            IS_NAN: "a score is NaN, which Moses cannot load",
-        }
-        return [
-            Fault(first_entry + int(i), messages[int(scan.faults[i])].format(scan.found[i]))
-            for i in np.flatnonzero(scan.faults)
-        ]
+        return _Faults(scan, first_entry, self.scores)
 
 
 def _phrases(text: ByteArray, starts: Int64Array, ends: Int64Array, vocabulary: Vocabulary | None) -> Phrases:

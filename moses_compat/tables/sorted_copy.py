@@ -82,7 +82,7 @@ def _write_sorted(source: Input, copy: str, threads: int, progress: Progress) ->
     folder = os.path.dirname(copy)
 
     def lines() -> Iterator[bytes]:
-        for piece in source.whole_lines():
+        for piece in source.whole_lines(limited=False):
             progress(source.position(), 0)
             yield piece if piece.endswith(b"\n") else piece + b"\n"
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from moses_compat.files.names import is_stream
 from moses_compat.files.streams import Input
 from moses_compat.lines.pair_hashes import HashArray, as_key, hash_field
 from moses_compat.lines.phrase_totals import KeyedSums, side_keys
-from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
+from moses_compat.tables.blocks import RawBlock, TableScan
 from phrasetool.errors import DataError
 from phrasetool.kernels.hashing import FNV_BASIS
 from phrasetool.kernels.jit import exact_kernel
@@ -137,12 +137,18 @@ class SourceOrder:
     def __init__(self, source: Input, scan: TableScan, needed: bool = True) -> None:
         self._source, self._scan, self._needed = source, scan, needed
         self._last = b""
-        self._before = tempfile.SpooledTemporaryFile(_IN_MEMORY) if is_stream(source.path) else None  # noqa: SIM115
+        # What is read once must be hashed as it comes.
+        self._hashes_all = is_stream(source.path)
+        self._before = tempfile.SpooledTemporaryFile(_IN_MEMORY) if self._hashes_all else None  # noqa: SIM115
         # Read by threads: from when on hashes are wanted of every block.
         self._ascends = True
         self._seen: KeyedSums[np.int32] = KeyedSums(np.int32)
         self._told = False
         self._pending: DataError | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # In another process blocks are looked at, and not followed.
+        return {**self.__dict__, "_before": None, "_seen": None, "_pending": None, "_told": False}
 
     def __del__(self) -> None:
         if self._before:
@@ -157,7 +163,7 @@ class SourceOrder:
             first, last = (
                 raw.text[raw.line_offsets[k] : fields.source_ends[k] + 3].tobytes() for k in (lines[0], lines[-1])
             )
-        wanted = self._before or not self._ascends or not fields.ascending
+        wanted = self._hashes_all or not self._ascends or not fields.ascending
         return SourceLook(raw, fields, first, last, Hashed.of(raw, fields) if wanted else None)
 
     def follow(self, results: Iterable[tuple[SourceLook | None, Result]]) -> Iterator[Result]:
@@ -182,7 +188,7 @@ class SourceOrder:
             raise self._pending
         if self._told:
             return
-        up = look.fields.ascending and (not look.first or not self._last or _steps_up(self._last, look.first))
+        up = look.fields.ascending and (not look.first or not self._last or self._follows(look))
         if self._ascends and up:
             if self._before and look.hashed:
                 self._before.write(look.hashed.hashes.tobytes())
@@ -196,10 +202,17 @@ class SourceOrder:
         _, first = np.unique(hashed.hashes, return_index=True)
         again = np.ones(len(hashed.hashes), np.bool_)
         again[first] = False
-        again |= self._seen.look_up(hashed.hashes) > 0
+        known = self._seen.look_up(hashed.hashes) > 0
+        if look.raw.continued:
+            known[:1] = False
+        again |= known
         if again.any():
             self._tell(look.raw, int(hashed.heads[np.argmax(again)]))
         self._keep(hashed.hashes)
+
+    def _follows(self, look: SourceLook) -> bool:
+        """Whether the first source of a block may stand behind the last one before."""
+        return look.first == self._last if look.raw.continued else _steps_up(self._last, look.first)
 
     def _keep(self, hashes: HashArray) -> None:
         self._seen.add(hashes, np.ones(len(hashes), np.int32))
@@ -214,7 +227,7 @@ class SourceOrder:
             return
         done = 0
         with Input(self._source.path, self._source.name) as source:
-            raws = raw_blocks(source, self._scan.block_bytes, self._scan.max_line) if entries else iter(())
+            raws = self._scan.raw_blocks(source) if entries else iter(())
             for raw in raws:
                 rows = np.arange(min(raw.lines, entries - done))
                 yield side_keys(raw.text, raw.line_offsets, rows)[0]

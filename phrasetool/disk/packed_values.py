@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import struct
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 _LENGTH = struct.Struct("<Q")
+_NUMBERS = re.compile(r"[<>|](?:[iuf][1248]|b1)")
 _PACKAGES = ("phrasetool.", "moses_compat.")
 
 
@@ -103,9 +105,9 @@ class _Blobs:
         if kind == "bytes":
             return self._take(tree[kind])
         if kind == "array":
-            return self._array(np.dtype(tree[kind]), tuple(tree["shape"]), tree["scalar"])
+            return self._array(_number_type(tree[kind]), tuple(tree["shape"]), tree["scalar"])
         if kind == "type":
-            return np.dtype(tree[kind]).type
+            return _number_type(tree[kind]).type
         if kind == "dict":
             return {self.value(key): self.value(item) for key, item in tree[kind]}
         if kind == "object":
@@ -113,12 +115,17 @@ class _Blobs:
         return {"tuple": tuple, "list": list}[kind](map(self.value, tree[kind]))
 
     def _array(self, dtype: np.dtype[Any], shape: tuple[int, ...], scalar: bool) -> Any:
-        if dtype.kind not in "biuf":
-            raise ValueError(f"{dtype} is no type of numbers")
         size = int(np.prod(shape, dtype=np.int64))
         # A copy: kernels are compiled for arrays that can be written to.
         array = np.frombuffer(self._take(size * dtype.itemsize), dtype).reshape(shape).copy()
         return array[()] if scalar else array
+
+
+def _number_type(name: Any) -> np.dtype[Any]:
+    """The dtype of a name as `dtype.str` gives it; NumPy itself would take, and warn of, much more."""
+    if not isinstance(name, str) or not _NUMBERS.fullmatch(name):
+        raise ValueError(f"{name!r} is no type of numbers")
+    return np.dtype(name)
 
 
 def _class(name: str) -> Any:

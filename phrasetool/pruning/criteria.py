@@ -179,10 +179,9 @@ class Usage:
 
     def factor(self, measures: Measures) -> FloatArray:
         """Uses for each time the pair was extracted, as if it had been extracted once more and used as others are."""
-        uses = measures[USES]
-        extracted = measures[COUNTS].sum(dtype=np.float64)
-        usual = np.float32(uses.sum(dtype=np.float64) / extracted) if extracted > 0 else np.float32(0)
-        return (uses + usual) / (measures[COUNTS] + np.float32(1))
+        extracted = measures.total(COUNTS)
+        usual = np.float32(measures.total(USES) / extracted) if extracted > 0 else np.float32(0)
+        return (measures[USES] + usual) / (measures[COUNTS] + np.float32(1))
 
 
 @dataclass(frozen=True)
@@ -222,7 +221,11 @@ class Random:
 
     def worth(self, measures: Measures) -> FloatArray:
         """Uniform in [0, 1), drawn in table order."""
-        return np.random.default_rng(self.seed).random(len(measures), np.float32)
+        numbers = np.random.PCG64(self.seed)
+        # A step of the generator gives two of them.
+        numbers.advance(measures.first // 2)
+        odd = measures.first % 2
+        return np.random.Generator(numbers).random(odd + len(measures), np.float32)[odd:]
 
     factor = worth
 

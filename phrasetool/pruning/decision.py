@@ -8,6 +8,7 @@ cut is a threshold; then a table can be pruned while it streams.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,7 +19,7 @@ from phrasetool.pruning.criteria import Semantic
 from phrasetool.pruning.measures import OPINION, SIMILARITIES, Measures
 from phrasetool.pruning.methods import Method
 from phrasetool.pruning.protection import KeepBest
-from phrasetool.pruning.sizes import SizeCurve, TooSmallError, allowed_entries
+from phrasetool.pruning.sizes import SizeCurve, SizeLimit, TooSmallError, WorthPart, allowed_entries
 from phrasetool.pruning.thresholds import Threshold
 
 SEMANTIC = Semantic()
@@ -46,7 +47,11 @@ class Ranking:
     @classmethod
     def of(cls, method: Method, measures: Measures) -> Ranking:
         """By what the method says an entry is worth."""
-        worth = method.worth(measures)
+        return cls.by_worth(method, measures, method.worth(measures))
+
+    @classmethod
+    def by_worth(cls, method: Method, measures: Measures, worth: FloatArray) -> Ranking:
+        """The same, where it is known what the method says."""
         return cls(method, measures, worth, worth.astype(np.float64), np.zeros(len(measures), np.bool_))
 
     @classmethod
@@ -67,18 +72,22 @@ class Ranking:
         return strengths
 
 
+# N entries, and bool, shape (N,): which of them stay whatever they are worth.
+Guarded = tuple[Ranking, Mask]
+# Gives all parts of a table, in order; may be called several times.
+GuardedTable = Callable[[], Iterator[Guarded]]
+# Says of a part, bool, shape (N,), what does not deserve to stay.
+Verdict = Callable[[Ranking, Mask], Mask]
+
+
 class Cut(Protocol):
     """Where a ranking is cut."""
 
-    def fails(self, ranking: Ranking, protected: Mask) -> Mask:
-        """What does not deserve to stay.
+    def verdict(self, table: GuardedTable) -> Verdict:
+        """How to tell what does not deserve to stay.
 
         Args:
-            ranking: of N entries.
-            protected: bool, shape (N,), what stays all the same.
-
-        Returns:
-            bool, shape (N,).
+            table: all entries.
 
         Raises:
             TooSmallError: the protected entries alone are more than may stay.
@@ -91,21 +100,23 @@ class AtThreshold:
 
     threshold: Threshold
 
-    def fails(self, ranking: Ranking, protected: Mask) -> Mask:
+    def verdict(self, table: GuardedTable) -> Verdict:
         """See `Cut`."""
-        limit = ranking.worth.dtype.type(self.threshold.value(ranking.measures.alpha))
-        failed: Mask = ranking.worth < limit
-        return failed
+        return lambda ranking, protected: _below(ranking, self.threshold.value(ranking.measures.alpha))
 
 
 @dataclass(frozen=True)
 class AtOwnThresholds:
     """What the criteria's own thresholds remove, all taken together; see `Method.fails`."""
 
-    def fails(self, ranking: Ranking, protected: Mask) -> Mask:
+    def verdict(self, table: GuardedTable) -> Verdict:
         """See `Cut`."""
-        method, measures = ranking.method, ranking.measures
-        return method.fails(method.below(method.worths(measures), measures.alpha))
+
+        def fails(ranking: Ranking, protected: Mask) -> Mask:
+            method, measures = ranking.method, ranking.measures
+            return method.fails(method.below(method.worths(measures), measures.alpha))
+
+        return fails
 
 
 @dataclass(frozen=True)
@@ -114,13 +125,19 @@ class OfSize:
 
     share: float
 
-    def fails(self, ranking: Ranking, protected: Mask) -> Mask:
+    def verdict(self, table: GuardedTable) -> Verdict:
         """See `Cut`."""
-        count, entries = int(protected.sum()), len(protected)
+        counted = [(int(protected.sum()), len(protected)) for _, protected in table()]
+        count, entries = (sum(numbers) for numbers in zip(*counted, strict=True)) if counted else (0, 0)
         allowed = allowed_entries(self.share, entries)
         if count > allowed:
             raise TooSmallError.of(count, entries, self.share)
-        return fails_by_size(ranking.worth, protected, allowed - count)
+
+        def parts() -> Iterator[WorthPart]:
+            return ((ranking.measures.first, ranking.worth, protected) for ranking, protected in table())
+
+        limit = SizeLimit.of(parts, allowed - count)
+        return lambda ranking, protected: limit.fails(ranking.worth, protected, ranking.measures.first)
 
 
 @dataclass(frozen=True)
@@ -129,21 +146,28 @@ class AtThresholdForSize:
 
     share: float
 
-    def fails(self, ranking: Ranking, protected: Mask) -> Mask:
+    def verdict(self, table: GuardedTable) -> Verdict:
         """See `Cut`."""
         curve = SizeCurve()
-        curve.add(np.where(protected, np.inf, ranking.worth))
-        failed: Mask = ranking.worth < curve.threshold_for(self.share)
-        return failed
+        for ranking, protected in table():
+            curve.add(np.where(protected, np.inf, ranking.worth))
+        threshold = curve.threshold_for(self.share)
+        return lambda ranking, protected: _below(ranking, threshold)
 
 
 @dataclass(frozen=True)
 class Everything:
     """Nothing stays but what is protected."""
 
-    def fails(self, ranking: Ranking, protected: Mask) -> Mask:
+    def verdict(self, table: GuardedTable) -> Verdict:
         """See `Cut`."""
-        return np.ones(len(protected), np.bool_)
+        return lambda ranking, protected: np.ones(len(protected), np.bool_)
+
+
+def _below(ranking: Ranking, threshold: float) -> Mask:
+    """What is worth less; compared in the precision of the worth."""
+    failed: Mask = ranking.worth < ranking.worth.dtype.type(threshold)
+    return failed
 
 
 @dataclass(frozen=True)
@@ -159,6 +183,9 @@ class Decision:
     fails: Mask
     protected: Mask
     silent: Mask
+
+    def __len__(self) -> int:
+        return len(self.fails)
 
     @property
     def keep(self) -> Mask:
@@ -182,7 +209,8 @@ def decide(ranking: Ranking, cut: Cut, best: KeepBest) -> Decision:
         TooSmallError: the protected entries alone are more than the cut allows.
     """
     protected = ranking.protected(best)
-    return Decision(cut.fails(ranking, protected), protected, ranking.silent)
+    verdict = cut.verdict(lambda: iter([(ranking, protected)]))
+    return Decision(verdict(ranking, protected), protected, ranking.silent)
 
 
 @dataclass(frozen=True)
@@ -240,23 +268,3 @@ def is_paper_s(method: Method) -> bool:
 def rank(method: Method, measures: Measures) -> Ranking:
     """How a method ranks entries."""
     return Ranking.by_similarity(method, measures) if is_paper_s(method) else Ranking.of(method, measures)
-
-
-def fails_by_size(worth: FloatArray | DoubleArray, protected: Mask, count: int) -> Mask:
-    """What does not belong to the `count` best of the unprotected entries, ties by table order.
-
-    A protected entry fails if it is worth less than the last one of these.
-
-    Args:
-        worth: shape (N,), not NaN.
-        protected: bool, shape (N,).
-
-    Returns:
-        bool, shape (N,).
-    """
-    rest = np.flatnonzero(~protected)
-    fails = np.ones(len(worth), np.bool_)
-    fails[rest[np.argsort(-worth[rest], kind="stable")[:count]]] = False
-    entered = ~fails & ~protected
-    fails &= ~(protected & (worth >= worth[entered].min(initial=np.inf)))
-    return fails

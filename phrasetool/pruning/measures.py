@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.phrases import Int32Array, Int64Array, Mask, Phrases
+from phrasetool.phrases import Int64Array, Mask
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -60,28 +60,23 @@ class UnmeasuredError(ValueError):
     """A measure was asked for that nobody took."""
 
 
-@dataclass(frozen=True)
-class NumberedEntries:
-    """The N entries of a table as pairs of numbers.
+class TableMeasures(Protocol):
+    """What is known of all entries of a table, which may be more than memory holds."""
 
-    Attributes:
-        sources: the distinct source phrases.
-        targets: the distinct target phrases.
-        source_numbers, target_numbers: int32, shape (N,), which of them an entry has.
-    """
-
-    sources: Phrases
-    targets: Phrases
-    source_numbers: Int32Array
-    target_numbers: Int32Array
+    @property
+    def alpha(self) -> float:
+        """-ln p of a pair that occurs once, together; with the significance."""
 
     def __len__(self) -> int:
-        return len(self.source_numbers)
+        """How many entries there are."""
+
+    def parts(self) -> Iterator[Measures]:
+        """All of them, some whole source groups at a time, in order; may be asked for again."""
 
 
 @dataclass(frozen=True)
 class Measures:
-    """The N entries of a table, or of a block of one, in G source groups; some 50 bytes an entry.
+    """The N entries of a table, or of a part of one, in G source groups; some 50 bytes an entry.
 
     `measures[COUNTS]` is the array of a measure; `COUNTS in measures` says whether it was taken.
 
@@ -91,6 +86,8 @@ class Measures:
         faulty: bool, shape (N,), lines that are no entries; what else is said of them means nothing.
         columns: the measures that were taken.
         alpha: -ln p of a pair that occurs once, together; with the significance.
+        first: how many entries the table has before these.
+        sums: of a part, says the sum of a measure over all entries of the table; None: these are all.
     """
 
     group_offsets: Int64Array
@@ -98,9 +95,19 @@ class Measures:
     faulty: Mask
     columns: Mapping[Measure[Any], npt.NDArray[Any]] = field(default_factory=dict)
     alpha: float = 0.0
+    first: int = 0
+    sums: Callable[[Measure[Any]], float] | None = None
 
     def __len__(self) -> int:
         return len(self.faulty)
+
+    def parts(self) -> Iterator[Measures]:
+        """See `TableMeasures`: all at once."""
+        return iter((self,))
+
+    def total(self, measure: Measure[Any]) -> float:
+        """The sum of a measure over all entries of the table, in double precision."""
+        return self.sums(measure) if self.sums else float(self[measure].sum(dtype=np.float64))
 
     def __contains__(self, measure: Measure[Any]) -> bool:
         return measure in self.columns

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from phrasetool.phrases import FloatArray
 from phrasetool.pruning.criteria import CRITERIA, Criterion, Random
-from phrasetool.pruning.measures import Measure, Measures
+from phrasetool.pruning.measures import Measure, Measures, TableMeasures
 from phrasetool.pruning.thresholds import Threshold
 
 COMBINATIONS = ("product", "rank", "intersection", "union")
@@ -105,18 +106,29 @@ class Method:
         the least for an intersection, the greatest for a union.  So a cut of an intersection keeps what each criterion
         would keep at that rank.
         """
-        good = ~measures.faulty
-        worth = np.full(len(measures), np.inf, np.float32)
+        return next(self.worth_by_part(measures))
+
+    def worth_by_part(self, table: TableMeasures) -> Iterator[FloatArray]:
+        """The same of a table, for each of its parts.
+
+        Ranks take 4 bytes an entry and criterion.
+        """
         # In one order, whatever that of the names: sums and products round.
-        parts = sorted(zip(self.parts, self._weights, strict=True), key=lambda part: part[0].name)
-        if len(parts) == 1:
-            worth[good] = parts[0][0].worth(measures)[good]
-        elif self.combine == "product":
-            worth[good] = _product([part.factor(measures)[good] for part, _ in parts], [weight for _, weight in parts])
-        else:
-            ranks = [_ranks(part.worth(measures)[good]) for part, _ in parts]
-            worth[good] = self._of_ranks(ranks, [weight for _, weight in parts])
-        return worth
+        criteria = sorted(zip(self.parts, self._weights, strict=True), key=lambda part: part[0].name)
+        alone, weights = len(criteria) == 1, [weight for _, weight in criteria]
+        ranked = not alone and self.combine != "product"
+        every = [_sorted_worths(criterion, table) for criterion, _ in criteria] if ranked else []
+        for measures in table.parts():
+            good = ~measures.faulty
+            worth = np.full(len(measures), np.inf, np.float32)
+            if alone:
+                worth[good] = criteria[0][0].worth(measures)[good]
+            elif self.combine == "product":
+                worth[good] = _product([criterion.factor(measures)[good] for criterion, _ in criteria], weights)
+            else:
+                worths = [criterion.worth(measures)[good] for criterion, _ in criteria]
+                worth[good] = self._of_ranks([_ranks(*pair) for pair in zip(worths, every, strict=True)], weights)
+            yield worth
 
     def _of_ranks(self, ranks: list[FloatArray], weights: list[float]) -> FloatArray:
         if self.combine == "rank":
@@ -161,13 +173,27 @@ def _product(factors: list[FloatArray], weights: list[float]) -> FloatArray:
     return np.exp(np.minimum(total, _LARGEST)).astype(np.float32)
 
 
-def _ranks(values: FloatArray) -> FloatArray:
-    """Ranks from 0 for the worst to 1 for the best; equal values share the mean of theirs."""
-    if len(values) < 2:
+def _sorted_worths(criterion: Criterion, table: TableMeasures) -> FloatArray:
+    """What a criterion says of all good entries of a table, ascending."""
+    every, count = np.empty(len(table), np.float32), 0
+    for measures in table.parts():
+        worth = criterion.worth(measures)[~measures.faulty]
+        every[count : count + len(worth)] = worth
+        count += len(worth)
+    every = every[:count]
+    every.sort()
+    return every
+
+
+def _ranks(values: FloatArray, every: FloatArray) -> FloatArray:
+    """Ranks of values among all, ascending: from 0 for the worst to 1 for the best; equal ones share their mean."""
+    if len(every) < 2:
         return np.ones(len(values), np.float32)
-    _, numbers, counts = np.unique(values, return_inverse=True, return_counts=True)
-    means = np.cumsum(counts) - (counts + 1) / 2
-    ranks: FloatArray = (means[numbers] / (len(values) - 1)).astype(np.float32)
+    # Each different value is looked for once, in order.
+    different, numbers = np.unique(values, return_inverse=True)
+    first, last = (np.searchsorted(every, different, side) for side in ("left", "right"))
+    means = last - (last - first + 1) / 2
+    ranks: FloatArray = (means[numbers] / (len(every) - 1)).astype(np.float32)
     return ranks
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from phrasetool.phrases import DoubleArray, Int64Array, Mask
 from phrasetool.pruning.best_entries import best_of_groups
-from phrasetool.pruning.measures import Measures
+from phrasetool.pruning.measures import TableMeasures
 
 PROTECTIONS = ("all", "words", "none")
 
@@ -83,16 +83,19 @@ class AffordableBest:
     MOST = 10
     SHARE = 0.6
 
-    def __init__(self, measures: Measures, protect: str) -> None:
+    def __init__(self, measures: TableMeasures, protect: str) -> None:
         self.protect = protect
-        # How many are protected does not depend on which.
-        entries = np.diff(np.append(0, np.cumsum(~measures.faulty))[measures.group_offsets])
-        if protect == "words":
-            entries = entries[measures.source_lengths == 1]
-        elif protect == "none":
-            entries = entries[:0]
-        faulty = int(measures.faulty.sum())
-        self._counts = [int(np.minimum(entries, k).sum()) + faulty for k in range(1, self.MOST + 1)]
+        self._counts = [0] * self.MOST
+        for part in measures.parts():
+            # How many are protected does not depend on which.
+            entries = np.diff(np.append(0, np.cumsum(~part.faulty))[part.group_offsets])
+            if protect == "words":
+                entries = entries[part.source_lengths == 1]
+            elif protect == "none":
+                entries = entries[:0]
+            faulty = int(part.faulty.sum())
+            for k in range(1, self.MOST + 1):
+                self._counts[k - 1] += int(np.minimum(entries, k).sum()) + faulty
 
     def best(self, entries: int) -> KeepBest:
         """The rule for a table of so many entries: the largest k up to 10 that takes up three fifths at most."""

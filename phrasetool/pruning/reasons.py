@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.phrases import FloatArray, Mask
-from phrasetool.pruning.decision import Decision, Ranking, fails_by_size
+from phrasetool.pruning.decision import Decision, Ranking
+from phrasetool.pruning.sizes import SizeLimit
 
 # The label of what no criterion alone would have removed.
 TOGETHER = "together"
@@ -71,6 +72,9 @@ def explain(ranking: Ranking, decision: Decision) -> Reasons:
         fails = method.below(worths, measures.alpha)
     else:
         count = int((decision.keep & ~decision.protected).sum())
-        columns = [fails_by_size(np.ascontiguousarray(column), decision.protected, count) for column in worths.T]
-        fails = np.stack(columns, axis=1)
+        first, protected = measures.first, decision.protected
+        columns = [np.ascontiguousarray(column) for column in worths.T]
+        limits = [SizeLimit.of(lambda worth=column: [(first, worth, protected)], count) for column in columns]  # type: ignore[misc]
+        alone = [limit.fails(column, protected, first) for limit, column in zip(limits, columns, strict=True)]
+        fails = np.stack(alone, axis=1)
     return Reasons(method.names, worths, fails)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from phrasetool.phrases import DoubleArray, FloatArray, Mask
 
 _BINS = 1 << 21
 
@@ -84,3 +87,87 @@ class SizeCurve:
         enough = np.flatnonzero(survivors_from <= allowed)
         first = int(enough[0]) if len(enough) else _BINS + 1
         return float(first * 2.0 / _BINS - 1.0) if first else -1.0
+
+
+# Part of a table: its first entry's number, what the entries are worth, not NaN, and which of them are protected.
+WorthPart = tuple[int, FloatArray | DoubleArray, Mask]
+_DIGIT = 16
+
+
+@dataclass(frozen=True)
+class SizeLimit:
+    """The border of the best unprotected entries of a table, ties by table order.
+
+    Attributes:
+        worth: of the last one of them; infinite if there is none.
+        last: its number in the table, from 0; of those that are worth as much, the ones up to it belong to the best.
+    """
+
+    worth: float
+    last: int
+
+    @classmethod
+    def of(cls, parts: Callable[[], Iterable[WorthPart]], count: int) -> SizeLimit:
+        """The border of so many of the best.  Memory does not grow with the table.
+
+        Args:
+            parts: gives all parts of the table, in order; called several times.
+            count: at least 0; all of the unprotected entries if they are fewer.
+        """
+        count = min(count, sum(int(np.count_nonzero(~protected)) for _, _, protected in parts()))
+        if count <= 0:
+            return cls(np.inf, -1)
+        # From the largest digit to the smallest: which one has the last of the best, and how many have a larger one.
+        prefix, above, digits = 0, 0, 1
+        while True:
+            counts = np.zeros(1 << _DIGIT, np.int64)
+            for _, worth, protected in parts():
+                keys = _ordered(worth[~protected])
+                shift = 8 * keys.itemsize - digits * _DIGIT
+                if digits > 1:
+                    keys = keys[keys >> keys.dtype.type(shift + _DIGIT) == keys.dtype.type(prefix)]
+                counts += np.bincount(
+                    (keys >> keys.dtype.type(shift)).astype(np.int64) & ((1 << _DIGIT) - 1), minlength=1 << _DIGIT
+                )
+            larger = np.cumsum(counts[::-1])
+            place = int(np.searchsorted(larger, count - above))
+            above += int(larger[place - 1]) if place else 0
+            prefix = prefix << _DIGIT | ((1 << _DIGIT) - 1 - place)
+            if shift == 0:
+                break
+            digits += 1
+        return cls._among_ties(parts, prefix, count - above)
+
+    @classmethod
+    def _among_ties(cls, parts: Callable[[], Iterable[WorthPart]], key: int, count: int) -> SizeLimit:
+        """The border where so many of the entries with a key belong to the best."""
+        for first, worth, protected in parts():
+            same = np.flatnonzero((_ordered(worth) == key) & ~protected)
+            if len(same) >= count:
+                entry = int(same[count - 1])
+                return cls(float(worth[entry]), first + entry)
+            count -= len(same)
+        raise ValueError("the parts are others than before")
+
+    def fails(self, worth: FloatArray | DoubleArray, protected: Mask, first: int = 0) -> Mask:
+        """bool, shape (N,): what does not belong to the best; a protected entry fails if it is worth less than they.
+
+        Args:
+            worth: shape (N,), not NaN.
+            protected: bool, shape (N,).
+            first: the number of the first of these entries in the table.
+        """
+        limit = worth.dtype.type(self.worth)
+        better: Mask = worth > limit
+        ties = worth == limit
+        entered = better | (ties & (np.arange(first, first + len(worth)) <= self.last))
+        failed: Mask = np.where(protected, ~(better | ties), ~entered)
+        return failed
+
+
+def _ordered(worth: FloatArray | DoubleArray) -> npt.NDArray[np.unsignedinteger]:
+    """Unsigned numbers in the order of those, which are not NaN."""
+    # No zero is negative then.
+    bits = np.ascontiguousarray(worth + worth.dtype.type(0)).view(f"u{worth.itemsize}")
+    top = bits.dtype.type(1 << (8 * bits.itemsize - 1))
+    return np.where(bits & top, ~bits, bits | top)

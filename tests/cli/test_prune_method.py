@@ -1,12 +1,15 @@
 """`phrasetool prune --method`."""
 
 import json
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
 
 from tests.commands import read, run_inside, write
+from tests.power_cuts import PowerCut, cut_after
 
+__all__ = ["cut_after"]
 TABLE = [
     b"das ||| the ||| 0.5 0.5 0.6 0.5 ||| 0-0 ||| 8 8 5\n",
     b"das ||| this ||| 0.5 0.5 0.3 0.5 ||| 0-0 ||| 8 8 2\n",
@@ -267,7 +270,7 @@ def test_reasons(folder, more):
 
 def test_reasons_are_found_only_for_who_is_told(folder, monkeypatch):
     expected = kept(folder, *FAILED)
-    monkeypatch.setattr("moses_compat.jobs.prune_tables.explain", None)
+    monkeypatch.setattr("phrasetool.pruning.ranked_table.RankedTable.explain", None)
     assert kept(folder, *FAILED, "-q") == expected
     assert kept(folder, "--method", "count", "-t", "3") != []
     with pytest.raises(TypeError):
@@ -279,6 +282,73 @@ def test_what_was_protected_has_a_reason_too(folder):
     rows = pq.read_table(folder / "why").to_pylist()
     assert [row["kept"] for row in rows] == [True, False, False, False, False, True]
     assert {row["failed"] for row in rows} == {"count"}
+
+
+def composable_table():
+    """A source of 300 entries among others, and all pairs of two words."""
+    words = "abcdef"
+    pairs = [(f"{a} {b}", f"{x} {y}") for a in words for b in words[:3] for x in words[:3] for y in words[2:]]
+    pairs += [(word, other) for word in words for other in words] + [("d d d", f"t{i} a {i % 7}") for i in range(300)]
+    lines = []
+    for i, (source, target) in enumerate(sorted(pairs)):
+        scores = " ".join(f"{(i * k * 37 % 89 + 1) / 90:.3f}" for k in (1, 3, 5, 7))
+        lines.append(f"{source} ||| {target} ||| {scores} ||| 0-0 ||| 9 9 {i * 31 % 5 + 1}\n")
+    # What is no entry, in the middle of the long source and elsewhere.
+    middle = next(i for i, line in enumerate(lines) if line.startswith("d d d ")) + 150
+    lines[middle:middle] = ["no entry\n", "d d d ||| x\n"]
+    return "".join(["no entry\n", *lines[:20], "\n", *lines[20:]]).encode()
+
+
+@pytest.mark.parametrize("combine", ["product", "rank"])
+def test_a_source_longer_than_a_block_and_a_run_that_was_cut(folder, cut_after, monkeypatch, combine):
+    """One table, one statistics, one file of reasons, whatever the blocks and parts and however often it was begun."""
+    data = composable_table()
+    write(folder / "table.gz", data)
+    pairs = write(folder / "pairs", b"a ||| b ||| 2.5\na b ||| a c ||| 1\n")
+    arguments = (
+        "prune", folder / "table.gz", "--method", "composition+usage+count", "--combine", combine,
+        "--target-size", "0.4", "--moses-ini", folder / "moses.ini", "--forced-pairs", pairs, "--on-error", "keep",
+        "--rejected", folder / "gone", "--stats", folder / "stats", "-o", folder / "out",
+    )  # fmt: skip
+    names = ("out", "gone", "stats")
+    done = run_inside(*arguments, "--reasons", folder / "why")
+    assert done.code == 0, done.err
+    wanted = [read(folder / name) for name in (*names, "why")]
+    assert sorted((wanted[0] + wanted[1]).splitlines()) == sorted(data.splitlines())
+    assert json.loads(wanted[2])["sources"] == 6 + 18 + 1
+    monkeypatch.setattr("phrasetool.pruning.measured_table.MeasuredTable.__init__.__defaults__", (None, 16))
+    (folder / "work").mkdir()
+    small = ("--block-bytes", "600", "--threads", "2", "--work", folder / "work")
+    assert run_inside(*arguments, "--reasons", folder / "why", *small).code == 0
+    assert [read(folder / name) for name in (*names, "why")] == wanted
+    stops = 0
+    while True:
+        cut_after(30)
+        try:
+            last = run_inside(*arguments, *small, "--resume")
+            break
+        except PowerCut:
+            stops += 1
+    assert (last.code, stops > 1) == (0, True)
+    assert [read(folder / name) for name in names] == wanted[:-1]
+
+
+def test_room_for_work_files(folder, monkeypatch):
+    options = ("--method", "count", "-t", "3")
+    monkeypatch.setattr("moses_compat.jobs.prune_measures._MUCH", 100)
+    done = prune(folder, *options, "--work", folder)
+    assert done.err.startswith(f"phrasetool: some 0.0 GB of work files go to {folder} until the table is written\n")
+    monkeypatch.setattr("phrasetool.disk.writable.shutil.disk_usage", lambda path: SimpleNamespace(free=100))
+    before = read(folder / "out")
+    done = prune(folder, *options, "-q")
+    assert done.code == 1
+    assert done.message.startswith(
+        f"phrasetool: {folder}: 0.0 MB are free on its disk, but what is written there takes"
+    )
+    assert read(folder / "out") == before
+    done = prune(folder, *options, "--force", "-q")
+    assert (done.code, "are free on its disk" in done.message) == (0, True)
+    assert "does not exist" in prune(folder, *options, "--work", folder / "none").err
 
 
 def test_only_together(folder):

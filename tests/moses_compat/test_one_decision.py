@@ -75,7 +75,7 @@ def test_a_threshold_of_meaning(workspace, lines, protection, threshold, scan):
     table = write(workspace / "table", text_of(lines))
     rule = Rule.of(parse_method("semantic"), KeepBest(*protection), threshold=Threshold.of(threshold))
     with Input(str(table)) as source:
-        measures = measure_table(source, MeasureRequest(similarities=SIMILAR, scan=scan))
+        measures = measure_table(source, MeasureRequest(similarities=SIMILAR, scan=scan)).whole()
     first, counted = streamed(workspace, table, rule, scan)
     second, counted_again = as_a_whole(workspace, table, rule, measures, scan)
     assert first == second
@@ -103,7 +103,7 @@ def test_files_and_laboratory(workspace, lines, protection, size, method):
         stats=str(workspace / "stats"),
     )  # fmt: skip
     with Input(str(table)) as source:
-        measures = measure_table(source, MeasureRequest(similarities=SIMILAR, scan=request.scan()))
+        measures = measure_table(source, MeasureRequest(similarities=SIMILAR, scan=request.scan())).whole()
     system = PruningSystem(name, combine, "threshold" if own else "size", 0.0 if own else size, protect, k)
     try:
         keep = TableDecisions(measures).keep(system)
@@ -122,7 +122,7 @@ def test_a_block_is_ranked_as_its_table(workspace, lines, protection, scan):
     table = write(workspace / "table", text_of(lines))
     method, best = parse_method("semantic"), KeepBest(*protection)
     with Input(str(table)) as source:
-        whole = rank(method, measure_table(source, MeasureRequest(similarities=SIMILAR, scan=scan)))
+        whole = rank(method, measure_table(source, MeasureRequest(similarities=SIMILAR, scan=scan)).whole())
     with Input(str(table)) as source:
         reader = EntryReader(source, scan, SIMILAR)
         parts = [rank(method, measures_of(reader(item))) for item in reader.items()]

@@ -32,7 +32,7 @@ class _NumbersAfterPrune(SectionedCommand):
         joined: list[str] = []
         numbers: list[str] | None = None
         for argument in args:
-            if numbers is not None and argument.isdigit():
+            if numbers is not None and argument.isdecimal():
                 numbers.append(argument)
                 continue
             if numbers:
@@ -48,7 +48,7 @@ def _parse_prune(context: click.Context, parameter: click.Parameter, value: str)
     from phrasetool.smt.language_model.kneser_ney import pruning_thresholds
 
     fields = value.split()
-    if not all(field.isdigit() for field in fields):
+    if not all(field.isdecimal() for field in fields):
         raise click.BadParameter(f"expected numbers, found {value!r}")
     prune = [int(field) for field in fields]
     try:

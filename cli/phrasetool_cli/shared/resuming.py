@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -35,7 +35,7 @@ def check_resumable(resume: bool, source: str, output: str) -> None:
 def finished_work(
     resume: bool, output: str, source: str, files: Iterable[str], settings: Mapping[str, object], watch: Watch
 ) -> contextlib.AbstractContextManager[FinishedWork | None]:
-    """What an interrupted run left, and what this one will keep; nothing without `--resume`.
+    """What an interrupted run left, and what this one will keep; without `--resume` nothing, and it is forgotten.
 
     Args:
         resume: whether it was given.
@@ -50,9 +50,20 @@ def finished_work(
             cannot be read.
     """
     if not resume:
-        return contextlib.nullcontext()
+        return _forgetting(output)
     from moses_compat.files.finished_work import FinishedWork, described
 
     told = {os.path.abspath(file): described(file) for file in files}
     told |= {name.replace("_", " "): str(value) for name, value in settings.items()}
     return FinishedWork(output, source, told, watch.say)
+
+
+@contextlib.contextmanager
+def _forgetting(output: str) -> Iterator[None]:
+    """Remove what an interrupted run kept of an output, once that is made anew."""
+    from moses_compat.files.finished_work import forget_finished
+    from moses_compat.files.names import is_stream
+
+    yield
+    if not is_stream(output):
+        forget_finished(output)

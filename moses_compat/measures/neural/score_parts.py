@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from moses_compat.files.arrow import number_array, numbers_of
+from moses_compat.files.arrow import DAMAGED, number_array, numbers_of
 from phrasetool.disk.scratch import scratch_file
 from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.phrases import FloatArray
@@ -54,7 +54,7 @@ class ScoreParts:
         remedy = "delete the folder to begin anew"
         try:
             table = pq.read_table(path, use_threads=False, page_checksum_verification=True)
-        except (OSError, pa.ArrowException) as error:
+        except DAMAGED as error:
             raise DataError(path, f"the file is damaged ({error}); {remedy}") from error
         metadata = table.schema.metadata or {}
         if metadata.get(b"phrasetool_parts") != _VERSION.encode() or table.schema.names != _SCHEMA.names:

@@ -139,6 +139,10 @@ class WindowReader(SimilarityReader):
         self._table, self._source = table, source
         self._ready: deque[NeuralOpinions] = deque()
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Scores are there when a block goes to another process.
+        return {"_table": self._table}
+
     def look_at(self, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
         """See `SimilarityReader`."""
         sample, taken = TableSample.take(raws)

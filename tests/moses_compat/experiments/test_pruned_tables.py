@@ -129,7 +129,7 @@ def texts(folder):
 def measures(folder, model):
     with Input(model.table) as source:
         weights = weights_of(model.ini, choose_table(model.ini, model.table))
-        return measure_table(source, MeasureRequest(weights, ModelSimilarities(small_model()), losses=True))
+        return measure_table(source, MeasureRequest(weights, ModelSimilarities(small_model()), losses=True)).whole()
 
 
 def plan(systems, measures, model, identity="x"):

@@ -105,7 +105,7 @@ def texts(folder):
 @pytest.fixture(scope="module")
 def measures(folder):
     with Input(str(folder / "table.gz")) as source:
-        return measure_table(source, MeasureRequest(similarities=ModelSimilarities(small_model())))
+        return measure_table(source, MeasureRequest(similarities=ModelSimilarities(small_model()))).whole()
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def test_columns_of_forced_decoding_are_those_of_annotate(folder, texts, plain):
     written = Laboratory.load(MosesModel.read(str(folder / "forced.ini")), texts)
     with Input(str(folder / "table.gz")) as source:
         request = MeasureRequest(forced_pairs=PairUses.read(pairs), forced_probabilities=True)
-        measured = measure_table(source, request)
+        measured = measure_table(source, request).whole()
     ours = annotated(plain, plain.model, column_values(measured, ["forced"]))
     assert written.entries.scores == pytest.approx(ours.entries.scores, abs=2e-6)
     assert (written.entries.scores == ours.entries.scores).mean() > 0.99
@@ -187,7 +187,7 @@ def test_smoothed_columns_are_those_of_annotate(folder, texts, plain):
     written = Laboratory.load(MosesModel.read(str(ini)), texts)
     request = MeasureRequest(similarities=ModelSimilarities(small_model()), smoothing="kneser-ney")
     with Input(str(folder / "table.gz")) as source:
-        values = column_values(measure_table(source, request), ["semantic", "kneser-ney"])
+        values = column_values(measure_table(source, request).whole(), ["semantic", "kneser-ney"])
     ours = annotated(plain, plain.model, values)
     assert written.entries.scores == pytest.approx(ours.entries.scores, abs=4e-7)
     assert ours.entries.scores.shape[1] == 4 + 4

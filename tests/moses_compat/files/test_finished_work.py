@@ -7,7 +7,13 @@ import sys
 import pytest
 
 from moses_compat.files import finished_work
-from moses_compat.files.finished_work import FinishedWork, digest_of_bytes, forget_finished, settings_of
+from moses_compat.files.finished_work import (
+    FinishedWork,
+    digest_of_bytes,
+    forget_finished,
+    settings_before,
+    settings_of,
+)
 from moses_compat.jobs.prune_request import PruneRequest
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pruning.thresholds import Threshold
@@ -184,3 +190,38 @@ def test_what_is_complete_needs_nothing_left(folder, cut_after):
     write(left / "mine", b"")
     forget_finished(str(folder / "out"))
     assert left.exists()
+
+
+def test_what_nobody_knows_the_settings_of_is_not_taken(folder, cut_after):
+    """As after a kill while the folder was removed, by an earlier version."""
+    cut_after(3)
+    with pytest.raises(PowerCut):
+        squares(folder)
+    (folder / "out.unfinished" / "settings.json").unlink()
+    cut_after(-1)
+    assert squares(folder, settings={"a": "2"}) == ([item * item for item in ITEMS], 0)
+
+
+def test_settings_are_removed_last(folder, cut_after, monkeypatch):
+    cut_after(3)
+    with pytest.raises(PowerCut):
+        squares(folder)
+    assert settings_before(str(folder / "out"))["a"] == "1"
+
+    def killed(path, ignore_errors):
+        raise PowerCut
+
+    monkeypatch.setattr(finished_work.shutil, "rmtree", killed)
+    with pytest.raises(PowerCut):
+        forget_finished(str(folder / "out"))
+    assert [path.name for path in (folder / "out.unfinished").iterdir()] == ["settings.json"]
+
+
+@pytest.mark.parametrize(("names", "there"), [([], False), ([".begun-abcdefgh"], False), (["mine"], True)])
+def test_an_early_end_leaves_nothing_for_ever(folder, names, there):
+    (folder / "out.unfinished").mkdir()
+    for name in names:
+        (folder / "out.unfinished" / name).touch()
+    forget_finished(str(folder / "out"))
+    assert (folder / "out.unfinished").exists() is there
+    assert settings_before(str(folder / "out")) == {}

@@ -58,7 +58,7 @@ SEMANTIC = parse_method("semantic")
 def measure(folder, data, on_error="keep", scan=None, **request):
     path = write(folder / "table", data)
     with Input(str(path)) as source:
-        return measure_table(source, MeasureRequest(scan=TableScan(on_error, **(scan or {})), **request))
+        return measure_table(source, MeasureRequest(scan=TableScan(on_error, **(scan or {})), **request)).whole()
 
 
 def weights_for(data, jump=0.125):
@@ -359,7 +359,7 @@ def test_smoothed_probabilities(tmp_path, scan, method):
 def test_standard_input_cannot_be_smoothed(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a ||| b ||| 1 ||| ||| 1 1 1\n")))
     with pytest.raises(ValueError, match="read twice"), Input("-") as source:
-        measure_table(source, MeasureRequest(smoothing="kneser-ney"))
+        measure_table(source, MeasureRequest(smoothing="kneser-ney")).whole()
 
 
 def test_what_is_needed_is_read_and_nothing_else(tmp_path):
@@ -393,7 +393,7 @@ def test_losses_do_not_depend_on_the_scale_of_the_weights(tmp_path, factor):
         weights = f"T= {0.5 * scale}\nDistortion0= {-0.5 * scale}\nUnknownWordPenalty0= 1\n"
         ini = ini_of(tmp_path, f"[feature]\n{feature}\n[weight]\n{weights}")
         with Input(str(tmp_path / "t")) as source:
-            measures = measure_table(source, MeasureRequest(weights_of(ini, ini.features[0]), losses=True))
+            measures = measure_table(source, MeasureRequest(weights_of(ini, ini.features[0]), losses=True)).whole()
         found.append(measures[LOSSES])
     np.testing.assert_allclose(found[0], [np.inf, -0.5 * np.log(2), np.inf, np.inf], rtol=1e-6)
     np.testing.assert_array_equal(found[0], found[1])
@@ -406,7 +406,7 @@ def test_the_reference_table(reference):
     ini = read_moses_ini(str(reference / "moses.ini"))
     request = MeasureRequest(weights_of(ini, choose_table(ini, path)), losses=True, scan=TableScan(threads=2))
     with Input(path) as source:
-        measures = measure_table(source, request)
+        measures = measure_table(source, request).whole()
     assert len(measures) == 1_117_535
     assert np.isfinite(measures[LOSSES]).mean() == pytest.approx(0.900, abs=5e-4)
     assert (measures[LOSSES] <= 0).mean() == pytest.approx(0.536, abs=5e-4)

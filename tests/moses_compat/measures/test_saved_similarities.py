@@ -194,3 +194,21 @@ def test_a_flipped_bit_never_changes_a_value(tmp_path):
         np.testing.assert_array_equal(found.similarities, scores.similarities)
         np.testing.assert_array_equal(found.opinion, scores.opinion)
     assert refused > 300
+
+
+def test_what_was_read_is_given_up(tmp_path):
+    """Of 200,000 rows, 2.6 MB, memory holds those of the last pieces."""
+    write_rows(tmp_path / "s", 200_000, range(10_000, 200_000, 10_000))
+    saved, before = SavedScores(str(tmp_path / "s")), pa.total_allocated_bytes()
+    while len(saved.take(7_000)[0]):
+        assert pa.total_allocated_bytes() - before < 1_000_000
+
+
+def test_a_disk_that_is_full_from_the_start_leaves_nothing(tmp_path, monkeypatch):
+    def full(*arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pq, "ParquetWriter", full)
+    with pytest.raises(PhraseToolError, match="cannot write: the disk is full"):
+        ScoreWriter(str(tmp_path / "s"), "model")
+    assert not os.listdir(tmp_path)

@@ -3,7 +3,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from moses_compat.files.kinds import HEAD_BYTES, kind_of
-from moses_compat.tables.blocks import TableScan, last_group_start, raw_blocks, scores_of_table
+from moses_compat.tables import blocks as blocks_module
+from moses_compat.tables.blocks import TableScan, blocks, last_group_start, raw_blocks, scores_of_table
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
 from tests import naive
@@ -73,6 +74,24 @@ def test_raw_blocks_number_lines_and_keep_groups_whole(data, size):
         assert blocks[-1].scores == naive.first_score_count(data)
 
 
+@settings(max_examples=150)
+@given(texts(), st.integers(1, 200))
+def test_long_groups_are_cut_where_a_line_with_a_source_begins(data, size):
+    assume(kind_of("table", data[:HEAD_BYTES]) is None)
+    lines, groups = naive.parse_table(data)
+    blocks = list(raw_blocks(_Pieces(data), size, whole_groups=False))
+    assert b"".join(block.text.tobytes() for block in blocks) == data
+    heads = set(groups[:-1]) if lines else set()
+    # A line is told from its number; what is no entry has none.
+    for block in blocks:
+        assert block.continued == (block.first_entry not in heads)
+        assert not block.continued or b"|||" in data[lines[block.first_entry].start : lines[block.first_entry].end]
+    # What is in the middle of a group needs not wait for its end.
+    longest = max((line.end - line.start for line in lines), default=0)
+    if all(b"|||" in data[line.start : line.end] for line in lines):
+        assert all(len(block.text) <= 2 * (size + 2 * longest) for block in blocks)
+
+
 @pytest.mark.parametrize("size", [1, 2, 7, 64, 512, 4096, 10000])
 def test_blocks_of_moses_tables(table, size):
     lines, groups = naive.parse_table(table)
@@ -138,3 +157,37 @@ def test_the_longest_line(size):
     assert sum(block.lines for block in raw_blocks(_Pieces(data), size, 97)) == 3
     with pytest.raises(DataError, match=r"^table:2: the line has more than 96 bytes$"):
         list(raw_blocks(_Pieces(data), size, 96))
+
+
+ONE_GROUP = b"".join(b"das ||| t%d ||| 0.5 0.25\n" % i for i in range(300))
+
+
+@given(texts(), st.one_of(st.integers(1, 60), st.integers(1, 10000)))
+def test_groups_that_need_not_be_whole_are_cut_at_line_ends(data, size):
+    assume(kind_of("table", data[:HEAD_BYTES]) is None)
+    found = [block.tobytes() for block in blocks(_Pieces(data), size, whole_groups=False)]
+    assert b"".join(found) == data
+    assert all(block.endswith(b"\n") for block in found[:-1])
+    longest = max((len(line) for line in data.split(b"\n")), default=0)
+    assert all(len(block) <= max(size, 4 * longest + 4) for block in found)
+
+
+def test_a_group_that_is_too_large_is_refused_by_its_first_line(monkeypatch):
+    monkeypatch.setattr(blocks_module, "LARGEST_GROUP", 4096)
+    data = b"ab ||| x ||| 0.5 0.25\n" + ONE_GROUP
+    pieces = _Pieces(data)
+    with pytest.raises(DataError, match=r"^table:2: the entries of this source take more than 4,096 bytes$"):
+        list(blocks(pieces, 512))
+    assert pieces.position() <= 4097 + 22
+    # Larger blocks, smaller groups, and who does not need them whole.
+    assert len(list(blocks(_Pieces(data), 8192))) == 1
+    assert len(list(blocks(_Pieces(data[:3000]), 512))) == 2
+    assert len(list(blocks(_Pieces(data), 512, whole_groups=False))) > 10
+
+
+def test_lines_of_no_source_do_not_fill_the_memory(monkeypatch):
+    monkeypatch.setattr(blocks_module, "LARGEST_GROUP", 1024)
+    data = b"\n" * 3000 + b"no table\n" * 100 + ONE_GROUP[:500]
+    found = [block.tobytes() for block in blocks(_Pieces(data), 512)]
+    assert b"".join(found) == data
+    assert max(map(len, found)) <= 1025

@@ -141,6 +141,7 @@ def test_parser_without_vocabularies():
 def test_fault_messages():
     _, faults = TableParser(scores=2)(0, array(FAULTY))
     assert [fault.entry + 1 for fault in faults] == FAULTY_LINES
+    assert (faults[:2], faults[-1]) == (list(faults)[:2], list(faults)[-1])
     messages = [fault.message for fault in faults]
     assert "not a number" in messages[0]
     assert messages[1].endswith("found 1")

@@ -28,13 +28,13 @@ def strict(monkeypatch):
     monkeypatch.setattr(notices, "read_pipes", None)
 
 
-def look_through(path, scan, block_bytes=30, needed=True):
+def look_through(path, scan, block_bytes=30, needed=True, whole_groups=True):
     """What comes out of the blocks, which is their first entries."""
     with Input(str(path)) as source:
         order = SourceOrder(source, scan, needed)
         looks = (
             (order.look(raw, scan_lines(raw.text, raw.scores)), raw.first_entry)
-            for raw in raw_blocks(source, block_bytes)
+            for raw in raw_blocks(source, block_bytes, whole_groups=whole_groups)
         )
         return list(order.follow(looks))
 
@@ -96,9 +96,11 @@ def random_lines(rng):
     return lines
 
 
-@pytest.mark.parametrize("block_bytes", [1, 30, 1 << 20])
+@pytest.mark.parametrize(
+    ("block_bytes", "whole"), [(1, True), (30, True), (1 << 20, True), (1, False), (30, False), (60, False)]
+)
 @pytest.mark.parametrize("kind", [as_file, as_gzip, as_pipe])
-def test_the_first_source_that_comes_back(tmp_path, strict, block_bytes, kind):
+def test_the_first_source_that_comes_back(tmp_path, strict, block_bytes, whole, kind):
     rng = random.Random(4)
     found = 0
     for _ in range(150):
@@ -106,13 +108,13 @@ def test_the_first_source_that_comes_back(tmp_path, strict, block_bytes, kind):
         number = first_return(lines)
         with kind(tmp_path / "t", "".join(lines).encode()) as table:
             if number is None:
-                look_through(table, TableScan(), block_bytes)
+                look_through(table, TableScan(), block_bytes, whole_groups=whole)
                 continue
             found += 1
             source = " ".join(lines[number - 1].split("|||")[0].split())
             message = f"^{re.escape(str(table))}:{number}: the source {source!r} comes back after others"
             with pytest.raises(DataError, match=message.replace("|", "[|]")):
-                look_through(table, TableScan(), block_bytes)
+                look_through(table, TableScan(), block_bytes, whole_groups=whole)
     assert 40 < found < 110
 
 

@@ -1,8 +1,12 @@
 """Tables of which everything is known, tables that are drawn, and what protection keeps of them."""
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import strategies as st
 
+from phrasetool.pruning.measured_table import PART, MeasuredTable
+from phrasetool.pruning.measures import Measures
 from tests.measures import measures_of
 
 # Two sources of one and two words, with three and two entries, the last one faulty.
@@ -69,3 +73,23 @@ def naive_protection(measures, worth, k, protect):
             protected.update(good)
         protected.update(sorted(good, key=lambda i: (-worth[i], i))[:k])
     return protected
+
+
+def cut_into(count, cuts):
+    """Slices of so many entries."""
+    borders = sorted({0, count, *cuts})
+    return [slice(first, last) for first, last in pairwise(borders)]
+
+
+def on_disk(measures, part=PART, cuts=()):
+    """The same on disk, which came in blocks that ended there, be it in the middle of a source."""
+    table = MeasuredTable(measures.columns, part=part)
+    table.alpha = measures.alpha
+    heads = measures.group_offsets[:-1]
+    for rows in cut_into(len(measures), cuts):
+        groups = np.flatnonzero((heads < rows.stop) & (measures.group_offsets[1:] > rows.start))
+        offsets = np.append(np.maximum(heads[groups], rows.start), rows.stop) - rows.start
+        columns = {measure: values[rows] for measure, values in measures.columns.items()}
+        block = Measures(offsets, measures.source_lengths[groups], measures.faulty[rows], columns)
+        table.append(block, bool(heads[groups[0]] < rows.start))
+    return table

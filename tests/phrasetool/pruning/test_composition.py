@@ -1,12 +1,12 @@
+from itertools import groupby
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phrasetool.phrases import Phrases
-from phrasetool.pruning.composition import composition_losses
-from phrasetool.pruning.measures import NumberedEntries
-from phrasetool.unique_phrases import number_distinct
+from phrasetool.pruning import composition
+from phrasetool.pruning.composition import Compositions, HashedPhrases, LevelledEntries
 from tests import naive
 
 words = st.integers(1, 3)
@@ -14,24 +14,47 @@ phrases = st.lists(words, min_size=1, max_size=5).map(tuple)
 tables = st.lists(st.tuples(phrases, phrases, st.floats(-8, 0, width=32)), max_size=60)
 
 
-def numbered(entries):
-    sides = []
-    for side in (0, 1):
-        every = Phrases.from_lists([entry[side] for entry in entries])
-        numbers, firsts = number_distinct(every)
-        sides.append((every.select(firsts), numbers.astype(np.int32)))
-    return NumberedEntries(sides[0][0], sides[1][0], sides[0][1], sides[1][1])
+def hashed(phrases):
+    """Every word a number that is spread over 64 bits."""
+    offsets = np.append(0, np.cumsum([len(phrase) for phrase in phrases], dtype=np.int64))
+    words = [word * 0x9E3779B97F4A7C15 % 2**64 for phrase in phrases for word in phrase]
+    return HashedPhrases(offsets.astype(np.int64), np.array(words, np.uint64))
 
 
-def losses(entries, jump=0.0, threads=1):
-    scores = np.array([entry[2] for entry in entries], np.float32)
-    return composition_losses(numbered(entries), scores, jump, threads)
+def levelled(entries):
+    """Entries, those of one source that follow each other in one group."""
+    groups = [(source, len(list(group))) for source, group in groupby(entries, key=lambda entry: entry[0])]
+    return LevelledEntries.of(
+        hashed([source for source, _ in groups]), np.array([size for _, size in groups], np.int64),
+        hashed([entry[1] for entry in entries]), np.array([entry[2] for entry in entries], np.float32),
+    )  # fmt: skip
 
 
-@given(tables, st.sampled_from([0.0, 0.25]), st.sampled_from([1, 2]))
-def test_losses_are_the_naive_ones(entries, jump, threads):
+def losses(entries, jump=0.0, threads=1, block=1000):
+    compositions = Compositions()
+    for first in range(0, len(entries), block):
+        compositions.add(levelled(entries[first : first + block]))
+    found = compositions.losses(jump, threads)
+    # In other portions than they were added.
+    return np.concatenate([np.zeros(0, np.float32), *(found.take(7) for _ in range(0, len(entries), 7))])
+
+
+@given(tables, st.sampled_from([0.0, 0.25]), st.sampled_from([1, 2]), st.sampled_from([1, 3, 1000]))
+def test_losses_are_the_naive_ones(entries, jump, threads, block):
     expected = np.array(naive.composition_losses(entries, jump), np.float64)
-    np.testing.assert_allclose(losses(entries, jump, threads), expected, atol=1e-4)
+    np.testing.assert_allclose(losses(entries, jump, threads, block), expected, atol=1e-4)
+
+
+def test_sources_of_many_words_share_a_file(monkeypatch):
+    """Each entry is put together of the one before and a word, from the shortest to the longest."""
+    monkeypatch.setattr(composition, "LONG", 3)
+    words = [((word,), (word,), -1.0) for word in range(1, 8)]
+    long = [(tuple(range(1, size + 1)), tuple(range(1, size + 1)), -float(size)) for size in range(2, 8)]
+    # In an order in which no length stands beside the next.
+    entries = words + long[::2] + long[1::2]
+    expected = naive.composition_losses(entries, 0.25)
+    np.testing.assert_allclose(losses(entries, 0.25, 2, 5), expected, atol=1e-4)
+    assert np.isfinite(expected[len(words) :]).all()
 
 
 def test_a_phrase_of_three_words_is_composed_by_way_of_a_phrase_of_two():
@@ -54,11 +77,9 @@ def test_an_empty_table():
 @pytest.mark.parametrize("scores", [np.zeros(1, np.float64), np.zeros(2, np.float32)])
 def test_scores_of_another_form_are_refused(scores):
     with pytest.raises(ValueError, match="expected float32"):
-        composition_losses(numbered([((1,), (1,), 0.0)]), scores)
+        LevelledEntries.of(hashed([(1,)]), np.ones(1, np.int64), hashed([(1,)]), scores)
 
 
-def test_phrases_must_be_distinct():
-    twice = Phrases.from_lists([[1], [1]])
-    numbers = np.zeros(1, np.int32)
-    with pytest.raises(ValueError, match="only 1 distinct"):
-        composition_losses(NumberedEntries(twice, twice, numbers, numbers), np.zeros(1, np.float32))
+def test_groups_must_hold_all_entries():
+    with pytest.raises(ValueError, match="1 groups of 2 entries"):
+        LevelledEntries.of(hashed([(1,)]), np.array([2]), hashed([(1,)]), np.zeros(1, np.float32))

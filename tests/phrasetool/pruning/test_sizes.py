@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phrasetool.pruning.sizes import SizeCurve, TooSmallError
+from phrasetool.pruning.sizes import SizeCurve, SizeLimit, TooSmallError
 
 STRENGTHS = st.lists(st.one_of(st.floats(-1, 1, width=32), st.just(float("inf"))), max_size=60)
 
@@ -50,3 +50,29 @@ def test_what_would_go_if_nothing_were_protected():
     curve.add(np.array([np.inf, 0.1, 0.9]), np.array([-0.5, 0.1, 0.9]))
     assert curve.survivors.tolist() == [3, 2]
     assert curve.failing.tolist() == [1, 2]
+
+
+WORTHS = st.one_of(
+    st.lists(st.tuples(st.sampled_from([-2.0, -0.0, 0.0, 1.5, np.inf, -np.inf]), st.booleans()), max_size=30),
+    st.lists(st.tuples(st.floats(width=32, allow_nan=False), st.booleans()), max_size=30),
+)
+
+
+@given(WORTHS, st.integers(0, 31), st.integers(1, 8), st.sampled_from([np.float32, np.float64]))
+def test_the_best_unprotected_entries(drawn, count, part, dtype):
+    worth = np.array([value for value, _ in drawn], dtype)
+    protected = np.array([guarded for _, guarded in drawn], np.bool_)
+    parts = [(at, worth[at : at + part], protected[at : at + part]) for at in range(0, len(worth), part)]
+    limit = SizeLimit.of(lambda: iter(parts), count)
+    rest = np.flatnonzero(~protected).tolist()
+    best = sorted(rest, key=lambda i: (-worth[i], i))[:count]
+    last = min((worth[i] for i in best), default=np.inf)
+    expected = [bool(worth[i] < last) if protected[i] else i not in best for i in range(len(worth))]
+    assert limit.fails(worth, protected).tolist() == expected
+    assert [mark for at, *pair in parts for mark in limit.fails(*pair, at).tolist()] == expected
+
+
+def test_parts_that_change():
+    parts = [[(0, np.ones(1, np.float32), np.zeros(1, np.bool_))]] * 3 + [[]]
+    with pytest.raises(ValueError, match="others than before"):
+        SizeLimit.of(lambda: parts.pop(0), 1)

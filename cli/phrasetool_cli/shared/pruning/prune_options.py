@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from phrasetool_cli.shared.engines import cluster_options
 from phrasetool_cli.shared.flags import (
     WHICH_MODEL,
     default_model,
@@ -117,6 +118,10 @@ prune_options = sections(
                       "the signature line."),
     json_option,
     resume_option,
+    cluster_options,
+    click.option("--work", type=click.Path(exists=True, file_okay=False), metavar="FOLDER",
+                 help="Where a --method other than semantic keeps what it measures until the table is written, some "
+                      "150 bytes an entry.  [default: where the output goes]"),
     click.option("--dry-run", is_flag=True,
                  help="Count what would go and say it; write no file but that of --json."),
     "For --max-bleu-loss",

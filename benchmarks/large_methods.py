@@ -1,0 +1,210 @@
+"""Memory of the methods: a table of many entries pruned by composition, meaning and uses, no line lost.
+
+    python benchmarks/large_methods.py --entries 10_000_000
+    python benchmarks/large_methods.py --entries 100_000_000 --work /large/disk
+
+The table is made of the reference table.  Each copy has words of its own on the source side, and on the target side
+those that a seed chooses for it; so each is a table like the first, with its compositions, similarities and uses, and
+all share target phrases.  Copies are sorted, and so is the whole.  Similarities and pairs of forced decoding are those
+of the reference run.  Memory is compared with that of a table of one copy: what is above it, for each entry that is
+more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from isal import igzip
+from measuring import COMMAND, WORK, model, reference, report, run
+
+from moses_compat.measures.saved_similarities import SavedScores, ScoreWriter
+from moses_compat.tables.parser import TableParser
+from phrasetool.scoring.scorer import Scores
+
+METHOD = "composition+semantic+usage"
+_BAR = b" ||| "
+_WRITTEN_AT_ONCE = 1 << 16
+
+
+class Words:
+    """The words of one copy.
+
+    Args:
+        copy: its number, by which the sources of all copies are sorted.
+        seed: chooses the words of the target side that are its own.
+    """
+
+    def __init__(self, copy: int, seed: int) -> None:
+        self._mark = b"%03d~" % copy
+        self._key = b"%d %d" % (seed, copy)
+        self._targets: dict[bytes, bytes] = {}
+
+    def source(self, field: bytes) -> bytes:
+        """A source phrase of this copy."""
+        return b" ".join([self._mark + word for word in field.split()])
+
+    def target(self, field: bytes) -> bytes:
+        """A target phrase of this copy."""
+        return b" ".join([self._targets.get(word) or self._new_target(word) for word in field.split()])
+
+    def _new_target(self, word: bytes) -> bytes:
+        own = hashlib.blake2b(word, key=self._key).digest()[0] % 2
+        self._targets[word] = found = self._mark + word if own else word
+        return found
+
+
+def copied(lines: list[bytes], words: Words) -> tuple[list[bytes], np.ndarray]:
+    """The entries of a copy, sorted, and which of the lines each of them was."""
+    made, last, source = [], b"", b""
+    for line in lines:
+        first, target, rest = line.split(_BAR, 2)
+        if first != last:
+            last, source = first, words.source(first)
+        made.append(b"%s ||| %s ||| %s" % (source, words.target(target), rest))
+    order = sorted(range(len(made)), key=made.__getitem__)
+    return [made[i] for i in order], np.array(order)
+
+
+def make_inputs(folder: Path, entries: int, seed: int, similarities: str) -> None:
+    """A table, similarities and pairs of forced decoding; the last copy ends where there are enough entries."""
+    with gzip.open(reference() / "phrase-table.gz") as file:
+        lines = file.readlines()
+    with gzip.open(reference() / "forced-pairs.gz") as file:
+        pairs = file.readlines()
+    _, known = SavedScores(similarities).take(len(lines))
+    parser, done, copy = TableParser(scores=4, fingerprints=True), 0, 0
+    folder.mkdir(parents=True, exist_ok=True)
+    with (
+        igzip.open(folder / "table.gz.part", "wb", compresslevel=1) as table,
+        igzip.open(folder / "pairs.gz", "wb", compresslevel=1) as forced,
+        ScoreWriter(str(folder / "scores.parquet"), "of the reference run") as scores,
+    ):
+        while done < entries:
+            words = Words(copy, seed)
+            made, order = copied(lines, words)
+            made, order = made[: entries - done], order[: entries - done]
+            for first in range(0, len(made), _WRITTEN_AT_ONCE):
+                data = b"".join(made[first : first + _WRITTEN_AT_ONCE])
+                rows = order[first : first + _WRITTEN_AT_ONCE]
+                block, _ = parser(0, np.frombuffer(data, np.uint8))
+                table.write(data)
+                scores.write(block.fingerprints, Scores(known.similarities[rows], known.opinion[rows]))
+            for pair in pairs:
+                first_field, target, count = pair.split(_BAR, 2)
+                forced.write(b"%s ||| %s ||| %s" % (words.source(first_field), words.target(target), count))
+            done, copy = done + len(made), copy + 1
+            print(f"made {done:,} entries", file=sys.stderr)
+    os.replace(folder / "table.gz.part", folder / "table.gz")
+
+
+def watched(command: list[str]) -> dict[str, float]:
+    """Run a process: its seconds, its peak resident memory, and the most that its files without a name took.
+
+    What the system says of memory in the end may be that of this process, which began the other.
+    """
+    began, most = time.perf_counter(), [0, 0]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    ended = threading.Event()
+
+    def look() -> None:
+        handles = Path(f"/proc/{process.pid}/fd")
+        while not ended.wait(0.2):
+            peak = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
+            most[1] = int(peak[1]) * 1024 if peak else most[1]
+            found = 0
+            for handle in os.listdir(handles) if handles.is_dir() else ():
+                try:
+                    status = os.stat(handles / handle)
+                except OSError:
+                    continue
+                found += status.st_size if status.st_nlink == 0 else 0
+            most[0] = max(most[0], found)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    _, status, used = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - began
+    ended.set()
+    looking.join()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"{' '.join(command)} failed")
+    return {
+        "seconds": round(seconds, 1), "cpu_seconds": round(used.ru_utime + used.ru_stime, 1),
+        "peak_mb": round(most[1] / 1e6), "work_files_gb": round(most[0] / 1e9, 3),
+    }  # fmt: skip
+
+
+def split_in_order(table: Path, kept: Path, rejected: Path) -> dict[str, int]:
+    """How many lines of the table stayed and went; ends the benchmark if one is neither, or out of its order."""
+
+    def lines(path: Path) -> Iterator[bytes]:
+        with igzip.open(path, "rb") as file:
+            yield from file
+
+    counts = {"kept": 0, "rejected": 0}
+    rests = {"kept": lines(kept), "rejected": lines(rejected)}
+    following = {name: next(rest, b"") for name, rest in rests.items()}
+    for number, line in enumerate(lines(table), 1):
+        name = next((name for name, other in following.items() if other == line), None)
+        if name is None:
+            sys.exit(f"{table}:{number}: the line neither stayed nor went")
+        counts[name] += 1
+        following[name] = next(rests[name], b"")
+    if any(following.values()):
+        sys.exit(f"{table}: there are more lines than it had")
+    return {"lines": sum(counts.values()), **counts}
+
+
+def measured(folder: Path, entries: int, options: argparse.Namespace, similarities: str) -> dict[str, float]:
+    """Make what is not there, prune it, and look at every line."""
+    if not (folder / "table.gz").is_file():
+        make_inputs(folder, entries, options.seed, similarities)
+    kept, rejected = folder / "kept.gz", folder / "rejected.gz"
+    command = [
+        COMMAND, "prune", str(folder / "table.gz"), "--method", METHOD, "--moses-ini", str(reference() / "moses.ini"),
+        "--forced-pairs", str(folder / "pairs.gz"), "--scores", str(folder / "scores.parquet"), "--target-size", "0.1",
+        "-o", str(kept), "--rejected", str(rejected), "--threads", str(options.threads), "-q",
+    ]  # fmt: skip
+    figures = watched(command)
+    figures |= split_in_order(folder / "table.gz", kept, rejected)
+    for path in (kept, rejected):
+        path.unlink()
+    return figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--entries", type=int, default=10_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--work", type=Path, default=WORK, help="where tables and work files go")
+    parser.add_argument("--name", default="large_methods", help="of the results")
+    options = parser.parse_args()
+    similarities = str(WORK / "scores.parquet")
+    table = str(reference() / "phrase-table.gz")
+    run([COMMAND, "prune", table, "-m", model(), "--scores", similarities, "--sweep", "0.7:0.7:0.1", "-q"])
+    small = SavedScores(similarities).rows
+    figures = {
+        entries: measured(options.work / f"large-methods-{entries}", entries, options, similarities)
+        for entries in (small, options.entries)
+    }
+    more = (figures[options.entries]["peak_mb"] - figures[small]["peak_mb"]) * 1e6
+    bytes_an_entry = round(more / max(options.entries - small, 1), 1)
+    bars = {"bytes an entry": 24, "peak_mb": 4000}
+    report(options.name, {"method": METHOD, "tables": figures, "bytes an entry": bytes_an_entry, "bars": bars})
+
+
+if __name__ == "__main__":
+    main()

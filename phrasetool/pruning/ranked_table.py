@@ -1,0 +1,164 @@
+"""A measured table that is ranked and decided about, all of it kept in files beside its measures.
+
+The same as `Ranking`, `decide` and `explain` do in memory, for a table of any size: entry by entry wherever nothing but
+the entry counts, and else by passes over its columns that find out what all entries say together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from phrasetool.disk.disk_columns import DiskColumn
+from phrasetool.phrases import Mask
+from phrasetool.pruning.decision import Cut, Decision, Guarded, Ranking
+from phrasetool.pruning.measured_table import MeasuredTable
+from phrasetool.pruning.methods import Method
+from phrasetool.pruning.protection import KeepBest
+from phrasetool.pruning.reasons import Reasons
+from phrasetool.pruning.sizes import SizeLimit, WorthPart
+
+
+class RankedTable:
+    """What a method says of all entries of a table.
+
+    Args:
+        method: it.
+        table: the entries.
+
+    Raises:
+        PhraseToolError: files cannot be written.
+    """
+
+    def __init__(self, method: Method, table: MeasuredTable) -> None:
+        self.method, self.table = method, table
+        self._worth = table.new_column(np.float32)
+        for worth in method.worth_by_part(table):
+            self._worth.append(worth)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def parts(self) -> Iterator[Ranking]:
+        """All of it, some whole source groups at a time, in order."""
+        for measures in self.table.parts():
+            worth = self._worth.read(measures.first, measures.first + len(measures))
+            yield Ranking.by_worth(self.method, measures, worth)
+
+    def decide(self, cut: Cut, best: KeepBest) -> DecidedTable:
+        """Decide about all entries; see `decision.decide`.
+
+        Raises:
+            TooSmallError: the protected entries alone are more than the cut allows.
+            PhraseToolError: files cannot be written.
+        """
+        protected, fails = self.table.new_column(np.bool_), self.table.new_column(np.bool_)
+        for ranking in self.parts():
+            protected.append(ranking.protected(best))
+
+        def guarded() -> Iterator[Guarded]:
+            for ranking in self.parts():
+                first = ranking.measures.first
+                yield ranking, protected.read(first, first + len(ranking.worth))
+
+        verdict = cut.verdict(guarded)
+        for part in guarded():
+            fails.append(verdict(*part))
+        return DecidedTable(fails, protected)
+
+    def explain(self, decision: DecidedTable) -> TableReasons:
+        """Why the entries that were not kept were not; see `reasons.explain`.
+
+        Raises:
+            PhraseToolError: files cannot be written.
+        """
+        method = self.method
+        if len(method.parts) == 1:
+            return TableReasons(method, self.table.alpha, (self._worth,), decision, ())
+        worths = tuple(self.table.new_column(np.float32) for _ in method.parts)
+        for measures in self.table.parts():
+            for column, values in zip(worths, method.worths(measures).T, strict=True):
+                column.append(values)
+        limits: tuple[SizeLimit, ...] = ()
+        if not method.thresholds:
+            count = sum(int(np.count_nonzero(~part.fails & ~part.protected)) for part in decision.parts())
+            limits = tuple(SizeLimit.of(partial(decision.with_worth, worth), count) for worth in worths)
+        return TableReasons(method, self.table.alpha, worths, decision, limits)
+
+
+@dataclass(frozen=True)
+class DecidedTable:
+    """What was decided about all entries of a table; bool, rows of files.
+
+    Attributes:
+        fails: by what they deserve, they go.
+        protected: they stay all the same.
+    """
+
+    fails: DiskColumn
+    protected: DiskColumn
+
+    def __len__(self) -> int:
+        return len(self.fails)
+
+    def part(self, rows: slice) -> Decision:
+        """What was decided about some of the entries; may be called by several threads."""
+        fails, protected = self.fails.read(rows.start, rows.stop), self.protected.read(rows.start, rows.stop)
+        return Decision(fails, protected, np.zeros(len(fails), np.bool_))
+
+    def parts(self) -> Iterator[Decision]:
+        """All of it, in order."""
+        for fails, protected in zip(self.fails.pieces(), self.protected.pieces(), strict=True):
+            yield Decision(fails, protected, np.zeros(len(fails), np.bool_))
+
+    @property
+    def keep(self) -> Mask:
+        """bool, shape (N,), in memory: they stay."""
+        return np.concatenate([np.zeros(0, np.bool_), *(part.keep for part in self.parts())])
+
+    def with_worth(self, worth: DiskColumn) -> Iterator[WorthPart]:
+        """What the entries are worth, beside what is protected."""
+        first = 0
+        for values in worth.pieces():
+            yield first, values, self.protected.read(first, first + len(values))
+            first += len(values)
+
+
+@dataclass(frozen=True)
+class TableReasons:
+    """What criteria say of all entries of a table.
+
+    Attributes:
+        method: whose criteria they are.
+        alpha: see `Measures`.
+        worths: what each says.
+        decision: about the entries.
+        limits: what each alone would have kept; none where it is one criterion, or all have thresholds of their own.
+    """
+
+    method: Method
+    alpha: float
+    worths: tuple[DiskColumn, ...]
+    decision: DecidedTable
+    limits: tuple[SizeLimit, ...]
+
+    def part(self, rows: slice) -> Reasons:
+        """Those of some entries; may be called by several threads."""
+        worths = np.stack([column.read(rows.start, rows.stop) for column in self.worths], axis=1)
+        decision = self.decision.part(rows)
+        if self.limits:
+            fails = np.stack(
+                [
+                    limit.fails(column, decision.protected, rows.start)
+                    for limit, column in zip(self.limits, worths.T, strict=True)
+                ],
+                axis=1,
+            )
+        elif len(self.worths) == 1:
+            fails = decision.fails[:, None]
+        else:
+            fails = self.method.below(worths, self.alpha)
+        return Reasons(self.method.names, worths, fails)

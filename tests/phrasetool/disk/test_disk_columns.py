@@ -1,0 +1,74 @@
+"""Columns on disk against arrays in memory."""
+
+import errno
+import gc
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phrasetool.disk import disk_columns
+from phrasetool.disk.disk_columns import DiskColumn
+from phrasetool.errors import PhraseToolError
+
+
+@given(st.lists(st.integers(0, 5), max_size=6), st.sampled_from([1, 3]), st.sampled_from(["f4", "?", "u8"]))
+def test_rows_come_back(sizes, width, dtype):
+    rng = np.random.default_rng(len(sizes))
+    parts = [rng.integers(0, 2, (size, width) if width > 1 else size).astype(dtype) for size in sizes]
+    column = DiskColumn(None, dtype, width)
+    for part in parts:
+        column.append(part)
+    whole = np.concatenate([np.zeros((0, width) if width > 1 else 0, dtype), *parts])
+    assert len(column) == len(whole)
+    for first, last in ((0, len(whole)), (1, 3), (2, 2), (len(whole), len(whole) + 4), (3, len(whole) + 4)):
+        found = column.read(first, last)
+        assert found.dtype == whole.dtype
+        np.testing.assert_array_equal(found, whole[first:last])
+    np.testing.assert_array_equal(column.all(), whole)
+
+
+def test_pieces(monkeypatch):
+    monkeypatch.setattr(disk_columns, "PIECE", 12)
+    column = DiskColumn(None, np.float32)
+    column.append(np.arange(8, dtype=np.float32))
+    assert [piece.tolist() for piece in column.pieces()] == [[0, 1, 2], [3, 4, 5], [6, 7]]
+
+
+@pytest.mark.parametrize("values", [np.zeros(2), np.zeros((2, 2), np.float32)])
+def test_rows_of_another_kind(values):
+    with pytest.raises(ValueError, match="expected float32"):
+        DiskColumn(None, np.float32).append(values)
+
+
+def test_nothing_is_seen_of_it_and_nothing_stays(tmp_path):
+    before = len(os.listdir("/proc/self/fd"))
+    column = DiskColumn(str(tmp_path), np.float32)
+    column.append(np.ones(1000, np.float32))
+    assert os.listdir(tmp_path) == []
+    del column
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_full_disk_and_no_folder(tmp_path, monkeypatch):
+    column = DiskColumn(str(tmp_path), np.float32)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(PhraseToolError, match=f"^{tmp_path}: cannot write work files: the disk is full$"):
+        column.append(np.ones(1, np.float32))
+    with pytest.raises(PhraseToolError, match="none: cannot write work files: No such file"):
+        DiskColumn(str(tmp_path / "none"), np.float32)
+
+
+def test_a_file_that_lost_its_end(tmp_path):
+    column = DiskColumn(str(tmp_path), np.float32)
+    column.append(np.ones(4, np.float32))
+    os.truncate(column._handle, 8)
+    with pytest.raises(PhraseToolError, match="cannot read work files: the file is shorter than it was written"):
+        column.all()
