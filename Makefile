@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Programs of a real Moses, if they are there: what compares with them is tested then.
+MOSES_BIN ?= $(wildcard ../shared/moses-bin)
 
 .PHONY: demo test lint types unit documents site wheel clean
 
@@ -18,7 +20,7 @@ types: $(VENV)/installed-dev
 	$(BIN)/mypy
 
 unit: $(VENV)/installed-dev
-	$(BIN)/pytest --numprocesses 2 --dist loadfile
+	MOSES_BIN="$(abspath $(MOSES_BIN))" $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 # What is generated in the documents: the command reference, tables and numbers of results.
 documents: $(VENV)/installed-dev

@@ -69,6 +69,9 @@ def random_encoder(kind, words, dimension, seed):
     return kind.parameters(arrays)
 
 
+FOLDER = Path(__file__).parent
+
+
 @pytest.fixture(scope="session")
 def model():
     vocabularies = Vocabulary(SOURCE_WORDS, range(len(SOURCE_WORDS))), Vocabulary(TARGET_WORDS)
@@ -121,12 +124,15 @@ def reference():
 
 @pytest.fixture(scope="session")
 def moses():
-    """The program `moses`; `moses("CreateProbingPT")` is that of another program.  Skips where one is not there."""
+    """The program `moses`; `moses("CreateProbingPT")` is that of another program.  Skips where one is not there.
+
+    Looked for on the PATH and in the folder MOSES_BIN, which other tests lack on theirs: commands use what is there.
+    """
 
     def find(program="moses"):
-        found = shutil.which(program)
+        found = shutil.which(program) or shutil.which(program, path=os.environ.get("MOSES_BIN") or os.devnull)
         if found is None:
-            pytest.skip(f"no real Moses: the program {program} is not on the PATH")
+            pytest.skip(f"no real Moses: the program {program} is neither on the PATH nor in MOSES_BIN")
         return found
 
     find()
@@ -172,3 +178,8 @@ def syntax_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("syntax") / "model"
     save_model(random_syntax_model(), folder)
     return folder
+
+
+def pytest_collection_modifyitems(items):
+    """Tests of the whole, whose files take longest, begin first: what is left at the end is short for any worker."""
+    items.sort(key=lambda item: item.path.parent != FOLDER)

@@ -3,6 +3,7 @@
 Skipped where Moses' programs are not on the PATH.
 """
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -24,6 +25,12 @@ BINARY = {
     "probing": ["CreateProbingPT", "processLexicalTableMin"],
     "ondisk": ["CreateOnDiskPt", "processLexicalTableMin"],
 }
+
+
+@pytest.fixture(autouse=True)
+def programs_on_the_path(monkeypatch):
+    if folder := os.environ.get("MOSES_BIN"):
+        monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{folder}")
 
 
 @pytest.fixture(scope="module")

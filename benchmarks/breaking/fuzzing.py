@@ -1,0 +1,117 @@
+"""Fuzzing by processes of one target each: counts of inputs, what was refused, and whatever went wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+BENCHMARKS = Path(__file__).resolve().parent.parent
+# Crashes and hangs of one target after which it is given up.
+_MOST_DEATHS = 5
+
+
+@dataclass
+class Fuzzed:
+    """Of a target.
+
+    Attributes:
+        inputs, refused: how many.
+        seconds: without starts.
+        peak: memory in bytes.
+        faults: where and how it failed -> the file that holds the input.
+        deaths: hangs and crashes, each with the number of its batch.
+    """
+
+    inputs: int = 0
+    refused: int = 0
+    seconds: float = 0.0
+    peak: int = 0
+    faults: dict[str, str] = field(default_factory=dict)
+    deaths: list[str] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, object]:
+        """For the results."""
+        found = asdict(self)
+        found["seconds"] = round(self.seconds, 1)
+        found["peak"] = self.peak
+        found["inputs a second"] = round(self.inputs / self.seconds) if self.seconds else 0
+        return found
+
+
+def target_names() -> list[str]:
+    """All targets; their modules are read, not loaded."""
+    found: list[str] = []
+    for path in sorted((BENCHMARKS / "fuzz").glob("*.py")):
+        if path.name != "worker.py":
+            found += re.findall(r'^    Target\("([^"]+)"', path.read_text(), re.MULTILINE)
+    return found
+
+
+def fuzz(name: str, seconds: float, seed: int = 1, bounds: bool = False, keep: Path | None = None) -> Fuzzed:
+    """Fuzz a target for some seconds; goes on behind a batch that ends the process.
+
+    Args:
+        name: of the target.
+        seconds: of fuzzing.
+        seed: of the inputs.
+        bounds: numba checks each index; its kernels are compiled anew, in a folder of their own.
+        keep: where inputs that fail go.
+    """
+    total, batch = Fuzzed(), 0
+    environment = dict(os.environ, PYTHONPATH=str(BENCHMARKS.parent))
+    if bounds:
+        cache = BENCHMARKS / "work" / "bounds-checked"
+        environment.update(NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(cache), PHRASETOOL_KERNELS="numba")
+    with tempfile.NamedTemporaryFile() as progress:
+        while len(total.deaths) < _MOST_DEATHS and (left := seconds - total.seconds) > 0:
+            words = [sys.executable, "-m", "fuzz.worker", name, "--seed", str(seed), "--first", str(batch),
+                     "--seconds", f"{left:.2f}", "--progress", progress.name]  # fmt: skip
+            words += ["--keep", str(keep)] if keep else []
+            done = subprocess.run(words, cwd=BENCHMARKS, env=environment, capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                _add(total, json.loads(done.stdout.splitlines()[-1]))
+                break
+            at = struct.unpack("<q", Path(progress.name).read_bytes())[0]
+            total.deaths.append(f"batch {at}: {_death(done)}")
+            total.seconds += left / _MOST_DEATHS
+            batch = at + 1
+    return total
+
+
+def _add(total: Fuzzed, found: dict[str, object]) -> None:
+    total.inputs += int(str(found["inputs"]))
+    total.refused += int(str(found["refused"]))
+    total.seconds += float(str(found["seconds"]))
+    total.peak = max(total.peak, int(str(found["peak"])))
+    assert isinstance(found["faults"], dict)
+    total.faults.update(found["faults"])
+
+
+def _death(done: subprocess.CompletedProcess[str]) -> str:
+    if done.returncode == -signal.SIGALRM:
+        return "hang"
+    if done.returncode < 0:
+        return f"signal {-done.returncode}"
+    return f"exit code {done.returncode}: {(done.stderr.strip().splitlines() or [''])[-1][:200]}"
+
+
+def fuzz_all(names: Sequence[str], seconds: float, seed: int, bounds: bool, keep: Path) -> dict[str, Fuzzed]:
+    """Fuzz targets one after another."""
+    found = {}
+    for name in names:
+        found[name] = done = fuzz(name, seconds, seed, bounds, keep)
+        rate = done.inputs / (done.seconds or 1)
+        print(f"{done.inputs:10,} inputs, {done.refused:10,} refused, {rate:8,.0f} a second  {name}",
+              file=sys.stderr, flush=True)  # fmt: skip
+        for fault in [*done.faults.items(), *done.deaths]:
+            print(f"  FAULT {fault}", file=sys.stderr, flush=True)
+    return found

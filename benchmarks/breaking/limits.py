@@ -1,0 +1,190 @@
+"""Commands that lack something: room on the disk, memory, descriptors, a reader, open standard streams.
+
+Each must end with 0 and the right bytes, or with 1 and one line; half a file or a stray one is never left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from breaking.places import Place, Tree
+from breaking.writers import Writer
+
+_SCRIPT = Path(sys.executable).parent / "phrasetool"
+_SHIM = Path(__file__).with_name("starving.c")
+_LIMIT = 300
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Something that a command lacks.
+
+    Attributes:
+        name: of it.
+        amounts: how little there is, drawn from in turn.
+        limit: sets the limit in the process that becomes the command.
+        variables: of its environment.
+        redirections: of its standard streams, as `sh` writes them.
+        silent: whether it cannot say anything, as standard error is what it lacks.
+        disk: its folder is a disk of so many bytes.
+    """
+
+    name: str
+    amounts: tuple[int, ...]
+    limit: Callable[[int], None] = lambda amount: None
+    variables: Callable[[Place, int], Mapping[str, str]] = lambda place, amount: {}
+    redirections: str = ""
+    silent: bool = False
+    disk: bool = False
+
+
+def _limited(number: int) -> Callable[[int], None]:
+    def limit(amount: int) -> None:
+        resource.setrlimit(number, (amount, amount))
+
+    return limit
+
+
+def _eio(place: Place, amount: int) -> Mapping[str, str]:
+    return {"LD_PRELOAD": str(place.inputs / "starving.so"), "FAULT_FOLDER": str(place.work),
+            "FAULT_AFTER": str(amount)}  # fmt: skip
+
+
+def with_amount(lack: Lack, amount: int) -> Lack:
+    """The same with one amount."""
+    return replace(lack, amounts=(amount,))
+
+
+# Ways in which the C libraries below us end a process that gets no memory: nothing is left to catch then.
+_ABORTED = (127, 134, 139, -6)
+LACKS = (
+    Lack("RLIMIT_FSIZE", (0, 1, 100, 1000, 5000, 20_000, 60_000, 200_000), _limited(resource.RLIMIT_FSIZE)),
+    Lack("EIO", (0, 1, 100, 1000, 5000, 20_000, 60_000, 200_000), variables=_eio),
+    Lack("small disk", (4096, 8192, 32_768, 131_072, 1 << 20), disk=True),
+    Lack("RLIMIT_AS", tuple(mega << 20 for mega in (200, 300, 500, 800, 1200, 2000)), _limited(resource.RLIMIT_AS)),
+    Lack("RLIMIT_NOFILE", (6, 7, 8, 12, 16, 24, 48), _limited(resource.RLIMIT_NOFILE)),
+    Lack("standard output closed", (0,), redirections=">&-"),
+    Lack("standard input closed", (0,), redirections="<&-"),
+    Lack("all streams closed", (0,), redirections="<&- >&- 2>&-", silent=True),
+    Lack("a reader that goes away", (0, 1), redirections="| head -c %d > /dev/null"),
+    Lack("standard output full", (0,), redirections="> /dev/full"),
+)
+
+
+@dataclass
+class Lacked:
+    """What was seen of a command: how often it ended how, and what should not have been."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+
+
+def build_shim(place: Place) -> bool:
+    """Compile what makes writes fail; whether there is a compiler for it."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        return False
+    words = [compiler, "-shared", "-fPIC", "-O1", "-o", str(place.inputs / "starving.so"), str(_SHIM), "-ldl"]
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+def starve(place: Place, writer: Writer, lacks: tuple[Lack, ...], amounts: int, seed: int = 1) -> Lacked:
+    """Run a command that lacks something, each thing in some amounts."""
+    found = Lacked()
+    way = next(iter(writer.ways()))
+    place.empty(way)
+    if place.run(way.arguments(str(place.inputs))):
+        found.faults.append(f"{way.words}: fails without any limit: {place.said()[-200:]}")
+        return found
+    whole = place.tree()
+    rng = random.Random(f"{seed} {way.words}")
+    for lack in lacks:
+        for amount in rng.sample(lack.amounts, min(amounts, len(lack.amounts))):
+            _starve_once(place, way, lack, amount, whole, found)
+    return found
+
+
+def _starve_once(place: Place, writer: Writer, lack: Lack, amount: int, whole: Tree, found: Lacked) -> None:
+    place.empty(writer)
+    if lack.disk and writer.copies:
+        return
+    before = place.tree()
+    with small_disk(place.work, amount) if lack.disk else contextlib.nullcontext(True) as there:
+        if not there:
+            return
+        code, said = _run(place, writer.arguments(str(place.inputs)), lack, amount)
+        now = place.tree()
+    what = f"{writer.words}: {lack.name} {amount}"
+    found.counts[lack.name] += 1
+    if code == 0:
+        if now != whole:
+            found.faults.append(f"{what}: exit code 0, but {sorted(n for n in whole if now.get(n) != whole[n])} differ")
+        return
+    if lack.name == "RLIMIT_AS" and code in _ABORTED:
+        found.counts["aborted by a library"] += 1
+        if place.run(writer.arguments(str(place.inputs))) or place.tree() != whole:
+            found.faults.append(f"{what}: aborted, and a rerun leaves other files than a first run")
+        return
+    found.counts["refused"] += 1
+    if code not in (1, 2):
+        found.faults.append(f"{what}: exit code {code}: {said[-300:]}")
+    if not lack.silent and not _is_told(said, lack):
+        found.faults.append(f"{what}: no line: {said[-300:]!r}")
+    for name in now.keys() - before.keys():
+        kept = any(name == one or name.startswith(f"{one}/") for one in writer.kept)
+        if not kept and now[name] != whole.get(name) and not _of_training(name, writer):
+            found.faults.append(f"{what}: leaves {name}")
+
+
+def _is_told(said: str, lack: Lack) -> bool:
+    """Whether the last line is ours, and none begins a traceback; what other programs say comes behind their names."""
+    lines = said.strip().splitlines()
+    if any(line.startswith("Traceback") for line in lines):
+        return False
+    # Where the reader has gone, there is nothing to say.
+    return "|" in lack.redirections or (bool(lines) and lines[-1].startswith("phrasetool: "))
+
+
+def _of_training(name: str, writer: Writer) -> bool:
+    """Whether it is what an interrupted training leaves, so that it goes on: a folder that is no model yet."""
+    return bool(writer.overwrite) and not name.endswith(("config.json", ".vocab"))
+
+
+def _run(place: Place, words: list[str], lack: Lack, amount: int) -> tuple[int, str]:
+    """Run a command in a process of its own."""
+    redirections = lack.redirections % amount if "%" in lack.redirections else lack.redirections
+    environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C.UTF-8",
+                   "TMPDIR": str(place.temporary), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
+                   # Python 3.11 takes for whole what a full disk left of its byte code.
+                   "PYTHONDONTWRITEBYTECODE": "1",
+                   **lack.variables(place, amount)}  # fmt: skip
+    script = f'set -o pipefail; "$@" {redirections}'
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", str(_SCRIPT), *words], cwd=place.work, env=environment, timeout=_LIMIT,
+        preexec_fn=lambda: lack.limit(amount), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stderr.decode(errors="replace")
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, size: int) -> Iterator[bool]:
+    """A file system of so many bytes mounted on a folder; whether that is allowed here."""
+    folder.mkdir(parents=True, exist_ok=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)], capture_output=True, check=False
+    )
+    try:
+        yield mounted.returncode == 0
+    finally:
+        if mounted.returncode == 0:
+            subprocess.run(["umount", str(folder)], check=True)

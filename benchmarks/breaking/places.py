@@ -1,0 +1,113 @@
+"""Where commands are run: one folder for what they write, one for temporary files, and inputs beside them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from outputs.sides import Server, Side
+
+from breaking.small_inputs import make_inputs
+from breaking.writers import Writer, recipe
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PACKAGES = ("click", "numpy", "pyarrow.parquet", "pandas", "sacrebleu", "torch", "gensim.models", "transformers")
+# Seconds that none of these commands takes: it hangs.
+LIMIT = 120
+_SECONDS = re.compile(rb'"seconds": (\{[^}]*\}|[\d.]+)|<dd>[\d,.]+ s</dd>|(?m:(?<=: )[\d,.\\]+ s$)')
+# Of experiments, which say how long they took.
+_TELL_SECONDS = ("experiment.json", "commands.json", "report.html", "report.md")
+
+Tree = Mapping[str, str]
+
+
+class Place:
+    """A folder to work in, and a process from which commands are forked.
+
+    Args:
+        folder: a new one, or that of an earlier run, whose inputs are used again.
+        packages: loaded beforehand.
+        tables_alone: see `make_inputs`.
+
+    Attributes:
+        inputs, work, temporary: folders.
+        script: the Python script that is run with the words of a command.
+    """
+
+    def __init__(self, folder: Path, packages: Sequence[str] = PACKAGES, tables_alone: bool = False) -> None:
+        self.inputs, self.work, self.temporary = folder / "in", folder / "work", folder / "tmp"
+        self._said, self.script = folder / "said", str(Path(__file__).with_name("eager.py"))
+        # One thread for what is warmed up: threads do not outlive a fork.
+        os.environ.update(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false")
+        folder.mkdir(parents=True, exist_ok=True)
+        self._server = Server(Side.of("now", str(ROOT)), packages)
+        if not (self.inputs / "made").exists():
+            shutil.rmtree(self.inputs, ignore_errors=True)
+            make_inputs(self.inputs, tables_alone)
+            for words in () if tables_alone else recipe():
+                if self._run(self.inputs, words):
+                    raise RuntimeError(f"an input cannot be made: {words}: {self.said()}")
+            (self.inputs / "made").touch()
+
+    def run(self, words: Sequence[str], kill: float | None = None, warm: bool = False) -> int:
+        """Run a command in the working folder; its exit code, negative for a signal.
+
+        Args:
+            words: its command line.
+            kill: seconds until it is killed; None: it is not.
+            warm: in the process of the server itself, so that later ones find everything loaded.
+        """
+        return self._run(self.work, words, kill, warm)
+
+    def _run(self, folder: Path, words: Sequence[str], kill: float | None = None, warm: bool = False) -> int:
+        self.temporary.mkdir(exist_ok=True)
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "OMP_NUM_THREADS") if name in os.environ}
+        return self._server.run(
+            folder=str(folder), environment={**kept, "LC_ALL": "C.UTF-8", "TMPDIR": str(self.temporary)},
+            arguments=list(words), stdin=os.devnull, stdout=os.devnull, stderr=str(self._said), kill=kill, warm=warm,
+            limit=LIMIT, script=self.script,
+        )  # fmt: skip
+
+    def said(self) -> str:
+        """Standard error of the last command."""
+        return self._said.read_text(errors="replace")
+
+    def empty(self, writer: Writer) -> None:
+        """Make the working folder anew, with the copies that the command wants."""
+        for folder in (self.work, self.temporary):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+        for source, name in writer.copies:
+            shutil.copy(self.inputs / source, self.work / name)
+
+    def tree(self) -> dict[str, str]:
+        """What is there now: path -> digest; temporary files as `tmp/...`."""
+        return tree_of(self.work) | {f"tmp/{name}": digest for name, digest in tree_of(self.temporary).items()}
+
+    def close(self) -> None:
+        """End the process."""
+        self._server.close()
+
+
+def tree_of(folder: Path) -> dict[str, str]:
+    """Every file and folder below a folder, by its relative path: a digest, `folder` for folders."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        try:
+            found[name] = "folder" if path.is_dir() else _digest(path)
+        except FileNotFoundError:
+            # A program that a killed command had started is still at work.
+            continue
+    return found
+
+
+def _digest(path: Path) -> str:
+    data = path.read_bytes()
+    if path.name in _TELL_SECONDS or path.parent.parent.name == "runs" or path.parent.name == "runs":
+        data = _SECONDS.sub(b"", data)
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,90 @@
+"""Small inputs of all commands, made by the helpers of the tests: models that nobody trained do as well here."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+
+from phrasetool.models.storage import save_model
+from tests.cli.small_translator import bitext, vector_file
+from tests.comparable_text import encoder_folder, write_corpus
+from tests.fake_moses import install
+from tests.neural_models import random_model
+from tests.parallel_models import random_parallel_model, toy_lines
+from tests.reranking_lists import SOURCE, TARGET, _list
+from tests.small_experiment import write_experiment, write_texts
+from tests.syntax_models import random_syntax_model
+from tests.toy_treebanks import toy_sentences, treebank_file
+
+_EXPERIMENT = """\
+[prune]
+methods = ["count"]
+sizes = [0.5]
+"""
+
+
+def make_inputs(folder: Path, tables_alone: bool = False) -> None:
+    """Write all inputs into a new folder.
+
+    Args:
+        folder: it.
+        tables_alone: nothing but tables, texts and what belongs to a phrase-based model.
+    """
+    folder.mkdir(parents=True)
+    write_experiment(folder, _EXPERIMENT)
+    rng = random.Random(2)
+    write_texts(folder, "text", 400, rng)
+    _write_tables(folder)
+    if not tables_alone:
+        _write_models(folder)
+
+
+def _write_models(folder: Path) -> None:
+    """Models of all kinds, and texts for them."""
+    _write_neural(folder)
+    gold = write_corpus(folder)
+    (folder / "mined.tsv").write_text("".join(f"{2 - i / 100:.2f}\t{s}\t{t}\n" for i, (s, t) in enumerate(gold)))
+    encoder_folder(folder / "encoder")
+    bitext(folder, "few", 60)
+    vector_file(folder)
+    save_model(random_parallel_model(), folder / "classifier")
+    save_model(random_syntax_model(), folder / "syntax")
+    for name, lines in zip("st", toy_lines(3000), strict=True):
+        (folder / f"dirty.{name}").write_bytes(b"".join(line + b"\n" for line in lines))
+    for language in ("en", "de"):
+        treebank_file(folder / f"bank.{language}", language, 60, 1)
+    (folder / "tagged.txt").write_text(
+        "".join(" ".join(form for form, _ in one.tokens) + "\n" for one in toy_sentences("de", 300, 3))
+    )
+    install(folder / "programs")
+
+
+def _write_tables(folder: Path) -> None:
+    """A table, its reordering table, an alignment of the text, and pairs, of a megabyte or so."""
+    from tests.commands import write
+
+    rows = [(i, j) for i in range(3000) for j in range(4)]
+    table = "".join(
+        f"w{i:05} a ||| v{i:05} {j} ||| 0.5 0.{j}5 0.5 0.{9 - j}1 ||| 0-0 ||| 2 2 {1 + j % 2}\n" for i, j in rows
+    )
+    order = "".join(f"w{i:05} a ||| v{i:05} {j} ||| 0.6 0.2 0.2 0.3 0.4 0.3\n" for i, j in rows)
+    pairs = "".join(f"w{i:05} a ||| v{i:05} {j} ||| {1 + j}\n" for i, j in rows[::7])
+    for name, text in (("large.gz", table), ("order.gz", order), ("pairs", pairs)):
+        write(folder / name, text.encode())
+    sides = ((folder / f"text.{side}").read_bytes().splitlines() for side in ("src", "trg"))
+    points = (min(len(side.split()) for side in pair) for pair in zip(*sides, strict=True))
+    aligned = "".join(" ".join(f"{i}-{i}" for i in range(count)) + "\n" for count in points)
+    (folder / "aligned").write_text(aligned)
+
+
+def _write_neural(folder: Path) -> None:
+    """Translators, and an n-best list for them."""
+    save_model(random_model(SOURCE, TARGET), folder / "forward")
+    save_model(random_model(TARGET, SOURCE, 2), folder / "backward")
+    rng = np.random.default_rng(3)
+    lines = [rng.integers(0, len(SOURCE), rng.integers(4, 7)) for _ in range(40)]
+    for side, words in (("src", SOURCE), ("ref", TARGET)):
+        (folder / f"list.{side}").write_bytes(b"".join(b" ".join(words[i] for i in line) + b"\n" for line in lines))
+    (folder / "list.nbest").write_text("".join(_list(number, line, rng) for number, line in enumerate(lines)))

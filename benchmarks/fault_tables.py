@@ -1,0 +1,51 @@
+"""Tables for the documents: what killing, starving and fuzzing the commands showed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kept_results import find, markdown
+
+
+def _sum(counts: dict[str, int], *names: str) -> int:
+    return sum(counts.get(name, 0) for name in names)
+
+
+def kills() -> str:
+    """Each command: how often it was killed, and what was there afterwards."""
+    rows = []
+    for name, counts in sorted(find("faults/kill/commands").items()):
+        outputs = [_sum(counts, f"outputs {state}") for state in ("old", "absent", "new", "torn")]
+        reruns = _sum(counts, "reruns", "reruns with --resume")
+        rows.append([f"`{name}`", *(f"{count:,}" for count in (counts.get("killed", 0), *outputs, reruns))])
+    head = "command | killed in mid-run | outputs as before | not there | whole | anything else | reruns, same bytes"
+    return markdown(head, rows)
+
+
+def hostile() -> str:
+    """Inputs that want to fill the memory: what became of them."""
+    rows = []
+    for name, run in find("faults/hostile/commands").items():
+        what, _, command = name.partition(": ")
+        rows.append([what, f"`{command.split()[0]}`", "a result" if run["code"] == 0 else "refused in a line",
+                     f"{run['peak_mb']:,} MB", f"{run['seconds']:.0f} s"])  # fmt: skip
+    return markdown("input | command | end | peak memory | time", rows, right=3)
+
+
+def _row(name: str, found: dict[str, Any]) -> list[str]:
+    return [name, f"{found['inputs']:,}", f"{found['refused']:,}", f"{found['inputs a second']:,}",
+            f"{len(found['faults']) + len(found['deaths'])}"]  # fmt: skip
+
+
+def fuzzing() -> str:
+    """Each parser: inputs, those refused, and faults."""
+    rows = [_row(name, found) for name, found in sorted(find("faults/fuzz/plain/targets").items())]
+    return markdown("what was read | inputs | refused | inputs a second | faults", rows)
+
+
+_PARTS = ("kill", "hostile", "fuzz")
+TABLES = {"kills": kills, "hostile inputs": hostile, "fuzzing": fuzzing}
+VALUES = {
+    "fuzzed inputs": lambda: f"{find('faults/fuzz/plain/inputs') / 1e6:.1f}",
+    "faults left": lambda: f"{sum(len(find(f'faults/{part}/faults')) for part in _PARTS)}",
+}  # fmt: skip

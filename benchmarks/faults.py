@@ -1,0 +1,147 @@
+"""Kill, starve and fuzz every command, and print how often, and what should not have been.
+
+    python benchmarks/faults.py                          kill, limits, hostile and fuzz; hours
+    python benchmarks/faults.py kill --kills 200 --only prune,annotate
+    python benchmarks/faults.py limits --amounts 2
+    python benchmarks/faults.py fuzz --seconds 60 --bounds
+
+* kill: every command that writes is killed (SIGKILL) at random moments of its run, on one and two threads, with plain
+  and compressed outputs, with and without --resume: what it writes is then as before or whole, and a rerun makes the
+  bytes of a run that nobody killed and leaves nothing else.
+* limits: room on the disk, memory, descriptors, readers or standard streams are lacking: right bytes, or one line.
+* hostile: bombs, groups of ten million entries, endless lines, links and odd names: right bytes, or one line, in
+  bounded memory.
+* fuzz: everything that reads files reads damaged ones: an error of our own or a result, no hang, no crash, and no line
+  lost.  Once more with numba's checks of bounds, for a part of the time.
+
+Each part that was run replaces its figures in results/faults.json; the seed fixes moments and inputs, but not what the
+machine does meanwhile.  Ends with 1 if anything went wrong; inputs that fail are kept in work/fuzz.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from measuring import ROOT, WORK, machine
+
+sys.path.insert(1, str(ROOT))
+from breaking.fuzzing import fuzz_all, target_names
+from breaking.hostile import run_hostile
+from breaking.killing import kill_all
+from breaking.limits import LACKS, Lacked, build_shim, starve
+from breaking.places import Place
+from breaking.writers import WRITERS, Writer
+
+PARTS = ("kill", "limits", "hostile", "fuzz")
+_RESULT = ROOT / "benchmarks" / "results" / "faults.json"
+
+
+def wanted_writers(only: str | None) -> tuple[Writer, ...]:
+    """The commands that were asked for, all if none were."""
+    names = only.split(",") if only else []
+    return tuple(
+        writer for writer in WRITERS if not names or writer.command in names or writer.words.split()[0] in names
+    )
+
+
+def killed(place: Place, options: argparse.Namespace) -> dict[str, Any]:
+    """Figures of kills: of all, and of each command."""
+    found = kill_all(place, wanted_writers(options.only), options.kills, options.slow_kills, options.seed)
+    total: Counter[str] = Counter()
+    for kills in found.values():
+        total.update(kills.counts)
+    return {
+        "commands": {name: dict(sorted(kills.counts.items())) for name, kills in found.items()},
+        "all": dict(sorted(total.items())), "faults": [fault for kills in found.values() for fault in kills.faults],
+    }  # fmt: skip
+
+
+def lacking(place: Place, options: argparse.Namespace) -> dict[str, Any]:
+    """Figures of limits."""
+    shim = build_shim(place)
+    lacks = tuple(lack for lack in LACKS if shim or lack.name != "EIO")
+    total = Lacked()
+    commands: dict[str, int] = {}
+    for writer in wanted_writers(options.only):
+        done = starve(place, writer, lacks, options.amounts, options.seed)
+        commands[writer.command] = commands.get(writer.command, 0) + sum(done.counts[lack.name] for lack in lacks)
+        total.counts.update(done.counts)
+        total.faults += done.faults
+        print(f"{writer.command}: {dict(done.counts)}", *done.faults, sep="\n  FAULT ", file=sys.stderr, flush=True)
+    return {"commands": commands, "all": dict(sorted(total.counts.items())), "faults": total.faults}
+
+
+def hostile(place: Place, options: argparse.Namespace) -> dict[str, Any]:
+    """Figures of hostile inputs."""
+    return run_hostile(place, options.share)
+
+
+_WORK = {"kill": killed, "limits": lacking, "hostile": hostile}
+
+
+def fuzzed(options: argparse.Namespace) -> dict[str, Any]:
+    """Figures of fuzzing, with numba's checks of bounds and without."""
+    names = [name for name in target_names() if not options.only or name in options.only.split(",")]
+    found: dict[str, Any] = {}
+    for title, seconds, bounds in (("plain", options.seconds, False), ("bounds checked", options.bounds_seconds, True)):
+        if not seconds:
+            continue
+        done = fuzz_all(names, seconds, options.seed, bounds, WORK / "fuzz")
+        found[title] = {
+            "targets": {name: one.as_dict() for name, one in done.items()},
+            "inputs": sum(one.inputs for one in done.values()), "refused": sum(one.refused for one in done.values()),
+            "faults": [f"{name}: {fault}" for name, one in done.items() for fault in [*one.faults, *one.deaths]],
+        }  # fmt: skip
+    return {**found, "faults": [fault for part in found.values() for fault in part["faults"]]}
+
+
+def keep(figures: Mapping[str, Any]) -> None:
+    """Put the parts that were run into the results, and print them."""
+    there = json.loads(_RESULT.read_text()) if _RESULT.exists() else {"benchmark": "faults"}
+    there.update(figures)
+    text = json.dumps(there, indent=2)
+    print(text)
+    _RESULT.write_text(text + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", nargs="?", choices=PARTS, help="one part; all if left out")
+    parser.add_argument("--only", help="commands, or targets of fuzz, with commas between; the results are not kept")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kills", type=int, default=200, help="of each command and input")
+    parser.add_argument("--slow-kills", type=int, default=200, help="of those that take seconds")
+    parser.add_argument("--amounts", type=int, default=3, help="of each thing that is lacking")
+    parser.add_argument("--share", type=float, default=1.0, help="of the sizes of hostile inputs")
+    parser.add_argument("--seconds", type=float, default=120, help="for each target of fuzz")
+    parser.add_argument("--bounds-seconds", type=float, default=20, help="the same with numba's checks of bounds")
+    parser.add_argument("--place", default=str(WORK / "faults"), help="the folder to work in")
+    options = parser.parse_args()
+    parts = [options.part] if options.part else list(PARTS)
+    figures: dict[str, Any] = {}
+    for part in parts:
+        began = time.monotonic()
+        if part == "fuzz":
+            figures[part] = fuzzed(options)
+        else:
+            place = Place(Path(options.place).absolute())
+            figures[part] = _WORK[part](place, options)
+            place.close()
+        figures[part] |= {"seconds": round(time.monotonic() - began), "machine": machine()}
+    if options.only:
+        print(json.dumps(figures, indent=2))
+    else:
+        keep(figures)
+    faults = [fault for part in parts for fault in figures[part]["faults"]]
+    sys.exit(f"{len(faults)} faults" if faults else 0)
+
+
+if __name__ == "__main__":
+    main()

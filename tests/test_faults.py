@@ -1,0 +1,107 @@
+"""The short form of `benchmarks/faults.py`: fewer kills, limits and inputs, seeds fixed; and what fuzzing found."""
+
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from breaking import limits
+from breaking.fuzzing import target_names
+from breaking.killing import kill_command
+from breaking.places import Place
+from breaking.writers import WRITERS, Writer
+from fuzz.worker import Worker, family_of, inputs_of
+
+FOUND = sorted((ROOT / "benchmarks/fuzz/found").iterdir())
+BATCHES = {"table": 1, "alignments": 4, "reordering table": 2}
+KILLED = {"prune": 4, "annotate": 4, "convert": 2}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    place = Place(tmp_path_factory.mktemp("faults"), ("click", "numpy", "numba", "pyarrow.parquet"), tables_alone=True)
+    yield place
+    place.close()
+
+
+def writer_of(command):
+    return next(writer for writer in WRITERS if writer.command == command)
+
+
+@pytest.mark.parametrize("command", KILLED)
+def test_killed_at_any_moment(place, command):
+    found = kill_command(place, writer_of(command), KILLED[command])
+    assert found.faults == []
+    assert found.counts["killed"] >= KILLED[command] - 1
+
+
+def test_what_a_third_state_would_be_called(place, monkeypatch):
+    """The harness sees what it looks for: an output that is written as it grows, and a file that is left."""
+    script = place.inputs / "careless.py"
+    script.write_text(
+        "import sys, time\nopen('stray', 'w').close()\nwith open('out', 'w') as out:\n"
+        "    for i in range(25):\n        print(i, file=out, flush=True)\n        time.sleep(0.004)\n"
+    )
+    monkeypatch.setattr(place, "script", str(script))
+    found = kill_command(place, Writer("careless", ("out",)), 3)
+    assert any("out is neither old nor new" in fault for fault in found.faults)
+
+
+LACKS = {"RLIMIT_FSIZE": 1000, "EIO": 1000, "small disk": 8192, "RLIMIT_AS": 300 << 20, "RLIMIT_NOFILE": 6}
+
+
+@pytest.mark.parametrize("name", LACKS)
+def test_something_is_lacking(place, name):
+    if name == "EIO" and not limits.build_shim(place):
+        pytest.skip("there is no C compiler here")
+    lack = next(lack for lack in limits.LACKS if lack.name == name)
+    found = limits.starve(place, writer_of("prune"), (limits.with_amount(lack, LACKS[name]),), 1)
+    assert found.faults == []
+    if name == "small disk" and not found.counts[name]:
+        pytest.skip("no disk can be mounted here")
+    assert found.counts["refused"] + found.counts["aborted by a library"] == 1
+
+
+def attempt(name, data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        family_of(name).attempt(data)
+
+
+@pytest.mark.parametrize("path", FOUND, ids=lambda path: path.name)
+def test_what_fuzzing_found(path):
+    """Each was a traceback, a warning of numpy's or too much memory once."""
+    attempt(path.name.rpartition("-")[0].replace("-", " "), path.read_bytes())
+
+
+@pytest.mark.parametrize("name", target_names())
+def test_damaged_inputs(name, tmp_path):
+    if name in ("encoder folder", "checkpoint"):
+        pytest.importorskip("torch" if name == "checkpoint" else "tokenizers")
+    target = family_of(name)
+    worker = Worker(target, tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for batch in range(BATCHES.get(name, 1)):
+            worker.run(inputs_of(target, 7, batch))
+    assert worker.faults == {}
+    assert worker.inputs > worker.refused or name == "safetensors header"
+
+
+def test_a_line_that_gets_lost_is_seen(tmp_path):
+    """The harness sees what it looks for, and finds the one line of many."""
+    from fuzz.target import Target, Wrong
+
+    def run(data):
+        if b"x\n" in data:
+            raise Wrong("x is lost")
+
+    worker = Worker(Target("lines", [b"a"], run, lines=4, head=b"h"), tmp_path)
+    worker.run([b"a", b"b", b"x", b"c"])
+    (name,) = worker.faults.values()
+    assert Path(tmp_path, name).read_bytes() == b"h\nx\n"
