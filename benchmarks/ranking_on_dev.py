@@ -88,7 +88,7 @@ def main() -> None:
                 weights_of(model.ini, choose_table(model.ini, table)), FileSimilarities(scores), losses=True,
                 forced_pairs=PairUses.read(str(folder(name) / "build" / "forced.gz")), scan=TableScan(threads=2),
             )  # fmt: skip
-            measures = measure_table(source, request)
+            measures = measure_table(source, request).whole()
         dev = read_experiment_config(str(PAIRS[name])).dev
         with open(dev.source, "rb") as text:
             laboratory = Laboratory.load(model, {"dev": text.read()}, 2)

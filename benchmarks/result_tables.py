@@ -19,6 +19,7 @@ from pathlib import Path
 
 import bleu_tables
 import check_tables
+import fault_tables
 import model_tables
 import sentence_tables
 import speed_tables
@@ -35,8 +36,15 @@ TABLES = {
     **sentence_tables.TABLES,
     **translator_tables.TABLES,
     **syntax_tables.TABLES,
+    **fault_tables.TABLES,
 }
-VALUES = {**bleu_tables.VALUES, **speed_tables.VALUES, **model_tables.VALUES, **check_tables.VALUES}
+VALUES = {
+    **bleu_tables.VALUES,
+    **speed_tables.VALUES,
+    **model_tables.VALUES,
+    **check_tables.VALUES,
+    **fault_tables.VALUES,
+}
 _MARKED = re.compile(r"<!-- (?P<kind>table|value): (?P<name>.+?) -->(?P<text>.*?)<!-- end -->", re.DOTALL)
 # What holds no figures of results: marked text, code, comments, links; levels and thresholds that are chosen.
 _NO_RESULT = re.compile(

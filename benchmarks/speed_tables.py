@@ -75,6 +75,16 @@ def memory() -> str:
     return markdown(f"command | {entries:.1f} million entries | {copies} times as many | time of that", rows)
 
 
+def large_methods() -> str:
+    """Peak memory and work files of a method on the table and on a large one like it."""
+    rows = [
+        [f"{int(entries) / 1e6:.1f} million", f"{run['peak_mb']} MB", f"{run['work_files_gb']:.1f} GB",
+         f"{run['cpu_seconds']:.0f} s"]
+        for entries, run in find("large_methods/tables").items()
+    ]  # fmt: skip
+    return markdown(f"entries, `{find('large_methods/method')}` | peak memory | work files | CPU", rows)
+
+
 def engine() -> str:
     """Each step of the engine against Moses' result."""
     table, reordering = find("extraction/phrase-table"), find("extraction/reordering-table")
@@ -139,8 +149,8 @@ def training() -> str:
 
 TABLES = {
     "startup": startup,
-    "commands": commands, "methods": methods, "memory": memory, "engine": engine, "engine bleu": engine_bleu,
-    "engine speed": engine_speed, "tuning": tuning, "training": training,
+    "commands": commands, "methods": methods, "memory": memory, "large methods": large_methods,
+    "engine": engine, "engine bleu": engine_bleu, "engine speed": engine_speed, "tuning": tuning, "training": training,
 }  # fmt: skip
 VALUES = {
     "million entries": lambda: f"{find('extraction/phrase-table/entries') / 1e6:.1f}",

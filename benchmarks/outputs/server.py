@@ -91,9 +91,11 @@ def become(request: dict[str, Any]) -> None:
 def attend(child: int, request: dict[str, Any]) -> int:
     """Wait for a child and return its exit code, negative for a signal.
 
-    It is interrupted once its standard error holds the text of `stop`, and killed after `limit` seconds.
+    It is interrupted once its standard error holds the text of `stop`, and killed after `kill` seconds, if not None, or
+    `limit` seconds.
     """
-    stop, ends_at = request["stop"].encode(), time.monotonic() + request["limit"]
+    limit = request["limit"] if request["kill"] is None else request["kill"]
+    stop, ends_at = request["stop"].encode(), time.monotonic() + limit
     while True:
         found, status = os.waitpid(child, os.WNOHANG)
         if found:
@@ -103,7 +105,7 @@ def attend(child: int, request: dict[str, Any]) -> int:
             stop = b""
         if time.monotonic() > ends_at:
             os.kill(child, signal.SIGKILL)
-        time.sleep(0.001)
+        time.sleep(min(0.001, max(0.0, ends_at - time.monotonic())))
 
 
 def main() -> None:

@@ -85,7 +85,14 @@ class Server:
         """Run a command; return its exit code.  The keywords are those of `server.become` and `server.attend`."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        always = {"script": self._side.script, "fresh": self.fresh, "warm": False, "stop": "", "limit": 900}
+        always = {
+            "script": self._side.script,
+            "fresh": self.fresh,
+            "warm": False,
+            "stop": "",
+            "kill": None,
+            "limit": 900,
+        }
         self._process.stdin.write(json.dumps({**always, **request}) + "\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
