@@ -22,7 +22,7 @@ MODULES = sorted(path for room in HOUSE.values() for path in room.rglob("*.py"))
 # From the ground up: a room knows those below it.  What stands at the top of `phrasetool` is a room of its own.
 FLOORS = {
     "phrasetool": [
-        ["errors", "phrases", "options", "pipeline", "torch_threads", "watch"], ["disk"], ["kernels"],
+        ["errors", "phrases", "options", "pipeline", "torch_threads", "watch"], ["cluster", "disk"], ["kernels"],
         ["vocabulary", "unique_phrases", "random_words"], ["embeddings"], ["encoders"], ["objectives"], ["scoring"],
         ["neural"], ["smt"], ["pruning"], ["text_encoders"], ["siamese"], ["tagging"], ["syntax"],
         ["models"], ["training"], ["bitext"],

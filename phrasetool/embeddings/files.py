@@ -54,7 +54,8 @@ def load_vectors(
         word -> float32 of shape (n,).
 
     Raises:
-        DataError: the file cannot be read, is damaged, or has another dimension.
+        DataError: the file cannot be read, is damaged, or has another dimension; or a vector has a number that is not
+            finite.
     """
     wanted = {*words, *(word.lower() for word in words)}
     with opened(path) as file:
@@ -62,6 +63,9 @@ def load_vectors(
             vectors = _load(path, file, wanted)
         except OSError as error:
             raise DataError(path, f"cannot read word vectors: {error}") from error
+    for word, vector in vectors.items():
+        if not np.isfinite(vector).all():
+            raise DataError(path, f"the vector of {word.decode('utf-8', 'replace')!r} has a number that is not finite")
     for vector in vectors.values():
         if dimension is not None and len(vector) != dimension:
             raise DataError(path, f"the vectors have dimension {len(vector)}, but dimension {dimension} was asked for")
@@ -76,7 +80,7 @@ def _load(path: str, file: BinaryIO, wanted: set[bytes]) -> dict[bytes, FloatArr
         return _load_fasttext_binary(path, file, wanted)
     first, _, rest = head.partition(b"\n")
     header = first.split()
-    counted = len(header) == 2 and all(part.isdigit() for part in header)
+    counted = len(header) == 2 and all(part.isdigit() and len(part) < 19 for part in header)
     if counted and _looks_binary(rest, int(header[1])):
         return _load_word2vec_binary(path, file, wanted)
     return _load_text(path, file, wanted, counted)
@@ -114,7 +118,8 @@ def _load_text(path: str, file: BinaryIO, wanted: set[bytes], counted: bool) -> 
             raise DataError(path, f"expected a word and {size} numbers, found {len(parts)} fields", number)
         if word in wanted and word not in vectors:
             try:
-                vectors[word] = np.array(parts[-size:], np.float32)
+                with np.errstate(over="ignore"):
+                    vectors[word] = np.array(parts[-size:], np.float32)
             except ValueError as error:
                 raise DataError(path, f"expected {size} numbers after the word", number) from error
     return vectors

@@ -55,6 +55,8 @@ def read_experiment_config(path: str, output: str | None = None) -> ExperimentCo
             values = tomllib.load(file)
     except OSError as error:
         raise DataError(path, reason(error)) from error
+    except RecursionError as error:
+        raise DataError(path, "is nested too deeply") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(path, f"not TOML ({error})") from error
     return parse_config(values, path, output)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +67,10 @@ class BilingualScorer:
         self._packed = (source, target)
         self._capacity = node_capacity
         self._local = threading.local()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process has threads of its own.
+        return BilingualScorer, (*self._packed, self._capacity)
 
     def _encoders(self) -> tuple[PhraseEncoder, PhraseEncoder]:
         if not hasattr(self._local, "encoders"):

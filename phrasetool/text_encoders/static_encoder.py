@@ -16,12 +16,16 @@ from phrasetool.errors import ModelError
 from phrasetool.phrases import FloatArray, Int64Array
 from phrasetool.text_encoders.folder_safety import folder_identity, read_json
 from phrasetool.text_encoders.text_encoder import Side
-from phrasetool.text_encoders.tokenizing import over_long, read_tokenizer
+from phrasetool.text_encoders.tokenizing import encode_batch, over_long, read_tokenizer
 
 WEIGHTS = "model.safetensors"
 # What the matrix of vectors is called.
 TABLE = "embeddings"
 _LONGEST = 512
+
+
+# Sums and squares of what is smaller are numbers of single precision.
+_TOO_LARGE = 1e12
 
 
 class StaticEncoder:
@@ -49,17 +53,23 @@ class StaticEncoder:
         self._vectors = np.ascontiguousarray(arrays[TABLE], np.float32)
         if not np.isfinite(self._vectors).all():
             raise ModelError(f"{folder / WEIGHTS}: holds values that are not finite")
-        tokens = self._tokenizer.get_vocab_size()
+        if not (np.abs(self._vectors) < _TOO_LARGE).all():
+            raise ModelError(f"{folder / WEIGHTS}: holds values of {_TOO_LARGE:g} and more")
+        # Damaged vocabularies have gaps.
+        tokens = max(self._tokenizer.get_vocab_size(), 1 + max(self._tokenizer.get_vocab().values(), default=-1))
         self._rows = self._per_token(folder, arrays.get("mapping"), tokens)
         self._factors = arrays.get("weights")
         if self._factors is not None and len(self._factors) < tokens:
             raise ModelError(f"{folder}: {len(self._factors)} weights for {tokens} tokens")
+        if self._factors is not None and not (np.abs(self._factors) < _TOO_LARGE).all():
+            raise ModelError(f"{folder / WEIGHTS}: weights of tokens are not finite, or {_TOO_LARGE:g} and more")
         self._unit = bool(_config(folder).get("normalize", False))
         self.dimension = int(self._vectors.shape[1])
         self.identity = f"static-{folder_identity(folder)}"
 
     def _per_token(self, folder: Path, mapping: Any, tokens: int) -> Int64Array:
-        rows = np.arange(tokens) if mapping is None else np.asarray(mapping, np.int64)
+        # A damaged vocabulary may claim any number of tokens.
+        rows = np.arange(min(tokens, len(self._vectors))) if mapping is None else np.asarray(mapping, np.int64)
         if len(rows) < tokens or (len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < len(self._vectors)):
             message = f"{len(self._vectors)} vectors for {tokens} tokens: tokenizer and weights are not of one model"
             raise ModelError(f"{folder}: {message}")
@@ -68,7 +78,7 @@ class StaticEncoder:
     def encode(self, texts: list[str], side: Side) -> FloatArray:
         """See `TextEncoder`: the mean over the known tokens, weighted where the model has weights."""
         vectors = np.zeros((len(texts), self.dimension), np.float32)
-        for row, encoding in enumerate(self._tokenizer.encode_batch(texts, add_special_tokens=False)):
+        for row, encoding in enumerate(encode_batch(self._tokenizer, texts)):
             ids = [i for i in encoding.ids if i != self._unknown][:_LONGEST]
             if not ids:
                 continue

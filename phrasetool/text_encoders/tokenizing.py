@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from phrasetool.errors import ModelError
+from phrasetool.errors import ModelError, first_line
 
 TOKENIZER = "tokenizer.json"
 
@@ -40,4 +40,21 @@ def over_long(tokenizer: Any, texts: list[str], longest: int) -> int:
     """
     # No token is shorter than a byte, and few are added.
     candidates = [text for text in texts if len(text.encode()) + 8 > longest]
-    return sum(len(encoding.ids) > longest for encoding in tokenizer.encode_batch(candidates))
+    return sum(len(encoding.ids) > longest for encoding in encode_batch(tokenizer, candidates, special=True))
+
+
+def encode_batch(tokenizer: Any, texts: list[str], special: bool = False) -> Any:
+    """The encodings of texts.
+
+    Args:
+        tokenizer: of `read_tokenizer`.
+        texts: any.
+        special: whether with the tokens that the tokenizer adds.
+
+    Raises:
+        ModelError: the tokenizer fails, as one without its token for unknown words does.
+    """
+    try:
+        return tokenizer.encode_batch(texts, add_special_tokens=special)
+    except Exception as error:  # tokenizers raises bare exceptions
+        raise ModelError(f"the tokenizer of the encoder fails: {first_line(error)}") from error

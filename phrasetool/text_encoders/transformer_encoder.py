@@ -14,7 +14,7 @@ from phrasetool.phrases import FloatArray
 from phrasetool.text_encoders.folder_safety import folder_identity, read_json
 from phrasetool.text_encoders.offline import go_offline, quieten
 from phrasetool.text_encoders.text_encoder import Side
-from phrasetool.text_encoders.tokenizing import over_long, read_tokenizer
+from phrasetool.text_encoders.tokenizing import encode_batch, over_long, read_tokenizer
 from phrasetool.torch_threads import one_torch_thread
 
 # Phrases are short; longer ones are cut, and counted.
@@ -66,7 +66,7 @@ class TransformerEncoder:
         """See `TextEncoder`."""
         torch = self._torch
         with self._lock:
-            encodings = self._tokenizer.encode_batch(texts)
+            encodings = encode_batch(self._tokenizer, texts, special=True)
         ids = [encoding.ids for encoding in encodings]
         width = max(1, *map(len, ids))
         words = np.full((len(ids), width), self._pad, np.int64)

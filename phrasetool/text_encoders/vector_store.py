@@ -40,11 +40,14 @@ from phrasetool.text_encoders.margins import (
     sample_rows,
     unit_rows,
 )
+from phrasetool.text_encoders.store_header import header_fault
 from phrasetool.text_encoders.text_encoder import SIDES, Side, TextEncoder, encoded
 from phrasetool.watch import NOBODY, Watch
 
 _SCHEMA = 1
 _HEADER, _SAMPLE, _LOCK = "store.json", "sample.npy", ".lock"
+_FIRST = (*(f"{side}.{what}.npy" for side in SIDES for what in ("keys", "rows")), _SAMPLE)
+_BEFORE_HEADER = {_LOCK, *_FIRST, *(f".{name}.part" for name in (*_FIRST, _HEADER))}
 # Texts that an encoder sees at a time.
 BATCH = 256
 
@@ -115,7 +118,8 @@ class VectorStore:
     def _read_header(self) -> dict[str, Any]:
         file = self.folder / _HEADER
         if not file.is_file():
-            if self.folder.is_dir() and any(name.name != _LOCK for name in self.folder.iterdir()):
+            # The header is written behind these; it is missing where a run was killed before.
+            if self.folder.is_dir() and any(path.name not in _BEFORE_HEADER for path in self.folder.iterdir()):
                 raise ModelError(f"{self.folder}: is no store of vectors", remedy="name a store")
             return {}
         try:
@@ -125,6 +129,8 @@ class VectorStore:
             raise ModelError(f"{file}: not of a store of vectors ({error})") from error
         if schema != _SCHEMA:
             raise ModelError(f"{file}: of version {schema}, expected {_SCHEMA}", remedy="name a store")
+        if fault := header_fault(found):
+            raise ModelError(f"{file}: damaged ({fault})", remedy="name a store")
         if encoders != self.kind.encoders:
             message = f"{self.folder}: holds vectors of another encoder, {encoders[0]}"
             raise ModelError(message + (f" and {encoders[1]}" if encoders[0] != encoders[1] else ""),

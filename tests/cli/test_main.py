@@ -398,3 +398,13 @@ def test_wrong_usage_is_one_line(arguments, message):
     assert done.code == 2
     assert done.message.startswith(f"phrasetool: {message}")
     assert "--help`)" in done.message
+
+
+def test_no_memory_to_load_a_package(tmp_path, monkeypatch):
+    import phrasetool_cli.main as main
+
+    def load(*arguments, **options):
+        raise ImportError("/x/period.so: failed to map segment from shared object")
+
+    monkeypatch.setattr(main.cli, "main", load)
+    assert run_inside("inspect", tmp_path).message == "phrasetool: no memory is left to load a package: /x/period.so"

@@ -1,13 +1,10 @@
-"""`--resume` of commands that write tables: killed at any moment, they go on to the same bytes."""
-
-import os
-import signal
-import subprocess
-import time
+"""`--resume` of commands that write tables: stopped anywhere, they go on to the same bytes; see `test_faults`, too."""
 
 import pytest
 
-from tests.commands import COMMAND, clean_environment, run_inside, write
+from moses_compat.files import finished_work
+from moses_compat.jobs import prune_tables
+from tests.commands import run_inside, write
 from tests.power_cuts import PowerCut, cut_after
 from tests.small_experiment import write_experiment
 from tests.tables import TABLES
@@ -25,38 +22,6 @@ def test_it_needs_files(tmp_path, arguments):
         assert done.code == 2
     assert "--resume keeps what is finished beside the output; expected files to read, and -o FILE" in done.err
     assert not list(tmp_path.glob("*.unfinished"))
-
-
-def large_table(folder):
-    """Some megabytes whose words differ from source to source."""
-    lines = [
-        f"w{i:06} a ||| v{i:06} {j} ||| 0.5 0.{j}5 0.5 0.{9 - j}1 ||| 0-0 ||| 2 2 {1 + j % 2}\n"
-        for i in range(20000) for j in range(4)
-    ]  # fmt: skip
-    return write(folder / "table.gz", "".join(lines).encode())
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_killed_at_any_moment(tmp_path, threads):
-    """What is there after each kill is nothing or all; the last run leaves the bytes of one that was never killed."""
-    table = large_table(tmp_path)
-    arguments = ["prune", str(table), "-t", "0.6", *COLUMNS, "--keep-top", "1", "--block-bytes", "65536", "-q"]
-    plain, out = tmp_path / "plain.gz", tmp_path / "out.gz"
-    assert run_inside(*arguments, "-o", plain).code == 0
-    resumed = [*COMMAND, *arguments, "-o", str(out), "--resume", "--threads", str(threads)]
-    for milliseconds in (150, 300, 450, 600, 750):
-        process = subprocess.Popen(resumed, env=clean_environment(), stderr=subprocess.PIPE)
-        time.sleep(milliseconds / 1000)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        if process.returncode != -signal.SIGKILL:
-            assert process.returncode == 0
-            out.unlink()
-        assert not out.exists() or out.read_bytes() == plain.read_bytes()
-    done = subprocess.run(resumed, env=clean_environment(), capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert out.read_bytes() == plain.read_bytes()
-    assert sorted(os.listdir(tmp_path)) == ["out.gz", "plain.gz", "table.gz"]
 
 
 def test_other_options_are_another_run(tmp_path):
@@ -128,3 +93,30 @@ def test_a_model_that_changed_is_another_run(tmp_path, cut_after):
     assert (changed.code, "moses.ini was " in changed.err) == (1, True)
     (folder / "moses.ini").write_text(ini)
     assert run_inside(*arguments).code == 0
+
+
+def test_similarities_that_an_interrupted_run_wrote_are_of_the_same_run(tmp_path, model_folder, monkeypatch):
+    """It was stopped after their file had its name, and before the table had."""
+    table, out, scores = write(tmp_path / "t", DATA), tmp_path / "out", tmp_path / "scores"
+    arguments = ("prune", table, "-m", model_folder, "-t", "0.1", "-o", out, "--scores", scores, "-q")
+    assert run_inside(*arguments).code == 0
+    whole, kept = out.read_bytes(), scores.read_bytes()
+    out.unlink()
+    scores.unlink()
+    monkeypatch.setattr(finished_work, "SECONDS", 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(finished_work, "_remove", lambda folder: None)
+        patch.setattr(prune_tables, "forget_finished", lambda output: None)
+        assert run_inside(*arguments, "--resume").code == 0
+    out.unlink()
+    assert (tmp_path / "out.unfinished").exists()
+    done = run_inside(*arguments, "--resume")
+    assert (done.code, out.read_bytes(), scores.read_bytes()) == (0, whole, kept), done.err
+    # Another file of similarities is another run.
+    with monkeypatch.context() as patch:
+        patch.setattr(finished_work, "_remove", lambda folder: None)
+        patch.setattr(prune_tables, "forget_finished", lambda output: None)
+        assert run_inside(*arguments, "--resume").code == 0
+    scores.unlink()
+    done = run_inside(*arguments, "--resume")
+    assert (done.code, "is of another run: scores was" in done.err) == (1, True)

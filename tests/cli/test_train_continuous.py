@@ -109,7 +109,7 @@ ROW = " ".join(["0.5"] * 16)
     ("changes", "message"),
     [
         ({"dog": " ".join(["0"] * 16)}, "vectors: the vector of the target word dog is zero"),
-        ({"dog": " ".join(["nan"] * 16)}, "vectors: the vector of the target word dog is not finite"),
+        ({"dog": " ".join(["nan"] * 16)}, "vectors: the vector of 'dog' has a number that is not finite"),
         ({"dog": ROW, "man": ROW}, "have the same vector"),
     ],
 )

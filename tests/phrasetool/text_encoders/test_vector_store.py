@@ -90,6 +90,18 @@ def test_an_interrupted_run_goes_on(batches, tmp_path):
     assert contents(tmp_path / "s") == contents(whole.folder)
 
 
+@pytest.mark.parametrize(
+    "left", [[".lock"], [".lock", ".source.keys.npy.part"], ["source.keys.npy", "source.rows.npy", ".store.json.part"]]
+)
+def test_killed_before_there_is_a_header(left, tmp_path):
+    whole = fill(tmp_path / "whole", Hashed())
+    (tmp_path / "s").mkdir()
+    for name in left:
+        (tmp_path / "s" / name).write_bytes(b"half")
+    fill(tmp_path / "s", Hashed())
+    assert contents(tmp_path / "s") == contents(whole.folder)
+
+
 def test_half_a_batch_is_done_again(tmp_path):
     whole = fill(tmp_path / "whole", Hashed())
     with pytest.raises(KeyboardInterrupt):
