@@ -155,9 +155,10 @@ def commands(text):
 
 def check_options(name, arguments):
     """Refuse an option that a command does not have; values are not looked at."""
-    command = cli.get_command(click.Context(cli), name)
+    overview = cli.make_context("phrasetool", [], resilient_parsing=True)
+    command = cli.get_command(overview, name)
     assert command is not None, name
-    context = click.Context(command, info_name=name, **command.context_settings)
+    context = click.Context(command, parent=overview, info_name=name, **command.context_settings)
     command.make_parser(context).parse_args(list(arguments))
 
 

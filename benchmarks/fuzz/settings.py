@@ -46,7 +46,7 @@ def _run_experiment(data: bytes) -> None:
 
 
 def _run_defaults(data: bytes) -> None:
-    with click.Context(cli, info_name="phrasetool") as context:
+    with cli.make_context("phrasetool", [], resilient_parsing=True) as context:
         try:
             read_config(written("phrasetool.toml", data), COMMANDS, context)
         except click.ClickException as error:

@@ -72,6 +72,8 @@ def test_without_titles_all_are_options():
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_option_is_declared_twice(name):
-    command = cli.get_command(click.Context(cli), name)
-    names = [name for parameter in command.get_params(click.Context(command)) for name in parameter.opts]
+    with cli.make_context("phrasetool", [], resilient_parsing=True) as overview:
+        command = cli.get_command(overview, name)
+        parameters = command.get_params(click.Context(command, parent=overview))
+    names = [name for parameter in parameters for name in parameter.opts]
     assert len(names) == len(set(names))

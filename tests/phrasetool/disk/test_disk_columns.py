@@ -44,13 +44,19 @@ def test_rows_of_another_kind(values):
 
 
 def test_nothing_is_seen_of_it_and_nothing_stays(tmp_path):
-    before = len(os.listdir("/proc/self/fd"))
     column = DiskColumn(str(tmp_path), np.float32)
     column.append(np.ones(1000, np.float32))
     assert os.listdir(tmp_path) == []
+    file = os.readlink(f"/proc/self/fd/{column._handle}")
+    assert file.startswith(str(tmp_path))
     del column
     gc.collect()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert file not in _open_files()
+
+
+def _open_files():
+    with os.scandir("/proc/self/fd") as entries:
+        return [os.readlink(entry) for entry in entries]
 
 
 def test_a_full_disk_and_no_folder(tmp_path, monkeypatch):
