@@ -9,25 +9,27 @@ table with
     six, translators
     six, softmax    similarities as probabilities among the candidates of a source, in place of those of `six`
 
-tuned from the weights of the ini with three seeds each.  What is in the work folder already is not made again.
+tuned from the weights of the ini with three seeds each.  What is in the work folder already is not made again, nor what
+is finished: BLEU statistics of all test sentences, in benchmarks/results/neural_columns/.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from engines import CORPORA, SEARCH, Corpus, command, decoder
-from measuring import WORK, report
+from measuring import ROOT, WORK, report
 
 from moses_compat.corpora.texts import read_text_lines
 from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap, sentence_statistics
 
+KEPT = ROOT / "benchmarks" / "results" / "neural_columns"
+PAIRS = ("multi30k-de-en", "multi30k-cs-en", "tatoeba-zh-en")
 SEEDS = (1, 2, 3)
 SYSTEMS = ("plain", "translators", "six", "six, translators", "six, softmax")
 COMPARED = (("plain", "translators"), ("plain", "six"), ("six", "six, translators"), ("six", "six, softmax"))
@@ -102,27 +104,63 @@ def _join(first: Path, second: Path, output: Path, scores: int) -> None:
             out.write(b" ||| ".join(fields))
 
 
-def tuned(name: str, ini: Path, corpus: Corpus, work: Path, seed: int, threads: str) -> dict[str, Any]:
-    """BLEU statistics of all test sentences, and the weights, of a system tuned with a seed."""
-    folder = work / "tuned" / f"{name.replace(', ', '-')}-{seed}"
+def tune(ini: Path, corpus: Corpus, folder: Path, seed: int, threads: str, kept: Path) -> None:
+    """Keep BLEU statistics of all test sentences of a system tuned with a seed."""
     folder.mkdir(parents=True, exist_ok=True)
-    best, kept = folder / "moses.ini", folder / "statistics.npz"
+    best = folder / "moses.ini"
     if not best.exists():
         command(
             "tune", "--moses-ini", ini, "--source", corpus.text("dev", corpus.source), "-r",
             corpus.text("dev", corpus.target), *SEARCH, "--iterations", str(ITERATIONS), "--seed", str(seed),
             "--threads", threads, "-o", best,
         )  # fmt: skip
-    if not kept.exists():
-        parts = []
-        for part in corpus.tests:
-            output = folder / f"{part}.txt"
-            source = corpus.text(part, corpus.source)
-            command("decode", "--moses-ini", best, *SEARCH, source, "-o", output, "--threads", threads)
-            truth = read_text_lines(corpus.text(part, corpus.target))
-            parts.append(sentence_statistics(read_text_lines(str(output)), truth))
-        np.savez_compressed(kept, ALL=np.concatenate(parts).astype(np.int16))
-    return {"statistics": np.load(kept)["ALL"].astype(np.int64)}
+    parts = []
+    for part in corpus.tests:
+        output = folder / f"{part}.txt"
+        source = corpus.text(part, corpus.source)
+        command("decode", "--moses-ini", best, *SEARCH, source, "-o", output, "--threads", threads)
+        truth = read_text_lines(corpus.text(part, corpus.target))
+        parts.append(sentence_statistics(read_text_lines(str(output)), truth))
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(kept, ALL=np.concatenate(parts).astype(np.int16))
+
+
+def kept_of(pair: str, name: str, seed: int) -> Path:
+    """The file of a system tuned with a seed."""
+    return KEPT / pair / f"{name.replace(', ', '-')}-{seed}.npz"
+
+
+def measure(pair: str, work: Path, seeds: Sequence[int], threads: str) -> None:
+    """Tune and keep what is missing of a language pair."""
+    todo = [(name, seed) for seed in seeds for name in SYSTEMS if not kept_of(pair, name, seed).exists()]
+    if not todo:
+        return
+    corpus = CORPORA[pair]
+    work.mkdir(parents=True, exist_ok=True)
+    ini, plain = decoder(corpus, work, threads)
+    made = models(corpus, work, ini, threads)
+    for name, seed in todo:
+        _, written = table(name, plain, work, made, ini, threads)
+        folder = work / "tuned" / f"{name.replace(', ', '-')}-{seed}"
+        tune(written, corpus, folder, seed, threads, kept_of(pair, name, seed))
+        print(pair, name, seed, flush=True)
+
+
+def figures_of(pair: str) -> dict[str, Any] | None:
+    """BLEU and differences of the systems of a pair, of the seeds that all of them have."""
+    seeds = [seed for seed in SEEDS if all(kept_of(pair, name, seed).exists() for name in SYSTEMS)]
+    if not seeds:
+        return None
+    statistics = {
+        name: [np.load(kept_of(pair, name, seed))["ALL"].astype(np.int64) for seed in seeds] for name in SYSTEMS
+    }
+    test = Bootstrap(len(statistics["plain"][0]))
+    samples = {name: [test(found) for found in runs] for name, runs in statistics.items()}
+    return {
+        "seeds": len(seeds),
+        "BLEU": {name: [round(sample.bleu, 2) for sample in found] for name, found in samples.items()},
+        "differences": {f"{b} - {a}": compared(samples[a], samples[b]) for a, b in COMPARED},
+    }
 
 
 def compared(one: Sequence[BleuSamples], other: Sequence[BleuSamples]) -> dict[str, Any]:
@@ -143,30 +181,14 @@ def main() -> None:
     """Make what is missing, measure, print and keep."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=WORK / "reranking")
-    parser.add_argument("--pairs", nargs="+", default=["multi30k-de-en", "multi30k-cs-en", "tatoeba-zh-en"])
+    parser.add_argument("--pairs", nargs="+", default=list(PAIRS), choices=PAIRS)
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS), choices=SEEDS)
     parser.add_argument("--threads", default="1")
     options = parser.parse_args()
-    figures: dict[str, Any] = {}
     for pair in options.pairs:
-        corpus, work = CORPORA[pair], options.work / pair
-        work.mkdir(parents=True, exist_ok=True)
-        ini, plain = decoder(corpus, work, options.threads)
-        made = models(corpus, work, ini, options.threads)
-        samples: dict[str, list[BleuSamples]] = {}
-        test: Bootstrap | None = None
-        for name in SYSTEMS:
-            _, written = table(name, plain, work, made, ini, options.threads)
-            for seed in SEEDS:
-                statistics = tuned(name, written, corpus, work, seed, options.threads)["statistics"]
-                test = test or Bootstrap(len(statistics))
-                samples.setdefault(name, []).append(test(statistics))
-                print(pair, name, seed, round(samples[name][-1].bleu, 2), flush=True)
-        figures[pair] = {
-            "BLEU": {name: [round(sample.bleu, 2) for sample in found] for name, found in samples.items()},
-            "differences": {f"{b} - {a}": compared(samples[a], samples[b]) for a, b in COMPARED},
-        }
-        (options.work / "neural_columns.json").write_text(json.dumps(figures, indent=2))
-    report("neural_columns", {"seeds": len(SEEDS), "iterations": ITERATIONS, "pairs": figures})
+        measure(pair, options.work / pair, options.seeds, options.threads)
+        figures = {name: found for name in PAIRS if (found := figures_of(name)) is not None}
+        report("neural_columns", {"iterations": ITERATIONS, "pairs": figures})
 
 
 if __name__ == "__main__":

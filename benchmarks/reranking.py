@@ -2,7 +2,8 @@
 
 For each language pair: a phrase-based model (the reference run's, or one built and tuned here), 100-best lists of the
 development set and the test sets, neural models of both directions after some numbers of epochs, and what
-`phrasetool rerank` makes of them.  What is in the work folder already is not made again.
+`phrasetool rerank` makes of them.  What is in the work folder already is not made again; figures of other pairs and
+numbers of epochs stay in benchmarks/results/reranking.json.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from engines import CORPORA, SEARCH, Corpus, command, decoder
-from measuring import WORK, bleu, report
+from measuring import ROOT, WORK, bleu, report
 
 from moses_compat.corpora.texts import read_texts
 from moses_compat.engine.n_best_lists import read_n_best
@@ -156,8 +157,8 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(int(options.threads))
-    kept = options.work / "figures.json"
-    figures: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
+    kept = ROOT / "benchmarks" / "results" / "reranking.json"
+    figures: dict[str, Any] = json.loads(kept.read_text())["pairs"] if kept.exists() else {}
     for name in options.pairs:
         corpus, work = CORPORA[name], options.work / name
         work.mkdir(parents=True, exist_ok=True)
@@ -176,8 +177,7 @@ def main() -> None:
                     "all": gain(corpus, scored, True),
                 }
             figures.setdefault(name, {})[f"{options.loss}, {epochs} epochs"] = row
-            kept.write_text(json.dumps(figures, indent=2))
-    report("reranking", {"n_best": N_BEST, "settings": SETTINGS, "pairs": figures})
+            report("reranking", {"n_best": N_BEST, "settings": SETTINGS, "pairs": figures})
 
 
 if __name__ == "__main__":

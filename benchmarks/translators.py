@@ -15,6 +15,7 @@ Each holds BLEU statistics a sentence, so that losses can be compared by a paire
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import tempfile
 import time
@@ -257,13 +258,16 @@ def plan() -> Iterator[tuple[str, tuple[Any, ...]]]:
         for value in MARGINS:
             options = {**LOSSES[loss], "margin": value}
             yield f"margin-{loss}-{value}", ("multi30k-de-en", loss, options, SHORT, 1, False)
-    for seed in SEEDS:
+    # What takes longest comes last.
+    for slow, seed in itertools.product((False, True), SEEDS):
         for loss, options in LOSSES.items():
-            yield f"{loss}-{seed}", ("multi30k-de-en", loss, {**options, **margin(loss)}, EPOCHS, seed)
-        random = {**margin("syn-projection"), "centring": "random"}
-        yield f"random-{seed}", ("multi30k-de-en", "syn-projection", random, EPOCHS, seed)
-        for loss in ("cross-entropy", "cross-entropy-tied"):
-            yield f"equal-time-{loss}-{seed}", ("multi30k-de-en", loss, {}, _of_equal_time(loss), seed)
+            if slow == loss.startswith("cross-entropy"):
+                yield f"{loss}-{seed}", ("multi30k-de-en", loss, {**options, **margin(loss)}, EPOCHS, seed)
+        if not slow:
+            random = {**margin("syn-projection"), "centring": "random"}
+            yield f"random-{seed}", ("multi30k-de-en", "syn-projection", random, EPOCHS, seed)
+            for loss in ("cross-entropy", "cross-entropy-tied"):
+                yield f"equal-time-{loss}-{seed}", ("multi30k-de-en", loss, {}, _of_equal_time(loss), seed)
     for corpus in ("multi30k-cs-en", "tatoeba-zh-en"):
         yield f"{corpus}-1", (corpus, "syn-projection", margin("syn-projection"), EPOCHS, 1)
 
