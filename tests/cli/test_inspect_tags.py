@@ -1,0 +1,84 @@
+"""`inspect --tagger`: entries whose parts of speech stand in no sentence pair."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from moses_compat.jobs import supported_tags
+from tests.commands import run_inside, write
+from tests.syntax_models import toy_lines
+
+SENTENCES = toy_lines(40, 1)
+
+
+def has(sentence, wanted):
+    return any(sentence[i : i + len(wanted)] == wanted for i in range(len(sentence)))
+
+
+def entries():
+    """Parts of the sentences, the first of them with parts of others."""
+    found = []
+    for i, (source, target) in enumerate(zip(*SENTENCES, strict=True)):
+        one, other = source.split(), SENTENCES[1][(i * 7 + 3) % 40].split() if i % 2 else target.split()
+        found += [(" ".join(one[a : a + 2]), " ".join(other[b : b + 3])) for a in range(3) for b in range(3)]
+    return sorted({pair for pair in found if all(pair)})
+
+
+@pytest.fixture
+def files(tmp_path):
+    lines = [f"{source} ||| {target} ||| 0.5 0.5 0.5 0.5\n" for source, target in entries()]
+    table = write(tmp_path / "t.gz", ("[X] ||| [X] ||| 1 1 1 1\n" + "".join(lines)).encode())
+    texts = [
+        write(tmp_path / f"s.{i}", "".join(f"{line}\n" for line in side[:15]).encode())
+        for i, side in enumerate(SENTENCES)
+    ]
+    return table, *texts
+
+
+def test_support_is_that_of_looking_everywhere(files, toy_tagger_folder, toy_tagger, tmp_path, monkeypatch):
+    table, source, target = files
+    command = ("inspect", table, "--tagger", toy_tagger_folder, "--bitext", "en", source, "de", target)
+    done = run_inside(*command, "--json", tmp_path / "found.json", "--threads", 1)
+    assert done.code == 0, done.err
+    found = json.loads((tmp_path / "found.json").read_text())["parts_of_speech"]
+    tagged = [
+        [toy_tagger.tag([line.split()], language)[0] for line in side[:15]]
+        for side, language in zip(SENTENCES, ("en", "de"), strict=True)
+    ]
+    missing = Counter()
+    for pair in entries():
+        wanted = [
+            toy_tagger.tag([text.split()], language)[0] for text, language in zip(pair, ("en", "de"), strict=True)
+        ]
+        if not any(has(one, wanted[0]) and has(other, wanted[1]) for one, other in zip(*tagged, strict=True)):
+            missing[" ".join(wanted[0]), " ".join(wanted[1])] += 1
+    assert 0 < missing.total() < len(entries())
+    assert (found["entries"], found["supported"]) == (len(entries()), len(entries()) - missing.total())
+    shown = found["unsupported"]
+    assert [one["entries"] for one in shown] == sorted(missing.values(), reverse=True)[: supported_tags.SHOWN]
+    for one in shown:
+        assert missing[one["source"], one["target"]] == one["entries"]
+        assert tuple(one["example"]) in entries()
+        assert f"{one['source']} ||| {one['target']}" in done.out.decode()
+    assert 0 < found["chance"] < 1
+    monkeypatch.setattr(supported_tags, "_TEXTS", 3)
+    monkeypatch.setattr(supported_tags, "_SENTENCES", 4)
+    assert run_inside(*command, "--threads", 2).out == done.out
+
+
+def test_wrong_uses(files, toy_tagger_folder, tmp_path):
+    table, source, target = files
+    bitext = ("--bitext", "en", source, "de", target)
+    tagger = ("--tagger", toy_tagger_folder)
+    for arguments, code, said in (
+        ((table, *tagger), 2, "--tagger and --bitext LANG FILE LANG FILE go together"),
+        ((table, *bitext), 2, "--tagger and --bitext LANG FILE LANG FILE go together"),
+        (("-", *tagger, *bitext), 2, "--tagger is for a phrase table in a file, which is read twice"),
+        ((tmp_path, *tagger, *bitext), 2, "--tagger is for a phrase table in a file, which is read twice"),
+        ((table, *tagger, "--bitext", "en", source, "fr", target), 2, "unknown language 'fr'; the tagger knows en, de"),
+        ((table, *tagger, "--bitext", "en", source, "de", table), 1, "has"),
+    ):
+        refused = run_inside("inspect", *arguments, "-q")
+        assert (refused.code, said in refused.message) == (code, True), refused.err
+        assert refused.out == b""
