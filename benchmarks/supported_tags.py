@@ -1,0 +1,50 @@
+"""Entries whose parts of speech stand in no sentence pair: of the reference table, whole and pruned to a tenth.
+
+Needs the tagger of `tagger.py`.  A table is extracted from the bitext in which its parts of speech are looked for;
+still a phrase alone is not always tagged as it was in its sentence.  Beside it the share with targets of other entries,
+which is what chance gives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from engines import CORPORA, command
+from measuring import COMMAND, WORK, reference, report, usage
+
+METHODS = ("count", "significance", "composition", "composition+count")
+
+
+def looked_at(table: Path, tagger: Path, found: Path) -> dict[str, Any]:
+    """What `inspect` says of a table, and the CPU seconds that it takes beyond those of `inspect` alone."""
+    corpus = CORPORA["multi30k-de-en"]
+    texts = [part for language, text in zip(("de", "en"), corpus.train, strict=True) for part in (language, text)]
+    threads = ["--threads", "1", "-q"]
+    alone = usage([COMMAND, "inspect", str(table), *threads])
+    given = ["--tagger", str(tagger), "--bitext", *texts, "--json", str(found)]
+    spent = usage([COMMAND, "inspect", str(table), *given, *threads])
+    kept = json.loads(found.read_text("utf-8"))["parts_of_speech"]
+    return {**kept, "cpu_seconds": round(spent.cpu - alone.cpu, 1), "peak_bytes": spent.peak}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tagger", type=Path, default=WORK / "tagger" / "model")
+    options = parser.parse_args()
+    work = WORK / "supported_tags"
+    work.mkdir(parents=True, exist_ok=True)
+    whole = reference() / "phrase-table.gz"
+    found = {"whole": looked_at(whole, options.tagger, work / "found.json")}
+    for method in METHODS:
+        pruned = work / f"{method}.gz"
+        if not pruned.exists():
+            command("prune", whole, "--method", method, "--target-size", "10%", "-o", pruned)
+        found[method] = looked_at(pruned, options.tagger, work / "found.json")
+    report("supported_tags", {"tables": found})
+
+
+if __name__ == "__main__":
+    main()
