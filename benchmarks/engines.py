@@ -38,6 +38,7 @@ CORPORA = {
         Corpus("multi30k-cs-en", "cs", "en", ("test_2016_flickr", "test_2018_flickr")),
         Corpus("tatoeba-zh-en", "zh", "en", ("test",)),
         Corpus("enja-small", "en", "ja", ("test",)),
+        Corpus("pydocs-es-en", "es", "en", ("test",)),
     )
 }
 

@@ -1,23 +1,25 @@
-"""What columns of translators are worth to a decoder: tables with them tuned again, beside the six columns there are.
+"""What columns of neural models are worth to a decoder: tables with them tuned again, beside the six columns there are.
 
-For each language pair a phrase-based model (the reference run's, or one built and tuned here), a model of similarities,
-and a translator a direction, trained on the distinct pairs of leave-one-out forced decoding, each once.  Then the same
-table with
+For each language pair a phrase-based model (the reference run's, or one built and tuned here) and its table with
 
     six             similarities both ways, smoothed probabilities, probabilities of forced decoding
-    translators     p(target | source) and p(source | target) of the translators
-    six, translators
-    six, softmax    similarities as probabilities among the candidates of a source, in place of those of `six`
+    six, softmax    the same, similarities as probabilities among the candidates of a source
+    translators     p(target | source) and p(source | target) of translators, trained on the distinct pairs of
+                    leave-one-out forced decoding, each once
+    syntax          how alike the syntax of both sides is, and how probable the tags of each are, given the other
+    parallel        how probable a classifier, trained on the bitext, finds it that one side translates the other
 
-tuned from the weights of the ini with three seeds each.  What is in the work folder already is not made again, nor what
-is finished: BLEU statistics of all test sentences, in benchmarks/results/neural_columns/.
+and of these some together, tuned from the weights of the ini with three seeds each.  What is in the work folder already
+is not made again, nor what is finished: BLEU statistics of all test sentences, in benchmarks/results/neural_columns/.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,27 +31,72 @@ from moses_compat.corpora.texts import read_text_lines
 from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap, sentence_statistics
 
 KEPT = ROOT / "benchmarks" / "results" / "neural_columns"
-PAIRS = ("multi30k-de-en", "multi30k-cs-en", "tatoeba-zh-en")
+PAIRS = ("multi30k-de-en", "multi30k-cs-en", "tatoeba-zh-en", "pydocs-es-en")
 SEEDS = (1, 2, 3)
-SYSTEMS = ("plain", "translators", "six", "six, translators", "six, softmax")
-COMPARED = (("plain", "translators"), ("plain", "six"), ("six", "six, translators"), ("six", "six, softmax"))
+# System -> the tables whose columns it has.
+SYSTEMS: dict[str, tuple[str, ...]] = {
+    "plain": (), "translators": ("translators",), "six": ("six",), "six, translators": ("six", "translators"),
+    "six, softmax": ("softmax",), "syntax": ("syntax",), "six, syntax": ("six", "syntax"), "parallel": ("parallel",),
+    "six, parallel": ("six", "parallel"),
+}  # fmt: skip
+COMPARED = (
+    ("plain", "translators"), ("plain", "six"), ("plain", "syntax"), ("plain", "parallel"), ("six", "six, translators"),
+    ("six", "six, softmax"), ("six", "six, syntax"), ("six", "six, parallel"),
+)  # fmt: skip
 ITERATIONS = 8
 
 
-def models(corpus: Corpus, work: Path, ini: Path, threads: str) -> dict[str, Path]:
-    """Pairs of forced decoding, a model of similarities and two translators."""
-    pairs, turned = work / "forced.gz", work / "turned.gz"
-    found = {name: work / name for name in ("brae", "forward", "backward")}
-    if not pairs.exists():
-        command("force-decode", "--moses-ini", ini, *corpus.train, "--leave-one-out", "-o", pairs, "--threads", threads)
-    if not turned.exists():
-        _turn(pairs, turned)
-    if not found["brae"].exists():
-        command("train", pairs, "-o", found["brae"], "--threads", threads)
-    for name, file in (("forward", pairs), ("backward", turned)):
-        if not (found[name] / "config.json").exists():
-            command("train", "--model", "continuous", file, "-o", found[name], "--threads", threads)
-    return {**found, "forced": pairs}
+@dataclass(frozen=True)
+class Materials:
+    """What columns of a language pair are made with, and made once.
+
+    Attributes:
+        corpus: the pair.
+        work: where everything is made.
+        ini: of the phrase-based model.
+        threads: of every command.
+        syntax: folder of an encoder of syntax.
+        tagger: folder of a tagger.
+    """
+
+    corpus: Corpus
+    work: Path
+    ini: Path
+    threads: str
+    syntax: Path
+    tagger: Path
+
+    def arguments(self, columns: str) -> list[str | Path]:
+        """What `annotate` is given for some columns, whose models are made now if they are not there."""
+        if columns == "syntax":
+            languages = f"{self.corpus.source},{self.corpus.target}"
+            return ["-m", self.syntax, "--columns", "all", "--tagger", self.tagger, "--languages", languages]
+        if columns == "parallel":
+            return ["-m", self._trained("parallel", "--model", "parallel", *self.corpus.train)]
+        pairs = self._pairs()
+        if columns == "translators":
+            turned = self.work / "turned.gz"
+            if not turned.exists():
+                _turn(pairs, turned)
+            both = (("forward", pairs), ("backward", turned))
+            return [part for name, file in both for part in ("-m", self._trained(name, "--model", "continuous", file))]
+        found = ["--smoothing", "kneser-ney", "--forced-pairs", pairs, "-m", self._trained("brae", pairs)]
+        return [*found, "--scale", "softmax"] if columns == "softmax" else found
+
+    def _pairs(self) -> Path:
+        pairs = self.work / "forced.gz"
+        if not pairs.exists():
+            command(
+                "force-decode", "--moses-ini", self.ini, *self.corpus.train, "--leave-one-out", "-o", pairs,
+                "--threads", self.threads,
+            )  # fmt: skip
+        return pairs
+
+    def _trained(self, name: str, *arguments: str | Path) -> Path:
+        folder = self.work / name
+        if not (folder / "config.json").exists():
+            command("train", *arguments, "-o", folder, "--threads", self.threads)
+        return folder
 
 
 def _turn(pairs: Path, turned: Path) -> None:
@@ -61,31 +108,27 @@ def _turn(pairs: Path, turned: Path) -> None:
     turned.write_bytes(gzip.compress("".join(lines).encode("utf-8", "surrogateescape")))
 
 
-def table(name: str, plain: Path, work: Path, made: dict[str, Path], ini: Path, threads: str) -> tuple[Path, Path]:
-    """The annotated table of a system, and an ini that names it."""
-    if name == "plain":
-        return plain, ini
-    folder = work / "tables"
+def table(name: str, plain: Path, made: Materials) -> Path:
+    """The ini of a system, which names its annotated table."""
+    if not SYSTEMS[name]:
+        return made.ini
+    folder = made.work / "tables"
     folder.mkdir(exist_ok=True)
-    stem = name.replace(", ", "-")
-    path, written = folder / f"{stem}.gz", folder / f"{stem}.ini"
-    if name == "six, translators":
+    parts = []
+    for columns in SYSTEMS[name]:
+        path, written = folder / f"{columns}.gz", folder / f"{columns}.ini"
         if not written.exists():
-            _join(*(folder / f"{one}.gz" for one in ("six", "translators")), path, _scores(plain))
-            command("moses-ini", ini, "--table", path, "-o", written)
-        return path, written
-    columns = ["--smoothing", "kneser-ney", "--forced-pairs", made["forced"], "-m", made["brae"]]
-    translators = ["-m", made["forward"], "-m", made["backward"]]
-    given: list[str | Path] = {
-        "translators": translators,
-        "six": columns,
-        "six, softmax": [*columns, "--scale", "softmax"],
-    }[name]
+            given = made.arguments(columns)
+            inis = ["--moses-ini", made.ini, "--moses-ini-out", written]
+            command("annotate", plain, *given, "-o", path, *inis, "--threads", made.threads)
+        parts.append(path)
+    if len(parts) == 1:
+        return written
+    path, written = (folder / f"{'-'.join(SYSTEMS[name])}.{end}" for end in ("gz", "ini"))
     if not written.exists():
-        command(
-            "annotate", plain, *given, "-o", path, "--moses-ini", ini, "--moses-ini-out", written, "--threads", threads
-        )
-    return path, written
+        _join(parts[0], parts[1], path, _scores(plain))
+        command("moses-ini", made.ini, "--table", path, "-o", written)
+    return written
 
 
 def _scores(table: Path) -> int:
@@ -130,37 +173,32 @@ def kept_of(pair: str, name: str, seed: int) -> Path:
     return KEPT / pair / f"{name.replace(', ', '-')}-{seed}.npz"
 
 
-def measure(pair: str, work: Path, seeds: Sequence[int], threads: str) -> None:
+def measure(made: Materials, plain: Path, systems: Sequence[str], seeds: Sequence[int]) -> None:
     """Tune and keep what is missing of a language pair."""
-    todo = [(name, seed) for seed in seeds for name in SYSTEMS if not kept_of(pair, name, seed).exists()]
-    if not todo:
-        return
-    corpus = CORPORA[pair]
-    work.mkdir(parents=True, exist_ok=True)
-    ini, plain = decoder(corpus, work, threads)
-    made = models(corpus, work, ini, threads)
-    for name, seed in todo:
-        _, written = table(name, plain, work, made, ini, threads)
-        folder = work / "tuned" / f"{name.replace(', ', '-')}-{seed}"
-        tune(written, corpus, folder, seed, threads, kept_of(pair, name, seed))
-        print(pair, name, seed, flush=True)
+    for seed, name in itertools.product(seeds, systems):
+        kept = kept_of(made.corpus.name, name, seed)
+        if not kept.exists():
+            folder = made.work / "tuned" / kept.stem
+            tune(table(name, plain, made), made.corpus, folder, seed, made.threads, kept)
+            print(made.corpus.name, name, seed, flush=True)
 
 
 def figures_of(pair: str) -> dict[str, Any] | None:
-    """BLEU and differences of the systems of a pair, of the seeds that all of them have."""
-    seeds = [seed for seed in SEEDS if all(kept_of(pair, name, seed).exists() for name in SYSTEMS)]
-    if not seeds:
-        return None
-    statistics = {
-        name: [np.load(kept_of(pair, name, seed))["ALL"].astype(np.int64) for seed in seeds] for name in SYSTEMS
-    }
-    test = Bootstrap(len(statistics["plain"][0]))
-    samples = {name: [test(found) for found in runs] for name, runs in statistics.items()}
-    return {
-        "seeds": len(seeds),
-        "BLEU": {name: [round(sample.bleu, 2) for sample in found] for name, found in samples.items()},
-        "differences": {f"{b} - {a}": compared(samples[a], samples[b]) for a, b in COMPARED},
-    }
+    """BLEU of the systems of a pair, and differences of those that were tuned with the same seeds."""
+    samples: dict[str, dict[int, BleuSamples]] = {}
+    test: Bootstrap | None = None
+    for name, seed in itertools.product(SYSTEMS, SEEDS):
+        if (path := kept_of(pair, name, seed)).exists():
+            statistics = np.load(path)["ALL"].astype(np.int64)
+            test = test or Bootstrap(len(statistics))
+            samples.setdefault(name, {})[seed] = test(statistics)
+    differences = {}
+    for one, other in COMPARED:
+        if seeds := sorted(samples.get(one, {}).keys() & samples.get(other, {}).keys()):
+            both = ([samples[name][seed] for seed in seeds] for name in (one, other))
+            differences[f"{other} - {one}"] = {"seeds": len(seeds), **compared(*both)}
+    bleu = {name: [round(found[seed].bleu, 2) for seed in sorted(found)] for name, found in samples.items()}
+    return {"BLEU": bleu, "differences": differences} if bleu else None
 
 
 def compared(one: Sequence[BleuSamples], other: Sequence[BleuSamples]) -> dict[str, Any]:
@@ -181,12 +219,19 @@ def main() -> None:
     """Make what is missing, measure, print and keep."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=WORK / "reranking")
-    parser.add_argument("--pairs", nargs="+", default=list(PAIRS), choices=PAIRS)
+    parser.add_argument("--pairs", nargs="+", default=list(PAIRS[:3]), choices=PAIRS)
+    parser.add_argument("--systems", nargs="+", default=list(SYSTEMS)[:5], choices=SYSTEMS)
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS), choices=SEEDS)
+    parser.add_argument("--syntax", type=Path, default=WORK / "syntax" / "default-1")
+    parser.add_argument("--tagger", type=Path, default=WORK / "tagger" / "model")
     parser.add_argument("--threads", default="1")
     options = parser.parse_args()
     for pair in options.pairs:
-        measure(pair, options.work / pair, options.seeds, options.threads)
+        corpus, work = CORPORA[pair], options.work / pair
+        work.mkdir(parents=True, exist_ok=True)
+        ini, plain = decoder(corpus, work, options.threads)
+        made = Materials(corpus, work, ini, options.threads, options.syntax, options.tagger)
+        measure(made, plain, options.systems, options.seeds)
         figures = {name: found for name in PAIRS if (found := figures_of(name)) is not None}
         report("neural_columns", {"iterations": ITERATIONS, "pairs": figures})
 

@@ -20,17 +20,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from engines import DATA
 from measuring import COMMAND, ROOT, machine
-from syntax_texts import FOLDER, GROUPS, LEAST_WORDS, TAGGER, bitexts, test_files
+from syntax_texts import (
+    FOLDER,
+    GROUPS,
+    LEAST_WORDS,
+    TAGGER,
+    bitexts,
+    line,
+    numbers,
+    test_files,
+    treebank,
+    treebank_phrases,
+)
 
-from moses_compat.corpora.conllu import read_conllu
 from moses_compat.corpora.tagged_text import read_tagged_text
 from phrasetool.kernels.blas_threads import one_blas_thread
 from phrasetool.models.storage import load_syntax_model
 from phrasetool.models.syntax import SyntaxModel
-from phrasetool.syntax.tag_groups import NO_GROUP, group_numbers
-from phrasetool.tagging.tagged_sentences import UPOS, TaggedSentence
 from phrasetool.training.syntax.syntax_measures import syntax_distances, syntax_quality
 
 RESULTS = ROOT / "benchmarks" / "results" / "syntax"
@@ -44,7 +51,6 @@ PAPER = {"en": (97.3, 93.4), "de": (93.5, 86.8), "es": (93.8, 86.2), "zh": (71.3
 PAPER_FD = {"en": 0.153, "de": 0.159, "es": 0.159, "zh": 0.227, "ko": 0.253, "nl": 0.159}
 LEAST_RHO = {"en": 0.58}
 PHRASES = ("en", "de", "es", "zh", "ko", "fr", "nl", "cs", "pt", "id")
-WINDOWS, MOST_PHRASES = (4, 5, 6), 4000
 DISTANCES = {
     "en": "en-test", "nl": "nl-test", "ko": "ko-test", "zh": "pud/zh-pud-simp",
     **{language: f"pud/{language}-pud" for language in ("de", "es", "fr", "cs")},
@@ -63,19 +69,6 @@ def trained(kind: str, seed: int) -> Path:
     return folder
 
 
-def numbers(tags: tuple[str, ...]) -> list[int]:
-    return [UPOS.index(tag) for tag in tags]
-
-
-def treebank(name: str) -> list[TaggedSentence]:
-    return read_conllu(str(DATA / "ud" / f"{name}.conllu.gz"))
-
-
-def line(words: tuple[str, ...]) -> bytes:
-    """As the bitexts are written."""
-    return " ".join(words).lower().encode()
-
-
 def groups(model: SyntaxModel, language: str, seed: int) -> dict[str, Any]:
     """Held-out sentences."""
     texts, tags = test_files(language)
@@ -91,26 +84,11 @@ def groups(model: SyntaxModel, language: str, seed: int) -> dict[str, Any]:
 
 def phrases(model: SyntaxModel, language: str, seed: int) -> dict[str, Any]:
     """Phrases of a treebank, of groups that are drawn until there are enough phrases."""
-    name = f"pud/{language}-pud" if language in ("pt", "id") else f"{language}-test"
-    found: dict[bytes, tuple[tuple[str, ...], int]] = {}
-    for number, sentence in enumerate(treebank(name)):
-        for size in WINDOWS:
-            for first in range(len(sentence.words) - size + 1):
-                part = slice(first, first + size)
-                if "PUNCT" not in sentence.tags[part]:
-                    found.setdefault(line(sentence.words[part]), (sentence.tags[part], number))
-    texts = list(found)
-    of = group_numbers([found[text][0] for text in texts])
-    drawn = np.random.default_rng(1).permutation(np.unique(of[of != NO_GROUP]))
-    sizes = np.cumsum([int((of == one).sum()) for one in drawn])
-    kept = np.flatnonzero(np.isin(of, drawn[: max(1, int(np.searchsorted(sizes, MOST_PHRASES, "right")))]))
-    chosen = [texts[number] for number in kept.tolist()]
-    tags = [numbers(found[text][0]) for text in chosen]
-    origins = np.array([found[text][1] for text in chosen])
-    quality = asdict(syntax_quality(model, chosen, tags, seed, origins=origins))
+    found = treebank_phrases(treebank(f"pud/{language}-pud" if language in ("pt", "id") else f"{language}-test"))
+    quality = asdict(syntax_quality(model, found.texts, found.tags, seed, origins=found.sentences))
     ours = quality["vectors"]
     beaten = all(ours["model"]["nearest_1"] > ours[other]["nearest_1"] for other in ("words", "untrained"))
-    return {**quality, "all_groups": len(drawn), "all_phrases": int((of != NO_GROUP).sum()), "holds": beaten}
+    return {**quality, "all_groups": found.all_groups, "all_phrases": found.all_phrases, "holds": beaten}
 
 
 def distances(model: SyntaxModel, language: str, seed: int) -> dict[str, Any]:

@@ -11,17 +11,23 @@ import itertools
 import json
 import subprocess
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from engines import DATA
 from measuring import COMMAND, WORK
 
+from moses_compat.corpora.conllu import read_conllu
+from phrasetool.phrases import Int64Array
+from phrasetool.syntax.tag_groups import NO_GROUP, group_numbers
+from phrasetool.tagging.tagged_sentences import UPOS, TaggedSentence
 from phrasetool.vocabulary import unescape
 
 FOLDER = WORK / "syntax"
 TAGGER = WORK / "tagger" / "model"
 LEAST_GROUP, LEAST_WORDS = 6, 3
+WINDOWS, MOST_PHRASES = (4, 5, 6), 4000
 # Language -> a text whose groups are held out, how many of its lines, and the share of the groups.
 GROUPS = {
     "en": ("tatoeba-zh-en/train.en.gz", None, 0.17),
@@ -111,3 +117,56 @@ def bitext(name: str) -> tuple[str, ...]:
 def bitexts(names: Sequence[str] = (*BITEXTS, MET[0])) -> list[str]:
     """The arguments for some of them."""
     return [argument for name in names for argument in ("--bitext", *bitext(name))]
+
+
+def numbers(tags: tuple[str, ...]) -> list[int]:
+    """Of the universal parts of speech."""
+    return [UPOS.index(tag) for tag in tags]
+
+
+def treebank(name: str) -> list[TaggedSentence]:
+    """The sentences of one."""
+    return read_conllu(str(DATA / "ud" / f"{name}.conllu.gz"))
+
+
+def line(words: tuple[str, ...]) -> bytes:
+    """As the bitexts are written."""
+    return " ".join(words).lower().encode()
+
+
+@dataclass(frozen=True)
+class TreebankPhrases:
+    """Phrases of four to six words without punctuation, of groups that are drawn until there are enough.
+
+    Attributes:
+        texts: different phrases.
+        tags: of each, in numbers of parts of speech.
+        sentences: number of the sentence that each is from.
+        all_groups, all_phrases: what was there to be drawn from.
+    """
+
+    texts: list[bytes]
+    tags: list[list[int]]
+    sentences: Int64Array
+    all_groups: int
+    all_phrases: int
+
+
+def treebank_phrases(sentences: Sequence[TaggedSentence]) -> TreebankPhrases:
+    """Those of some sentences."""
+    found: dict[bytes, tuple[tuple[str, ...], int]] = {}
+    for number, sentence in enumerate(sentences):
+        for size in WINDOWS:
+            for first in range(len(sentence.words) - size + 1):
+                part = slice(first, first + size)
+                if "PUNCT" not in sentence.tags[part]:
+                    found.setdefault(line(sentence.words[part]), (sentence.tags[part], number))
+    texts = list(found)
+    of = group_numbers([found[text][0] for text in texts])
+    drawn = np.random.default_rng(1).permutation(np.unique(of[of != NO_GROUP]))
+    sizes = np.cumsum([int((of == one).sum()) for one in drawn])
+    kept = np.flatnonzero(np.isin(of, drawn[: max(1, int(np.searchsorted(sizes, MOST_PHRASES, "right")))]))
+    chosen = [texts[number] for number in kept.tolist()]
+    tags = [numbers(found[text][0]) for text in chosen]
+    origins = np.array([found[text][1] for text in chosen])
+    return TreebankPhrases(chosen, tags, origins, len(drawn), int((of != NO_GROUP).sum()))

@@ -31,7 +31,17 @@ def neighbour_accuracies(
     vectors: FloatArray, groups: Int64Array, counts: Sequence[int] = (1, 5), sentences: Int64Array | None = None,
     seed: int = 1,
 ) -> list[float]:  # fmt: skip
-    """The accuracy@k of N texts for each k.
+    """The accuracy@k of N texts for each k; see `neighbour_shares`."""
+    return [
+        float(one) for one in neighbour_shares(vectors, groups, counts, sentences, seed).sum(0) / max(len(groups), 1)
+    ]
+
+
+def neighbour_shares(
+    vectors: FloatArray, groups: Int64Array, counts: Sequence[int] = (1, 5), sentences: Int64Array | None = None,
+    seed: int = 1,
+) -> FloatArray:  # fmt: skip
+    """Which share of the k nearest of each of N texts is of its group, for each k.
 
     Args:
         vectors: shape (N, n); zeros are as far from all as can be.
@@ -39,19 +49,22 @@ def neighbour_accuracies(
         counts: k of each figure.
         sentences: of which sentence each text is a part; those of one sentence are no neighbours.
         seed: texts that are equally near come in an order that it draws.
+
+    Returns:
+        Shape (N, len(counts)), in the order of the texts.
     """
     order = np.random.default_rng(seed).permutation(len(vectors))
     unit, groups = unit_vectors(vectors[order]), groups[order]
     parts = np.arange(len(order)) if sentences is None else sentences[order]
-    right = np.zeros(len(counts))
+    found = np.zeros((len(order), len(counts)))
     for first in range(0, len(order), _ROWS):
         rows = slice(first, first + _ROWS)
         cosines = unit[rows] @ unit.T
         cosines[parts[rows, None] == parts[None]] = -np.inf
         nearest = np.argsort(-cosines, axis=1, kind="stable")[:, : max(counts)]
         same = groups[nearest] == groups[rows, None]
-        right += [same[:, :count].mean(1).sum() for count in counts]
-    return [float(one) for one in right / max(len(order), 1)]
+        found[order[rows]] = np.stack([same[:, :count].mean(1) for count in counts], axis=1)
+    return found
 
 
 def chance_accuracy(groups: Int64Array) -> float:

@@ -1,0 +1,131 @@
+"""A language that the encoder of syntax has never seen: before and after some sentence pairs of it.
+
+Czech: captions with their English and German, which meet through one English, in two sizes; measured on held-out
+captions, groups by the tagger.  French, Portuguese and Indonesian: the pairs of a small parallel treebank, of the
+latter two the first half; measured on phrases of four to six words of other treebank sentences, with their own tags.
+
+Needs the models of `syntax.py`, and goes on by files.  A difference of two models is tested by a paired bootstrap over
+sentences; what stands beside the accuracies is the share of draws in which it is not above zero, over all seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measuring import COMMAND, report
+from syntax_texts import FOLDER, TAGGER, held_out, line, lines, test_files, treebank, treebank_phrases
+
+from moses_compat.corpora.tagged_text import read_tagged_text
+from phrasetool.kernels.blas_threads import one_blas_thread
+from phrasetool.models.storage import load_syntax_model
+from phrasetool.models.syntax import SyntaxModel
+from phrasetool.phrases import FloatArray, Int64Array
+from phrasetool.syntax.tag_groups import NO_GROUP, group_numbers, neighbour_shares
+
+SIZES = {"cs": (2000, 10000), "fr": (1000,), "pt": (500,), "id": (500,)}
+# Sentences of the parallel treebank that are measured on, where there is no other.
+HALF = 500
+DRAWS = 10_000
+
+
+def czech(size: int) -> list[tuple[tuple[str, str], list[tuple[str, str]]]]:
+    """Languages and pairs: Czech with English, and with the German of the same English."""
+    kept = {text for text, _ in held_out("cs")}
+    german = dict(zip(lines("multi30k-de-en/train.en.gz"), lines("multi30k-de-en/train.de.gz"), strict=True))
+    english, texts = lines("multi30k-cs-en/train.en.gz"), lines("multi30k-cs-en/train.cs.gz")
+    rows = [(text, other) for text, other in zip(texts, english, strict=True) if text not in kept][:size]
+    return [(("cs", "en"), rows), (("cs", "de"), [(text, german[other]) for text, other in rows if other in german])]
+
+
+def treebank_pairs(language: str, size: int) -> list[tuple[tuple[str, str], list[tuple[str, str]]]]:
+    """A parallel treebank with its English, without capitals."""
+    sides = [[line(one.words).decode() for one in treebank(f"pud/{name}-pud")] for name in (language, "en")]
+    return [((language, "en"), list(zip(*sides, strict=True))[:size])]
+
+
+def tuned(language: str, size: int, seed: int) -> Path:
+    """The folder of a model that went on from that of a seed with so many pairs."""
+    start = FOLDER / f"default-{seed}"
+    if not size:
+        return start
+    folder = FOLDER / "transfer" / f"{language}-{size}-{seed}"
+    if not (folder / "config.json").is_file():
+        folder.parent.mkdir(exist_ok=True)
+        given: list[str] = []
+        for languages, rows in czech(size) if language == "cs" else treebank_pairs(language, size):
+            given += ["--bitext"]
+            for side, name in enumerate(languages):
+                path = FOLDER / "transfer" / f"{'-'.join(languages)}.{size}.{name}"
+                path.write_text("".join(row[side] + "\n" for row in rows), "utf-8")
+                given += [name, str(path)]
+        options = ["--tagger", str(TAGGER), "--seed", str(seed), "--threads", "1", "--device", "cpu", "--overwrite"]
+        command = [COMMAND, "train", "--model", "syntax", "--start", str(start), *given, *options, "-o", str(folder)]
+        subprocess.run([*command, "-q"], check=True)
+    return folder
+
+
+def measured_texts(language: str) -> tuple[list[bytes], Int64Array, Int64Array | None]:
+    """Texts of groups, the group of each, and for phrases the sentence of each."""
+    if language == "cs":
+        texts, tags = test_files("cs")
+        found, sequences = read_tagged_text(str(tags), str(texts))
+        groups = group_numbers([tuple(one) for one in sequences])
+        inside = np.flatnonzero(groups != NO_GROUP)
+        return [found[row] for row in inside.tolist()], groups[inside], None
+    sentences = treebank("fr-test") if language == "fr" else treebank(f"pud/{language}-pud")[HALF:]
+    phrases = treebank_phrases(sentences)
+    return phrases.texts, group_numbers([tuple(tags) for tags in phrases.tags]), phrases.sentences
+
+
+def shares(model: SyntaxModel, language: str, seed: int) -> FloatArray:
+    """Of each text, which share of its nearest one and five are of its group."""
+    texts, groups, origins = measured_texts(language)
+    return neighbour_shares(model.encode(texts), groups, (1, 5), origins, seed)
+
+
+def not_better(one: list[FloatArray], other: list[FloatArray]) -> float:
+    """The share of draws of texts in which the mean of the nearest over seeds is not above the other's."""
+    difference = np.mean([b[:, 0] - a[:, 0] for a, b in zip(one, other, strict=True)], 0)
+    rng = np.random.default_rng(1)
+    drawn = [difference[rng.integers(0, len(difference), len(difference))].mean() for _ in range(DRAWS)]
+    return float(np.mean(np.array(drawn) <= 0))
+
+
+def rows(language: str, seeds: list[int]) -> Iterator[dict[str, Any]]:
+    """Figures for each number of pairs."""
+    before: list[FloatArray] | None = None
+    for size in (0, *SIZES[language]):
+        found = [shares(load_syntax_model(tuned(language, size, seed)), language, seed) for seed in seeds]
+        mean = 100 * np.mean([one.mean(0) for one in found], 0)
+        row = {"pairs": size, "nearest_1": round(float(mean[0]), 1), "nearest_5": round(float(mean[1]), 1)}
+        if before is not None:
+            row["p"] = round(not_better(before, found), 4)
+        before = found
+        yield row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--languages", nargs="+", default=list(SIZES), choices=SIZES)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
+    options = parser.parse_args()
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", NUMBA_NUM_THREADS="1")
+    figures: dict[str, Any] = {}
+    with one_blas_thread():
+        for language in options.languages:
+            found = list(rows(language, options.seeds))
+            texts, groups, _ = measured_texts(language)
+            figures[language] = {"texts": len(texts), "groups": len(np.unique(groups)), "rows": found}
+            print(language, json.dumps(figures[language]), flush=True)
+    report("syntax_transfer", {"seeds": len(options.seeds), "languages": figures})
+
+
+if __name__ == "__main__":
+    main()
