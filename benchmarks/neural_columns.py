@@ -72,18 +72,19 @@ class Materials:
             languages = f"{self.corpus.source},{self.corpus.target}"
             return ["-m", self.syntax, "--columns", "all", "--tagger", self.tagger, "--languages", languages]
         if columns == "parallel":
-            return ["-m", self._trained("parallel", "--model", "parallel", *self.corpus.train)]
-        pairs = self._pairs()
+            return ["-m", self.trained("parallel", "--model", "parallel", *self.corpus.train)]
+        pairs = self.pairs()
         if columns == "translators":
             turned = self.work / "turned.gz"
             if not turned.exists():
                 _turn(pairs, turned)
             both = (("forward", pairs), ("backward", turned))
-            return [part for name, file in both for part in ("-m", self._trained(name, "--model", "continuous", file))]
-        found = ["--smoothing", "kneser-ney", "--forced-pairs", pairs, "-m", self._trained("brae", pairs)]
+            return [part for name, file in both for part in ("-m", self.trained(name, "--model", "continuous", file))]
+        found = ["--smoothing", "kneser-ney", "--forced-pairs", pairs, "-m", self.trained("brae", pairs)]
         return [*found, "--scale", "softmax"] if columns == "softmax" else found
 
-    def _pairs(self) -> Path:
+    def pairs(self) -> Path:
+        """Pairs of leave-one-out forced decoding."""
         pairs = self.work / "forced.gz"
         if not pairs.exists():
             command(
@@ -92,7 +93,8 @@ class Materials:
             )  # fmt: skip
         return pairs
 
-    def _trained(self, name: str, *arguments: str | Path) -> Path:
+    def trained(self, name: str, *arguments: str | Path) -> Path:
+        """The folder of a model."""
         folder = self.work / name
         if not (folder / "config.json").exists():
             command("train", *arguments, "-o", folder, "--threads", self.threads)
