@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from phrasetool.phrases import FloatArray, Int64Array
 
@@ -40,7 +41,7 @@ def neighbour_accuracies(
 def neighbour_shares(
     vectors: FloatArray, groups: Int64Array, counts: Sequence[int] = (1, 5), sentences: Int64Array | None = None,
     seed: int = 1,
-) -> FloatArray:  # fmt: skip
+) -> npt.NDArray[np.float64]:  # fmt: skip
     """Which share of the k nearest of each of N texts is of its group, for each k.
 
     Args:

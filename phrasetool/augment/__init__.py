@@ -1,0 +1,1 @@
+"""New entries for words that a phrase table has none for."""

@@ -1,0 +1,197 @@
+"""Known words that are written, or used, like an unknown one, and how likely they mean the same.
+
+Which likeness tells is learnt from the table itself: known words that were seen seldom are taken for unknown, and a
+logistic regression learns from the likeness of two words how much of their translations they share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from phrasetool.augment.evidence import Proposal
+from phrasetool.augment.logistic import Doubles, expected, regression
+from phrasetool.augment.word_entries import MOST_TARGETS, WordEntries, WordEntry
+from phrasetool.phrases import FloatArray
+
+_GRAM = 3
+# Relatives of a word by letters, and by use.
+_NEAR, _NEAREST = 30, 20
+# Relatives whose translations count.
+_HEARD = 8
+# Words that were seen at most so often are like unknown ones; how many of them teach.
+SELDOM, TAUGHT = 4, 1500
+_FEATURES = 10
+
+
+@dataclass(frozen=True)
+class Relative:
+    """A known word.
+
+    Attributes:
+        word: it.
+        weight: how much of its translations the unknown word is expected to have: from 0 to 1.
+        alike: whether both begin with the same three letters or more.
+    """
+
+    word: str
+    weight: float
+    alike: bool
+
+
+class Likeness:
+    """What is alike in an unknown word and a known one.
+
+    Args:
+        entries: known words.
+        vectors: of words, of one length; for known words and unknown ones, where there are some.
+    """
+
+    def __init__(self, entries: WordEntries, vectors: Mapping[str, FloatArray] | None = None) -> None:
+        self._entries, self._words = entries, entries.ordered
+        self._grams: dict[str, list[int]] = {}
+        for number, word in enumerate(self._words):
+            for gram in _grams(word):
+                self._grams.setdefault(gram, []).append(number)
+        self._sizes = np.array([len(_grams(word)) for word in self._words])
+        self._counts = np.log([max(entries.count(word), 0.5) for word in self._words])
+        self._vectors = vectors
+        if vectors is not None:
+            size = len(next(iter(vectors.values()))) if vectors else 1
+            rows = [vectors.get(word, np.zeros(size, np.float32)) for word in self._words]
+            self._rows = _unit(np.stack(rows)) if rows else np.zeros((0, size), np.float32)
+
+    def of(self, word: str) -> tuple[list[str], Doubles]:
+        """Known words that may be related, without the word itself, and what is alike in each, shape (K, 10)."""
+        grams = _grams(word)
+        shared = Counter(number for gram in grams for number in self._grams.get(gram, ()))
+        near = sorted(shared, key=lambda number: (-shared[number] / (self._sizes[number] + len(grams)), number))[:_NEAR]
+        cosines = self._cosines(word)
+        if cosines is not None:
+            near += np.argsort(-cosines, kind="stable")[:_NEAREST].tolist()
+        chosen = [number for number in dict.fromkeys(near) if self._words[number] != word]
+        rows = [
+            self._row(word, number, 2 * shared[number] / (self._sizes[number] + len(grams)), cosines)
+            for number in chosen
+        ]
+        return [self._words[number] for number in chosen], np.array(rows).reshape(len(rows), _FEATURES)
+
+    def _cosines(self, word: str) -> FloatArray | None:
+        if self._vectors is None:
+            return None
+        if (vector := self._vectors.get(word)) is None:
+            return np.zeros(len(self._words), np.float32)
+        found: FloatArray = self._rows @ _unit(vector[None])[0]
+        return found
+
+    def _row(self, word: str, number: int, dice: float, cosines: FloatArray | None) -> list[float]:
+        other = self._words[number]
+        first = shared_beginning(word, other)
+        last = shared_beginning(word[first:][::-1], other[first:][::-1])
+        longest = max(len(word), len(other))
+        cosine = float(cosines[number]) if cosines is not None else 0.0
+        return [
+            dice, first / longest, last / len(word), first / 10, len(other) / len(word),
+            abs(len(other) - len(word)) / 5, self._counts[number], cosine, dice * cosine, cosine * cosine,
+        ]  # fmt: skip
+
+
+class Relatives:
+    """Known words that an unknown one may share translations with.
+
+    Args:
+        entries: known words.
+        likeness: of words.
+        weights: of what is alike, and what is added; see `learn_relatives`.
+    """
+
+    def __init__(self, entries: WordEntries, likeness: Likeness, weights: Doubles) -> None:
+        self._entries, self._likeness, self._weights = entries, likeness, weights
+
+    def of(self, word: str) -> list[Relative]:
+        """The best first."""
+        words, rows = self._likeness.of(word)
+        found = expected(rows, self._weights).tolist() if words else []
+        relatives = [
+            Relative(other, weight, shared_beginning(word, other) >= _GRAM)
+            for other, weight in zip(words, found, strict=True)
+        ]
+        return sorted(relatives, key=lambda one: (-one.weight, one.word))
+
+
+def learn_relatives(entries: WordEntries, likeness: Likeness, taught: Sequence[str]) -> Relatives:
+    """Learn which likeness tells.
+
+    Args:
+        entries: known words.
+        likeness: of words.
+        taught: known words that are taken for unknown.
+    """
+    rows, shares = [], []
+    for word in taught:
+        others, found = likeness.of(word)
+        own = {entry.target: entry.probability for entry in entries.lexical(word)}
+        for other, row in zip(others, found, strict=True):
+            common = (min(entry.probability, own.get(entry.target, 0.0)) for entry in entries.lexical(other))
+            rows.append(row)
+            shares.append(math.fsum(common))
+    if not rows:
+        return Relatives(entries, likeness, np.zeros(_FEATURES + 1))
+    return Relatives(entries, likeness, regression(np.array(rows), np.array(shares)))
+
+
+def shared_beginning(one: str, other: str) -> int:
+    """Letters that both begin with."""
+    for place, (first, second) in enumerate(zip(one, other, strict=False)):
+        if first != second:
+            return place
+    return min(len(one), len(other))
+
+
+def _grams(word: str) -> set[str]:
+    """Runs of three letters, the borders included."""
+    marked = f"<{word}>"
+    return {marked[place : place + _GRAM] for place in range(len(marked) - _GRAM + 1)}
+
+
+def _unit(rows: FloatArray) -> FloatArray:
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    found: FloatArray = (rows / np.where(norms > 0, norms, 1)).astype(np.float32)
+    return found
+
+
+class SharedTranslations:
+    """Translations of relatives, as a source of evidence.
+
+    Args:
+        name: what its column is called.
+        entries: known words.
+        relatives: of unknown words.
+        alike: whether those with the same beginning are meant, which are forms of one word, or the others, which are
+            used alike.
+    """
+
+    def __init__(self, name: str, entries: WordEntries, relatives: Relatives, alike: bool) -> None:
+        self.name = name
+        self._entries, self._relatives, self._alike = entries, relatives, alike
+
+    def proposals(self, word: str) -> list[Proposal]:
+        """See `Evidence`: probabilities of translations, each relative with its weight."""
+        weights: dict[str, float] = {}
+        best: dict[str, tuple[float, WordEntry, str]] = {}
+        for relative in [one for one in self._relatives.of(word) if one.alike == self._alike][:_HEARD]:
+            for entry in self._entries.lexical(relative.word):
+                weight = relative.weight * entry.probability
+                weights[entry.target] = weights.get(entry.target, 0.0) + weight
+                if entry.target not in best or best[entry.target][0] < weight:
+                    best[entry.target] = weight, entry, relative.word
+        found = [
+            Proposal(target, weight, entry.scores[0], (entry.scores[1], entry.scores[3]), origin)
+            for target, weight in weights.items()
+            for _, entry, origin in [best[target]]
+        ]
+        return sorted(found, key=lambda one: (-one.weight, one.target))[:MOST_TARGETS]

@@ -1,0 +1,63 @@
+import pytest
+
+from phrasetool.augment.augmenter import MOST, Augmenter, measure_trust
+from phrasetool.augment.evidence import Proposal
+from phrasetool.augment.word_entries import WordEntries
+from tests.phrasetool.augment.toy_words import entry
+
+
+class Said:
+    """Says what it is told to."""
+
+    def __init__(self, name, found):
+        self.name, self._found = name, found
+
+    def proposals(self, word):
+        return [
+            Proposal(target, weight, 0.5, (0.25, 0.125), f"{self.name} of {word}")
+            for target, weight in self._found(word)
+        ]
+
+
+ENTRIES = WordEntries(
+    {f"w{i}": [entry(f"t{i}", 0.7), entry("rare", 0.05), entry("other", 0.25)] for i in range(40)}, {}
+)
+WORDS = ENTRIES.ordered
+RIGHT = Said("right", lambda word: [(word.replace("w", "t"), 0.9), ("rare", 0.1)])
+WRONG = Said("wrong", lambda word: [("bad", 0.9), ("worse", 0.1)])
+
+
+def test_trust_is_the_share_of_what_was_right():
+    right, wrong = (measure_trust(source, ENTRIES, WORDS) for source in (RIGHT, WRONG))
+    assert (right.words, right.first, wrong.first) == (40, 1.0, 0.0)
+    first, second = right.of(RIGHT.proposals("w1"))
+    assert first > 0.9
+    assert second < 0.1
+    assert max(wrong.of(WRONG.proposals("w1"))) < 0.1
+    assert right.of([]) == []
+    silent = measure_trust(Said("silent", lambda word: []), ENTRIES, WORDS)
+    assert (silent.words, silent.first) == (0, 0.0)
+
+
+def test_what_several_sources_say_is_more_probable():
+    half = Said("half", lambda word: [(word.replace("w", "t") if int(word[1:]) % 2 else "bad", 0.5)])
+    sources = [half, Said("again", half._found), WRONG]
+    trusts = {source.name: measure_trust(source, ENTRIES, WORDS) for source in sources}
+    one, both = (Augmenter(some, trusts).entries("w1")[0] for some in (sources[:1], sources[:2]))
+    (trust,) = trusts["half"].of(half.proposals("w1"))
+    assert trust == pytest.approx(0.5, abs=0.1)
+    assert one.scores == pytest.approx((0.5, 0.25, trust, 0.125))
+    assert both.scores[2] == pytest.approx(1 - (1 - trust) ** 2)
+    assert (one.sources, both.sources) == ({0}, {0, 1})
+    assert both.origin == "half of w1"
+    found = Augmenter(sources, trusts).entries("w1")
+    assert [entry.target for entry in found] == ["t1", "bad", "worse"]
+
+
+def test_no_more_than_the_decoder_takes_and_no_more_probability_than_there_is():
+    many = Said("many", lambda word: [(f"x{i}", 1.0) for i in range(MOST + 9)])
+    trusts = {"many": measure_trust(Said("many", lambda word: [(word.replace("w", "t"), 1.0)]), ENTRIES, WORDS)}
+    found = Augmenter([many], trusts).entries("new")
+    assert len(found) == MOST
+    assert sum(entry.scores[2] for entry in found) <= 1 + 1e-9
+    assert Augmenter([Said("silent", lambda word: [])], {"silent": trusts["many"]}).entries("new") == []

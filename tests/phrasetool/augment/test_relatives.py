@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+
+from phrasetool.augment.relatives import Likeness, Relatives, SharedTranslations, learn_relatives, shared_beginning
+from phrasetool.augment.word_entries import WordEntries
+from tests.phrasetool.augment.toy_words import STEMS, entry, toy_entries
+
+
+@pytest.fixture(scope="module")
+def relatives():
+    entries = toy_entries()
+    forms = [word for word in entries.ordered if word.startswith(tuple(STEMS))]
+    return entries, learn_relatives(entries, Likeness(entries), forms)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "letters"), [("abc", "abd", 2), ("abc", "abc", 3), ("", "a", 0), ("ab", "abc", 2)]
+)
+def test_shared_beginning(one, other, letters):
+    assert shared_beginning(one, other) == letters
+
+
+def test_forms_of_one_stem_are_found_and_known_to_be_alike(relatives):
+    found = relatives[1].of("grünst")
+    assert {one.word for one in found[:5]} == {f"grün{ending}" for ending in ("e", "es", "er", "em", "en")}
+    assert all(one.alike and one.weight > 0.7 for one in found[:5])
+    assert all(one.weight < 0.3 for one in found if not one.word.startswith("grün"))
+    assert [one.weight for one in found] == sorted((one.weight for one in found), reverse=True)
+
+
+def test_a_word_is_no_relative_of_its_own(relatives):
+    assert "grüne" not in [one.word for one in relatives[1].of("grüne")]
+    assert relatives[1].of("ωωω") == []
+
+
+def test_translations_of_relatives_are_proposed(relatives):
+    entries, found = relatives
+    inflection = SharedTranslations("inflection", entries, found, alike=True)
+    first, second = inflection.proposals("blaust")[:2]
+    assert (first.target, second.target) == ("blue", "blue one")
+    heard = [one.weight for one in found.of("blaust") if one.alike][:8]
+    assert first.weight == pytest.approx(sum(heard) * 0.8)
+    assert first.weight == pytest.approx(4 * second.weight)
+    assert (first.inverse, first.lexical, first.origin[:4]) == (0.5, (0.25, 0.125), "blau")
+    assert SharedTranslations("meaning", entries, found, alike=False).proposals("ωωω") == []
+
+
+def test_vectors_find_what_is_used_alike():
+    rng = np.random.default_rng(1)
+    meanings = {f"m{i}": rng.normal(size=8).astype(np.float32) for i in range(30)}
+    letters = iter(rng.permutation([a + b + c for a in "bdfgk" for b in "aeiou" for c in "lmnrst"]).tolist())
+    pairs = [(next(letters), next(letters), target) for target in meanings]
+    entries = WordEntries({word: [entry(target)] for *words, target in pairs for word in words}, {})
+    vectors = {
+        word: meanings[target] + rng.normal(size=8).astype(np.float32) * 0.05
+        for *words, target in pairs
+        for word in words
+    }
+    unknown = pairs[0][0]
+    known = WordEntries({word: entries[word] for word in entries if word != unknown}, {})
+    likeness = Likeness(known, vectors)
+    learnt = learn_relatives(known, likeness, [pair[1] for pair in pairs[1:]])
+    assert learnt.of(unknown)[0].word == pairs[0][1]
+    assert SharedTranslations("meaning", known, learnt, alike=False).proposals(unknown)[0].target == "m0"
+    without = Likeness(known, {word: vector for word, vector in vectors.items() if word != unknown})
+    assert (without.of(unknown)[1][:, 7] == 0).all()
+
+
+def test_nothing_to_learn_from():
+    entries = WordEntries({"a": [entry("x")]}, {})
+    learnt = learn_relatives(entries, Likeness(entries), [])
+    assert isinstance(learnt, Relatives)
+    assert learnt.of("b") == []
