@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from moses_compat.jobs import supported_tags
+from moses_compat.jobs.tagging import supported_tags
 from tests.commands import run_inside, write
 from tests.syntax_models import toy_lines
 

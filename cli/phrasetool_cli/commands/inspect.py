@@ -16,7 +16,7 @@ from phrasetool_cli.shared.progress import TableProgress, TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.supported_tags import SupportReport
+    from moses_compat.jobs.tagging.supported_tags import SupportReport
 
 _EXAMPLE = """\b
 Example:
@@ -58,7 +58,7 @@ def command(
     """
     from moses_compat.files.kinds import HEAD_BYTES, folder_kind, kind_of
     from moses_compat.files.streams import Input
-    from moses_compat.jobs.supported_tags import support_document, support_lines
+    from moses_compat.jobs.tagging.supported_tags import support_document, support_lines
     from moses_compat.tables.inspect import inspect_table
     from moses_compat.tables.inspect_text import loader_lines, table_document, table_lines
     from moses_compat.tables.moses_loaders import verdicts
@@ -97,7 +97,7 @@ def _check(path: str, tagger: str | None, bitext: tuple[str, ...] | None) -> Non
 
 
 def _support(path: str, tagger: str, bitext: tuple[str, str, str, str], threads: int, quiet: bool) -> SupportReport:
-    from moses_compat.jobs.supported_tags import tag_support
+    from moses_compat.jobs.tagging.supported_tags import tag_support
     from moses_compat.tables.blocks import TableScan
     from phrasetool.models.storage import load_tagger
 

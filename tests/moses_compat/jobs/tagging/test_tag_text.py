@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_compat.corpora.conllu import read_conllu
-from moses_compat.jobs import tag_text as module
-from moses_compat.jobs.tag_text import FORMATS, tag_text
+from moses_compat.jobs.tagging import tag_text as module
+from moses_compat.jobs.tagging.tag_text import FORMATS, tag_text
 from phrasetool.errors import DataError
 from phrasetool.models.tagger import TaggerModel
 from phrasetool.tagging.tagged_sentences import UPOS
