@@ -83,6 +83,8 @@ def reranking() -> str:
     rows = []
     for pair, systems in find("reranking/pairs").items():
         for system, found in systems.items():
+            if system != "cross-entropy, 4 epochs":
+                continue
             for models, tuned in found.items():
                 if models == "BLEU of the model":
                     continue
@@ -93,6 +95,21 @@ def reranking() -> str:
                     p = f"{figures['p']:.3f}"
                     rows.append([f"{pair}, {system}, {models}", name, before, after, difference, p])
     return markdown("pair and models | tuned | before | after | difference | p", rows)
+
+
+def rerank_curve() -> str:
+    """What translators of more and more passes add, by their own BLEU on the first test set."""
+    rows = []
+    systems = find("reranking/pairs/multi30k-de-en")
+    for system in sorted(systems, key=lambda name: int(name.split()[1])):
+        found = systems[system]
+        (own,) = found["BLEU of the model"].values()
+        gains = [
+            f"{found[models]['all']['ALL']['difference']:+.2f}" if models in found else ""
+            for models in ("forward", "forward and backward")
+        ]
+        rows.append([system.split()[1], f"{own:.1f}", *gains])
+    return markdown("passes | BLEU of the translator | one direction | both directions", rows)
 
 
 def mining() -> str:
@@ -110,5 +127,6 @@ TABLES = {
     "classifiers of sentence pairs": classifiers,
     "length of sentences": length,
     "reranking": reranking,
+    "rerank curve": rerank_curve,
     "mining": mining,
 }
