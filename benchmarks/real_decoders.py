@@ -70,7 +70,9 @@ class Decoders:
         ini = str(self.inis[program])
         if program == "phrasetool":
             more = ["--n-best-list", str(best), "1"] if best else []
-            limits = ["--search", search, "--stack", size, "--pop-limit", pops, "--threads", "1"]
+            # A start is read on as many threads as there are.
+            threads = ["--threads", "1"] if count > 1 else []
+            limits = ["--search", search, "--stack", size, "--pop-limit", pops, *threads]
             return [COMMAND, "decode", "--moses-ini", ini, str(text), *limits, *more, "-o", "/dev/null", "-q"]
         more = ["-n-best-list", str(best), "1"] if best else []
         number = str(int(search == "cube"))
