@@ -108,6 +108,39 @@ def engine() -> str:
     return markdown("step | against Moses", rows, right=2)
 
 
+def decoders() -> str:
+    """Real Moses decoders beside ours."""
+    found = find("decoder/beside Moses")
+    titles = {
+        "cube": "cube pruning, stack and pop limit 400", "stack": "stacks of 200",
+    }  # fmt: skip
+    rows = []
+    for search, title in titles.items():
+        spent, ratios = found[search]["CPU ms a sentence"], found[search]["ratio to"]
+        rows.append([f"{title}: CPU a sentence", *(f"{spent[p]['median']:.1f} ms" for p in _DECODERS),
+                     *(f"{ratios[p]['median']:.2f}" for p in _DECODERS[:2]), f"{found['bars'][search]:g}"])  # fmt: skip
+    for clock, title in (("wall", "one sentence from a cold start"), ("cpu", "the same, CPU")):
+        one = found[f"one sentence, {clock} s"]
+        rows.append([title, *(f"{one[p]['median']:.1f} s" for p in _DECODERS),
+                     *(f"{one['ratio to'][p]['median']:.2f}" for p in _DECODERS[:2]),
+                     f"{found['bars']['start']:g}" if clock == "wall" else ""])  # fmt: skip
+    return markdown("what | `moses` | `moses2` | `phrasetool` | to `moses` | to `moses2` | goal", rows)
+
+
+_DECODERS = ("moses", "moses2", "phrasetool")
+
+
+def decoder_scores() -> str:
+    """Model scores of the best derivations beside those of real Moses decoders."""
+    rows = []
+    for search, title in (("cube", "cube pruning"), ("stack", "stacks")):
+        for program, found in find(f"decoder/beside Moses/{search}/model score against").items():
+            shares = (f"{100 * found[how]:.1f} %" for how in ("better", "equal", "worse"))
+            rows.append([f"{title}, `{program}`", f"{found['mean of ours']:.3f}", f"{found['mean of theirs']:.3f}",
+                         *shares])  # fmt: skip
+    return markdown("against | mean of ours | mean of theirs | ours better | equal | ours worse", rows)
+
+
 def engine_bleu() -> str:
     """BLEU of four test sets: the decoder with Moses' tables, and the whole engine."""
     rows = []
@@ -150,6 +183,7 @@ def training() -> str:
 TABLES = {
     "startup": startup,
     "commands": commands, "methods": methods, "memory": memory, "large methods": large_methods,
+    "decoders": decoders, "decoder scores": decoder_scores,
     "engine": engine, "engine bleu": engine_bleu, "engine speed": engine_speed, "tuning": tuning, "training": training,
 }  # fmt: skip
 VALUES = {

@@ -20,7 +20,7 @@ from phrasetool.errors import ModelError, reason
 from phrasetool.kernels.bytes import PIPE, is_blank, same_bytes
 from phrasetool.kernels.hashing import FNV_BASIS, fnv
 from phrasetool.kernels.interning import find_bytes, find_hashed_bytes, make_slots
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import ByteArray, Int32Array, Int64Array
 
 UNKNOWN = 0
@@ -52,7 +52,7 @@ _OPEN = np.uint8(ord("["))
 _CLOSE = np.uint8(ord("]"))
 
 
-@exact_kernel
+@borrowing_kernel
 def unescape_into(text: ByteArray, start: int, end: int, buffer: ByteArray) -> int:
     """Copy text[start:end] to `buffer` with Moses' escapes undone; return the length (never more than end - start)."""
     length = 0
@@ -86,13 +86,13 @@ def _fill(words: ByteArray, offsets: Int64Array, slots: Int32Array) -> int:
     return -1
 
 
-@exact_kernel
+@borrowing_kernel
 def is_label(text: ByteArray, start: int, end: int) -> bool:
     """A bracketed token, `[X]` or `[X][Y]`: a non-terminal or left-hand side, not a word (Moses reads it so)."""
     return end - start > 2 and text[start] == _OPEN and text[end - 1] == _CLOSE
 
 
-@exact_kernel
+@borrowing_kernel
 def _find_unescaped(
     text: ByteArray, start: int, end: int, words: ByteArray, offsets: Int64Array, slots: Int32Array, buffer: ByteArray
 ) -> int:
@@ -100,7 +100,7 @@ def _find_unescaped(
     return slots[find_bytes(buffer, 0, length, words, offsets, slots)]
 
 
-@exact_kernel
+@borrowing_kernel
 def look_up_next(
     text: ByteArray, start: int, limit: int, words: ByteArray, offsets: Int64Array, slots: Int32Array, buffer: ByteArray
 ) -> tuple[int, int]:

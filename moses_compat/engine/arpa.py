@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from moses_compat.engine import arpa_lines
+from moses_compat.engine.arpa_lines import ALL, Known, scan_section
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.numbers import write_digits, write_integer
-from moses_compat.lines.scores import OK, check_number, read_number
+from moses_compat.lines.scores import OK
 from phrasetool.errors import DataError
-from phrasetool.kernels.bytes import CR, LF, MINUS, POINT, SPACE, TAB, copy_bytes, is_blank, skip_blanks, token_end
+from phrasetool.kernels.bytes import LF, MINUS, POINT, SPACE, TAB, copy_bytes
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, FloatArray, Int32Array, Int64Array
 from phrasetool.smt.corpus.symbols import Symbols
@@ -31,7 +33,6 @@ from phrasetool.smt.language_model.ngrams import (
     NgramTable,
 )
 
-_BACKSLASH = np.uint8(92)
 # The longest number: a sign, three digits, a point, nine decimals.
 _DECIMALS = 9
 _WIDTH = 5 + _DECIMALS
@@ -41,79 +42,14 @@ _KENLM_BINARY = b"mmap lm http"
 _OTHER_UNKNOWN_WORD = b"<UNK>"
 _COUNT = re.compile(rb"ngram[ \t]+(\d+)[ \t]*=[ \t]*(\d+)")
 
-_SHORT, _LONG, _PROBABILITY, _BACKOFF, _POSITIVE, _HIGHEST = range(1, 7)
 _COMPLAINTS = {
-    _SHORT: "fewer words than a {n}-gram has",
-    _LONG: "more fields than a {n}-gram has",
-    _PROBABILITY: "the log10 probability is not a number",
-    _BACKOFF: "the log10 back-off is not a number",
-    _POSITIVE: "the log10 probability is above 0",
-    _HIGHEST: "a back-off in the highest order must be 0",
+    arpa_lines.SHORT: "fewer words than a {n}-gram has",
+    arpa_lines.LONG: "more fields than a {n}-gram has",
+    arpa_lines.PROBABILITY: "the log10 probability is not a number",
+    arpa_lines.BACKOFF: "the log10 back-off is not a number",
+    arpa_lines.POSITIVE: "the log10 probability is above 0",
+    arpa_lines.HIGHEST: "a back-off in the highest order must be 0",
 }
-
-
-@exact_kernel
-def _scan_section(
-    text: ByteArray,
-    start: int,
-    order: int,
-    highest: bool,
-    starts: Int64Array,
-    ends: Int64Array,
-    scores: FloatArray,
-    backoffs: FloatArray,
-) -> tuple[int, int, int]:
-    """Scan the lines of a section up to an empty line, one that begins with a backslash, or the end.
-
-    Where the words of n-gram i begin and end goes to starts[i] and ends[i], its numbers to scores[i] and backoffs[i].
-
-    Returns:
-        How many n-grams there are (no more than fit), the byte behind the last, and OK or what is wrong there.
-    """
-    count = 0
-    line = start
-    while line < len(text) and count < len(starts):
-        end = line
-        while end < len(text) and text[end] != LF:
-            end += 1
-        following = min(end + 1, len(text))
-        if end > line and text[end - 1] == CR:
-            end -= 1
-        while end > line and is_blank(text[end - 1]):
-            end -= 1
-        i = skip_blanks(text, line, end)
-        if i == end or text[i] == _BACKSLASH:
-            break
-        begin = i
-        i = token_end(text, i, end)
-        if check_number(text, begin, i) != OK:
-            return count, line, _PROBABILITY
-        score = read_number(text, begin, i)
-        if score > 0:
-            return count, line, _POSITIVE
-        for k in range(order):
-            i = skip_blanks(text, i, end)
-            if i == end:
-                return count, line, _SHORT
-            if k == 0:
-                starts[count] = i
-            i = token_end(text, i, end)
-        ends[count] = i
-        scores[count] = score
-        backoffs[count] = 0.0
-        if i < end:
-            begin = skip_blanks(text, i, end)
-            i = token_end(text, begin, end)
-            if i < end:
-                return count, line, _LONG
-            if check_number(text, begin, i) != OK:
-                return count, line, _BACKOFF
-            backoffs[count] = read_number(text, begin, i)
-            if highest and backoffs[count] != 0.0:
-                return count, line, _HIGHEST
-        count += 1
-        line = following
-    return count, line, OK
 
 
 class _Section(NamedTuple):
@@ -171,20 +107,20 @@ class _Reader:
         self.at = self.start
         return counts
 
-    def section(self, order: int, count: int, highest: bool) -> _Section:
-        """Read the n-grams of an order."""
+    def section(self, order: int, count: int, highest: bool, known: Known = ALL) -> _Section:
+        """Read the n-grams of an order; those alone that `known` wants."""
         if self.line() != rb"\%d-grams:" % order:
             raise self.fault(rf"expected \{order}-grams: (is the file truncated?)", self.start)
         section = _Section(*np.empty((2, count), np.int64), *np.empty((2, count), np.float32))
-        found, self.at, wrong = _scan_section(self.text, self.at, order, highest, *section)
+        read, seen, self.at, wrong = scan_section(self.text, self.at, order, highest, known, *section)
         if wrong != OK:
             raise self.fault(_COMPLAINTS[wrong].format(n=order), self.at)
-        if found < count:
+        if seen < count:
             raise self.fault(
-                f"expected {count:,} {order}-grams as \\data\\ says, found {found:,} (is the file truncated?)",
+                f"expected {count:,} {order}-grams as \\data\\ says, found {seen:,} (is the file truncated?)",
                 self.at,
             )
-        return section
+        return _Section(*(column[:read] for column in section))
 
     def finish(self) -> None:
         """Read the end."""
@@ -216,11 +152,11 @@ def _read_words(reader: _Reader, section: _Section) -> tuple[Symbols, NgramTable
 def _read(reader: _Reader, vocabulary: Collection[bytes] | None) -> tuple[BackoffModel, list[Int64Array]]:
     """The model, and where the n-grams of each order begin in the text."""
     counts = reader.counts()
-    sections = [reader.section(n, count, n == len(counts)) for n, count in enumerate(counts, 1)]
-    reader.finish()
-    symbols, table = _read_words(reader, sections[0])
-    words, tables = [UNKNOWN_WORD, *symbols.words[1:]], [table]
-    renumbered: Int32Array | None = None
+    section = reader.section(1, counts[0], len(counts) == 1)
+    places = [section.starts]
+    symbols, table = _read_words(reader, section)
+    words, tables, known = [UNKNOWN_WORD, *symbols.words[1:]], [table], ALL
+    renumbered = np.arange(len(words), dtype=np.int32)
     if vocabulary is not None:
         wanted = {UNKNOWN_WORD, BEGIN_WORD, END_WORD}.union(vocabulary)
         kept = np.array([i for i, word in enumerate(words) if word in wanted])
@@ -228,19 +164,17 @@ def _read(reader: _Reader, vocabulary: Collection[bytes] | None) -> tuple[Backof
         renumbered = np.full(len(symbols), -2, np.int32)
         renumbered[kept] = np.arange(len(kept), dtype=np.int32)
         tables = [NgramTable(renumbered[kept, None], table.log_probabilities[kept], table.backoffs[kept])]
-    places = [sections[0].starts]
-    for n, (starts, ends, scores, backoffs) in enumerate(sections[1:], 2):
+        known = Known(*symbols.tables, renumbered >= 0)
+    for n, count in enumerate(counts[1:], 2):
+        section = reader.section(n, count, n == len(counts), known)
         # -1: a word that is no 1-gram.
-        ids = symbols.read_fields(reader.text, starts, ends, add=False).words.reshape(-1, n)
+        ids = symbols.read_fields(reader.text, section.starts, section.ends, add=False).words.reshape(-1, n)
         absent = np.flatnonzero(ids.min(axis=1, initial=0) < 0)
         if len(absent):
-            raise reader.fault("a word of this n-gram is not among the 1-grams", int(starts[absent[0]]))
-        if renumbered is not None:
-            ids = renumbered[ids]
-            rows = np.flatnonzero(ids.min(axis=1, initial=0) >= 0)
-            ids, starts, scores, backoffs = ids[rows], starts[rows], scores[rows], backoffs[rows]
-        tables.append(NgramTable(ids, scores, backoffs))
-        places.append(starts)
+            raise reader.fault("a word of this n-gram is not among the 1-grams", int(section.starts[absent[0]]))
+        tables.append(NgramTable(renumbered[ids], section.scores, section.backoffs))
+        places.append(section.starts)
+    reader.finish()
     return BackoffModel(words, tables), places
 
 
@@ -262,7 +196,7 @@ def load_language_model(path: str, vocabulary: Collection[bytes] | None = None) 
 
     Raises:
         DataError: see `read_arpa`; or the words but the last of an n-gram are no n-gram, an n-gram occurs twice, or
-            `<s>` or `</s>` is missing.
+            `<s>` or `</s>` is missing.  Lines with a word that is not in the vocabulary are not looked at.
     """
     with Input(path) as source:
         reader = _Reader(source)

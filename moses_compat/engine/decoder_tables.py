@@ -12,16 +12,26 @@ from moses_compat.files.streams import Input
 from moses_compat.lines.counts import read_count_field
 from moses_compat.lines.log_scores import log_scores
 from moses_compat.lines.positions import read_position
-from moses_compat.lines.separators import find_separator
+from moses_compat.lines.separators import find_separator, is_separator
 from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
 from moses_compat.tables.parser import Fault, LineScan, TableParser, scan_lines
 from phrasetool.errors import DataError
-from phrasetool.kernels.bytes import CR, LF, MINUS, is_blank
+from phrasetool.kernels.bytes import CR, LF, MINUS, copy_bytes, is_blank
+from phrasetool.kernels.hashing import FNV_BASIS, fnv
+from phrasetool.kernels.interning import find_hashed_bytes
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, FloatArray, Int64Array, Phrases
 from phrasetool.pipeline import run
 from phrasetool.smt.corpus.symbols import Symbols
-from phrasetool.smt.decoder.table import Entries, PhraseIndex, TranslationTable, find_phrases, index_phrases, spans_of
+from phrasetool.smt.decoder.table import (
+    Entries,
+    PhraseIndex,
+    TranslationTable,
+    find_phrase,
+    find_phrases,
+    index_phrases,
+    spans_of,
+)
 
 # Moses' max-phrase-length: longer source phrases are never looked up.
 MAX_PHRASE_LENGTH = 20
@@ -66,6 +76,57 @@ def _read_alignments(
     return -1
 
 
+@exact_kernel
+def _find_lines(
+    text: ByteArray,
+    line_offsets: Int64Array,
+    known: tuple[ByteArray, Int64Array, npt.NDArray[np.int32]],
+    index: PhraseIndex,
+    room: npt.NDArray[np.int32],
+    lines: Int64Array,
+) -> int:
+    """Put the lines whose source is in the index into `lines`; return how many.
+
+    A line of known words alone that has no source field is taken too, for whoever reads it to complain.
+
+    Args:
+        known: the text of known words, where each begins, and their slots (see `Symbols.tables`).
+        room: int32, for as many words as a phrase of the index may have.
+    """
+    words, offsets, slots = known
+    count = 0
+    for line in range(len(line_offsets) - 1):
+        i, end = line_offsets[line], line_offsets[line + 1]
+        size = 0
+        wanted = True
+        while wanted:
+            while i < end and (is_blank(text[i]) or text[i] == LF or text[i] == CR):
+                i += 1
+            first = i
+            h = FNV_BASIS
+            while i < end and not (is_blank(text[i]) or text[i] == LF or text[i] == CR or is_separator(text, i, end)):
+                h = fnv(h, text[i])
+                i += 1
+            if i == first:
+                wanted = i == end or find_phrase(index, room, 0, size) >= 0
+                break
+            word = slots[find_hashed_bytes(text, first, i, h, words, offsets, slots)]
+            wanted = word >= 0 and size < len(room)
+            if wanted:
+                room[size] = word
+                size += 1
+        if wanted:
+            lines[count] = line
+            count += 1
+    return count
+
+
+@exact_kernel
+def _copy_lines(text: ByteArray, starts: Int64Array, offsets: Int64Array, out: ByteArray) -> None:
+    for line in range(len(starts)):
+        copy_bytes(text, starts[line], starts[line] + offsets[line + 1] - offsets[line], out, offsets[line])
+
+
 @dataclass(frozen=True)
 class InputPhrases:
     """What may be looked up: all word sequences of the text to translate.
@@ -98,7 +159,6 @@ class _Lines:
 
     text: ByteArray
     scan: LineScan
-    lines: Int64Array
     numbers: Int64Array
     sources: Phrases
     scores: FloatArray
@@ -106,7 +166,11 @@ class _Lines:
 
 @dataclass(frozen=True)
 class _Selector:
-    """Finds the lines of a block whose source occurs in the text; a pure function of the block, for any thread."""
+    """Finds the lines of a block whose source occurs in the text; a pure function of the block, for any thread.
+
+    The others are not looked at beyond the first word that the text does not have: a text of a few sentences is to be
+    translated at once, however large the table.
+    """
 
     name: str
     source: InputPhrases
@@ -114,19 +178,28 @@ class _Selector:
     check: Callable[[LineScan, int], Sequence[Fault]]
 
     def __call__(self, block: RawBlock) -> _Lines:
-        scan = scan_lines(block.text, self.columns, range(self.columns), block.line_offsets)
-        if faults := self.check(scan, block.first_entry):
-            raise DataError(self.name, faults[0].message, faults[0].entry + 1)
-        heads = scan.group_offsets[:-1]
-        groups = self.source.symbols.read_fields(
-            block.text, scan.line_offsets[:-1][heads], scan.source_ends[heads], add=False
-        )
-        wanted = find_phrases(self.source.index, groups) >= 0
-        sizes = np.diff(scan.group_offsets)
-        lines = np.flatnonzero(np.repeat(wanted, sizes))
-        scores = log_scores(self.name, scan.columns[lines], block.first_entry + lines)
-        sources = groups.select(np.repeat(np.arange(len(groups)), sizes)[lines])
-        return _Lines(block.text, scan, lines, block.first_entry + lines, sources, scores)
+        text, offsets, lines = self._wanted(block)
+        scan = scan_lines(text, self.columns, range(self.columns), offsets)
+        if faults := self.check(scan, 0):
+            raise DataError(self.name, faults[0].message, block.first_entry + int(lines[faults[0].entry]) + 1)
+        numbers = block.first_entry + lines
+        scores = log_scores(self.name, scan.columns, numbers)
+        sources = self.source.symbols.read_fields(text, offsets[:-1], scan.source_ends, add=False)
+        return _Lines(text, scan, numbers, sources, scores)
+
+    def _wanted(self, block: RawBlock) -> tuple[ByteArray, Int64Array, Int64Array]:
+        """The wanted lines, where each begins (and the last ends), and which lines of the block they are."""
+        lines, room = np.empty(block.lines, np.int64), np.empty(MAX_PHRASE_LENGTH, np.int32)
+        count = _find_lines(block.text, block.line_offsets, self.source.symbols.tables, self.source.index, room, lines)
+        lines = lines[:count]
+        starts, ends = block.line_offsets[lines], block.line_offsets[lines + 1]
+        offsets = np.zeros(count + 1, np.int64)
+        np.cumsum(ends - starts, out=offsets[1:])
+        text = np.empty(offsets[-1], np.uint8)
+        _copy_lines(block.text, starts, offsets, text)
+        # As the texts of blocks are, for which kernels were compiled.
+        text.flags.writeable = False
+        return text, offsets, lines
 
 
 def _selected(
@@ -148,7 +221,7 @@ def _selected(
 
 
 def _target_fields(part: _Lines) -> tuple[Int64Array, Int64Array]:
-    return part.scan.source_ends[part.lines] + 3, part.scan.target_ends[part.lines]
+    return part.scan.source_ends + 3, part.scan.target_ends
 
 
 def load_entries(
@@ -181,8 +254,8 @@ def load_entries(
         sources.append(part.sources)
         target_phrases.append(targets.read_fields(part.text, starts, ends))
         scores.append(part.scores)
-        after = part.scan.score_ends[part.lines]
-        line_ends = part.scan.line_offsets[1:][part.lines]
+        after = part.scan.score_ends
+        line_ends = part.scan.line_offsets[1:]
         offsets = np.zeros(len(after) + 1, np.int64)
         points = np.empty(int((line_ends - after).sum()) // 4 + 1, np.int32)
         found = np.full((len(after), 3), np.nan, np.float32)

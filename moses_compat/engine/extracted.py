@@ -17,7 +17,7 @@ from moses_compat.lines.numbers import MAX_WIDTH, write_integer, write_number
 from moses_compat.lines.separators import write_bars
 from phrasetool import pipeline
 from phrasetool.kernels.bytes import LF, MINUS, SPACE, copy_bytes
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import ByteArray, Int32Array, Int64Array
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.extraction.lexical import LexicalTable
@@ -33,7 +33,7 @@ from phrasetool.smt.extraction.phrase_table import (
 _NULL_WORD = b"NULL"
 
 
-@exact_kernel
+@borrowing_kernel
 def _write_words(
     out: ByteArray, place: int, ids: Int32Array, first: int, last: int, text: ByteArray, offsets: Int64Array
 ) -> int:
@@ -45,7 +45,7 @@ def _write_words(
     return place
 
 
-@exact_kernel
+@borrowing_kernel
 def _write_values(out: ByteArray, place: int, values: npt.NDArray[np.float64]) -> int:
     """Numbers, a space before each."""
     for k in range(len(values)):

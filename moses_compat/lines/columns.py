@@ -20,7 +20,7 @@ from moses_compat.lines.numbers import MAX_WIDTH, write_number
 from moses_compat.lines.scores import OK, check_number, read_number
 from moses_compat.lines.separators import find_separator, line_offsets_of, valid_utf8, write_bars
 from phrasetool.kernels.bytes import CR, LF, SPACE, copy_bytes, is_blank, same_bytes, skip_blanks, token_end
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import ByteArray, DoubleArray, FloatArray, Int64Array
 
 # The fields of a line; what follows the seventh `|||` is one more, whatever it holds.
@@ -125,7 +125,7 @@ def _gather(text: ByteArray, starts: Int64Array, ends: Int64Array, out: ByteArra
         place = copy_bytes(text, starts[i], ends[i], out, place)
 
 
-@exact_kernel
+@borrowing_kernel
 def _write_numbers(values: npt.NDArray[np.floating], there: BoolArray, row: int, out: ByteArray, place: int) -> int:
     """Write a row's numbers with a space between them; return the place after them, or -1 if one is missing."""
     missing = False

@@ -7,11 +7,11 @@ import numpy as np
 from moses_compat.lines.scores import OK, check_number, read_number
 from moses_compat.lines.separators import find_separator
 from phrasetool.kernels.bytes import CR, LF, is_blank
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import ByteArray, FloatArray, Int64Array
 
 
-@exact_kernel
+@borrowing_kernel
 def read_count_field(text: ByteArray, start: int, end: int, counts: FloatArray, line: int) -> None:
     """counts[line] = the numbers at text[start:end] up to a `|||`; what is no number is left as it is."""
     bar = find_separator(text, start, end)

@@ -19,8 +19,8 @@ import numpy as np
 from moses_compat.lines.numbers import MAX_WIDTH, MILLION, write_integer, write_millionths, write_number
 from moses_compat.lines.separators import content_end, write_bars
 from phrasetool.errors import DataError
-from phrasetool.kernels.bytes import MINUS, SPACE
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.bytes import MINUS, SPACE, copy_bytes
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, FloatArray, Int64Array, Mask
 
 # In the tables of Moses' training: p(f|e), its lexical weight, p(e|f), its lexical weight.
@@ -104,7 +104,7 @@ def least_probability(probabilities: DoubleArray) -> DoubleArray:
     return np.maximum(probabilities, np.exp(LEAST_LOG))
 
 
-@exact_kernel
+@borrowing_kernel
 def _format(value: float, out: ByteArray, position: int) -> int:
     """Write ` value` with up to six decimals and no trailing zeros; return the new position.  |value| < 10."""
     out[position] = SPACE
@@ -136,9 +136,7 @@ def _annotate(
         start, end = line_offsets[line], line_offsets[line + 1]
         if faulty[line]:
             middle = end
-        size = middle - start
-        out[position : position + size] = text[start:middle]
-        position += size
+        position = copy_bytes(text, start, middle, out, position)
         if not faulty[line]:
             for c in range(scores.shape[1]):
                 if significant[c]:
@@ -146,9 +144,7 @@ def _annotate(
                     position = write_number(out, position + 1, scores[line, c])
                 else:
                     position = _format(scores[line, c], out, position)
-            size = end - middle
-            out[position : position + size] = text[middle:end]
-            position += size
+            position = copy_bytes(text, middle, end, out, position)
     return position
 
 

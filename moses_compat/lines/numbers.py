@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.kernels.bytes import MINUS, PLUS, POINT, ZERO
-from phrasetool.kernels.jit import exact_kernel, inner_kernel
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import ByteArray
 
 # The longest text of a number: -1.23457e-308.
@@ -86,7 +86,7 @@ def _scaled_digits(value: float, power: int) -> int:
     return int(digits)
 
 
-@exact_kernel
+@borrowing_kernel
 def write_number(out: ByteArray, place: int, value: float) -> int:
     """Write `%g` of a number to out[place:]; return the place after it.  At most MAX_WIDTH bytes."""
     if value < 0.0 or (value == 0.0 and 1.0 / value < 0.0):
@@ -159,7 +159,7 @@ def write_millionths(out: ByteArray, place: int, millionths: int) -> int:
     return place + 1 + decimals
 
 
-@exact_kernel
+@borrowing_kernel
 def _write_fixed(out: ByteArray, place: int, digits: int, count: int, exponent: int) -> int:
     if exponent < 0:
         out[place], out[place + 1] = ZERO, POINT
@@ -181,7 +181,7 @@ def _write_fixed(out: ByteArray, place: int, digits: int, count: int, exponent: 
     return place + count + 1
 
 
-@exact_kernel
+@borrowing_kernel
 def _write_scientific(out: ByteArray, place: int, digits: int, count: int, exponent: int) -> int:
     write_digits(out, place, digits, count)
     if count > 1:

@@ -56,7 +56,7 @@ def as_key(h: np.uint64) -> np.uint64:
     return max(h, _SMALLEST)
 
 
-@exact_kernel
+@borrowing_kernel
 def _hash_pair(text: ByteArray, start: int, end: int) -> tuple[np.uint64, int]:
     """FNV-1a of the source tokens, a line feed, the target tokens, and where the third field begins.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from phrasetool.kernels.bytes import NINE, ZERO
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.jit import borrowing_kernel
 from phrasetool.phrases import ByteArray
 
 # No sentence is that long; a larger number is damage.
 MAX_POSITION = 32767
 
 
-@exact_kernel
+@borrowing_kernel
 def read_position(text: ByteArray, i: int, end: int) -> tuple[int, int]:
     """The number at text[i:end], -1 if there is none, and where it ends."""
     value = -1

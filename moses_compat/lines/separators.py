@@ -20,6 +20,12 @@ _LINE_FEEDS = np.uint64(LF) * _ONES
 _HIGH_BITS = np.uint64(0x80) * _ONES
 
 
+@inner_kernel
+def is_separator(text: ByteArray, i: int, end: int) -> bool:
+    """Whether text[i:end] begins with `|||`."""
+    return text[i] == PIPE and i + 2 < end and text[i + 1] == PIPE and text[i + 2] == PIPE
+
+
 @borrowing_kernel
 def find_separator(text: ByteArray, start: int, end: int) -> int:
     """The position of the first `|||` in text[start:end], or -1."""

@@ -20,14 +20,14 @@ from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import CR, LF, skip_blanks, token_end
 from phrasetool.kernels.hashing import FNV_BASIS, fnv
 from phrasetool.kernels.interning import NO_KEY
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import ByteArray, FloatArray, Int64Array, Mask
 
 _BLOCK_BYTES = 1 << 22
 _PAIR, _SOURCE, _TARGET = range(3)
 
 
-@exact_kernel
+@borrowing_kernel
 def _hash_sides(text: ByteArray, start: int, end: int) -> tuple[np.uint64, np.uint64, np.uint64, int]:
     """The keys of pair, source and target of the line text[start:end], and where its target field ends (-1: no target).
 
@@ -62,8 +62,10 @@ def _hash(text: ByteArray, line_offsets: Int64Array, keys: HashArray, bad: Mask)
 def _hash_wanted(text: ByteArray, line_offsets: Int64Array, wanted: Mask, keys: HashArray) -> None:
     """keys[:, line] = the keys of pair, source and target of a line; 0 of all three if it is not wanted."""
     for line in range(len(wanted)):
-        keys[:, line] = NO_KEY
-        if wanted[line]:
+        if not wanted[line]:
+            for side in range(len(keys)):
+                keys[side, line] = NO_KEY
+        else:
             start, end = line_offsets[line], line_offsets[line + 1]
             keys[_PAIR, line], keys[_SOURCE, line], keys[_TARGET, line], _ = _hash_sides(text, start, end)
 

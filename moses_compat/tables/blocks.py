@@ -78,11 +78,14 @@ def blocks(source: Input, size: int, max_line: int = LONGEST_LINE, whole_groups:
         DataError: the file is damaged, or is certainly no table in text form (see `files.kinds`), or has a line of more
             than `max_line` bytes, or, where groups are to be whole, a group of more than `LARGEST_GROUP` and `size`.
     """
-    return (text for text, _ in _pieces(source, size, max_line, whole_groups))
+    return (text for text, _, _ in _pieces(source, size, max_line, whole_groups))
 
 
-def _pieces(source: Input, size: int, max_line: int, whole_groups: bool) -> Iterator[tuple[ByteArray, bool]]:
-    """The blocks, and whether each goes on with the group of the one before; with whole sources, none does."""
+def _pieces(
+    source: Input, size: int, max_line: int, whole_groups: bool
+) -> Iterator[tuple[ByteArray, Int64Array, bool]]:
+    """The blocks, where their lines begin, and whether each goes on with the group of the one before; with whole
+    sources, none does."""
     kinds.refuse(source.name, source.peek(kinds.HEAD_BYTES))
     text = b""
     continued = False
@@ -102,8 +105,10 @@ def _pieces(source: Input, size: int, max_line: int, whole_groups: bool) -> Iter
             keyed = text.find(_SEPARATOR, 0, seen)
             cut = text.rfind(b"\n", 0, keyed if keyed >= 0 else seen) + 1
         if cut:
-            yield np.frombuffer(text, np.uint8, cut), continued
-            lines += text.count(b"\n", 0, cut)
+            piece = np.frombuffer(text, np.uint8, cut)
+            offsets = line_offsets_of(piece)
+            yield piece, offsets, continued
+            lines += len(offsets) - 1
             text, wanted, continued = text[cut:], size, inside > 0
         elif seen < wanted:
             break
@@ -116,7 +121,8 @@ def _pieces(source: Input, size: int, max_line: int, whole_groups: bool) -> Iter
                 raise DataError(source.name, message, lines + 1, remedy="larger groups")
             wanted = min(2 * wanted, largest + 1)
     if text:
-        yield np.frombuffer(text, np.uint8), continued
+        piece = np.frombuffer(text, np.uint8)
+        yield piece, line_offsets_of(piece), continued
 
 
 def _too_long(source: Input, before: int, max_line: int) -> DataError:
@@ -159,10 +165,9 @@ def raw_blocks(
     """
     first_entry = 0
     scores = -1
-    for text, continued in _pieces(source, size, max_line, whole_groups):
+    for text, offsets, continued in _pieces(source, size, max_line, whole_groups):
         if scores < 0:
             scores = _first_score_count(text)
-        offsets = line_offsets_of(text)
         if len(text) > max_line and (long := np.diff(offsets) > max_line).any():
             raise _too_long(source, first_entry + int(np.argmax(long)), max_line)
         block = RawBlock(first_entry, offsets, text, scores, source.position(), continued)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from phrasetool.kernels.bytes import same_bytes
 from phrasetool.kernels.hashing import fnv_bytes, home, mix
-from phrasetool.kernels.jit import exact_kernel, inner_kernel
+from phrasetool.kernels.jit import borrowing_kernel, inner_kernel
 from phrasetool.phrases import ByteArray, Int32Array, Int64Array
 
 FREE = -1
@@ -105,7 +105,7 @@ def find_hashed_bytes(
     return slot
 
 
-@exact_kernel
+@borrowing_kernel
 def find_bytes(text: ByteArray, start: int, end: int, known: ByteArray, offsets: Int64Array, slots: Int32Array) -> int:
     """As `find_hashed_bytes`, which saves a reader that walks over the word anyway a second walk."""
     return find_hashed_bytes(text, start, end, fnv_bytes(text, start, end), known, offsets, slots)

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from phrasetool.disk.disk_columns import DiskColumn
 from phrasetool.kernels.hashing import mix
 from phrasetool.kernels.interning import NO_KEY, find_key
-from phrasetool.kernels.jit import exact_kernel, inner_kernel
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array
 from phrasetool.pipeline import run
 
@@ -150,7 +150,7 @@ def _pair_key(source: int, target: int) -> int:
     return max(mix(source, target), _SMALLEST)
 
 
-@exact_kernel
+@borrowing_kernel
 def _hash_affixes(
     words: HashArray, start: int, size: int, powers: HashArray, beginnings: HashArray, ends: HashArray
 ) -> None:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from phrasetool.encoders.dense_kernels import GROUP, affine, pack, pack_bias, project, sum_buffer, tanh, tanh_all, total
 from phrasetool.kernels.hashing import home
-from phrasetool.kernels.jit import kernel
+from phrasetool.kernels.jit import borrowing_kernel, kernel
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array
 
 _HALF = np.float32(0.5)
@@ -137,7 +137,7 @@ def compute_nodes(first: int, last: int, nodes: Nodes, weights: TreeWeights) -> 
             nodes.errors[node] = _HALF * total(squares)
 
 
-@kernel
+@borrowing_kernel
 def intern(left: int, right: int, nodes: Nodes) -> int:
     """The node with these children; a new one is counted and computed later."""
     slots, children, state = nodes.slots, nodes.children, nodes.state
@@ -183,7 +183,7 @@ def enter_words(words: Int32Array, word_vectors: FloatArray, word_products: Floa
     return items
 
 
-@kernel
+@borrowing_kernel
 def _first_candidates(
     offsets: Int64Array, items: Int32Array, candidates: Int32Array, active: Int64Array, nodes: Nodes
 ) -> int:
@@ -210,7 +210,7 @@ def _first_candidates(
     return count
 
 
-@kernel
+@borrowing_kernel
 def _merge_best(
     n_active: int,
     active: Int64Array,

@@ -108,6 +108,11 @@ class Symbols:
         offsets = self._offsets[: self._known + 1]
         return self._text[: offsets[-1]], offsets
 
+    @property
+    def tables(self) -> tuple[ByteArray, Int64Array, Int32Array]:
+        """What `find_hashed_bytes` takes: text, where each word begins, slots.  A new word may make them obsolete."""
+        return self._text, self._offsets, self._slots
+
     def id(self, word: bytes) -> int:
         """The id of a word, or -1."""
         text = np.frombuffer(word, np.uint8)

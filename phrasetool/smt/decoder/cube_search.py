@@ -7,23 +7,105 @@ is taken out, added to the stack, and its neighbours to the right and below go i
 
 from __future__ import annotations
 
-import heapq
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.hashing import mix
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import DoubleArray, Int32Array, Int64Array
-from phrasetool.smt.decoder.extension import Search, future_after, may_follow, start_pool, step, write_extension
-from phrasetool.smt.decoder.hypotheses import HYPOTHESIS, NONE, Stacks, add, cover, is_covered, sorted_stack, with_room
+from phrasetool.smt.decoder.extension import Search, future_parts, may_follow, start_pool, step
+from phrasetool.smt.decoder.hypotheses import NONE, Stacks, add, chains, cover, is_covered, sorted_stack, with_room
 from phrasetool.smt.decoder.stack_search import find_spans, future_costs, score_option, with_sentence_end
 from phrasetool.smt.decoder.table import PhraseIndex
 from phrasetool.smt.decoder.translation_options import LN10, TranslationOptions
 from phrasetool.smt.language_model.automaton import Automaton
 
-# Columns of an edge: its hypotheses in `members` (first, count), its source phrase and span, the next edge into the
-# same stack.
-_FIRST, _COUNT, _SOURCE, _START, _END, _NEXT = range(6)
+EDGE = np.dtype(
+    [
+        ("mask", np.uint64),  # coverage of its extensions
+        ("lost", np.float64),  # future cost of the gap that it fills
+        ("left", np.float64),  # and of what stays of the gap on both sides
+        ("right", np.float64),
+        ("gap", np.int32),
+        ("swap_start", np.int32),
+        ("first", np.int32),  # its hypotheses in `members`
+        ("count", np.int32),
+        ("option", np.int32),  # its first option
+        ("options", np.int32),
+        ("start", np.int32),  # its source span
+        ("end", np.int32),
+        ("next", np.int32),  # the next edge into the same stack
+    ],
+    align=True,
+)
+# An extension made but not yet taken: its place in the grid of its edge, and what is known of it.
+WAITING = np.dtype(
+    [
+        ("score", np.float64),
+        ("total", np.float64),
+        ("edge", np.int32),
+        ("row", np.int32),
+        ("column", np.int32),
+        ("language_state", np.int32),
+    ],
+    align=True,
+)
+# A place in the heap.
+QUEUED = np.dtype([("total", np.float64), ("number", np.int64)], align=True)
+# What the language model says of an option after a state; hypotheses often share both.
+KNOWN = np.dtype([("key", np.int64), ("score", np.float64), ("state", np.int64)], align=True)
+_KNOWN_SIZE = 1 << 12
+# Records that a pool begins with at most.
+_LARGEST_START = 1 << 16
+
+
+class Fringe(NamedTuple):
+    """The extensions that wait, and the heap of their numbers, best total first, the older first on a tie."""
+
+    waiting: npt.NDArray[np.void]
+    heap: npt.NDArray[np.void]
+
+
+@inner_kernel
+def _before(heap: npt.NDArray[np.void], a: int, total: float, number: int) -> bool:
+    """Whether place `a` of the heap comes before a total and a number."""
+    return heap[a].total > total or (heap[a].total == total and heap[a].number < number)
+
+
+@inner_kernel
+def push(heap: npt.NDArray[np.void], size: int, total: float, number: int) -> None:
+    """Add to a heap of `size` places."""
+    place = np.int64(size)
+    while place > 0:
+        parent = (place - 1) >> 1
+        if _before(heap, parent, total, number):
+            break
+        heap[place].total, heap[place].number = heap[parent].total, heap[parent].number
+        place = parent
+    heap[place].total, heap[place].number = total, number
+
+
+@inner_kernel
+def pop(heap: npt.NDArray[np.void], size: int) -> int:
+    """Take the best number out of a heap of `size` places."""
+    best = heap[0].number
+    last = size - 1
+    total, number = heap[last].total, heap[last].number
+    place = np.int64(0)
+    while True:
+        child = 2 * place + 1
+        if child >= last:
+            break
+        if child + 1 < last and _before(heap, child + 1, heap[child].total, heap[child].number):
+            child += 1
+        if not _before(heap, child, total, number):
+            break
+        heap[place].total, heap[place].number = heap[child].total, heap[child].number
+        place = child
+    heap[place].total, heap[place].number = total, number
+    return np.int64(best)
 
 
 @exact_kernel
@@ -32,97 +114,194 @@ def _add_edges(
     pool: npt.NDArray[np.void],
     stack: int,
     spans: Int32Array,
+    future: DoubleArray,
     options: TranslationOptions,
     search: Search,
     members: Int32Array,
-    edges: Int32Array,
+    edges: npt.NDArray[np.void],
     heads: Int32Array,
     used: Int64Array,
-) -> tuple[Int32Array, Int32Array]:
+) -> tuple[Int32Array, npt.NDArray[np.void]]:
     """Make the edges that lead on from a finished stack; used = (members, edges)."""
-    n, longest = spans.shape
-    done = np.zeros(len(alive), np.bool_)
-    group = np.empty(len(alive), np.int32)
-    for a in range(len(alive)):
-        if done[a]:
-            continue
-        gap, mask = pool[alive[a]].gap, pool[alive[a]].mask
-        size = 0
-        furthest = NONE
-        for b in range(a, len(alive)):
-            if not done[b] and pool[alive[b]].gap == gap and pool[alive[b]].mask == mask:
-                done[b] = True
-                group[size] = alive[b]
-                furthest = max(furthest, pool[alive[b]].end)
-                size += 1
+    n = len(spans)
+    masks, gaps = np.empty(len(alive), np.uint64), np.empty(len(alive), np.int32)
+    for i in range(len(alive)):
+        masks[i], gaps[i] = pool[alive[i]].mask, pool[alive[i]].gap
+    firsts, following = chains(masks, gaps)
+    for head in firsts:
+        gap, mask = np.int64(gaps[head]), masks[head]
+        size, furthest = 0, np.int64(NONE)
+        member = head
+        while member >= 0:
+            furthest = max(furthest, pool[alive[member]].end)
+            size += 1
+            member = following[member]
         for start in range(gap, min(n, max(furthest + 1, gap) + search.distortion_limit + 1)):
             if is_covered(gap, mask, start):
                 continue
             members = with_room(members, used[0], size)
             first = used[0]
-            for k in range(size):
-                if abs(pool[group[k]].end + 1 - start) <= search.distortion_limit:
-                    members[used[0]] = group[k]
+            member = head
+            while member >= 0:
+                if abs(pool[alive[member]].end + 1 - start) <= search.distortion_limit:
+                    members[used[0]] = alive[member]
                     used[0] += 1
-            if used[0] == first:
-                continue
-            for end in range(start, min(start + longest, n)):
-                if is_covered(gap, mask, end) or not may_follow(search, start - 1, gap, start, end):
-                    break
-                source = spans[start, end - start]
-                if source < 0 or options.first[source] == options.first[source + 1]:
-                    continue
-                edges = with_room(edges, used[1], 1)
-                target = stack + end - start + 1
-                edges[used[1], _FIRST] = first
-                edges[used[1], _COUNT] = used[0] - first
-                edges[used[1], _SOURCE] = source
-                edges[used[1], _START] = start
-                edges[used[1], _END] = end
-                edges[used[1], _NEXT] = heads[target]
-                heads[target] = used[1]
-                used[1] += 1
+                member = following[member]
+            if used[0] > first:
+                edges = _add_spans(
+                    first, stack, gap, mask, start, spans, future, options, search, edges, heads, used
+                )  # fmt: skip
     return members, edges
 
 
 @exact_kernel
-def _extend(
-    fringe: npt.NDArray[np.void],
-    places: Int32Array,
-    new: int,
-    pool: npt.NDArray[np.void],
-    members: Int32Array,
-    edges: Int32Array,
-    edge: int,
-    row: int,
-    column: int,
-    n: int,
-    complete: bool,
+def _add_spans(
+    first: int,
+    stack: int,
+    gap: int,
+    mask: int,
+    start: int,
+    spans: Int32Array,
     future: DoubleArray,
+    options: TranslationOptions,
+    search: Search,
+    edges: npt.NDArray[np.void],
+    heads: Int32Array,
+    used: Int64Array,
+) -> npt.NDArray[np.void]:
+    """Make the edges of the spans that begin at `start`, for the members from `first` on, of one coverage."""
+    n, longest = spans.shape
+    for end in range(start, min(start + longest, n)):
+        if is_covered(gap, mask, end) or not may_follow(search, start - 1, gap, start, end):
+            break
+        source = spans[start, end - start]
+        if source < 0 or options.first[source] == options.first[source + 1]:
+            continue
+        if used[1] == len(edges):
+            edges = with_room(edges, used[1], 1)
+        target = stack + end - start + 1
+        e = edges[used[1]]
+        e.gap, e.mask = cover(gap, mask, start, end)
+        e.lost, e.left, e.right = future_parts(future, gap, mask, n, start, end)
+        swappable = search.reordering >= 0 and start > e.gap and not is_covered(e.gap, e.mask, start - 1)
+        e.swap_start = start if swappable else NONE
+        e.first, e.count = first, used[0] - first
+        e.option = options.first[source]
+        e.options = options.first[source + 1] - options.first[source]
+        e.start, e.end = start, end
+        e.next = heads[target]
+        heads[target] = used[1]
+        used[1] += 1
+    return edges
+
+
+@inner_kernel
+def _extend(
+    new: npt.NDArray[np.void],
+    e: npt.NDArray[np.void],
+    h: npt.NDArray[np.void],
+    option: int,
+    complete: bool,
+    known: npt.NDArray[np.void],
     options: TranslationOptions,
     automaton: Automaton,
     search: Search,
 ) -> None:
-    """Fill fringe[new] with an extension: the hypothesis of a row of an edge by the option of a column."""
-    places[new, 0], places[new, 1], places[new, 2] = edge, row, column
-    number = members[edges[edge, _FIRST] + row]
-    start, end = edges[edge, _START], edges[edge, _END]
-    option = options.first[edges[edge, _SOURCE]] + column
-    h = pool[number]
-    score, foreseen, orientation = step(search, options.forward, h.score, h.option, (h.start, h.end), start, end)
+    """Score the hypothesis h extended by an option of the edge e, into new."""
+    score, foreseen, orientation = step(search, options.forward, h.score, h.option, (h.start, h.end), e.start, e.end)
     score += options.static[option]
     if search.reordering >= 0:
         score += options.backward[option, orientation]
     score += foreseen
-    language, state = score_option(automaton, options, option, h.language_state)
+    key = np.int64(h.language_state) << 32 | np.int64(option)
+    found = known[np.int64(mix(np.uint64(0), key) & np.uint64(_KNOWN_SIZE - 1))]
+    if found.key != key:
+        found.key = key
+        found.score, found.state = score_option(automaton, options, option, h.language_state)
+    language = found.score
     if complete:
-        language = with_sentence_end(automaton, options, search, option, language, state)
+        language = with_sentence_end(automaton, options, search, option, language, found.state)
     score += language * (LN10 * search.language_weight)
-    after = future_after(future, h.total - h.score, h.gap, h.mask, n, start, end)
-    write_extension(
-        fringe[new], search, number, option, start, end, score, after, cover(h.gap, h.mask, start, end), state,
-        options.forward_classes[option],
-    )  # fmt: skip
+    new.score = score
+    new.total = score + (h.total - h.score - e.lost + e.left + e.right)
+    new.language_state = found.state
+
+
+@inner_kernel
+def _take(
+    new: npt.NDArray[np.void], w: npt.NDArray[np.void], e: npt.NDArray[np.void], number: int, forward_class: int
+) -> None:
+    """Fill a record of the pool with an extension that waited, of hypothesis `number`."""
+    new.score, new.total = w.score, w.total
+    new.gap, new.mask = e.gap, e.mask
+    new.language_state = w.language_state
+    new.start, new.end, new.swap_start = e.start, e.end, e.swap_start
+    new.option = e.option + w.column
+    new.back = number
+    new.arcs = NONE
+    new.forward_class = forward_class
+
+
+@borrowing_kernel
+def _fill(
+    at: Int64Array,
+    stack: int,
+    pool: npt.NDArray[np.void],
+    fringe: Fringe,
+    known: npt.NDArray[np.void],
+    members: Int32Array,
+    edges: npt.NDArray[np.void],
+    options: TranslationOptions,
+    automaton: Automaton,
+    search: Search,
+    stacks: Stacks,
+    pop_limit: int,
+) -> bool:
+    """Make the hypotheses of a stack from the edges that lead to it; False when there is no room to go on.
+
+    at = (records used of the pool, next edge to begin, extensions made, extensions taken, the last one taken, which of
+    its neighbours have had their turn).
+    """
+    waiting, heap = fringe
+    used, edge_to_begin, made, pops, taken, turns = at[0], at[1], at[2], at[3], at[4], at[5]
+    complete = stack == len(stacks.sizes) - 1
+    while used < len(pool) and made < len(waiting):
+        if edge_to_begin >= 0:
+            edge, row, column = edge_to_begin, np.int64(0), np.int64(0)
+            edge_to_begin = np.int64(edges[edge].next)
+        elif turns < 2:
+            w = waiting[taken]
+            edge, row, column = np.int64(w.edge), np.int64(w.row), np.int64(w.column)
+            turns += 1
+            # To the right always, down only in the first column: every cell has one way to it.
+            if turns == 1:
+                column += 1
+                if column == edges[edge].options:
+                    continue
+            else:
+                row += 1
+                if column > 0 or row == edges[edge].count:
+                    continue
+        elif made > pops and pops < pop_limit:
+            taken = pop(heap, made - pops)
+            pops += 1
+            turns = 0
+            w = waiting[taken]
+            e = edges[w.edge]
+            _take(pool[used], w, e, members[e.first + w.row], options.forward_classes[e.option + w.column])
+            used = np.int64(add(stacks, pool, used, stack, search.keep_arcs))
+            continue
+        else:
+            at[0] = used
+            return True
+        e = edges[edge]
+        w = waiting[made]
+        w.edge, w.row, w.column = edge, row, column
+        _extend(w, e, pool[members[e.first + row]], e.option + column, complete, known, options, automaton, search)
+        push(heap, made - pops, w.total, made)
+        made += 1
+    at[0], at[1], at[2], at[3], at[4], at[5] = used, edge_to_begin, made, pops, taken, turns
+    return False
 
 
 @exact_kernel
@@ -139,56 +318,29 @@ def cube_search(
     n = len(words)
     spans = find_spans(index, words)
     future = future_costs(spans, options)
-    pool = start_pool(1 << 12, stacks, search, future[0, n])
+    pool = start_pool(min(pop_limit * n + 2, _LARGEST_START), stacks, search, future[0, n])
     used = np.int64(1)
     members = np.empty(1 << 10, np.int32)
-    edges = np.empty((1 << 10, 6), np.int32)
+    edges = np.empty(1 << 10, EDGE)
     heads = np.full(n + 1, NONE, np.int32)
     counts = np.zeros(2, np.int64)
-    # The fringe: extensions made but not yet taken, and for each its edge, row and column.
-    fringe = np.empty(1 << 10, HYPOTHESIS)
-    places = np.empty((1 << 10, 3), np.int32)
+    waiting, heap = np.empty(1 << 11, WAITING), np.empty(1 << 11, QUEUED)
+    known = np.empty(_KNOWN_SIZE, KNOWN)
+    for i in range(_KNOWN_SIZE):
+        known[i].key = NONE
     for stack in range(n + 1):
-        heap = [(0.0, np.int64(0))]
-        heap.pop()
-        waiting = np.int64(0)
-        edge = heads[stack]
-        while edge >= 0:
-            fringe = with_room(fringe, waiting, 1)
-            places = with_room(places, waiting, 1)
-            _extend(
-                fringe, places, waiting, pool, members, edges, edge, 0, 0, n, stack == n, future, options, automaton,
-                search,
-            )  # fmt: skip
-            heapq.heappush(heap, (-fringe[waiting].total, np.int64(waiting)))
-            waiting += 1
-            edge = edges[edge, _NEXT]
-        pops = 0
-        while len(heap) > 0 and pops < pop_limit:
-            _, item = heapq.heappop(heap)
-            pops += 1
-            pool = with_room(pool, used, 1)
-            pool[used] = fringe[item]
-            used = add(stacks, pool, used, stack, search.keep_arcs)
-            edge, row, column = places[item]
-            source = edges[edge, _SOURCE]
-            # To the right always, down only in the first column: every cell has one way to it.
-            for down in range(2):
-                x, y = (row + 1, column) if down == 1 else (row, column + 1)
-                if down == 1 and (column > 0 or x == edges[edge, _COUNT]):
-                    continue
-                if options.first[source] + y == options.first[source + 1]:
-                    continue
-                fringe = with_room(fringe, waiting, 1)
-                places = with_room(places, waiting, 1)
-                _extend(
-                    fringe, places, waiting, pool, members, edges, edge, x, y, n, stack == n, future, options,
-                    automaton, search,
-                )  # fmt: skip
-                heapq.heappush(heap, (-fringe[waiting].total, np.int64(waiting)))
-                waiting += 1
+        at = np.array([used, heads[stack], 0, 0, 0, 2])
+        while not _fill(
+            at, stack, pool, Fringe(waiting, heap), known, members, edges, options, automaton, search, stacks, pop_limit
+        ):
+            if at[0] == len(pool):
+                pool = with_room(pool, at[0], 1)
+            if at[2] == len(waiting):
+                waiting, heap = with_room(waiting, at[2], 1), with_room(heap, at[2], 1)
+        used = at[0]
         if stack < n:
+            alive = sorted_stack(stacks, pool, stack)
             members, edges = _add_edges(
-                sorted_stack(stacks, pool, stack), pool, stack, spans, options, search, members, edges, heads, counts
+                alive, pool, stack, spans, future, options, search, members, edges, heads, counts
             )
     return pool[:used], stacks.slots[n, 0]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.kernels.jit import exact_kernel, inner_kernel
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import DoubleArray
 from phrasetool.smt.decoder.hypotheses import HYPOTHESIS, NONE, WINDOW, Stacks, add, is_covered
 from phrasetool.smt.decoder.orientation import orientation_of
@@ -54,16 +54,24 @@ def chart_costs(best: DoubleArray) -> DoubleArray:
     return future
 
 
-@exact_kernel
-def future_after(future: DoubleArray, before: float, gap: int, mask: int, n: int, start: int, end: int) -> float:
-    """The future cost once start..end is covered too, given that `before`."""
+@borrowing_kernel
+def future_parts(future: DoubleArray, gap: int, mask: int, n: int, start: int, end: int) -> tuple[float, float, float]:
+    """What covering start..end does to the future cost: it loses the first, that of the gap around the span, and adds
+    the others, of what is left of the gap before and behind the span."""
     left = start
     while left > gap and not is_covered(gap, mask, left - 1):
         left -= 1
     right = end + 1
     while right < n and not is_covered(gap, mask, right):
         right += 1
-    return before - future[left, right] + future[left, start] + future[end + 1, right]
+    return future[left, right], future[left, start], future[end + 1, right]
+
+
+@borrowing_kernel
+def future_after(future: DoubleArray, before: float, gap: int, mask: int, n: int, start: int, end: int) -> float:
+    """The future cost once start..end is covered too, given that `before`."""
+    lost, left, right = future_parts(future, gap, mask, n, start, end)
+    return before - lost + left + right
 
 
 @exact_kernel

@@ -112,7 +112,8 @@ def _forced_search(
                         if placements.places[p] != produced or (coverage[0] == n) != (new_produced == m):
                             continue
                         entry = placements.entries[p]
-                        pool = with_room(pool, used, 1)
+                        if used == len(pool):
+                            pool = with_room(pool, used, 1)
                         new_score = base + placements.scores[p]
                         if search.reordering >= 0 and entry >= 0:
                             new_score += backward[entry, orientation]

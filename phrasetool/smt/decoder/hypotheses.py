@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.kernels.hashing import mix
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.phrases import Int32Array, Int64Array
 
 NONE = -1
@@ -98,15 +98,15 @@ def cover(gap: int, mask: int, start: int, end: int) -> tuple[int, int]:
     return gap, mask
 
 
-@exact_kernel
-def _place(slots: Int32Array, pool: npt.NDArray[np.void], number: int) -> int:
+@inner_kernel
+def _place(slots: Int32Array, stack: int, pool: npt.NDArray[np.void], number: int) -> int:
     """The slot of the hypothesis that equals `number` in all that its future depends on, or the free slot for it."""
     h = pool[number]
     key = mix(mix(mix(h.mask, h.gap), h.language_state), h.end)
-    last = len(slots) - 1
+    last = slots.shape[1] - 1
     place = np.int64(mix(mix(key, h.swap_start), h.forward_class) & np.uint64(last))
     while True:
-        found = slots[place]
+        found = slots[stack, place]
         if found < 0:
             break
         other = pool[found]
@@ -168,16 +168,15 @@ def sorted_stack(stacks: Stacks, pool: npt.NDArray[np.void], stack: int) -> Int3
 def _prune(stacks: Stacks, pool: npt.NDArray[np.void], stack: int) -> None:
     """Keep the best `size` hypotheses of a stack; nothing below the worst of them is wanted from now on."""
     kept = sorted_stack(stacks, pool, stack)
-    slots = stacks.slots[stack]
-    slots[:] = NONE
+    stacks.slots[stack, :] = NONE
     stacks.sizes[stack] = len(kept)
     for number in kept:
-        slots[_place(slots, pool, number)] = number
+        stacks.slots[stack, _place(stacks.slots, stack, pool, number)] = number
     if len(kept) == stacks.size[0]:
         stacks.thresholds[stack] = max(stacks.thresholds[stack], pool[kept[len(kept) - 1]].total)
 
 
-@exact_kernel
+@inner_kernel
 def add(stacks: Stacks, pool: npt.NDArray[np.void], used: int, stack: int, keep_arcs: bool) -> int:
     """Put the hypothesis pool[used] on a stack, if it is wanted; returns how many records of the pool are used then.
 
@@ -188,9 +187,10 @@ def add(stacks: Stacks, pool: npt.NDArray[np.void], used: int, stack: int, keep_
     total = pool[used].total
     if total < stacks.thresholds[stack]:
         return used
-    slots = stacks.slots[stack]
-    place = 0 if stack == len(stacks.sizes) - 1 else _place(slots, pool, used)
-    old = slots[place]
+    place = np.int64(0)
+    if stack < len(stacks.sizes) - 1:
+        place = _place(stacks.slots, stack, pool, used)
+    old = stacks.slots[stack, place]
     pool[used].arcs = NONE
     if old >= 0 and pool[old].total >= total:
         if not keep_arcs:
@@ -200,14 +200,14 @@ def add(stacks: Stacks, pool: npt.NDArray[np.void], used: int, stack: int, keep_
         return used + 1
     if old < 0:
         stacks.sizes[stack] += 1
+        stacks.slots[stack, place] = used
     elif keep_arcs:
         pool[used].arcs = old
+        stacks.slots[stack, place] = used
     else:
         # Nothing points to the old one: its stack has not been expanded yet.
         pool[old] = pool[used]
         used -= 1
-    if old < 0 or keep_arcs:
-        slots[place] = used
     if total > stacks.best[stack]:
         stacks.best[stack] = total
         stacks.thresholds[stack] = max(stacks.thresholds[stack], total + stacks.beam[0])
@@ -226,3 +226,39 @@ def with_room(array: npt.NDArray[Any], used: int, wanted: int) -> npt.NDArray[An
     for i in np.ndindex((used, *array.shape[1:])):
         larger[i] = array[i]
     return larger
+
+
+@exact_kernel
+def chains(first_keys: npt.NDArray[np.uint64], second_keys: Int32Array) -> tuple[Int32Array, Int32Array]:
+    """Bring together what has equal keys.
+
+    Args:
+        first_keys, second_keys: shape (N,).
+
+    Returns:
+        int32: the first of each group, groups in order of their first; and int32, shape (N,), the next of the same
+        group, -1 behind its last.
+    """
+    count = len(first_keys)
+    firsts, lasts, following = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int32)
+    size = 2
+    while size < 2 * count:
+        size *= 2
+    slots = np.full(size, NONE, np.int32)
+    groups = 0
+    for i in range(count):
+        following[i] = NONE
+        place = np.int64(mix(mix(np.uint64(0), first_keys[i]), second_keys[i]) & np.uint64(size - 1))
+        while True:
+            group = slots[place]
+            if group < 0:
+                slots[place] = groups
+                firsts[groups], lasts[groups] = i, i
+                groups += 1
+                break
+            if first_keys[firsts[group]] == first_keys[i] and second_keys[firsts[group]] == second_keys[i]:
+                following[lasts[group]] = i
+                lasts[group] = i
+                break
+            place = (place + 1) & (size - 1)
+    return firsts[:groups], following

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.kernels.jit import exact_kernel, inner_kernel
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import DoubleArray, Int32Array
 from phrasetool.smt.decoder.extension import (
     Search,
@@ -21,7 +21,7 @@ from phrasetool.smt.decoder.extension import (
     step,
     write_extension,
 )
-from phrasetool.smt.decoder.hypotheses import NONE, Stacks, add, cover, is_covered, sorted_stack, with_room
+from phrasetool.smt.decoder.hypotheses import NONE, Stacks, add, chains, cover, is_covered, sorted_stack, with_room
 from phrasetool.smt.decoder.table import PhraseIndex, find_phrase
 from phrasetool.smt.decoder.translation_options import LN10, TranslationOptions
 from phrasetool.smt.language_model.automaton import Automaton, score_word
@@ -51,7 +51,7 @@ def future_costs(spans: Int32Array, options: TranslationOptions) -> DoubleArray:
     return chart_costs(best)
 
 
-@exact_kernel
+@borrowing_kernel
 def score_option(automaton: Automaton, options: TranslationOptions, option: int, state: int) -> tuple[float, int]:
     """log10 of an option's words after `state`, and the state after them.
 
@@ -111,24 +111,25 @@ def stack_search(
     round_ = 0
     for stack in range(n):
         alive = sorted_stack(stacks, pool, stack)
-        done = np.zeros(len(alive), np.bool_)
-        for a in range(len(alive)):
-            if done[a]:
-                continue
-            state = pool[alive[a]].language_state
+        states = np.empty(len(alive), np.int32)
+        for i in range(len(alive)):
+            states[i] = pool[alive[i]].language_state
+        firsts, following = chains(np.zeros(len(alive), np.uint64), states)
+        for member in firsts:
             round_ += 1
-            for b in range(a, len(alive)):
-                if done[b] or pool[alive[b]].language_state != state:
-                    continue
-                done[b] = True
-                pool, used = _expand(
-                    alive[b], pool, used, stack, spans, future, options, automaton, search, stacks, local, round_,
+            while member >= 0:
+                # Each option of the sentence makes one record at most.
+                if used + count > len(pool):
+                    pool = with_room(pool, used, count)
+                used = _expand(
+                    alive[member], pool, used, stack, spans, future, options, automaton, search, stacks, local, round_,
                     known_for, known_scores, known_states,
                 )  # fmt: skip
+                member = following[member]
     return pool[:used], stacks.slots[n, 0]
 
 
-@exact_kernel
+@borrowing_kernel
 def _expand(
     number: int,
     pool: npt.NDArray[np.void],
@@ -145,8 +146,8 @@ def _expand(
     known_for: Int32Array,
     known_scores: DoubleArray,
     known_states: Int32Array,
-) -> tuple[npt.NDArray[np.void], int]:
-    """Extend one hypothesis by every option that may follow it."""
+) -> int:
+    """Extend one hypothesis by every option that may follow it; returns how many records of the pool are used then."""
     n, longest = spans.shape
     h = pool[number]
     score, gap, mask, state = h.score, h.gap, h.mask, h.language_state
@@ -188,10 +189,9 @@ def _expand(
                 new_score = partial + language * (LN10 * search.language_weight)
                 if new_score + after < stacks.thresholds[new_stack]:
                     continue
-                pool = with_room(pool, used, 1)
                 write_extension(
                     pool[used], search, number, option, start, end, new_score, after, coverage, new_state,
                     options.forward_classes[option],
                 )  # fmt: skip
                 used = add(stacks, pool, used, new_stack, search.keep_arcs)
-    return pool, used
+    return np.int64(used)

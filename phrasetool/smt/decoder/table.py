@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.kernels.interning import find_ids, make_slots
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.unique_phrases import number_distinct
@@ -30,7 +30,7 @@ class PhraseIndex(NamedTuple):
     longest: Int64Array
 
 
-@exact_kernel
+@borrowing_kernel
 def find_phrase(index: PhraseIndex, words: Int32Array, start: int, end: int) -> int:
     """The number of the phrase words[start:end], or -1."""
     return np.int64(index.slots[find_ids(words, start, end, index.words, index.offsets, index.slots)])

@@ -1,0 +1,147 @@
+"""Real Moses decoders beside ours: the same model, sentences, limits and minutes, one thread each.
+
+`moses` and `moses2` read a ProbingPT, a compact reordering table and a binary language model, made here from the files
+of the reference run; ours reads these files themselves.  All three are whole processes.  What a process takes for one
+sentence alone is its start; a sentence costs what the others add to it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import subprocess
+from pathlib import Path
+
+from measuring import COMMAND, WORK, Usage, summary, usage
+
+from tests.n_best_lists import read_n_best
+
+PROGRAMS = ("moses", "moses2", "phrasetool")
+# Search, then stack size and pop limit.
+SEARCHES = {"cube": (400, 400), "stack": (200, 1000)}
+BARS = {"cube": 0.8, "stack": 0.4, "start": 1.0}
+# Moses prints six digits, of sums in single precision.
+TOLERANCE = 2e-3
+
+
+def prepare(moses: Path, folder: Path) -> Path:
+    """Make what real Moses reads of a run; the ini that names it."""
+    ini = folder / "moses2.ini"
+    if ini.is_file():
+        return ini
+    folder.mkdir(parents=True, exist_ok=True)
+    reordering = next(moses.glob("reordering-table*.gz"))
+    binarize = [COMMAND, "binarize", str(moses / "phrase-table.gz"), "--to", "probing", "-o", str(folder / "probing")]
+    lines = subprocess.run(
+        [*binarize, "--reordering-table", str(reordering), "-q"], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    arpa = folder / "lm.arpa"
+    with arpa.open("wb") as file:
+        subprocess.run(["zcat", moses / "lm5.pruned.arpa.gz"], check=True, stdout=file)
+    subprocess.run(["build_binary", arpa, folder / "lm.bin"], check=True, capture_output=True)
+    arpa.unlink()
+    new = {"PhraseDictionaryMemory": lines[0], "LexicalReordering": lines[1]}
+    text = (moses / "moses.ini").read_text().replace("./lm5.pruned.arpa.gz", str(folder / "lm.bin"))
+    ini.write_text("".join(new.get(line.split(" ")[0], line) + "\n" for line in text.splitlines()))
+    return ini
+
+
+class Decoders:
+    """The three programs on one text.
+
+    Args:
+        moses: the folder of the run.
+        sentences: tokenised, one each.
+    """
+
+    def __init__(self, moses: Path, sentences: list[str]) -> None:
+        missing = [name for name in ("moses", "moses2", "build_binary", "CreateProbingPT") if not shutil.which(name)]
+        if missing:
+            raise SystemExit(f"not on the PATH: {', '.join(missing)}")
+        self.folder = WORK / "real-decoders"
+        self.inis = dict.fromkeys(PROGRAMS[:2], prepare(moses, self.folder)) | {"phrasetool": moses / "moses.ini"}
+        self.sentences = sentences
+
+    def command(self, program: str, search: str, count: int, best: Path | None = None) -> list[str]:
+        """Decode the first `count` sentences, with a list of the best derivations."""
+        text = self.folder / f"{count}.txt"
+        text.write_text("".join(f"{line}\n" for line in self.sentences[:count]))
+        size, pops = (str(number) for number in SEARCHES[search])
+        ini = str(self.inis[program])
+        if program == "phrasetool":
+            more = ["--n-best-list", str(best), "1"] if best else []
+            # A start is read on as many threads as there are.
+            threads = ["--threads", "1"] if count > 1 else []
+            limits = ["--search", search, "--stack", size, "--pop-limit", pops, *threads]
+            return [COMMAND, "decode", "--moses-ini", ini, str(text), *limits, *more, "-o", "/dev/null", "-q"]
+        more = ["-n-best-list", str(best), "1"] if best else []
+        number = str(int(search == "cube"))
+        limits = ["-search-algorithm", number, "-s", size, "-cbp", pops, "-threads", "1"]
+        return [program, "-f", ini, "-i", str(text), *limits, *more]
+
+    def scores(self, program: str, search: str) -> list[float]:
+        """The model score of each sentence's best derivation."""
+        best = self.folder / f"{program}.{search}.nbest"
+        usage(self.command(program, search, len(self.sentences), best))
+        found = {candidate.sentence: candidate.total for candidate in reversed(list(read_n_best(str(best))))}
+        return [found[number] for number in range(len(self.sentences))]
+
+
+def compared(ours: list[float], theirs: list[float]) -> dict[str, float]:
+    """Model scores side by side."""
+    differences = [mine - other for mine, other in zip(ours, theirs, strict=True)]
+    better = sum(difference > TOLERANCE for difference in differences)
+    worse = sum(difference < -TOLERANCE for difference in differences)
+    count = len(differences)
+    return {
+        "mean of ours": round(statistics.mean(ours), 4), "mean of theirs": round(statistics.mean(theirs), 4),
+        "better": round(better / count, 4), "equal": round((count - better - worse) / count, 4),
+        "worse": round(worse / count, 4),
+    }  # fmt: skip
+
+
+def beside_moses(moses: Path, sentences: list[str], rounds: int, scored: bool = True) -> dict:
+    """CPU milliseconds a sentence of each program and search, what one sentence takes from a cold start, and scores."""
+    decoders = Decoders(moses, sentences)
+    count = len(sentences)
+    spent: dict[tuple[str, str, int], list[Usage]] = {}
+    for number in range(rounds + 1):
+        for search in SEARCHES:
+            for program in PROGRAMS:
+                # A first round of one sentence has files in memory and kernels compiled.
+                for size in (1, count) if number else (1,):
+                    used = usage(decoders.command(program, search, size))
+                    if number:
+                        spent.setdefault((program, search, size), []).append(used)
+    figures: dict = {"sentences": count, "rounds": rounds, "bars": BARS}
+    for search in SEARCHES:
+        each = {
+            program: [
+                1000 * (whole.cpu - one.cpu) / (count - 1)
+                for whole, one in zip(spent[program, search, count], spent[program, search, 1], strict=True)
+            ]
+            for program in PROGRAMS
+        }
+        figures[search] = {"stack and pop limit": SEARCHES[search], "CPU ms a sentence": _summaries(each)}
+        figures[search]["ratio to"] = _ratios(each)
+        if scored:
+            scores = {program: decoders.scores(program, search) for program in PROGRAMS}
+            figures[search]["model score against"] = {
+                program: compared(scores["phrasetool"], scores[program]) for program in PROGRAMS[:2]
+            }
+    for clock in ("wall", "cpu"):
+        start = {p: [getattr(one, clock) for s in SEARCHES for one in spent[p, s, 1]] for p in PROGRAMS}
+        figures[f"one sentence, {clock} s"] = _summaries(start) | {"ratio to": _ratios(start)}
+    return figures
+
+
+def _summaries(found: dict[str, list[float]]) -> dict[str, dict[str, float]]:
+    return {program: summary(values) for program, values in found.items()}
+
+
+def _ratios(found: dict[str, list[float]]) -> dict[str, dict[str, float]]:
+    """Ours to theirs, round by round."""
+    return {
+        program: summary([a / b for a, b in zip(found["phrasetool"], found[program], strict=True)])
+        for program in PROGRAMS[:2]
+    }
