@@ -32,6 +32,34 @@ def line_blocks(path: str) -> Iterator[bytes]:
             yield whole.translate(_BLANKS) if b"\r" in whole or b"\0" in whole else whole
 
 
+def corpus_blocks(paths: Sequence[str]) -> Iterator[bytes]:
+    """The blocks of `line_blocks` of all files of a corpus.
+
+    Raises:
+        DataError: a file cannot be read; or, at the end, see `refuse_empty`.
+    """
+    lines = words = 0
+    for path in paths:
+        for block in line_blocks(path):
+            lines += 1
+            words = words or len(block.split(None, 1))
+            yield block
+    refuse_empty(paths, lines, words)
+
+
+def refuse_empty(paths: Sequence[str], lines: int, words: int) -> None:
+    """Refuse a corpus from which nothing can be learnt.
+
+    Raises:
+        DataError: there are no lines, or no words in them.
+    """
+    if not lines:
+        raise DataError(", ".join(map(display_name, paths)), "the corpus has no line")
+    if not words:
+        message = "the corpus has no word; expected a tokenised sentence a line"
+        raise DataError(", ".join(map(display_name, paths)), message)
+
+
 def read_sentences(path: str) -> bytes:
     """A text to translate: one sentence a line.
 

@@ -68,8 +68,22 @@ def test_bad_usage(tmp_path, arguments, message):
 
 
 @pytest.mark.parametrize(
+    ("text", "message"), [(b"", "the corpus has no line"), (b"\n \r\n\t\n", "the corpus has no word; expected")]
+)
+@pytest.mark.parametrize("estimator", ["lmplz", "built-in"])
+def test_nothing_to_learn_from(tmp_path, monkeypatch, text, message, estimator):
+    # lmplz would make a model of it.
+    lmplz(tmp_path, monkeypatch, "cat > /dev/null; echo model")
+    output = tmp_path / "lm.arpa"
+    outcome = run_inside("lm", write(tmp_path / "corpus", text), "-o", output, "--estimator", estimator, "-q")
+    assert outcome.code == 1
+    assert outcome.message.startswith(f"phrasetool: {tmp_path / 'corpus'}: {message}")
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
-    [(b"", "the corpus has no line"), (b"a\nb </s> c\n", ":2: the word </s> is the language model's own")],
+    [(b"a\nb </s> c\n", ":2: the word </s> is the language model's own")],
 )
 def test_bad_corpus(tmp_path, text, message):
     output = tmp_path / "lm.arpa"
@@ -138,10 +152,3 @@ def test_a_corpus_that_is_given_twice(tmp_path):
     done = run_inside("lm", corpus, other, "--order", 2, "--estimator", "built-in", "-q")
     assert done.code == 0
     assert done.err.splitlines()[0] == f"phrasetool: warning: {other}: is given twice; its words count twice"
-
-
-def test_lines_without_words(tmp_path):
-    done = run_inside("lm", write(tmp_path / "c", b"\n \n"), "--estimator", "built-in", "-q", "-o", tmp_path / "lm")
-    assert done.code == 1
-    assert "c: the corpus has no word" in done.message
-    assert not (tmp_path / "lm").exists()

@@ -114,17 +114,16 @@ def command(
 def _with_lmplz(
     program: str, corpora: Sequence[str], destination: Output, order: int, prune: list[int], quiet: bool
 ) -> list[int]:
-    from moses_compat.corpora.texts import line_blocks
+    from moses_compat.corpora.texts import corpus_blocks
     from moses_compat.engine.lmplz import run_lmplz
 
     TerminalWatch(quiet).say(f"lm: estimating with {program}")
-    return run_lmplz(program, (block for path in corpora for block in line_blocks(path)), destination, order, prune)
+    return run_lmplz(program, corpus_blocks(corpora), destination, order, prune)
 
 
 def _built_in(corpora: Sequence[str], destination: Output, order: int, prune: list[int], quiet: bool) -> list[int]:
-    from moses_compat.corpora.texts import read_corpus
+    from moses_compat.corpora.texts import read_corpus, refuse_empty
     from moses_compat.engine.arpa import write_arpa
-    from phrasetool.errors import DataError
     from phrasetool.smt.corpus.symbols import Symbols
     from phrasetool.smt.language_model.kneser_ney import estimate_language_model
     from phrasetool.smt.language_model.ngram_counts import MARKERS
@@ -133,10 +132,7 @@ def _built_in(corpora: Sequence[str], destination: Output, order: int, prune: li
         say("lm: estimating with the built-in estimator")
     symbols = Symbols()
     sentences = read_corpus(corpora, symbols, forbidden=MARKERS)
-    if not len(sentences):
-        raise DataError(", ".join(corpora), "the corpus has no line")
-    if not len(sentences.words):
-        raise DataError(", ".join(corpora), "the corpus has no word; expected a tokenised sentence a line")
+    refuse_empty(corpora, len(sentences), len(sentences.words))
     estimate = estimate_language_model(symbols.words, sentences, order, prune)
     write_arpa(estimate.model, destination)
     if not quiet:
