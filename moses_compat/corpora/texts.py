@@ -77,8 +77,8 @@ def read_sentences(path: str) -> bytes:
     return text
 
 
-def read_corpus(paths: Sequence[str], symbols: Symbols, forbidden: Sequence[bytes] = ()) -> Phrases:
-    """Read the sentences of some files, one after another; new words are added to the symbols.
+def corpus_sentences(paths: Sequence[str], symbols: Symbols, forbidden: Sequence[bytes] = ()) -> Iterator[Phrases]:
+    """Read the sentences of some files, some thousands at a time; new words are added to the symbols.
 
     Args:
         paths: files, compressed or not; `-` for standard input.
@@ -88,7 +88,6 @@ def read_corpus(paths: Sequence[str], symbols: Symbols, forbidden: Sequence[byte
     Raises:
         DataError: a file cannot be read, or a forbidden word occurs.
     """
-    parts: list[Phrases] = []
     ids = np.array([symbols.add(word) for word in forbidden], np.int32)
     for path in paths:
         lines = 0
@@ -99,9 +98,17 @@ def read_corpus(paths: Sequence[str], symbols: Symbols, forbidden: Sequence[byte
                 word = symbols.words[sentences.words[places[0]]].decode(errors="replace")
                 message = f"the word {word} is the language model's own and may not occur in a corpus"
                 raise DataError(display_name(path), message, lines + line)
-            parts.append(sentences)
+            yield sentences
             lines += len(sentences)
-    return Phrases.concatenate(parts)
+
+
+def read_corpus(paths: Sequence[str], symbols: Symbols, forbidden: Sequence[bytes] = ()) -> Phrases:
+    """All sentences of `corpus_sentences`, one after another.
+
+    Raises:
+        DataError: a file cannot be read, or a forbidden word occurs.
+    """
+    return Phrases.concatenate(list(corpus_sentences(paths, symbols, forbidden)))
 
 
 def unescaped_sentences(paths: Sequence[str]) -> Iterator[list[bytes]]:

@@ -93,6 +93,19 @@ def test_bad_corpus(tmp_path, text, message):
     assert not output.exists()
 
 
+def test_what_does_not_fit_goes_to_files(tmp_path):
+    corpus, folder = write(tmp_path / "corpus", CORPUS * 3 + b"a cat saw a cat\n"), tmp_path / "there"
+    folder.mkdir()
+    whole, small = (run_inside("lm", corpus, "--prune", 0, 1, "--memory", size) for size in ("2G", 500))
+    assert small.out == whole.out
+    assert "with files" in small.err
+    assert "with files" not in whole.err
+    outcome = run_inside("lm", corpus, "--memory", 500, "--temporary", folder)
+    assert outcome.code == 0
+    assert not list(folder.iterdir())
+    assert "no such folder" in run_inside("lm", corpus, "--temporary", tmp_path / "none").message
+
+
 def test_lmplz_on_the_path_is_used(tmp_path, monkeypatch):
     script = """\
 echo "$@"
@@ -109,7 +122,7 @@ echo "Substituting fallback discounts for order 1: D1=0.5 D2=1 D3+=1.5" >&2"""
         "phrasetool: lm: warning: the corpus is too small or odd to estimate the discounts of order 2; they are "
         "0.5 1 1.5",
     ]
-    assert read(output) == b"-o 4 -S 1G --prune 0 1 --discount_fallback\n" + CORPUS + CORPUS
+    assert read(output) == b"-o 4 -S 2147483648b --prune 0 1 --discount_fallback\n" + CORPUS + CORPUS
 
 
 def test_lmplz_that_fails(tmp_path, monkeypatch):
