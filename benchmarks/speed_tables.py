@@ -85,6 +85,16 @@ def large_methods() -> str:
     return markdown(f"entries, `{find('large_methods/method')}` | peak memory | work files | CPU", rows)
 
 
+def outside_memory() -> str:
+    """Peak memory and CPU of `lm` and `extract`, by their limits."""
+    rows = [
+        [f"`{name}`", limit, f"{run['peak_mb']} MB", f"{run['cpu_seconds']:.0f} s"]
+        for name in ("lm", "extract")
+        for limit, run in find(f"outside_memory/{name}/limits").items()
+    ]
+    return markdown("command | `--memory` | peak memory | CPU", rows, right=2)
+
+
 def engine() -> str:
     """Each step of the engine against Moses' result."""
     table, reordering = find("extraction/phrase-table"), find("extraction/reordering-table")
@@ -183,7 +193,7 @@ def training() -> str:
 TABLES = {
     "startup": startup,
     "commands": commands, "methods": methods, "memory": memory, "large methods": large_methods,
-    "decoders": decoders, "decoder scores": decoder_scores,
+    "outside memory": outside_memory, "decoders": decoders, "decoder scores": decoder_scores,
     "engine": engine, "engine bleu": engine_bleu, "engine speed": engine_speed, "tuning": tuning, "training": training,
 }  # fmt: skip
 VALUES = {

@@ -20,7 +20,7 @@ _SPAN = 1.05
 _OLD = b"{}\n"
 _READ_FIRST = ("scores",)
 # Of a model folder: what belongs to the model is named in its configuration, and training leaves the rest.
-_CONFIG, _CHECKPOINT, _CHECKSUMS = "config.json", "checkpoint.safetensors", "checksums"
+_CONFIG, _CHECKPOINT, _CHECKSUMS = "config.json", "checkpoint.safetensors", "sha256"
 
 
 @dataclass

@@ -85,8 +85,14 @@ class Place:
             shutil.copy(self.inputs / source, self.work / name)
 
     def tree(self) -> dict[str, str]:
-        """What is there now: path -> digest; temporary files as `tmp/...`."""
-        return tree_of(self.work) | {f"tmp/{name}": digest for name, digest in tree_of(self.temporary).items()}
+        """What is there now: path -> digest; temporary files as `tmp/...`.
+
+        The empty folder that torch makes for its compiler, one for all processes of a user, does not count.
+        """
+        temporary = {f"tmp/{name}": digest for name, digest in tree_of(self.temporary).items()}
+        return tree_of(self.work) | {
+            name: digest for name, digest in temporary.items() if not name.startswith("tmp/torchinductor_")
+        }
 
     def close(self) -> None:
         """End the process."""

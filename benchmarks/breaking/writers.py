@@ -98,6 +98,7 @@ WRITERS = (
            "--threads {threads}", ("table{gz}", "r{gz}", "lex.f2e", "lex.e2f")),
     Writer("extract @text.src @text.trg @aligned -o table{gz} --memory 20K --threads {threads}", ("table{gz}",)),
     Writer("lm @text.trg --order 3 --estimator built-in -o lm.arpa{gz}", ("lm.arpa{gz}",)),
+    Writer("lm @text.trg --order 3 --estimator built-in --memory 20K -o lm.arpa{gz}", ("lm.arpa{gz}",)),
     Writer("moses-ini --table @table.gz --lm @lm.arpa -o new.ini", ("new.ini",)),
     Writer("binarize @large.gz --to compact -o small --threads {threads} --moses-bin @programs", ("small.minphr",)),
     Writer("binarize @large.gz --to probing -o small --threads {threads} --moses-bin @programs", ("small",)),

@@ -187,10 +187,9 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         _fail(message, 1, debug)
     except ImportError as error:
-        # Libraries of packages are mapped into memory.
-        if not any(words in str(error) for words in ("failed to map segment", "annot allocate memory")):
+        if not (library := _not_mapped(error)):
             raise
-        _fail(f"no memory is left to load a package: {str(error).partition(':')[0]}", 1, debug)
+        _fail(f"no memory is left to load a package: {library}", 1, debug)
     except BrokenPipeError:
         # The reader of our output has gone; nothing is left to say to anyone.
         _abandon_output()
@@ -229,10 +228,24 @@ def _where_help_is(error: click.ClickException) -> str:
     return f" (see `{context.command_path} --help`)" if context else ""
 
 
+def _not_mapped(error: BaseException | None) -> str:
+    """The library that found no room in memory, into which those of packages are mapped; "" if that is not why."""
+    while error is not None:
+        said = str(error)
+        if any(words in said for words in ("failed to map segment", "annot allocate memory")):
+            return said.partition(":")[0]
+        error = error.__cause__ or error.__context__
+    return ""
+
+
 def _describe(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return f"no memory is left: {error}" if str(error) else "no memory is left"
     if isinstance(error, OSError) and error.strerror:
         name = error.filename or ("standard output" if _output_is_broken() else "")
         return f"{name}: {reason(error)}" if name else error.strerror
+    if library := _not_mapped(error):
+        return f"no memory is left to load a package: {library}"
     return str(error) or type(error).__name__
 
 

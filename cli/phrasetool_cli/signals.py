@@ -52,11 +52,16 @@ def no_more_signals() -> None:
 
 
 def send_lost_signals_again() -> None:
-    """Where Python ignores an exception (in destructors and callbacks), a signal would be lost with it."""
+    """Where Python ignores an exception (in destructors and callbacks), a signal would be lost with it.
+
+    That there was no memory is not said there: whatever else needs some ends the command with a line.
+    """
     sys.unraisablehook = _unraisable
 
 
 def _unraisable(lost: Any) -> None:
+    if issubclass(lost.exc_type, MemoryError):
+        return
     if _arrived and issubclass(lost.exc_type, KeyboardInterrupt | SystemExit):
         again = threading.Timer(_AGAIN, os.kill, (os.getpid(), _arrived))
         again.daemon = True

@@ -32,6 +32,34 @@ def line_blocks(path: str) -> Iterator[bytes]:
             yield whole.translate(_BLANKS) if b"\r" in whole or b"\0" in whole else whole
 
 
+def corpus_blocks(paths: Sequence[str]) -> Iterator[bytes]:
+    """The blocks of `line_blocks` of all files of a corpus.
+
+    Raises:
+        DataError: a file cannot be read; or, at the end, see `refuse_empty`.
+    """
+    lines = words = 0
+    for path in paths:
+        for block in line_blocks(path):
+            lines += 1
+            words = words or len(block.split(None, 1))
+            yield block
+    refuse_empty(paths, lines, words)
+
+
+def refuse_empty(paths: Sequence[str], lines: int, words: int) -> None:
+    """Refuse a corpus from which nothing can be learnt.
+
+    Raises:
+        DataError: there are no lines, or no words in them.
+    """
+    if not lines:
+        raise DataError(", ".join(map(display_name, paths)), "the corpus has no line")
+    if not words:
+        message = "the corpus has no word; expected a tokenised sentence a line"
+        raise DataError(", ".join(map(display_name, paths)), message)
+
+
 def read_sentences(path: str) -> bytes:
     """A text to translate: one sentence a line.
 
@@ -49,8 +77,8 @@ def read_sentences(path: str) -> bytes:
     return text
 
 
-def read_corpus(paths: Sequence[str], symbols: Symbols, forbidden: Sequence[bytes] = ()) -> Phrases:
-    """Read the sentences of some files, one after another; new words are added to the symbols.
+def corpus_sentences(paths: Sequence[str], symbols: Symbols, forbidden: Sequence[bytes] = ()) -> Iterator[Phrases]:
+    """Read the sentences of some files, some thousands at a time; new words are added to the symbols.
 
     Args:
         paths: files, compressed or not; `-` for standard input.
@@ -60,7 +88,6 @@ def read_corpus(paths: Sequence[str], symbols: Symbols, forbidden: Sequence[byte
     Raises:
         DataError: a file cannot be read, or a forbidden word occurs.
     """
-    parts: list[Phrases] = []
     ids = np.array([symbols.add(word) for word in forbidden], np.int32)
     for path in paths:
         lines = 0
@@ -71,9 +98,17 @@ def read_corpus(paths: Sequence[str], symbols: Symbols, forbidden: Sequence[byte
                 word = symbols.words[sentences.words[places[0]]].decode(errors="replace")
                 message = f"the word {word} is the language model's own and may not occur in a corpus"
                 raise DataError(display_name(path), message, lines + line)
-            parts.append(sentences)
+            yield sentences
             lines += len(sentences)
-    return Phrases.concatenate(parts)
+
+
+def read_corpus(paths: Sequence[str], symbols: Symbols, forbidden: Sequence[bytes] = ()) -> Phrases:
+    """All sentences of `corpus_sentences`, one after another.
+
+    Raises:
+        DataError: a file cannot be read, or a forbidden word occurs.
+    """
+    return Phrases.concatenate(list(corpus_sentences(paths, symbols, forbidden)))
 
 
 def unescaped_sentences(paths: Sequence[str]) -> Iterator[list[bytes]]:

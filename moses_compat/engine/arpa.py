@@ -32,6 +32,7 @@ from phrasetool.smt.language_model.ngrams import (
     BackoffModel,
     NgramTable,
 )
+from phrasetool.smt.language_model.smoothing_on_disk import DiskModel, DiskNgramTable
 
 # The longest number: a sign, three digits, a point, nine decimals.
 _DECIMALS = 9
@@ -284,7 +285,7 @@ def _flat(words: Sequence[bytes]) -> tuple[ByteArray, Int64Array]:
     return np.frombuffer(b"".join(words), np.uint8), offsets
 
 
-def write_arpa(model: BackoffModel, output: Output) -> None:
+def write_arpa(model: BackoffModel | DiskModel, output: Output) -> None:
     """Write a model as ARPA text, compressed if the output's name says so.
 
     Numbers have the decimals it takes to read the same float32 again, at most nine.
@@ -293,17 +294,16 @@ def write_arpa(model: BackoffModel, output: Output) -> None:
         ValueError: a number is not finite or is 1000 or more in size.
         PhraseToolError: see `Output.write`.
     """
-    for table in model.tables:
-        for values in (table.log_probabilities, table.backoffs):
-            if not (np.abs(values) < 1000).all():
-                raise ValueError("a log10 probability or back-off is not finite or is 1000 or more in size")
-    counts = "".join(f"ngram {n}={len(table)}\n" for n, table in enumerate(model.tables, 1))
+    tables: Sequence[NgramTable | DiskNgramTable] = model.tables
+    counts = "".join(f"ngram {n}={len(table)}\n" for n, table in enumerate(tables, 1))
     output.write_text(f"\\data\\\n{counts}".encode())
     text, offsets = _flat(model.words)
-    for n, table in enumerate(model.tables, 1):
+    for n, table in enumerate(tables, 1):
         output.write_text(f"\n\\{n}-grams:\n".encode())
         for first in range(0, len(table), _BLOCK_ROWS):
-            rows = slice(first, first + _BLOCK_ROWS)
-            block = NgramTable(table.words[rows], table.log_probabilities[rows], table.backoffs[rows])
+            block = table.part(first, first + _BLOCK_ROWS)
+            for values in (block.log_probabilities, block.backoffs):
+                if not (np.abs(values) < 1000).all():
+                    raise ValueError("a log10 probability or back-off is not finite or is 1000 or more in size")
             output.write_text(_ngram_lines(block, n < model.order, text, offsets))
     output.write_text(b"\n\\end\\\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import subprocess
 import threading
@@ -12,8 +13,6 @@ from moses_compat.files.streams import Output
 from phrasetool.errors import PhraseToolError
 
 _CHUNK = 1 << 22
-# By itself lmplz takes 80 % of the machine; it sorts on disk what does not fit, so this is no limit to the corpus.
-_MEMORY = "1G"
 _FALLBACK = "Substituting fallback discounts for order"
 
 
@@ -22,7 +21,10 @@ def find_lmplz() -> str | None:
     return shutil.which("lmplz")
 
 
-def run_lmplz(program: str, blocks: Iterable[bytes], output: Output, order: int, prune: Sequence[int]) -> list[int]:
+def run_lmplz(
+    program: str, blocks: Iterable[bytes], output: Output, order: int, prune: Sequence[int], memory: int,
+    folder: str | None = None,
+) -> list[int]:  # fmt: skip
     """Estimate a language model with lmplz, with --discount_fallback.
 
     Args:
@@ -31,6 +33,9 @@ def run_lmplz(program: str, blocks: Iterable[bytes], output: Output, order: int,
         output: where the ARPA text goes, compressed if the name says so.
         order: the length of the longest n-grams.
         prune: as lmplz --prune.
+        memory: bytes that it may take, of which it would take 80 % of the machine by itself; what does not fit is
+            sorted on disk.
+        folder: where its files go; None for where it puts them.
 
     Returns:
         The orders whose discounts could not be estimated and were replaced.
@@ -39,7 +44,8 @@ def run_lmplz(program: str, blocks: Iterable[bytes], output: Output, order: int,
         PhraseToolError: lmplz failed; the message is its own.
     """
     pruning = ["--prune", *map(str, prune)] if prune else []
-    command = [program, "-o", str(order), "-S", _MEMORY, *pruning, "--discount_fallback"]
+    place = ["-T", os.path.join(folder, "")] if folder else []
+    command = [program, "-o", str(order), "-S", f"{memory}b", *place, *pruning, "--discount_fallback"]
     messages: list[str] = []
     errors: list[Exception] = []
 

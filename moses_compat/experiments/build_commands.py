@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moses_compat.experiments.run_store import digest_of, file_digest, read_record
+from moses_compat.files.finished_work import forget_finished
 from moses_compat.files.streams import Output
 from phrasetool.errors import PhraseToolError
 from phrasetool.models.folders import CHECKPOINT
@@ -44,6 +45,7 @@ class BuildCommand:
         after: commands whose outputs it reads.
         threads: whether it takes `--threads`.
         resumes: the model folder that it can go on with, if it was interrupted.
+        keeps: the output beside which it keeps what it has finished, so that it can go on.
         anchored: whether its outputs name files by where they are.
     """
 
@@ -53,6 +55,7 @@ class BuildCommand:
     after: tuple[BuildCommand, ...] = ()
     threads: bool = True
     resumes: str | None = None
+    keeps: str | None = None
     anchored: bool = False
 
     @property
@@ -128,9 +131,9 @@ class BuildStore:
         )
 
     def can_resume(self, command: BuildCommand) -> bool:
-        """Whether this very command was interrupted and left something to go on with."""
+        """Whether this very command, if it was interrupted, can go on with what it left."""
         there = command.resumes is not None and os.path.exists(os.path.join(command.resumes, CHECKPOINT))
-        return there and self._is_last(command)
+        return (there or command.keeps is not None) and self._is_last(command)
 
     def _is_last(self, command: BuildCommand) -> bool:
         """Whether the last command of this name was the same; one that passed the checks is, for one without them."""
@@ -201,6 +204,9 @@ class CommandRunner:
         elif command.resumes is not None:
             # What is there was made by another command.
             arguments.append("--overwrite")
+        elif command.keeps is not None:
+            forget_finished(command.keeps)
+            arguments.append("--resume")
         self.store.remember(command, done=False)
         self.say(f"{command.name}: {command.line}")
         began = time.monotonic()

@@ -76,6 +76,10 @@ class RunStore:
         except OSError as error:
             raise PhraseToolError(f"{folder}: cannot make the folder: {reason(error)}") from error
 
+    def unfinished(self, key: str) -> str:
+        """Beside which a run keeps what it has finished, see `FinishedWork`."""
+        return os.path.join(self.folder, key)
+
     def _path(self, key: str) -> str:
         return os.path.join(self.folder, f"{key}.json")
 

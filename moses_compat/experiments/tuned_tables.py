@@ -21,6 +21,7 @@ from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.pruned_tables import TableDecisions
 from moses_compat.experiments.run_store import RunStore, digest_of
 from moses_compat.experiments.workbench import Workbench
+from moses_compat.files.finished_work import FinishedWork
 from moses_compat.lines.insert_scores import LEAST_LOG, scale_similarities
 from moses_compat.measures.saved_similarities import SavedScores
 from moses_compat.measures.smoothed import SMALLEST_SMOOTHED
@@ -32,6 +33,7 @@ from phrasetool.phrases import FloatArray, Mask
 from phrasetool.pruning.measures import FORCED, LOSSES, OPINION, SIGNIFICANCE, SIMILARITIES, SMOOTHED, Measures
 from phrasetool.pruning.sizes import TooSmallError
 from phrasetool.scoring.forced_probabilities import SMALLEST_PROBABILITY
+from phrasetool.smt.tuning.candidates import NBest, Weights
 from phrasetool.smt.tuning.loop import TuningRun, tune
 from phrasetool.smt.tuning.n_best_decoder import NBestDecoder
 
@@ -247,6 +249,8 @@ def tuned_run(
 ) -> dict[str, Any]:
     """Tune by batch MIRA, translate all texts with the weights found, and keep both; or read what was kept.
 
+    What is finished of it is kept, too: a run that is killed goes on, to the same result.
+
     Args:
         load: the laboratory of `annotated`; only asked for where there is something to do.
         keep: which entries are there; all if None.
@@ -268,18 +272,24 @@ def tuned_run(
     )
     truth = [translator.table.target_symbols.read_lines(plan.references, add=False)]
     runs: list[TuningRun] = []
-    result = tune(
-        decoder, truth, model.weights[model.tuneable], "mira", iterations=plan.iterations, seed=seed,
-        report=runs.append,
-    )  # fmt: skip
-    tick((plan.iterations - len(runs)) * len(sentences))
-    weights = decoder.all_weights(result.weights)
-    translations = laboratory.translate(translator.with_weights(weights), lambda: tick(1))
-    record = {
-        **facts, "seed": seed, "runs": [round(run.bleu, 4) for run in runs],
-        "dev_bleu_in_tuning": round(result.best.bleu, 4),
-        "weights": {name: weights[part].tolist() for name, part in model.features.slices.items()},
-        "seconds": round(time.monotonic() - began, 3), "translations": translations,
-    }  # fmt: skip
-    store.write(key, record)
+    with FinishedWork(store.unfinished(key), model.paths[0], {"run": key}) as finished:
+
+        def decode(weights: Weights) -> NBest:
+            # A run is reported when it is scored, before the next one.
+            return decoder(weights, finished.runner(f"run-{len(runs)}", weights))
+
+        result = tune(
+            decode, truth, model.weights[model.tuneable], "mira", iterations=plan.iterations, seed=seed,
+            report=runs.append,
+        )  # fmt: skip
+        tick((plan.iterations - len(runs)) * len(sentences))
+        weights = decoder.all_weights(result.weights)
+        translations = laboratory.translate(translator.with_weights(weights), lambda: tick(1))
+        record = {
+            **facts, "seed": seed, "runs": [round(run.bleu, 4) for run in runs],
+            "dev_bleu_in_tuning": round(result.best.bleu, 4),
+            "weights": {name: weights[part].tolist() for name, part in model.features.slices.items()},
+            "seconds": round(time.monotonic() - began, 3), "translations": translations,
+        }  # fmt: skip
+        store.write(key, record)
     return store.read(key) or record

@@ -13,7 +13,7 @@ from moses_compat.files.names import scratch_place
 from moses_compat.files.streams import Input
 from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.neural.part_folders import parts_beside
-from moses_compat.tables.blocks import BLOCK_BYTES, LONGEST_LINE, TableScan
+from moses_compat.tables.blocks import BLOCK_BYTES, LONGEST_TABLE_LINE, TableScan
 from moses_compat.tables.sorted_copy import sorted_name
 from phrasetool.pipeline import Runner
 from phrasetool.pruning.decision import is_paper_s
@@ -113,7 +113,7 @@ class PruneRequest:
     reading: str = "normalised"
     resume: bool = False
     finished: FinishedWork | None = None
-    max_line: int = LONGEST_LINE
+    max_line: int = LONGEST_TABLE_LINE
     work: str | None = None
     runner: Runner | None = None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from moses_compat.corpora.training_pairs import read_training_pairs
 from moses_compat.files.streams import Input
 from moses_compat.library.paths import StrPath
+from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import DataError
 from phrasetool.library.models import PhraseModel
 from phrasetool.torch_threads import one_torch_thread
@@ -103,7 +103,7 @@ def _read(pairs: StrPath | Iterable[Pair], max_length: int, min_count: float, wa
     if isinstance(pairs, str | os.PathLike):
         with Input(os.fspath(pairs)) as source, watch.file("read pairs", source.size()) as progress:
             return read_training_pairs(source, max_length=max_length, min_count=min_count, progress=progress)
-    with tempfile.TemporaryDirectory() as scratch:
+    with scratch_folder(None, "phrasetool-") as scratch:
         path = Path(scratch, "pairs")
         with path.open("w", encoding="utf-8", newline="\n") as file:
             for pair in pairs:

@@ -22,7 +22,7 @@ from phrasetool.watch import refuse
 
 BLOCK_BYTES = 1 << 21
 # A line longer than that is none of a table; without a limit, what is no text would be read as one line, to its end.
-LONGEST_LINE = 1 << 24
+LONGEST_TABLE_LINE = 1 << 24
 # The entries of a source that are needed together, where blocks are not larger; some ten million short ones.
 LARGEST_GROUP = 1 << 28
 # Called with the bytes of the file consumed and the lines done so far.
@@ -68,7 +68,9 @@ def _last_keyed_line(text: ByteArray) -> int:
     return 0
 
 
-def blocks(source: Input, size: int, max_line: int = LONGEST_LINE, whole_groups: bool = True) -> Iterator[ByteArray]:
+def blocks(
+    source: Input, size: int, max_line: int = LONGEST_TABLE_LINE, whole_groups: bool = True
+) -> Iterator[ByteArray]:
     """Cut a table into blocks of about `size` bytes at source-group borders.
 
     A group longer than that makes its block longer, or is cut at line ends where groups need not be whole.  The
@@ -156,7 +158,7 @@ class RawBlock:
 
 
 def raw_blocks(
-    source: Input, size: int = BLOCK_BYTES, max_line: int = LONGEST_LINE, whole_groups: bool = True
+    source: Input, size: int = BLOCK_BYTES, max_line: int = LONGEST_TABLE_LINE, whole_groups: bool = True
 ) -> Iterator[RawBlock]:
     """Read a table block by block; see `blocks`.
 
@@ -213,7 +215,7 @@ class TableScan:
     force: bool = False
     warn: Callable[[str], None] = lambda message: None
     finished: FinishedWork | None = None
-    max_line: int = LONGEST_LINE
+    max_line: int = LONGEST_TABLE_LINE
     runner: Runner | None = None
 
     def __getstate__(self) -> dict[str, Any]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from phrasetool.disk.staged_folder import CONFIG, restore
 from phrasetool.disk.writable import check_folder
-from phrasetool.errors import ModelError
+from phrasetool.errors import ModelError, PhraseToolError, reason
 
-# `config.json` is written last: a folder that has one holds a finished model.
-_CONFIG = "config.json"
 # What an interrupted training leaves.
 CHECKPOINT = "checkpoint.safetensors"
 
 
 def check_model_folder(folder: str | os.PathLike[str], *, resume: bool = False, overwrite: bool = False) -> None:
     """Refuse to train into a folder: one that cannot be written, or that holds what would be lost.
+
+    A model that a killed process was about to replace is put back.
 
     Args:
         folder: the model folder.
@@ -28,7 +29,11 @@ def check_model_folder(folder: str | os.PathLike[str], *, resume: bool = False, 
     """
     path = Path(folder)
     check_folder(path)
-    finished, begun = (path / _CONFIG).exists(), (path / CHECKPOINT).is_file()
+    try:
+        restore(path)
+    except OSError as error:
+        raise PhraseToolError(f"{path}: cannot write: {reason(error)}") from error
+    finished, begun = (path / CONFIG).exists(), (path / CHECKPOINT).is_file()
     if resume and not begun:
         if finished:
             raise ModelError(f"{path}: the training is finished, there is nothing to resume", remedy="train anew")

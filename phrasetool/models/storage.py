@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,8 +14,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from phrasetool import __version__
-from phrasetool.disk.scratch import scratch_folder
-from phrasetool.errors import ModelError, PhraseToolError, reason
+from phrasetool.disk.staged_folder import CONFIG, staged
+from phrasetool.errors import ModelError, reason
 from phrasetool.options import registered
 
 if TYPE_CHECKING:
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 Model: TypeAlias = "BilingualModel | AutoencoderModel | NeuralModel | ParallelModel | TaggerModel | SyntaxModel"
 
 FORMAT_VERSION = 1
-CONFIG = "config.json"
 WEIGHTS = "weights.safetensors"
 # Of `config.json`: the SHA-256 of each other file.
 CHECKSUMS = "sha256"
@@ -213,10 +210,10 @@ def _load(path: Path, wanted: str | None = None, remedy: str | None = None) -> A
 
 
 def save_model(model: Model, folder: str | os.PathLike[str]) -> None:
-    """Save a model; files of the folder that do not belong to the model (a log, checkpoints) stay.
+    """Save a model, as a whole; files of the folder that do not belong to the model (a log, checkpoints) stay.
 
     Raises:
-        PhraseToolError: the folder cannot be written.
+        PhraseToolError: the folder cannot be written; a model that was there still is.
     """
     path = Path(folder)
     config = {"format_version": FORMAT_VERSION, "phrasetool_version": __version__, **model.config()}
@@ -226,26 +223,3 @@ def save_model(model: Model, folder: str | os.PathLike[str]) -> None:
         files = sorted(file for file in stage.rglob("*") if file.is_file())
         config[CHECKSUMS] = {file.relative_to(stage).as_posix(): _sum(file) for file in files}
         (stage / CONFIG).write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", "utf-8")
-
-
-@contextmanager
-def staged(folder: Path) -> Iterator[Path]:
-    """A scratch folder whose files and folders move into `folder` one by one when the block ends well, and vanish
-    when not.
-
-    `config.json` moves last: a folder without it is not a model.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with scratch_folder(folder, ".staged-") as name:
-            stage = Path(name)
-            yield stage
-            for file in sorted(stage.iterdir(), key=lambda file: file.name == CONFIG):
-                if file.is_dir():
-                    # A folder cannot take the place of one that holds something.
-                    shutil.rmtree(folder / file.name, ignore_errors=True)
-                else:
-                    os.chmod(file, 0o644)
-                os.replace(file, folder / file.name)
-    except OSError as error:
-        raise PhraseToolError(f"{folder}: cannot write: {reason(error)}") from error

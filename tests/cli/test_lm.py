@@ -68,8 +68,22 @@ def test_bad_usage(tmp_path, arguments, message):
 
 
 @pytest.mark.parametrize(
+    ("text", "message"), [(b"", "the corpus has no line"), (b"\n \r\n\t\n", "the corpus has no word; expected")]
+)
+@pytest.mark.parametrize("estimator", ["lmplz", "built-in"])
+def test_nothing_to_learn_from(tmp_path, monkeypatch, text, message, estimator):
+    # lmplz would make a model of it.
+    lmplz(tmp_path, monkeypatch, "cat > /dev/null; echo model")
+    output = tmp_path / "lm.arpa"
+    outcome = run_inside("lm", write(tmp_path / "corpus", text), "-o", output, "--estimator", estimator, "-q")
+    assert outcome.code == 1
+    assert outcome.message.startswith(f"phrasetool: {tmp_path / 'corpus'}: {message}")
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
-    [(b"", "the corpus has no line"), (b"a\nb </s> c\n", ":2: the word </s> is the language model's own")],
+    [(b"a\nb </s> c\n", ":2: the word </s> is the language model's own")],
 )
 def test_bad_corpus(tmp_path, text, message):
     output = tmp_path / "lm.arpa"
@@ -77,6 +91,19 @@ def test_bad_corpus(tmp_path, text, message):
     assert outcome.code == 1
     assert message in outcome.message
     assert not output.exists()
+
+
+def test_what_does_not_fit_goes_to_files(tmp_path):
+    corpus, folder = write(tmp_path / "corpus", CORPUS * 3 + b"a cat saw a cat\n"), tmp_path / "there"
+    folder.mkdir()
+    whole, small = (run_inside("lm", corpus, "--prune", 0, 1, "--memory", size) for size in ("2G", 500))
+    assert small.out == whole.out
+    assert "with files" in small.err
+    assert "with files" not in whole.err
+    outcome = run_inside("lm", corpus, "--memory", 500, "--temporary", folder)
+    assert outcome.code == 0
+    assert not list(folder.iterdir())
+    assert "no such folder" in run_inside("lm", corpus, "--temporary", tmp_path / "none").message
 
 
 def test_lmplz_on_the_path_is_used(tmp_path, monkeypatch):
@@ -95,7 +122,7 @@ echo "Substituting fallback discounts for order 1: D1=0.5 D2=1 D3+=1.5" >&2"""
         "phrasetool: lm: warning: the corpus is too small or odd to estimate the discounts of order 2; they are "
         "0.5 1 1.5",
     ]
-    assert read(output) == b"-o 4 -S 1G --prune 0 1 --discount_fallback\n" + CORPUS + CORPUS
+    assert read(output) == b"-o 4 -S 2147483648b --prune 0 1 --discount_fallback\n" + CORPUS + CORPUS
 
 
 def test_lmplz_that_fails(tmp_path, monkeypatch):
@@ -138,10 +165,3 @@ def test_a_corpus_that_is_given_twice(tmp_path):
     done = run_inside("lm", corpus, other, "--order", 2, "--estimator", "built-in", "-q")
     assert done.code == 0
     assert done.err.splitlines()[0] == f"phrasetool: warning: {other}: is given twice; its words count twice"
-
-
-def test_lines_without_words(tmp_path):
-    done = run_inside("lm", write(tmp_path / "c", b"\n \n"), "--estimator", "built-in", "-q", "-o", tmp_path / "lm")
-    assert done.code == 1
-    assert "c: the corpus has no word" in done.message
-    assert not (tmp_path / "lm").exists()

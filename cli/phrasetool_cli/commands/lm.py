@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from phrasetool_cli.shared.flags import output_option, quiet_option
 from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.shared.parameter_types import size_in_bytes
 from phrasetool_cli.shared.progress import TerminalWatch, say
 from phrasetool_cli.shared.sections import SectionedCommand
 
@@ -68,11 +70,19 @@ def _parse_prune(context: click.Context, parameter: click.Parameter, value: str)
                    "the last one for all further orders; as lmplz.  [default: leave out nothing]")  # fmt: skip
 @click.option("--estimator", type=click.Choice(["auto", "lmplz", "built-in"]), default="auto",
               help="lmplz is a program of kenlm; auto takes it if it is on the PATH.  Same model.")  # fmt: skip
+@click.option(
+    "--memory",
+    type=size_in_bytes,
+    default="2G",
+    metavar="BYTES",
+    help="For n-grams, beside the words; more of them go to temporary files.  Never changes the output.",
+)
+@click.option("--temporary", metavar="FOLDER", help="Where temporary files go.  [default: $TMPDIR]")
 @json_option
 @quiet_option
 def command(
-    corpora: tuple[str, ...], output: str, order: int, prune: list[int], estimator: str, json_file: str | None,
-    quiet: bool,
+    corpora: tuple[str, ...], output: str, order: int, prune: list[int], estimator: str, memory: int,
+    temporary: str | None, json_file: str | None, quiet: bool,
 ) -> None:  # fmt: skip
     """Estimate a language model.
 
@@ -91,14 +101,16 @@ def command(
     for i, path in enumerate(corpora):
         if any(same_file(path, other) for other in corpora[:i]):
             TerminalWatch(quiet).warn(f"{path}: is given twice; its words count twice")
+    if temporary and not os.path.isdir(temporary):
+        raise PhraseToolError(f"{temporary}: there is no such folder for temporary files")
     program = find_lmplz() if estimator != "built-in" else None
     if estimator == "lmplz" and not program:
         raise PhraseToolError("lmplz is not on the PATH; install kenlm's programs, or use --estimator built-in")
     with Output(output) as destination:
         if program:
-            replaced = _with_lmplz(program, corpora, destination, order, prune, quiet)
+            replaced = _with_lmplz(program, corpora, destination, order, prune, memory, temporary, quiet)
         else:
-            replaced = _built_in(corpora, destination, order, prune, quiet)
+            replaced = _built_in(corpora, destination, order, prune, memory, temporary, quiet)
     document(
         {
             "estimator": "lmplz" if program else "built-in", "order": order, "prune": prune,
@@ -112,38 +124,27 @@ def command(
 
 
 def _with_lmplz(
-    program: str, corpora: Sequence[str], destination: Output, order: int, prune: list[int], quiet: bool
-) -> list[int]:
-    from moses_compat.corpora.texts import line_blocks
+    program: str, corpora: Sequence[str], destination: Output, order: int, prune: list[int], memory: int,
+    folder: str | None, quiet: bool,
+) -> list[int]:  # fmt: skip
+    from moses_compat.corpora.texts import corpus_blocks
     from moses_compat.engine.lmplz import run_lmplz
 
     TerminalWatch(quiet).say(f"lm: estimating with {program}")
-    return run_lmplz(program, (block for path in corpora for block in line_blocks(path)), destination, order, prune)
+    return run_lmplz(program, corpus_blocks(corpora), destination, order, prune, memory, folder)
 
 
-def _built_in(corpora: Sequence[str], destination: Output, order: int, prune: list[int], quiet: bool) -> list[int]:
-    from moses_compat.corpora.texts import read_corpus
-    from moses_compat.engine.arpa import write_arpa
-    from phrasetool.errors import DataError
-    from phrasetool.smt.corpus.symbols import Symbols
-    from phrasetool.smt.language_model.kneser_ney import estimate_language_model
-    from phrasetool.smt.language_model.ngram_counts import MARKERS
+def _built_in(
+    corpora: Sequence[str], destination: Output, order: int, prune: list[int], memory: int, folder: str | None,
+    quiet: bool,
+) -> list[int]:  # fmt: skip
+    from moses_compat.engine.language_models import estimate_arpa
 
-    if not quiet:
-        say("lm: estimating with the built-in estimator")
-    symbols = Symbols()
-    sentences = read_corpus(corpora, symbols, forbidden=MARKERS)
-    if not len(sentences):
-        raise DataError(", ".join(corpora), "the corpus has no line")
-    if not len(sentences.words):
-        raise DataError(", ".join(corpora), "the corpus has no word; expected a tokenised sentence a line")
-    estimate = estimate_language_model(symbols.words, sentences, order, prune)
-    write_arpa(estimate.model, destination)
-    if not quiet:
-        sizes = zip(estimate.model.tables, estimate.counted, strict=True)
-        orders = [
-            f"{len(table):,}{f' of {counted:,}' if counted > len(table) else ''} {n}-grams"
-            for n, (table, counted) in enumerate(sizes, 1)
-        ]
-        say(f"lm: {', '.join(orders)} from {len(sentences):,} sentences")
-    return [n for n, discounts in enumerate(estimate.discounts, 1) if not discounts.estimated]
+    (watch := TerminalWatch(quiet)).say("lm: estimating with the built-in estimator")
+    done = estimate_arpa(corpora, destination, order, prune, memory, folder)
+    orders = [
+        f"{size:,}{f' of {counted:,}' if counted > size else ''} {n}-grams"
+        for n, (size, counted) in enumerate(zip(done.ngrams, done.counted, strict=True), 1)
+    ]
+    watch.say(f"lm: {', '.join(orders)} from {done.sentences:,} sentences{', with files' if done.on_disk else ''}")
+    return [n for n, discounts in enumerate(done.discounts, 1) if not discounts.estimated]

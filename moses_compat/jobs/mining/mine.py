@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from phrasetool.bitext.nearest import Neighbours, nearest_both_ways
 from phrasetool.bitext.neighbour_margins import Candidates, candidates
 from phrasetool.bitext.one_to_one import best_of_both, retrieve
 from phrasetool.bitext.pair_encoder import ClassifiedPairs, PairEncoder, PairModel, without_length
+from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import PhraseToolError
 from phrasetool.phrases import DoubleArray, Int64Array
 from phrasetool.text_encoders.vector_store import StoreKind, VectorStore
@@ -276,7 +276,7 @@ def _folder(store: str | None) -> Iterator[str]:
     if store is not None:
         yield store
         return
-    with tempfile.TemporaryDirectory(prefix="phrasetool-") as folder:
+    with scratch_folder(None, "phrasetool-") as folder:
         yield str(Path(folder) / "vectors")
 
 

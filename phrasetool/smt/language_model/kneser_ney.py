@@ -99,24 +99,49 @@ def discounts_from(counts_of_counts: Sequence[int]) -> tuple[float, float, float
     return first, second, third
 
 
-def _counts_of_counts(orders: list[NgramCounts]) -> list[list[int]]:
+def as_lmplz_counts(
+    found: Sequence[npt.NDArray[np.int64]], sizes: Sequence[int], ends: Sequence[tuple[int, ...]]
+) -> list[list[int]]:
     """How many n-grams of each order have the adjusted count 1 to 4, as lmplz sees it.
 
     lmplz takes the raw count instead of the adjusted one of one n-gram of every order but the highest: the last n-gram
     it reads, and its suffixes (lm/builder/adjust_counts.cc).  In a small corpus that shows.
+
+    Args:
+        found: of each order, how many n-grams have the adjusted count 0 to 4, and 5 or more.
+        sizes: how many n-grams there are.
+        ends: the suffix, the adjusted and the raw count of the last n-gram of each order, if there is one.
     """
-    found = [np.bincount(np.minimum(counts.adjusted, 5), minlength=6) for counts in orders]
     last = -1
-    for n, counts in enumerate(orders[:-1], 1):
-        if not len(counts) or (n > 1 and counts.suffixes[-1] != last):
+    for n, (numbers, size, end) in enumerate(zip(found[:-1], sizes, ends, strict=False), 1):
+        if not size or (n > 1 and end[0] != last):
             break
-        last = len(counts) - 1
-        found[n - 1][min(counts.adjusted[-1], 5)] -= 1
-        found[n - 1][min(counts.raw[-1], 5)] += 1
+        last = size - 1
+        numbers[min(end[1], 5)] -= 1
+        numbers[min(end[2], 5)] += 1
     return [numbers[1:5].tolist() for numbers in found]
 
 
-def _log10(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+def chosen_discounts(counts_of_counts: Sequence[Sequence[int]]) -> list[Discounts]:
+    """The discounts of each order: estimated where they can be."""
+    chosen = []
+    for numbers in counts_of_counts:
+        amounts = discounts_from(numbers)
+        chosen.append(Discounts(amounts) if amounts else Discounts(FALLBACK_DISCOUNTS, estimated=False))
+    return chosen
+
+
+def _counts_of_counts(orders: list[NgramCounts]) -> list[list[int]]:
+    found = [np.bincount(np.minimum(counts.adjusted, 5), minlength=6) for counts in orders]
+    ends = [
+        (int(counts.suffixes[-1]), int(counts.adjusted[-1]), int(counts.raw[-1])) if len(counts) else ()
+        for counts in orders
+    ]
+    return as_lmplz_counts(found, [len(counts) for counts in orders], ends)
+
+
+def log10_of(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    """As an ARPA file has them: -99 for 0."""
     with np.errstate(divide="ignore"):
         return np.clip(np.log10(values), _ZERO, 0.0).astype(np.float32)
 
@@ -140,14 +165,14 @@ def _estimate(
         # What is no context leaves everything to shorter contexts; its back-off is 1.
         weights = np.divide(freed, total, out=np.ones(len(lower)), where=total > 0)
         if tables:
-            tables[-1].backoffs[:] = _log10(weights[kept])
+            tables[-1].backoffs[:] = log10_of(weights[kept])
         p = np.divide(order.adjusted - off, total[order.contexts], out=np.zeros(len(order)), where=order.adjusted > 0)
         p += weights[order.contexts] * lower[order.suffixes]
         if order.order == 1:
             p[BEGIN_ID] = 1.0
         kept = np.flatnonzero(stays)
         words_of_kept = counts.words(order.order, kept)
-        tables.append(NgramTable(words_of_kept, _log10(p[kept]), np.zeros(len(kept), np.float32)))
+        tables.append(NgramTable(words_of_kept, log10_of(p[kept]), np.zeros(len(kept), np.float32)))
         lower = p
     return _renumbered(words, tables)
 
@@ -190,9 +215,6 @@ def estimate_language_model(
     if not len(sentences):
         raise ValueError("there is no sentence")
     counts = count_ngrams(sentences, len(words), order)
-    discounts = []
-    for numbers in _counts_of_counts(counts.orders):
-        amounts = discounts_from(numbers)
-        discounts.append(Discounts(amounts) if amounts else Discounts(FALLBACK_DISCOUNTS, estimated=False))
+    discounts = chosen_discounts(_counts_of_counts(counts.orders))
     model = _estimate(words, counts, thresholds, discounts)
     return Estimate(model, discounts, [len(table) for table in counts.orders])

@@ -66,7 +66,7 @@ class CorpusCounts:
         return self.text[places[:, None] + np.arange(1 - order, 1)]
 
 
-def _mark_sentences(sentences: Phrases) -> tuple[Int32Array, Int32Array]:
+def mark_sentences(sentences: Phrases) -> tuple[Int32Array, Int32Array]:
     """The text with markers, and the place of every word in its sentence (`<s>` is at 0)."""
     lengths = sentences.lengths
     starts = sentences.offsets[:-1] + 2 * np.arange(len(sentences))
@@ -96,7 +96,7 @@ def count_ngrams(sentences: Phrases, vocabulary: int, order: int) -> CorpusCount
         raise ValueError(f"the order is {order}, expected 1 or more")
     if len(sentences.words) and not len(MARKERS) <= sentences.words.min() <= sentences.words.max() < vocabulary:
         raise ValueError(f"a word id is outside {len(MARKERS)}..{vocabulary - 1}")
-    text, depths = _mark_sentences(sentences)
+    text, depths = mark_sentences(sentences)
     places = np.flatnonzero(depths > 0)
     raw = np.bincount(text[places], minlength=vocabulary)
     nowhere = np.zeros(vocabulary, np.int32)

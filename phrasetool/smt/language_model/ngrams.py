@@ -31,6 +31,11 @@ class NgramTable:
     def __len__(self) -> int:
         return len(self.words)
 
+    def part(self, first: int, last: int) -> NgramTable:
+        """Rows first..last - 1."""
+        rows = slice(first, last)
+        return NgramTable(self.words[rows], self.log_probabilities[rows], self.backoffs[rows])
+
 
 @dataclass(frozen=True)
 class BackoffModel:

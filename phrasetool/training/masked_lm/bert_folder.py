@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from phrasetool.errors import PhraseToolError, reason
+from phrasetool.disk.staged_folder import staged
 from phrasetool.text_encoders.folder_safety import folder_identity
 from phrasetool.text_encoders.offline import go_offline, quieten
 from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
 from phrasetool.training.masked_lm.word_pieces import PAD, SPECIAL
 
-# Written last: a folder that has it holds a finished model.
-_CONFIG = "config.json"
 TRAINING = "training.json"
 
 
@@ -66,40 +62,23 @@ def save_bert(module: Any, tokenizer: Any, folder: Path, training: dict[str, Any
     Args:
         module: of `new_bert`.
         tokenizer: of `train_word_pieces`.
-        folder: gets the files; the settings last.
+        folder: gets the files, as a whole.
         training: for `training.json`.
 
     Raises:
-        PhraseToolError: it cannot be written.
+        PhraseToolError: it cannot be written; a model that was there still is.
     """
     texts = {
         "tokenizer_config.json": _tokenizer_settings(module.config.max_position_embeddings),
         "special_tokens_map.json": _special_tokens(),
         TRAINING: training,
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".model-", dir=folder) as temporary:
-            made = Path(temporary)
-            module.save_pretrained(made)
-            tokenizer.save(str(made / "tokenizer.json"))
-            for name, found in texts.items():
-                (made / name).write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", "utf-8")
-            (folder / _CONFIG).unlink(missing_ok=True)
-            for file in sorted(made.iterdir(), key=lambda file: file.name == _CONFIG):
-                # Some are written as private.
-                file.chmod(0o666 & ~_mask())
-                os.replace(file, folder / file.name)
-    except OSError as error:
-        raise PhraseToolError(f"{folder}: cannot write: {reason(error)}") from error
+    with staged(folder) as stage:
+        module.save_pretrained(stage)
+        tokenizer.save(str(stage / "tokenizer.json"))
+        for name, found in texts.items():
+            (stage / name).write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", "utf-8")
     return TrainedBert(folder, f"bert-{folder_identity(folder)}", training)
-
-
-def _mask() -> int:
-    """The permissions that new files do not get."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _special_tokens() -> dict[str, str]:

@@ -35,13 +35,16 @@ def test_it_is_found_on_the_path(program, monkeypatch):
 @pytest.mark.parametrize("name", ["lm.arpa", "lm.arpa.gz"])
 @pytest.mark.parametrize(
     ("prune", "told"),
-    [((), b"-o 3 -S 1G --discount_fallback\n"), ((0, 0, 2), b"-o 3 -S 1G --prune 0 0 2 --discount_fallback\n")],
+    [
+        ((), b"-o 3 -S 1073741824b --discount_fallback\n"),
+        ((0, 0, 2), b"-o 3 -S 1073741824b --prune 0 0 2 --discount_fallback\n"),
+    ],
 )
 def test_all_blocks_go_in_and_what_comes_out_is_written(program, tmp_path, name, prune, told):
     # More than a pipe holds, in both directions at once.
     blocks = [b"a b %d\n" % i * 3000 for i in range(40)]
     with Output(str(tmp_path / name)) as out:
-        assert run_lmplz(program('echo "$@"; cat'), iter(blocks), out, 3, prune) == []
+        assert run_lmplz(program('echo "$@"; cat'), iter(blocks), out, 3, prune, 1 << 30) == []
     assert read(tmp_path / name) == told + b"".join(blocks)
 
 
@@ -50,7 +53,7 @@ def test_orders_whose_discounts_were_replaced_count_from_one(program, tmp_path):
 for order in 0 2; do echo "Substituting fallback discounts for order $order: D1=0.5" >&2; done
 echo "something else: order 1" >&2"""
     with Output(str(tmp_path / "lm")) as out:
-        assert run_lmplz(program(script), [b"a\n"], out, 3, ()) == [1, 3]
+        assert run_lmplz(program(script), [b"a\n"], out, 3, (), 1 << 30) == [1, 3]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +67,7 @@ echo "something else: order 1" >&2"""
 def test_its_last_words_are_the_error(program, tmp_path, script, message):
     path = program(script)
     with pytest.raises(PhraseToolError) as caught, Output(str(tmp_path / "lm")) as out:
-        run_lmplz(path, [b"a b c\n" * 30_000] * 5, out, 3, ())
+        run_lmplz(path, [b"a b c\n" * 30_000] * 5, out, 3, (), 1 << 30)
     assert str(caught.value) == f"{path}: {message}"
     assert not (tmp_path / "lm").exists()
 
@@ -77,5 +80,5 @@ def test_a_corpus_that_cannot_be_read_stops_it(program, tmp_path, script):
         raise DataError("corpus", "is damaged", 2)
 
     with pytest.raises(DataError, match="corpus:2: is damaged"), Output(str(tmp_path / "lm")) as out:
-        run_lmplz(program(script), blocks(), out, 3, ())
+        run_lmplz(program(script), blocks(), out, 3, (), 1 << 30)
     assert not (tmp_path / "lm").exists()

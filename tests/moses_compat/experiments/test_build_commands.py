@@ -139,6 +139,20 @@ def test_training_goes_on(tmp_path):
     assert BuildStore(str(tmp_path)).seconds([command]).keys() == {"train"}
 
 
+def test_what_is_kept_beside_an_output_is_of_the_same_command(tmp_path):
+    kept, output = tmp_path / "pairs.unfinished", tmp_path / "pairs"
+    command = BuildCommand("decode", ("t", str(output)), ("pairs",), threads=False, keeps=str(output))
+    for same in (False, True):
+        kept.mkdir(exist_ok=True)
+        (kept / "settings.json").write_text("{}")
+        make(tmp_path, [command])
+        assert output.read_text().endswith("--resume")
+        assert kept.exists() == same
+        record = json.loads((tmp_path / "commands.json").read_text())
+        record["decode"]["done"] = False
+        (tmp_path / "commands.json").write_text(json.dumps(record))
+
+
 def test_what_passed_the_checks_is_done_for_who_goes_without_them(tmp_path):
     """But what was made all the same is made again by who wants them, and so is what came after it."""
 

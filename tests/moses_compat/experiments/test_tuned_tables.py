@@ -31,7 +31,10 @@ from phrasetool.experiments.settings import AnnotationSettings
 from phrasetool.watch import NOBODY
 from tests.commands import run_inside, write
 from tests.measures import measures_of
+from tests.power_cuts import PowerCut, cut_after
 from tests.small_experiment import small_model, table_lines, write_experiment
+
+__all__ = ["cut_after"]
 
 MORE = '[prune]\nmethods = ["count"]\nsizes = 0.5\n[annotate]\ncolumns = "composition"\n'
 
@@ -231,6 +234,27 @@ def test_keys_differ_when_anything_does(measures, plain):
         tuning_key("x", plain.model, values, None, plan, 2),
     ]
     assert len(set(keys)) == len(keys)
+
+
+def test_a_tuning_that_was_cut_goes_on(plain, folder, tmp_path, cut_after):
+    plan = TuningPlan("dev", (folder / "dev.trg").read_bytes(), 3)
+
+    def record(place):
+        found = tuned_run(lambda: plain, None, plan, 2, RunStore(str(tmp_path / place)), "key", {})
+        return {name: value for name, value in found.items() if name != "seconds"}
+
+    wanted, stops = record("whole"), 0
+    while True:
+        done = cut_after(20)
+        try:
+            assert record("cut") == wanted
+            break
+        except PowerCut:
+            stops += 1
+            assert os.listdir(tmp_path / "cut") == ["key.unfinished"]
+    assert stops
+    assert len(done) < 20
+    assert os.listdir(tmp_path / "cut") == ["key.json"]
 
 
 def test_default_weights(plain):

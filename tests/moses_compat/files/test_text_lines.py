@@ -11,7 +11,7 @@ from phrasetool.errors import DataError
 def bomb(tmp_path, monkeypatch):
     """A file of two lines and a very long one, packed; and how much of it is read at once."""
     monkeypatch.setattr(streams, "LINES_AT_ONCE", 64)
-    monkeypatch.setattr(text_lines, "LONGEST_LINE", 256)
+    monkeypatch.setattr(text_lines, "LONGEST_TEXT_LINE", 256)
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(b"a line\nanother\n" + b"x" * 100_000))
     return str(path)
@@ -35,5 +35,5 @@ def test_tables_have_limits_of_their_own(bomb):
 
 @pytest.mark.parametrize("parts", [[b"x" * 256], [b"x" * 200 + b"\n", b"y" * 200, b"\n"], [b"\n" * 1000], []], ids=len)
 def test_the_longest_line(parts, monkeypatch):
-    monkeypatch.setattr(text_lines, "LONGEST_LINE", 256)
+    monkeypatch.setattr(text_lines, "LONGEST_TEXT_LINE", 256)
     assert list(text_lines.limited_lines("text", parts)) == parts

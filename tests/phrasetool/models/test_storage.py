@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from phrasetool.disk.staged_folder import staged
 from phrasetool.encoders.mean_max.kind import MeanMax
 from phrasetool.encoders.rae.kind import Rae
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.storage import load_autoencoder, load_bilingual_model, load_model, save_model, staged
+from phrasetool.models.storage import load_autoencoder, load_bilingual_model, load_model, save_model
 from phrasetool.vocabulary import Vocabulary
 from tests.conftest import random_encoder
 

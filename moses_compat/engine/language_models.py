@@ -1,0 +1,82 @@
+"""A language model of the sentences in files, estimated in memory or, where that is not enough, with files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from moses_compat.corpora.texts import corpus_sentences, refuse_empty
+from moses_compat.engine.arpa import write_arpa
+from moses_compat.files.streams import Output
+from phrasetool.phrases import Phrases
+from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.smt.language_model.counts_on_disk import DiskText
+from phrasetool.smt.language_model.kneser_ney import Discounts, estimate_language_model
+from phrasetool.smt.language_model.ngram_counts import MARKERS
+from phrasetool.smt.language_model.smoothing_on_disk import estimate_on_disk
+
+# At most, for each word: while places are sorted and probabilities computed; and of each n-gram, beside its words.
+_WORD, _NGRAM = 115, 40
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """How a language model came about.
+
+    Attributes:
+        sentences: in the corpus.
+        ngrams, counted: n-grams of each order, in the model and in the corpus.
+        discounts: one per order.
+        on_disk: whether files were needed.
+    """
+
+    sentences: int
+    ngrams: list[int]
+    counted: list[int]
+    discounts: list[Discounts]
+    on_disk: bool
+
+
+def estimate_arpa(
+    paths: Sequence[str], output: Output, order: int, prune: Sequence[int], memory: int, folder: str | None = None
+) -> Estimated:
+    """Estimate a language model and write it as ARPA text.
+
+    Args:
+        paths: the corpus, files with a sentence a line; `-` for standard input.
+        output: where the text goes.
+        order, prune: as of `kneser_ney.estimate_language_model`.
+        memory: bytes that counts and probabilities may take, beside the words; what needs more goes to files without a
+            name.  Never changes a byte of the output.
+        folder: where these are; None for the system's folder of temporary files.
+
+    Raises:
+        DataError: a file cannot be read, has no words, or has one of the model's own.
+        PhraseToolError: a disk is full.
+    """
+    symbols, parts, disk = Symbols(), [Phrases.from_lists([])], None
+    sentences = words = 0
+    most = memory // (_WORD + sum(_NGRAM + 4 * n for n in range(2, order + 1)))
+    for part in corpus_sentences(paths, symbols, MARKERS):
+        sentences += len(part)
+        words += len(part.words)
+        if disk is None and words + 2 * sentences > most:
+            disk = DiskText(folder, memory)
+            for earlier in parts:
+                disk.append(earlier)
+            parts = []
+        if disk is None:
+            parts.append(part)
+        else:
+            disk.append(part)
+    refuse_empty(paths, sentences, words)
+    if disk is None:
+        whole = Phrases.concatenate(parts)
+        parts = []
+        found = estimate_language_model(symbols.words, whole, order, prune)
+        write_arpa(found.model, output)
+        sizes = [len(table) for table in found.model.tables]
+        return Estimated(sentences, sizes, found.counted, found.discounts, False)
+    done = estimate_on_disk(symbols.words, disk, order, prune)
+    write_arpa(done.model, output)
+    return Estimated(sentences, [len(table) for table in done.model.tables], done.counted, done.discounts, True)

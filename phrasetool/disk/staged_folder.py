@@ -1,0 +1,144 @@
+"""Folders of a model, changed as a whole: whoever looks finds the old model or the new one, even after a kill.
+
+`config.json` is what makes a folder a model.  Where there is none yet, the files of the new model move in one by one,
+that one last.  Where there is one, a second folder is made beside, of the new files and links to all others, and the
+two change names in one step (`renameat2` with `RENAME_EXCHANGE`).  Where that cannot be had (another system, a file
+system without it, a folder whose parent cannot be written, or in which this process stands), files are replaced one by
+one, and the old ones are kept until the last: `restore` puts them back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from phrasetool.disk.scratch import scratch_folder
+from phrasetool.errors import PhraseToolError, reason
+
+CONFIG = "config.json"
+# What is replaced, until all of it is.
+_REPLACED = ".replaced"
+_STAGE = ".staged-"
+# Of linux/fs.h and fcntl.h.
+_RENAME_EXCHANGE, _AT_FDCWD = 2, -100
+
+
+@contextmanager
+def staged(folder: Path) -> Iterator[Path]:
+    """A scratch folder whose files and folders get into `folder` when the block ends well, and vanish when not.
+
+    Files of `folder` that have other names stay.
+
+    Yields:
+        Its path.
+
+    Raises:
+        PhraseToolError: the folder cannot be written; what was there still is.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        restore(folder)
+        with scratch_folder(folder, _STAGE) as name:
+            stage = Path(name)
+            yield stage
+            for file in stage.iterdir():
+                if file.is_file():
+                    os.chmod(file, 0o644)
+            if not (folder / CONFIG).exists():
+                _move(stage, folder)
+            elif not _exchanged(stage, folder):
+                _replace(stage, folder)
+    except OSError as error:
+        raise PhraseToolError(f"{folder}: cannot write: {reason(error)}") from error
+
+
+def restore(folder: Path) -> None:
+    """Put back the files that a killed process was about to replace.
+
+    Raises:
+        OSError: they cannot be moved; they are kept.
+    """
+    if (folder / _REPLACED).is_dir():
+        _move(folder / _REPLACED, folder)
+        shutil.rmtree(folder / _REPLACED, ignore_errors=True)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two folders change names in one step; false, and nothing is done, where the system does not."""
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except (OSError, AttributeError):
+        return False
+    rename.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+    done: int = rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
+    return done == 0
+
+
+def _exchanged(stage: Path, folder: Path) -> bool:
+    """Replace a folder by one that is made beside it, if that can be."""
+    place = Path(os.path.realpath(folder))
+    here = Path(os.path.realpath(os.curdir))
+    if place == here or place in here.parents:
+        return False
+    # Whatever is in the way of a second folder is in the way of no other way.
+    with contextlib.suppress(OSError), scratch_folder(place.parent, f".{place.name}.", ".staged") as name:
+        beside = Path(name)
+        new = {file.name for file in stage.iterdir()}
+        shutil.copytree(
+            place, beside, symlinks=True, copy_function=_link, dirs_exist_ok=True,
+            ignore=lambda path, names: [n for n in names if n in new or n == stage.name] if Path(path) == place else [],
+        )  # fmt: skip
+        _link_all(stage, beside)
+        # Then the old one has the other name, and goes with the block; or the next run's block, after a kill.
+        return exchange(beside, place)
+    return False
+
+
+def _replace(stage: Path, folder: Path) -> None:
+    """Replace files one by one, and keep the old ones until all are."""
+    with scratch_folder(folder, _STAGE) as name:
+        kept = Path(name) / _REPLACED
+        kept.mkdir()
+        for file in stage.iterdir():
+            old = folder / file.name
+            if old.is_dir():
+                shutil.copytree(old, kept / file.name, symlinks=True, copy_function=_link)
+            elif old.exists():
+                _link(old, kept / file.name)
+        os.replace(kept, folder / _REPLACED)
+        try:
+            _move(stage, folder)
+        except OSError:
+            restore(folder)
+            raise
+        os.replace(folder / _REPLACED, kept)
+
+
+def _move(stage: Path, folder: Path) -> None:
+    """Move files and folders, `config.json` last."""
+    for file in sorted(stage.iterdir(), key=lambda file: file.name == CONFIG):
+        if file.is_dir():
+            # A folder cannot take the place of one that holds something.
+            shutil.rmtree(folder / file.name, ignore_errors=True)
+        os.replace(file, folder / file.name)
+
+
+def _link_all(stage: Path, folder: Path) -> None:
+    for file in stage.iterdir():
+        if file.is_dir():
+            shutil.copytree(file, folder / file.name, copy_function=_link)
+        else:
+            _link(file, folder / file.name)
+
+
+def _link(file: str | Path, copy: str | Path) -> None:
+    """The same file under another name; a copy where the file system has no second names."""
+    try:
+        os.link(file, copy, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(file, copy)
