@@ -24,6 +24,7 @@ def commands() -> str:
         _row("recompressing, with gzip alone", f"{speed}/zcat | gzip -6"),
         _row("`annotate`: read, encode every phrase, score, write", f"{speed}/annotate", f"{ratio}/annotate",
              f"{bars}/annotate"),
+        _row("the same on one thread", f"{speed}/annotate, one thread"),
         _row("`prune --threshold`", f"{speed}/prune", f"{ratio}/prune", f"{bars}/prune"),
         _row("`prune --threshold --scores`: similarities kept by an earlier run", f"{speed}/prune --scores",
              f"{ratio}/prune --scores", f"{bars}/prune --scores"),
@@ -134,7 +135,8 @@ def decoder_scores() -> str:
     """Model scores of the best derivations beside those of real Moses decoders."""
     rows = []
     for search, title in (("cube", "cube pruning"), ("stack", "stacks")):
-        for program, found in find(f"decoder/beside Moses/{search}/model score against").items():
+        for program in _DECODERS[:2]:
+            found = find(f"decoder/beside Moses/{search}/model score against/{program}")
             shares = (f"{100 * found[how]:.1f} %" for how in ("better", "equal", "worse"))
             rows.append([f"{title}, `{program}`", f"{found['mean of ours']:.3f}", f"{found['mean of theirs']:.3f}",
                          *shares])  # fmt: skip
