@@ -24,7 +24,6 @@ def commands() -> str:
         _row("recompressing, with gzip alone", f"{speed}/zcat | gzip -6"),
         _row("`annotate`: read, encode every phrase, score, write", f"{speed}/annotate", f"{ratio}/annotate",
              f"{bars}/annotate"),
-        _row("the same on one thread", f"{speed}/annotate, one thread"),
         _row("`prune --threshold`", f"{speed}/prune", f"{ratio}/prune", f"{bars}/prune"),
         _row("`prune --threshold --scores`: similarities kept by an earlier run", f"{speed}/prune --scores",
              f"{ratio}/prune --scores", f"{bars}/prune --scores"),
