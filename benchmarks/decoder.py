@@ -23,7 +23,7 @@ import numpy as np
 from measuring import ROOT, TESTS, bleu, machine, reference, report
 
 sys.path.insert(1, str(ROOT))
-from real_decoders import beside_moses
+from real_decoders import SEARCHES, beside_moses
 
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.model import MosesModel
@@ -176,6 +176,8 @@ def main() -> None:
     parser.add_argument("--only", choices=["search", "forced", "moses"])
     parser.add_argument("--every", type=int, default=1, metavar="N", help="beside moses: each Nth sentence")
     parser.add_argument("--rounds", type=int, default=3, help="beside moses: rounds")
+    parser.add_argument("--searches", nargs="+", choices=list(SEARCHES), default=list(SEARCHES), help="beside moses")
+    parser.add_argument("--no-scores", action="store_true", help="beside moses: keep the model scores found before")
     options = parser.parse_args()
     folder = reference()
     model = MosesModel.read(str(folder / "moses.ini"))
@@ -188,9 +190,13 @@ def main() -> None:
         figures["forced decoding"] = forced(folder.parent, model)
     if options.only in (None, "moses"):
         sentences = [line for test in TESTS for line in (folder.parent / f"{test}.de").read_text().splitlines()]
-        figures["beside Moses"] = {"machine": machine()} | beside_moses(
-            folder, sentences[:: options.every], options.rounds
+        found = beside_moses(
+            folder, sentences[:: options.every], options.rounds, options.searches, not options.no_scores
         )
+        kept_figures = figures.get("beside Moses", {})
+        for name in options.searches:
+            found[name] = kept_figures.get(name, {}) | found[name]
+        figures["beside Moses"] = kept_figures | {"machine": machine()} | found
     report("decoder", {name: value for name, value in figures.items() if name not in ("benchmark", "machine")})
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import statistics
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from measuring import COMMAND, WORK, Usage, summary, usage
@@ -100,21 +101,23 @@ def compared(ours: list[float], theirs: list[float]) -> dict[str, float]:
     }  # fmt: skip
 
 
-def beside_moses(moses: Path, sentences: list[str], rounds: int, scored: bool = True) -> dict:
+def beside_moses(
+    moses: Path, sentences: list[str], rounds: int, searches: Sequence[str] = tuple(SEARCHES), scored: bool = True
+) -> dict:
     """CPU milliseconds a sentence of each program and search, what one sentence takes from a cold start, and scores."""
     decoders = Decoders(moses, sentences)
     count = len(sentences)
     spent: dict[tuple[str, str, int], list[Usage]] = {}
     for number in range(rounds + 1):
-        for search in SEARCHES:
+        for search in searches:
             for program in PROGRAMS:
                 # A first round of one sentence has files in memory and kernels compiled.
                 for size in (1, count) if number else (1,):
                     used = usage(decoders.command(program, search, size))
                     if number:
                         spent.setdefault((program, search, size), []).append(used)
-    figures: dict = {"sentences": count, "rounds": rounds, "bars": BARS}
-    for search in SEARCHES:
+    figures: dict = {"bars": BARS}
+    for search in searches:
         each = {
             program: [
                 1000 * (whole.cpu - one.cpu) / (count - 1)
@@ -122,15 +125,17 @@ def beside_moses(moses: Path, sentences: list[str], rounds: int, scored: bool = 
             ]
             for program in PROGRAMS
         }
-        figures[search] = {"stack and pop limit": SEARCHES[search], "CPU ms a sentence": _summaries(each)}
-        figures[search]["ratio to"] = _ratios(each)
+        figures[search] = {
+            "sentences": count, "rounds": rounds, "stack and pop limit": SEARCHES[search],
+            "CPU ms a sentence": _summaries(each), "ratio to": _ratios(each),
+        }  # fmt: skip
         if scored:
             scores = {program: decoders.scores(program, search) for program in PROGRAMS}
-            figures[search]["model score against"] = {
+            figures[search]["model score against"] = {"sentences": count} | {
                 program: compared(scores["phrasetool"], scores[program]) for program in PROGRAMS[:2]
             }
     for clock in ("wall", "cpu"):
-        start = {p: [getattr(one, clock) for s in SEARCHES for one in spent[p, s, 1]] for p in PROGRAMS}
+        start = {p: [getattr(one, clock) for s in searches for one in spent[p, s, 1]] for p in PROGRAMS}
         figures[f"one sentence, {clock} s"] = _summaries(start) | {"ratio to": _ratios(start)}
     return figures
 

@@ -144,7 +144,8 @@ def decoder_scores() -> str:
     """Model scores of the best derivations beside those of real Moses decoders."""
     rows = []
     for search, title in (("cube", "cube pruning"), ("stack", "stacks")):
-        for program, found in find(f"decoder/beside Moses/{search}/model score against").items():
+        for program in _DECODERS[:2]:
+            found = find(f"decoder/beside Moses/{search}/model score against/{program}")
             shares = (f"{100 * found[how]:.1f} %" for how in ("better", "equal", "worse"))
             rows.append([f"{title}, `{program}`", f"{found['mean of ours']:.3f}", f"{found['mean of theirs']:.3f}",
                          *shares])  # fmt: skip
