@@ -112,7 +112,8 @@ class _Reader:
         """Read the n-grams of an order; those alone that `known` wants."""
         if self.line() != rb"\%d-grams:" % order:
             raise self.fault(rf"expected \{order}-grams: (is the file truncated?)", self.start)
-        section = _Section(*np.empty((2, count), np.int64), *np.empty((2, count), np.float32))
+        places, numbers = np.empty((2, count), np.int64), np.empty((2, count), np.float32)
+        section = _Section(places[0], places[1], numbers[0], numbers[1])
         read, seen, self.at, wrong = scan_section(self.text, self.at, order, highest, known, *section)
         if wrong != OK:
             raise self.fault(_COMPLAINTS[wrong].format(n=order), self.at)
@@ -121,7 +122,7 @@ class _Reader:
                 f"expected {count:,} {order}-grams as \\data\\ says, found {seen:,} (is the file truncated?)",
                 self.at,
             )
-        return _Section(*(column[:read] for column in section))
+        return _Section(section.starts[:read], section.ends[:read], section.scores[:read], section.backoffs[:read])
 
     def finish(self) -> None:
         """Read the end."""

@@ -7,7 +7,7 @@ is taken out, added to the stack, and its neighbours to the right and below go i
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -136,7 +136,7 @@ def _add_edges(
             furthest = max(furthest, pool[alive[member]].end)
             size += 1
             member = following[member]
-        for start in range(gap, min(n, max(furthest + 1, gap) + search.distortion_limit + 1)):
+        for start in range(int(gap), min(n, int(max(furthest + 1, gap)) + search.distortion_limit + 1)):
             if is_covered(gap, mask, start):
                 continue
             members = with_room(members, used[0], size)
@@ -197,9 +197,9 @@ def _add_spans(
 
 @inner_kernel
 def _extend(
-    new: npt.NDArray[np.void],
-    e: npt.NDArray[np.void],
-    h: npt.NDArray[np.void],
+    new: Any,
+    e: Any,
+    h: Any,
     option: int,
     complete: bool,
     known: npt.NDArray[np.void],
@@ -228,9 +228,7 @@ def _extend(
 
 
 @inner_kernel
-def _take(
-    new: npt.NDArray[np.void], w: npt.NDArray[np.void], e: npt.NDArray[np.void], number: int, forward_class: int
-) -> None:
+def _take(new: Any, w: Any, e: Any, number: int, forward_class: int) -> None:
     """Fill a record of the pool with an extension that waited, of hypothesis `number`."""
     new.score, new.total = w.score, w.total
     new.gap, new.mask = e.gap, e.mask
