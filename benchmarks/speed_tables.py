@@ -159,7 +159,8 @@ def training() -> str:
 
 TABLES = {
     "startup": startup,
-    "commands": commands, "methods": methods, "memory": memory, "large methods": large_methods, "outside memory": outside_memory,
+    "commands": commands, "methods": methods, "memory": memory, "large methods": large_methods,
+    "outside memory": outside_memory,
     "engine": engine, "engine bleu": engine_bleu, "engine speed": engine_speed, "tuning": tuning, "training": training,
 }  # fmt: skip
 VALUES = {
