@@ -8,6 +8,7 @@ from phrasetool.smt.decoder.hypotheses import (
     HYPOTHESIS,
     NONE,
     add,
+    chains,
     cover,
     is_covered,
     make_stacks,
@@ -112,3 +113,18 @@ def test_complete_hypotheses_are_all_equal():
         used = add(stacks, pool, used, 1, False)
     assert used == 1
     assert pool[stacks.slots[1, 0]]["end"] == 2
+
+
+@given(st.lists(st.tuples(st.sampled_from([0, 1, 1 << 63, (1 << 64) - 1]), st.integers(-1, 2)), max_size=40))
+def test_what_has_equal_keys_is_chained_in_order(keys):
+    firsts, following = chains(np.array([a for a, _ in keys], np.uint64), np.array([b for _, b in keys], np.int32))
+    found = []
+    for first in firsts.tolist():
+        chain = [first]
+        while following[chain[-1]] >= 0:
+            chain.append(int(following[chain[-1]]))
+        found.append(chain)
+    expected = {}
+    for number, key in enumerate(keys):
+        expected.setdefault(key, []).append(number)
+    assert found == list(expected.values())

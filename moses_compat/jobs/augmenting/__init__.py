@@ -1,0 +1,1 @@
+"""New entries in a table, for words that it has none for."""

@@ -1,0 +1,172 @@
+"""A table with new entries among its own, and a column that says of each source of evidence what it proposed."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from moses_compat.files.streams import Input, Output
+from moses_compat.lines.insert_scores import annotated_lines
+from moses_compat.tables.blocks import RawBlock, TableScan
+from moses_compat.tables.parser import TableParser
+from phrasetool.augment.augmenter import NewEntry
+from phrasetool.errors import DataError
+from phrasetool.phrases import EntryBlock, Int64Array, Mask
+from phrasetool.pipeline import run
+
+_TEXT = "utf-8", "surrogateescape"
+_BARS = b" ||| "
+_TRAINED = 4
+# What a column holds where its source of evidence has proposed an entry; the decoder sees 1, elsewhere 0.
+FLAG = math.e
+
+
+@dataclass(frozen=True)
+class LineForm:
+    """How the lines of a table look.
+
+    Attributes:
+        scores: how many an entry has.
+        fields: how many a line has.
+    """
+
+    scores: int
+    fields: int
+
+    def line(self, word: bytes, entry: NewEntry, columns: int) -> bytes:
+        """A new line.
+
+        Scores of the table beyond those of Moses' training are 1, which says nothing.  Every target word is aligned
+        with the source; counts are those of a pair that was seen once.
+        """
+        flags = [FLAG if number in entry.sources else 1.0 for number in range(columns)]
+        scores = [*entry.scores, *[1.0] * (self.scores - _TRAINED), *flags]
+        target = entry.target.encode(*_TEXT)
+        points = " ".join(f"0-{place}" for place in range(len(target.split())))
+        rest = [points.encode(), b"1 1 1"][: max(0, self.fields - 3)]
+        rest += [b""] * (self.fields - 3 - len(rest))
+        return _BARS.join([word, target, " ".join(f"{score:.6g}" for score in scores).encode(), *rest]) + b"\n"
+
+
+def write_augmented(
+    source: Input, output: Output, new: Mapping[str, Sequence[NewEntry]], columns: int, scan: TableScan
+) -> int:
+    """Write a sorted table with new sources in their places.
+
+    Args:
+        source: the table, at its beginning.
+        output: where it goes.
+        new: word -> its entries; no word that is a source of the table.
+        columns: sources of evidence, one column each behind the other scores; 1 in all lines of the table.
+        scan: how it is read.
+
+    Returns:
+        How many lines the table had.
+
+    Raises:
+        DataError: the table is damaged, has a faulty line and the scan says `fail`, or is not sorted.
+    """
+    words = sorted((word.encode(*_TEXT) for word in new), key=_key)
+    keys = [_key(word) for word in words]
+
+    def lines(first: int, last: int, form: LineForm) -> list[bytes]:
+        return [
+            b"".join(form.line(word, entry, columns) for entry in new[word.decode(*_TEXT)])
+            for word in words[first:last]
+        ]
+
+    def work(raw: RawBlock) -> tuple[RawBlock, _Piece]:
+        block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text, raw.line_offsets)
+        passes = scan.passes(source.name, block.faulty, faults)
+        groups, form = _Groups(block), LineForm(raw.scores, _fields(raw))
+        if not groups.ascending:
+            raise _not_sorted(source.name, raw.first_entry)
+        text = annotated_lines(block, np.ones((len(block), columns)), passes).tobytes()
+        first, last = (bisect.bisect_left(keys, key) for key in (groups.first, groups.last))
+        rows = [groups.row_after(key) for key in keys[first:last]]
+        offsets = _offsets(block, passes, len(text))
+        parts, at = list[bytes](), 0
+        for row, more in zip(rows, lines(first, last, form), strict=True):
+            parts += [text[at : offsets[row]], more]
+            at = int(offsets[row])
+        return raw, _Piece(groups.first, groups.last, first, last, form, output.encode(b"".join([*parts, text[at:]])))
+
+    done, total = 0, 0
+    piece: _Piece | None = None
+    for raw, found in run(scan.raw_blocks(source), work, scan.threads):
+        if piece is not None and found.first_key <= piece.last_key:
+            raise _not_sorted(source.name, raw.first_entry)
+        piece = found
+        output.write(output.encode(b"".join(lines(done, piece.first, piece.form))))
+        output.write(piece.data)
+        done = piece.last
+        total += raw.lines
+        scan.progress(raw.position, total)
+    if piece is not None:
+        output.write(output.encode(b"".join(lines(done, len(words), piece.form))))
+    return total
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A block as it is written: its first and last source, and which new ones stand among its own."""
+
+    first_key: bytes
+    last_key: bytes
+    first: int
+    last: int
+    form: LineForm
+    data: bytes
+
+
+class _Groups:
+    """The sources of a block, as lines begin with them."""
+
+    def __init__(self, block: EntryBlock) -> None:
+        self._block = block
+        self._count = len(block.group_offsets) - 1
+        self.first, self.last = self._key(0), self._key(self._count - 1)
+
+    @property
+    def ascending(self) -> bool:
+        """Whether each stands behind the one before."""
+        if self._block.ascending:
+            return True
+        keys = [self._key(group) for group in range(self._count)]
+        return all(one < other for one, other in itertools.pairwise(keys))
+
+    def row_after(self, key: bytes) -> int:
+        """The first line of the first source that stands behind."""
+        group = bisect.bisect_left(range(self._count), key, key=self._key)
+        return int(self._block.group_offsets[group])
+
+    def _key(self, group: int) -> bytes:
+        row = self._block.group_offsets[group]
+        start, end = self._block.line_offsets[row], self._block.source_ends[row]
+        return _key(self._block.text[start : end if end >= 0 else start].tobytes().strip())
+
+
+def _offsets(block: EntryBlock, keep: Mask, size: int) -> Int64Array:
+    """Where each kept line begins in the text of so many bytes; lines that are entries are all longer by the same."""
+    lengths = np.where(keep, np.diff(block.line_offsets), 0)
+    longer = keep & ~block.faulty
+    more = (size - int(lengths.sum())) // max(1, int(longer.sum()))
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths + more * longer)])
+
+
+def _key(word: bytes) -> bytes:
+    """What decides where the lines of a source stand."""
+    return word + _BARS
+
+
+def _fields(raw: RawBlock) -> int:
+    return raw.text[: raw.line_offsets[1]].tobytes().count(b"|||") + 1
+
+
+def _not_sorted(name: str, first: int) -> DataError:
+    return DataError(name, "the sources are not sorted bytewise from about here on", first + 1, remedy="sort the table")
