@@ -17,6 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PAGE = Path(__file__).parent / "wrong-uses.md"
+# Models that uses look at; good for nothing else.
+TRAININGS = (
+    "parallel train.zh train.en --word-units 32 --units 32 --epochs 6 --batch-size 32 --search-epochs 1 "
+    "-o parallel --force",
+    "masked-lm train.zh train.en --preset tiny --epochs 1 -o bert",
+    "tagger --treebank en a.conllu -o tagger --epochs 1",
+    "syntax --bitext zh train.zh en train.en --tagger tagger -o syntax --epochs 1 --units 4 "
+    "--decoder-units 4 --pieces 2000",
+)
 USES = Path(__file__).parents[1] / "tests" / "wrong_uses"
 # What the files of the page are about, in its order.
 TOPICS = {
@@ -68,7 +77,7 @@ def uses() -> list[Use]:
 
 
 def prepare(folder: Path) -> None:
-    """The files that uses work on: those of the demo, and a small classifier of sentence pairs."""
+    """The files that uses work on: those of the demo, and a small model of each kind."""
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     subprocess.run(
         ["phrasetool", "demo", "--files", "demo"], cwd=folder, env=environment, check=True, capture_output=True
@@ -86,11 +95,13 @@ def prepare(folder: Path) -> None:
         extracted = subprocess.run(["zcat", "table.gz"], cwd=folder, check=True, capture_output=True).stdout
         for line in extracted.splitlines(keepends=True)[:20_000:7]:
             pairs.write(b" ||| ".join(line.split(b" ||| ")[:2]) + b"\n")
-    classifier = "train --model parallel train.zh train.en --word-units 32 --units 32 --epochs 6 --batch-size 32"
-    subprocess.run(
-        ["phrasetool", *classifier.split(), "-o", "parallel", "--threads", "1", "--force"], cwd=folder,
-        env=environment, check=True, capture_output=True,
-    )  # fmt: skip
+    lines = "".join("1\tHouse\t_\tNOUN" + "\t_" * 6 + "\n\n" for _ in range(4))
+    (folder / "a.conllu").write_text(lines, encoding="utf-8")
+    for training in TRAININGS:
+        subprocess.run(
+            ["phrasetool", "train", "--model", *training.split(), "--threads", "1", "--quiet"], cwd=folder,
+            env=environment, check=True, capture_output=True,
+        )  # fmt: skip
 
 
 def answer(use: Use, files: Path, folder: Path) -> Answer:
@@ -117,8 +128,9 @@ def page(answers: dict[Use, Answer]) -> str:
         "<!-- Written by `make documents`. -->",
         "What the tool says when something is wrong: one line on standard error, and an exit code: 1 for bad data, 2 "
         "for bad usage. Nothing is written then, and files that were there stay as they were. They were run in "
-        "a folder with a table, a model and texts of the demo, and a classifier of sentence pairs; lines that prepare "
-        "a file stand before the command.",
+        "a folder with a table, a model and texts of the demo, a classifier of sentence pairs (`parallel`), an own "
+        "BERT (`bert`), a tagger that knows one word, and an encoder of syntax; lines that prepare a file stand before "
+        "the command.",
     ]
     for topic, title in TOPICS.items():
         parts.append(f"## {title}")

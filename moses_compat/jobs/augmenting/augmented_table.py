@@ -49,8 +49,8 @@ class LineForm:
         target = entry.target.encode(*_TEXT)
         points = " ".join(f"0-{place}" for place in range(len(target.split())))
         rest = [points.encode(), b"1 1 1"][: max(0, self.fields - 3)]
-        rest += [b""] * (self.fields - 3 - len(rest))
-        return _BARS.join([word, target, " ".join(f"{score:.6g}" for score in scores).encode(), *rest]) + b"\n"
+        written = _BARS.join([word, target, " ".join(f"{score:.6g}" for score in scores).encode(), *rest])
+        return written + b" |||" * (self.fields - 3 - len(rest)) + b"\n"
 
 
 def write_augmented(
@@ -76,7 +76,7 @@ def write_augmented(
 
     def lines(first: int, last: int, form: LineForm) -> list[bytes]:
         return [
-            b"".join(form.line(word, entry, columns) for entry in new[word.decode(*_TEXT)])
+            b"".join(sorted(form.line(word, entry, columns) for entry in new[word.decode(*_TEXT)]))
             for word in words[first:last]
         ]
 
