@@ -159,13 +159,18 @@ def tune(ini: Path, corpus: Corpus, folder: Path, seed: int, threads: str, kept:
             corpus.text("dev", corpus.target), *SEARCH, "--iterations", str(ITERATIONS), "--seed", str(seed),
             "--threads", threads, "-o", best,
         )  # fmt: skip
+    keep_statistics(best, corpus, folder / "test", threads, kept)
+
+
+def keep_statistics(ini: Path, corpus: Corpus, output: Path, threads: str, kept: Path) -> None:
+    """Decode all test sets, to files whose names begin with that of the output, and keep their BLEU statistics."""
     parts = []
     for part in corpus.tests:
-        output = folder / f"{part}.txt"
+        translation = output.with_suffix(f".{part}")
         source = corpus.text(part, corpus.source)
-        command("decode", "--moses-ini", best, *SEARCH, source, "-o", output, "--threads", threads)
+        command("decode", "--moses-ini", ini, *SEARCH, source, "-o", translation, "--threads", threads)
         truth = read_text_lines(corpus.text(part, corpus.target))
-        parts.append(sentence_statistics(read_text_lines(str(output)), truth))
+        parts.append(sentence_statistics(read_text_lines(str(translation)), truth))
     kept.parent.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(kept, ALL=np.concatenate(parts).astype(np.int16))
 

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from engines import CORPORA, SEARCH, command, decoder
+from engines import CORPORA, command, decoder
 from measuring import ROOT, WORK, report
-from neural_columns import Materials, compared
+from neural_columns import Materials, compared, keep_statistics
 
-from moses_compat.corpora.texts import read_text_lines
-from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap, sentence_statistics
+from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
 
 KEPT = ROOT / "benchmarks" / "results" / "syntax_pruning"
 PAIRS = ("multi30k-de-en", "tatoeba-zh-en", "pydocs-es-en")
@@ -43,15 +42,7 @@ def decode(ini: Path, table: Path, made: Materials, kept: Path) -> None:
     """Keep BLEU statistics of all test sentences."""
     written = table.with_suffix(".ini")
     command("moses-ini", ini, "--table", table, "-o", written)
-    parts = []
-    for part in made.corpus.tests:
-        output = table.with_suffix(f".{part}")
-        source = made.corpus.text(part, made.corpus.source)
-        command("decode", "--moses-ini", written, *SEARCH, source, "-o", output, "--threads", made.threads)
-        truth = read_text_lines(made.corpus.text(part, made.corpus.target))
-        parts.append(sentence_statistics(read_text_lines(str(output)), truth))
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(kept, ALL=np.concatenate(parts).astype(np.int16))
+    keep_statistics(written, made.corpus, table, made.threads, kept)
 
 
 def measure(made: Materials, plain: Path) -> None:

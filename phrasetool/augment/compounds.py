@@ -65,8 +65,11 @@ def learn_compounds(entries: WordEntries) -> CompoundRules:
     """
     if without_spaces(entries):
         return CompoundRules(least=1)
-    stems = _stems(entries, [""] + sorted({word[-size:] for word in entries for size in range(1, _MOST_CUT + 1)}))
-    tokens = {word: [set(entry.target.split()) for entry in entries.lexical(word)[:_TARGETS]] for word in entries}
+    stems = _stems(entries)
+    tokens = {
+        word: {token for entry in entries.lexical(word)[:_TARGETS] for token in entry.target.split()}
+        for word in entries
+    }
     counts: Counter[Link] = Counter()
     turns: Counter[bool] = Counter()
     for word in entries:
@@ -86,13 +89,12 @@ def learn_compounds(entries: WordEntries) -> CompoundRules:
     return CompoundRules(links, turns[True] > turns[False])
 
 
-def _stems(entries: WordEntries, cuts: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
+def _stems(entries: WordEntries) -> dict[str, list[tuple[str, str]]]:
     """Stem -> the words that it is of, and what they lose."""
     found: dict[str, list[tuple[str, str]]] = {}
-    wanted = set(cuts)
-    for word in entries:
+    for word in filter(has_letter, entries):
         for size in range(_MOST_CUT + 1):
-            if len(word) - size >= _LEAST and word[len(word) - size :] in wanted and has_letter(word):
+            if len(word) - size >= _LEAST:
                 found.setdefault(word[: len(word) - size], []).append((word, word[len(word) - size :]))
     return found
 
@@ -111,9 +113,8 @@ def _two_parts(
                         yield first, cut, added, word[place:]
 
 
-def _order(entries: WordEntries, word: str, first: list[set[str]], second: list[set[str]]) -> bool | None:
-    """Whether a target of the word has a word of the second part before one of the first; None if it has not both."""
-    one, other = set().union(*first), set().union(*second)
+def _order(entries: WordEntries, word: str, one: set[str], other: set[str]) -> bool | None:
+    """Whether a target of the word has a token of the second part before one of the first; None if it has not both."""
     for entry in entries.lexical(word)[:_TARGETS]:
         targets = entry.target.split()
         left = [place for place, target in enumerate(targets) if target in one - other]

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -23,6 +24,8 @@ _GRAM = 3
 _NEAR, _NEAREST = 30, 20
 # Relatives whose translations count.
 _HEARD = 8
+# Words whose relatives are not looked for again.
+_REMEMBERED = 1024
 # Words that were seen at most so often are like unknown ones; how many of them teach.
 SELDOM, TAUGHT = 4, 1500
 _FEATURES = 10
@@ -52,7 +55,7 @@ class Likeness:
     """
 
     def __init__(self, entries: WordEntries, vectors: Mapping[str, FloatArray] | None = None) -> None:
-        self._entries, self._words = entries, entries.ordered
+        self._words = entries.ordered
         self._grams: dict[str, list[int]] = {}
         for number, word in enumerate(self._words):
             for gram in _grams(word):
@@ -104,15 +107,16 @@ class Relatives:
     """Known words that an unknown one may share translations with.
 
     Args:
-        entries: known words.
         likeness: of words.
         weights: of what is alike, and what is added; see `learn_relatives`.
     """
 
-    def __init__(self, entries: WordEntries, likeness: Likeness, weights: Doubles) -> None:
-        self._entries, self._likeness, self._weights = entries, likeness, weights
+    def __init__(self, likeness: Likeness, weights: Doubles) -> None:
+        self._likeness, self._weights = likeness, weights
+        # Inflection and meaning ask for the same words.
+        self.of = lru_cache(_REMEMBERED)(self._of)
 
-    def of(self, word: str) -> list[Relative]:
+    def _of(self, word: str) -> list[Relative]:
         """The best first."""
         words, rows = self._likeness.of(word)
         found = expected(rows, self._weights).tolist() if words else []
@@ -140,8 +144,8 @@ def learn_relatives(entries: WordEntries, likeness: Likeness, taught: Sequence[s
             rows.append(row)
             shares.append(math.fsum(common))
     if not rows:
-        return Relatives(entries, likeness, np.zeros(_FEATURES + 1))
-    return Relatives(entries, likeness, regression(np.array(rows), np.array(shares)))
+        return Relatives(likeness, np.zeros(_FEATURES + 1))
+    return Relatives(likeness, regression(np.array(rows), np.array(shares)))
 
 
 def shared_beginning(one: str, other: str) -> int:
