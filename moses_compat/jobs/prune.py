@@ -97,6 +97,7 @@ def prune_table(
     sinks: Sequence[Sink],
     scan: TableScan,
     fingerprints: bool = False,
+    ask_all: bool = True,
 ) -> None:
     """Decide about the entries of a table while it streams, by a rule that needs no more than similarities.
 
@@ -106,6 +107,7 @@ def prune_table(
         rule: whose method is meaning alone, and whose cut is a threshold.
         sinks: receive all blocks.
         fingerprints: whether a sink needs fingerprints of the pairs.
+        ask_all: whether similarities of entries that stay whatever they say are wanted, too, for a sink.
 
     Raises:
         DataError: the table is damaged, has a faulty line, or does not fit the source of similarities; or, where the
@@ -117,7 +119,8 @@ def prune_table(
         decision = rule.decide(ranking)
         return DecidedBlock(read, decision, explain(ranking, decision))
 
-    reader = EntryReader(source, scan, similarities, fingerprints)
+    settled = None if ask_all else rule.best.settles
+    reader = EntryReader(source, scan, similarities, fingerprints, settled=settled)
     _send(reader, judge, sinks, scan, SourceOrder(source, scan, rule.best.by_source))
 
 

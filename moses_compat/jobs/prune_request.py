@@ -66,6 +66,8 @@ class PruneRequest:
         dev: the two sides of the development set.
         search: options of the decoder, see `SearchOptions`.
         by_criterion: where several criteria decide, whether to count which of them alone would have removed what goes.
+        ask_all: where meaning alone decides, whether to ask about entries that stay whatever it says, too, so that all
+            below the threshold are counted.
         threads, block_bytes, on_error, allow_empty, force, max_line: see `TableScan`.
         sort: whether to sort the table first, into a copy beside `output`.
         sorted_table: that copy, where it was made.
@@ -102,6 +104,7 @@ class PruneRequest:
     dev: tuple[str, str] | None = None
     search: Mapping[str, Any] = field(default_factory=dict)
     by_criterion: bool = True
+    ask_all: bool = True
     threads: int = 1
     block_bytes: int = BLOCK_BYTES
     on_error: str = "fail"

@@ -133,8 +133,10 @@ def _prune_streaming(request: PruneRequest, method: Method, watch: Watch, more: 
         cut = (threshold or method.thresholds[0]).value(0.0)
         signature = f"{similarities.signature}|rule:t{cut:g}+k{rule.best.k}+{rule.best.protect}|version:{__version__}"
 
+        ask_all = request.ask_all or bool(keep or request.reasons or request.stats or more)
+
         def send(source: Input, sinks: Sequence[Sink], scan: TableScan) -> None:
-            prune_table(source, similarities, rule, sinks, scan, fingerprints=keep is not None)
+            prune_table(source, similarities, rule, sinks, scan, keep is not None, ask_all)
 
         save = (lambda: score_writer(keep, similarities)) if keep else None
         result = PruneResult(PruneStatistics(), signature, method.names, best=rule.best)

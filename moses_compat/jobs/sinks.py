@@ -180,6 +180,7 @@ class Counts:
             kept=int(keep.sum()),
             removed={self.CRITERION: int(pruned.sum())},
             protected=int((decision.fails & decision.protected).sum()),
+            settled=decided.read.settled,
             without_opinion=int((decision.silent & ~block.faulty).sum()),
             faulty_kept=int((block.faulty & keep).sum()),
             faulty_skipped=int((block.faulty & ~keep).sum()),

@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 
 from moses_compat.files.streams import Input
-from moses_compat.measures.similarities import SimilaritySource
+from moses_compat.lines.insert_scores import selected_lines
+from moses_compat.measures.similarities import SimilarityReader, SimilaritySource
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import TableParser
-from phrasetool.phrases import DoubleArray, EntryBlock, Mask, Phrases
+from phrasetool.phrases import DoubleArray, EntryBlock, Int64Array, Mask, Phrases
 from phrasetool.pruning.measured_table import MeasuredTable
 from phrasetool.scoring.scorer import Scores
 
 # A raw block, and what belongs to it of a similarity source.
 Item = tuple[RawBlock, Any]
+# Where the entries of G sources begin, shape (G + 1,), and words of each source -> bool, shape (G,): all of them stay.
+Settled = Callable[[Int64Array, Int64Array], Mask]
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class ReadBlock:
         scores: what the similarity source says; None without one.
         passes: bool, shape (N,), the lines that fault handling lets through.
         faults: how many lines are no entries.
+        settled: how many entries the similarity source was not asked about.
     """
 
     raw: RawBlock
@@ -39,6 +43,7 @@ class ReadBlock:
     scores: Scores | None
     passes: Mask
     faults: int
+    settled: int = 0
 
 
 class EntryReader:
@@ -50,6 +55,8 @@ class EntryReader:
         similarities: what is asked about every entry; nothing if None.
         fingerprints: whether to fingerprint every pair.
         columns: which score columns to read besides, from 0, given how many an entry has.
+        settled: tells of which sources all entries stay (see `KeepBest.settles`): nothing is asked about those where
+            that can be left out, and they count as alike.
     """
 
     def __init__(
@@ -59,11 +66,13 @@ class EntryReader:
         similarities: SimilaritySource | None = None,
         fingerprints: bool = False,
         columns: Callable[[int], Sequence[int]] = lambda scores: (),
+        settled: Settled | None = None,
     ) -> None:
         self._source, self._scan = source, scan
         self._similar = similarities.reader(source.name) if similarities else None
         self._fingerprints = fingerprints or bool(self._similar and self._similar.fingerprints)
         self._columns = columns
+        self._settled = settled if self._similar and self._similar.by_entry else None
 
     def items(self) -> Iterator[Item]:
         """The blocks, in order.
@@ -95,12 +104,31 @@ class EntryReader:
         raw, taken = item
         similar = self._similar
         seen = tuple(similar.columns(raw.scores, raw.first_entry)) if similar else ()
-        vocabularies = similar.vocabularies if similar else (None, None)
+        vocabularies = similar.vocabularies if similar and not self._settled else (None, None)
         parser = TableParser(*vocabularies, raw.scores, (*seen, *self._columns(raw.scores)), self._fingerprints)
         block, faults = parser(raw.first_entry, raw.text, raw.line_offsets)
         passes = self._scan.passes(self._source.name, block.faulty, faults)
-        scores = similar.score(block, block.columns[:, : len(seen)], taken) if similar else None
-        return ReadBlock(raw, block, block.columns[:, len(seen) :], scores, passes, len(faults))
+        settled, scores = 0, None
+        if similar and self._settled:
+            settled, scores = self._ask_where_unsettled(block, raw.scores, similar, self._settled)
+        elif similar:
+            scores = similar.score(block, block.columns[:, : len(seen)], taken)
+        return ReadBlock(raw, block, block.columns[:, len(seen) :], scores, passes, len(faults), settled)
+
+    @staticmethod
+    def _ask_where_unsettled(
+        block: EntryBlock, scores: int, similar: SimilarityReader, settled: Settled
+    ) -> tuple[int, Scores]:
+        """How many entries nothing is asked about, and what is said of all; only lines of others have words."""
+        stays = np.repeat(settled(block.group_offsets, block.source_lengths), np.diff(block.group_offsets))
+        similarities = np.where(block.faulty, np.float32(0), np.float32(1))[:, None].repeat(2, axis=1)
+        opinion = ~block.faulty
+        if not stays.all():
+            text = selected_lines(block.text, block.line_offsets, ~stays)
+            asked, _ = TableParser(*similar.vocabularies, scores)(block.first_entry, text)
+            said = similar.score(asked, asked.columns, None)
+            similarities[~stays], opinion[~stays] = said.similarities, said.opinion
+        return int(np.count_nonzero(stays)), Scores(similarities, opinion)
 
     def finish(self, entries: int) -> None:
         """Make sure that the source of similarities has nothing left over.

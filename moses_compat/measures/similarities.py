@@ -49,10 +49,12 @@ class SimilarityReader:
     Attributes:
         vocabularies: whose words blocks are to be read in, source and target; None: it needs no words.
         fingerprints: whether blocks are to have fingerprints of their pairs.
+        by_entry: whether what it says of an entry depends on that entry alone, so that it can be asked about some only.
     """
 
     vocabularies: tuple[Vocabulary | None, Vocabulary | None] = (None, None)
     fingerprints = False
+    by_entry = False
 
     def columns(self, scores: int, first_entry: int) -> Sequence[int]:
         """The score columns that it wants to see, from 0.
@@ -141,6 +143,8 @@ class ModelSimilarities:
 
 
 class _ModelReader(SimilarityReader):
+    by_entry = True
+
     def __init__(self, table: str, model: BilingualModel, check: FitCheck | None) -> None:
         self._table, self._model, self._check = table, model, check
         self.vocabularies = model.source_vocabulary, model.target_vocabulary

@@ -46,6 +46,21 @@ class KeepBest:
         best = "the best" if self.k == 1 else f"the {self.k} best"
         return f"{best} of every {'source' if self.protect == 'all' else 'one-word source'}"
 
+    def settles(self, group_offsets: Int64Array, source_lengths: Int64Array) -> Mask:
+        """The sources that keep all their entries, whatever these are worth.
+
+        Args:
+            group_offsets: int64, shape (G + 1,), the first entry of each source.
+            source_lengths: int64, shape (G,), words of each source.
+
+        Returns:
+            bool, shape (G,).
+        """
+        few: Mask = np.diff(group_offsets) <= self.k
+        if self.protect == "none":
+            return np.zeros_like(few)
+        return few & (source_lengths == 1) if self.protect == "words" else few
+
     def marks(self, group_offsets: Int64Array, source_lengths: Int64Array, faulty: Mask, keys: DoubleArray) -> Mask:
         """The entries that stay if those with the largest keys are the best.
 

@@ -21,6 +21,7 @@ class PruneStatistics:
         sources: source groups read.
         kept: lines written.
         removed: criterion name -> entries removed by it.
+        settled: entries of sources that keep all of theirs, where nothing was asked about these.
         protected: entries that failed the criterion but were among the best of a protected source.
         without_opinion: entries never pruned because a side has no known word.
         faulty_kept, faulty_skipped: lines that could not be read, passed through or left out.
@@ -33,6 +34,7 @@ class PruneStatistics:
     sources: int = 0
     kept: int = 0
     removed: dict[str, int] = field(default_factory=dict)
+    settled: int = 0
     protected: int = 0
     without_opinion: int = 0
     faulty_kept: int = 0
@@ -42,7 +44,16 @@ class PruneStatistics:
     model_fit: dict[str, Any] = field(default_factory=dict)
 
     def __iadd__(self, other: PruneStatistics) -> PruneStatistics:
-        for name in ("entries", "sources", "kept", "protected", "without_opinion", "faulty_kept", "faulty_skipped"):
+        for name in (
+            "entries",
+            "sources",
+            "kept",
+            "settled",
+            "protected",
+            "without_opinion",
+            "faulty_kept",
+            "faulty_skipped",
+        ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for mine, others in ((self.removed, other.removed), (self.removed_by, other.removed_by)):
             for name, count in others.items():

@@ -523,6 +523,14 @@ def test_what_protection_decides_is_said(model_folder, tmp_path):
     assert "protection" not in free.err
     done = run_inside("prune", table, "-m", model_folder, "-t", "1")
     assert done.out == TABLES["lattice"]
+    # None of its sources has more than ten entries.
+    entries = TABLES["lattice"].count(b"\n")
+    assert f"  {entries:,} stayed unscored: their sources have no more than 10 entries" in done.err
+    assert f"protection (the 10 best of every source) leaves 0 of {entries:,} entries to the threshold" in done.err
+    # Who wants counts gets all of them.
+    done = run_inside("prune", table, "-m", model_folder, "-t", "1", "--json", tmp_path / "counts.json")
+    assert json.loads((tmp_path / "counts.json").read_text())["protected_by_best_k"] == wanted
+    assert "unscored" not in done.err
     assert f"  {wanted:,} of {wanted:,} below the threshold stayed as one of the best of their source" in done.err
     assert "protection (the 10 best of every source) kept 100.0% of what was below the threshold" in done.err
     assert "--protect words protects those of one-word sources only" in done.err

@@ -69,7 +69,8 @@ def command(**given: Any) -> None:
     streams, watch = request.streams(method), TerminalWatch(quiet)
     if engine != "threads" and not streams:
         raise click.UsageError(f"--engine {engine} prunes by a threshold or a size of semantic similarity alone")
-    request = replace(request, runner=chosen_runner(engine, address, request.threads))
+    ask_all = json_file is not None
+    request = replace(request, runner=chosen_runner(engine, address, request.threads), ask_all=ask_all)
     if streams:
         _warn_of_meaning_alone(request, watch)
     elif request.table == "-":

@@ -8,6 +8,8 @@ from moses_compat.measures.entry_reader import EntryReader
 from moses_compat.measures.similarities import ColumnSimilarities, SimilarityReader
 from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError
+from phrasetool.pruning.protection import KeepBest
+from phrasetool.scoring.scorer import Scores
 from tests import naive
 from tests.commands import write
 from tests.tables import FAULTY, FAULTY_LINES, TABLES
@@ -90,3 +92,44 @@ def test_without_a_source_nothing_is_taken(tmp_path):
         reader = EntryReader(source, TableScan())
         assert [part for _, part in reader.items()] == [None]
         reader.finish(12345)
+
+
+class Counted(SimilarityReader):
+    """A source that says how long sources and targets are, and counts what it was asked about."""
+
+    signature, by_entry = "counted", True
+
+    def __init__(self, model):
+        self.vocabularies = model.source_vocabulary, model.target_vocabulary
+        self.asked = 0
+
+    def reader(self, table):
+        return self
+
+    def score(self, block, columns, taken):
+        self.asked += len(block)
+        sources = np.repeat(block.sources.lengths, np.diff(block.group_offsets))
+        lengths = np.stack([sources, block.targets.lengths], 1).astype(np.float32)
+        lengths[block.faulty] = 0
+        return Scores(-lengths, ~block.faulty & (sources != 2))
+
+
+@pytest.mark.parametrize("size", [1, 300, 1 << 20])
+@pytest.mark.parametrize("name", ["seven fields", "groups that come back", "faulty"])
+@pytest.mark.parametrize("best", [KeepBest(0, "all"), KeepBest(3, "all"), KeepBest(10, "words"), KeepBest(1, "none")])
+def test_nothing_is_asked_about_what_is_settled(tmp_path, model, name, size, best):
+    path = write(tmp_path / "t", {**TABLES, "faulty": FAULTY}[name])
+    scan = TableScan("keep", block_bytes=size)
+    everything, some = Counted(model), Counted(model)
+    settled = 0
+    for whole, part in zip(read(path, scan, everything), read(path, scan, some, settled=best.settles), strict=True):
+        groups = whole.block.group_offsets
+        stays = np.repeat(best.settles(groups, whole.block.source_lengths), np.diff(groups))
+        settled += part.settled
+        assert part.settled == stays.sum()
+        assert part.scores.similarities[~stays].tolist() == whole.scores.similarities[~stays].tolist()
+        assert part.scores.opinion[~stays].tolist() == whole.scores.opinion[~stays].tolist()
+        good = ~whole.block.faulty[stays]
+        assert part.scores.opinion[stays].tolist() == good.tolist()
+        assert part.scores.similarities[stays].tolist() == [[float(mark)] * 2 for mark in good]
+    assert everything.asked == some.asked + settled

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,25 @@ def test_rules_that_make_no_sense(k, protect, message):
 )
 def test_in_words(best, text):
     assert best.words == text
+
+
+@given(tables(), st.sampled_from(["all", "words", "none"]), st.integers(0, 12), st.randoms())
+def test_what_is_settled_stays_by_any_ranking(table, protect, k, random):
+    measures, _ = table
+    best = KeepBest(k, protect)
+    groups = measures.group_offsets, measures.source_lengths
+    settled = np.repeat(best.settles(*groups), np.diff(measures.group_offsets))
+    keys = np.array([random.random() for _ in settled])
+    assert (best.marks(*groups, measures.faulty, keys) | measures.faulty)[settled].all()
+    # And nothing else does: with more good entries than k, the last one may go.
+    good = ~measures.faulty
+    for i in np.flatnonzero(good & ~settled):
+        if (group := np.searchsorted(groups[0], i, "right") - 1) >= 0 and good[
+            slice(*groups[0][group : group + 2])
+        ].all():
+            keys[i] = -1
+            assert not best.marks(*groups, measures.faulty, keys)[i]
+            keys[i] = random.random()
 
 
 @given(tables(), st.sampled_from(["all", "words", "none"]), st.integers(0, 30))

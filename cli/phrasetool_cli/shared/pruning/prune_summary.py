@@ -23,13 +23,20 @@ def tell_pruned(result: PruneResult) -> None:
     wanted = counts.protected + sum(counts.removed.values())
     notes = [
         *((count, f"went by {_by(label)}") for label, count in removed),
+        (
+            counts.settled,
+            f"stayed unscored: their sources have no more than {result.best.k if result.best else 0} entries",
+        ),
         (counts.protected, f"of {wanted:,} below the threshold stayed as one of the best of their source"),
         (counts.without_opinion, "stayed because a side has only unknown words"),
         (counts.faulty_kept, "faulty lines were passed through"),
         (counts.faulty_skipped, "faulty lines were left out"),
     ]
     say_kept(counts.kept, counts.entries, "entries", notes, f" of {counts.sources:,} sources")
-    if result.best is not None:
+    if result.best is not None and 2 * counts.settled > counts.entries:
+        left = f"leaves {counts.entries - counts.settled:,} of {counts.entries:,} entries to the threshold"
+        say(f"  protection ({result.best.words}) {left}; {_less(result.best)}")
+    elif result.best is not None:
         _tell_protection(counts.protected, wanted, result.best)
     if result.orphans:
         tell_orphans(result.orphans)
@@ -40,12 +47,14 @@ def _tell_protection(kept: int, wanted: int, best: KeepBest) -> None:
     """A word about protection where it, and not the threshold, decides."""
     if 2 * kept <= wanted:
         return
-    less = (
-        "--protect words protects those of one-word sources only"
-        if best.protect == "all"
-        else "a smaller --keep-top protects fewer"
-    )
-    say(f"  protection ({best.words}) kept {kept / wanted:.1%} of what was below the threshold; {less}")
+    say(f"  protection ({best.words}) kept {kept / wanted:.1%} of what was below the threshold; {_less(best)}")
+
+
+def _less(best: KeepBest) -> str:
+    """How to have less protected."""
+    if best.protect == "all":
+        return "--protect words protects those of one-word sources only"
+    return "a smaller --keep-top protects fewer"
 
 
 def sweep_document(rows: Sequence[Swept]) -> dict[str, Any]:
