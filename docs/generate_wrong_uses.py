@@ -6,16 +6,21 @@ after `>`.  Each runs in a folder of its own that holds a table, a model and tex
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import forked_commands
+
+# No message about kernels that are compiled, once.
+KERNELS = {"PHRASETOOL_KERNELS": "numba"}
 PAGE = Path(__file__).parent / "wrong-uses.md"
 # Models that uses look at; good for nothing else.
 TRAININGS = (
@@ -26,6 +31,8 @@ TRAININGS = (
     "syntax --bitext zh train.zh en train.en --tagger tagger -o syntax --epochs 1 --units 4 "
     "--decoder-units 4 --pieces 2000",
 )
+# Of them, those that take long to copy.
+LARGE = frozenset(("parallel", "tagger"))
 USES = Path(__file__).parents[1] / "tests" / "wrong_uses"
 # What the files of the page are about, in its order.
 TOPICS = {
@@ -105,20 +112,18 @@ def prepare(folder: Path) -> None:
 
 
 def answer(use: Use, files: Path, folder: Path) -> Answer:
-    """Run a use in a new folder with copies of the files."""
-    shutil.copytree(files, folder)
-    binaries = Path(sys.executable).parent
+    """Run a use in a new folder with copies of the files; of the large models, those that it names."""
+    names = set(re.findall(r"\w+", " ".join([*use.preparation, use.command])))
+    shutil.copytree(files, folder, ignore=lambda _, found: LARGE.intersection(found) - names)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PHRASETOOL", "XDG"))}
-    environment |= {"PATH": f"{binaries}:{os.environ['PATH']}", "COLUMNS": "100", "PHRASETOOL_KERNELS": "numba"}
-    script = "\n".join(["set -e", *use.preparation])
-    subprocess.run(["bash", "-c", script], cwd=folder, env=environment, check=True, capture_output=True)
+    environment |= {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "100", **KERNELS}
+    if use.preparation:
+        script = "\n".join(["set -e", *use.preparation])
+        subprocess.run(["bash", "-c", script], cwd=folder, env=environment, check=True, capture_output=True)
     before = {path.relative_to(folder) for path in folder.rglob("*")}
-    done = subprocess.run(
-        ["bash", "-c", use.command], cwd=folder, env=environment, capture_output=True, text=True, timeout=120,
-        stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    code, said = forked_commands.run(use.command, folder, environment)
     made = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.relative_to(folder) not in before)
-    return Answer(done.stderr.splitlines(), done.returncode, made)
+    return Answer(said.splitlines(), code, made)
 
 
 def page(answers: dict[Use, Answer]) -> str:
@@ -148,10 +153,26 @@ def answers() -> dict[Use, Answer]:
         files.mkdir()
         prepare(files)
         found = uses()
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            places = (Path(folder) / str(number) for number in range(len(found)))
-            return dict(zip(found, pool.map(answer, found, [files] * len(found), places), strict=True))
+        tasks = [(use, files, Path(folder) / str(number)) for number, use in enumerate(found)]
+        return dict(zip(found, forked_commands.everywhere(_answer, tasks), strict=True))
+
+
+def _answer(task: tuple[Use, Path, Path]) -> Answer:
+    return answer(*task)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, help="write the page and the answers here instead, for the test")
+    kept = parser.parse_args().json
+    os.environ.update(KERNELS)
+    found = answers()
+    if kept:
+        said = [{"title": use.title, **vars(given)} for use, given in found.items()]
+        kept.write_text(json.dumps({"page": page(found), "answers": said}), encoding="utf-8")
+    else:
+        PAGE.write_text(page(found), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(answers()), encoding="utf-8")
+    main()

@@ -65,7 +65,7 @@ def build_all(packages: list[str]) -> dict[str, Built]:
 def _build_somewhere(package: str) -> Built:
     source, *_ = found = folders(package)
     if shutil.which(_c_compiler()) is None:
-        return Built(_fill_cache(signatures(source)), "numba's cache, as there is no C compiler")
+        return Built(fill_cache(source), "numba's cache, as there is no C compiler")
     for target in found:
         with contextlib.suppress(PermissionError):
             return Built(build(source, target), str(target / EXTENSION))
@@ -76,7 +76,9 @@ def _c_compiler() -> str:
     return str(sysconfig.get_config_var("CC") or "cc").split()[0]
 
 
-def _fill_cache(listed: list[tuple[str, list[str]]]) -> int:
+def fill_cache(package: Path) -> int:
+    """Have numba compile the kernels of a package's list, or load what it keeps of them; how many they are."""
+    listed = signatures(package)
     for name, codes in listed:
         kernel = _kernel_named(name)
         getattr(kernel, "dispatcher", kernel).compile(tuple(map(numba_type, codes)))

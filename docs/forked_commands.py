@@ -1,0 +1,105 @@
+"""Runs many short commands, each in a copy of one process that has imported what they need.
+
+A command of `phrasetool` that is refused takes a second of imports for a hundredth of its own; a fork takes neither.
+The copy runs the console script as the shell would: in a folder, with an environment, and files for its streams.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import multiprocessing
+import os
+import pkgutil
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+Task = TypeVar("Task")
+Done = TypeVar("Done")
+
+# What only a shell can do.
+_SHELL = re.compile(r"[|<>&;$`*?~]")
+_PACKAGES = ("phrasetool", "moses_compat", "phrasetool_cli")
+_SECONDS = 120
+_MAIN = re.compile(r"\.__main__$")
+
+
+def everywhere(function: Callable[[Task], Done], tasks: Sequence[Task]) -> list[Done]:
+    """What a function gives for each task, in copies of this process, one a processor."""
+    for package in _PACKAGES:
+        for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+            # The module that runs the command line when it is imported.
+            if not _MAIN.search(module.name):
+                importlib.import_module(module.name)
+    building = importlib.import_module("phrasetool.kernels.building")
+    for package in _PACKAGES[:2]:
+        building.fill_cache(Path(str(importlib.import_module(package).__file__)).parent)
+    # What is never looked at by the collector of a copy stays shared.
+    gc.freeze()
+    with multiprocessing.get_context("fork").Pool(os.cpu_count()) as pool:
+        return pool.map(function, tasks, chunksize=1)
+
+
+def run(command: str, folder: Path, environment: Mapping[str, str]) -> tuple[int, str]:
+    """Exit code and standard error of a shell line; a plain command of `phrasetool` takes no new process image."""
+    words = [] if _SHELL.search(command) else shlex.split(command)
+    if words[:1] != ["phrasetool"]:
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, timeout=_SECONDS,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        return done.returncode, done.stderr
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        if (child := os.fork()) == 0:
+            try:
+                _become(words, folder, environment, output.fileno(), errors.fileno())
+            finally:
+                # The console script exits by itself.
+                os._exit(70)
+        code = _ended(child)
+        errors.seek(0)
+        return code, errors.read().decode("utf-8", "backslashreplace")
+
+
+def _become(words: list[str], folder: Path, environment: Mapping[str, str], output: int, errors: int) -> None:
+    os.setsid()
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for descriptor, place in ((nothing, 0), (output, 1), (errors, 2)):
+        os.dup2(descriptor, place)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.argv = words
+    try:
+        importlib.import_module("phrasetool_cli.console").run()
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def _ended(child: int) -> int:
+    """The exit code of a process, as a shell gives it."""
+    end = time.monotonic() + _SECONDS
+    while True:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+        if time.monotonic() > end:
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            raise TimeoutError(f"still running after {_SECONDS} seconds")
+        time.sleep(0.01)
