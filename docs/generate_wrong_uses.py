@@ -162,6 +162,7 @@ def _answer(task: tuple[Use, Path, Path]) -> Answer:
 
 
 def main() -> None:
+    """Write the page, or what the test asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="write the page and the answers here instead, for the test")
     kept = parser.parse_args().json
