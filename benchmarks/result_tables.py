@@ -19,6 +19,7 @@ from pathlib import Path
 
 import bleu_tables
 import check_tables
+import column_tables
 import fault_tables
 import model_tables
 import sentence_tables
@@ -35,6 +36,7 @@ TABLES = {
     **check_tables.TABLES,
     **sentence_tables.TABLES,
     **translator_tables.TABLES,
+    **column_tables.TABLES,
     **syntax_tables.TABLES,
     **fault_tables.TABLES,
 }

@@ -1,0 +1,40 @@
+"""Tables for the documents: what columns of models are worth to a decoder, beside the six columns there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from kept_results import find, mark, markdown
+from neural_columns import COMPARED
+
+# What a comparison adds -> the page that tells of it.
+_PAGES = {
+    "translators": ("plain", "translators", "six", "six, translators", "six, softmax"),
+    "syntax": ("plain", "syntax", "six", "six, syntax"),
+    "parallel": ("plain", "parallel", "six", "six, parallel"),
+}
+
+
+def columns(systems: tuple[str, ...]) -> str:
+    """Mean BLEU of tables with columns over tuning seeds, and the difference to those without."""
+    without = {other: one for one, other in COMPARED}
+    rows = []
+    for pair, found in find("neural_columns/pairs").items():
+        for name in systems:
+            if name not in found["BLEU"]:
+                continue
+            told = ""
+            if difference := found["differences"].get(f"{name} - {without.get(name)}"):
+                low, high = difference["interval"]
+                value = f"{difference['difference']:+.2f} ({low:+.2f} to {high:+.2f}){mark(difference['p'])}"
+                told = f"{value} to {without[name]}"
+            bleu = found["BLEU"][name]
+            rows.append([pair, name, f"{len(bleu)}", f"{np.mean(bleu):.2f}", told])
+    return markdown("pair | columns | seeds | BLEU | difference", rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    f"columns of {page}": partial(columns, systems) for page, systems in _PAGES.items()
+}  # fmt: skip
