@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import platform
@@ -13,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from phrasetool.kernels.ahead import MANIFEST, checksum, folders
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "benchmarks" / "work"
@@ -124,6 +127,23 @@ def report(name: str, figures: dict) -> None:
     results = ROOT / "benchmarks" / "results"
     results.mkdir(exist_ok=True)
     (results / f"{name}.json").write_text(text + "\n")
+
+
+def compile_kernels() -> None:
+    """What the manual tells users to do once (`phrasetool compile`), unless it was done and no kernel has changed."""
+    for package in ("phrasetool", "moses_compat"):
+        sources = next((known["sources"] for known in map(_manifest, folders(package)) if known), None)
+        modules = {} if sources is None else {name: importlib.util.find_spec(name) for name in sources}
+        if sources is None or any(
+            spec is None or checksum(str(spec.origin)) != sources[name] for name, spec in modules.items()
+        ):
+            subprocess.run([COMMAND, "compile"], check=True)
+            return
+
+
+def _manifest(folder: Path) -> dict[str, Any] | None:
+    path = folder / MANIFEST
+    return json.loads(path.read_text()) if path.is_file() else None
 
 
 def model() -> str:

@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from measuring import COMMAND, WORK, Usage, summary, usage
+from measuring import COMMAND, WORK, Usage, compile_kernels, summary, usage
 
 from tests.n_best_lists import read_n_best
 
@@ -105,6 +105,7 @@ def beside_moses(
     moses: Path, sentences: list[str], rounds: int, searches: Sequence[str] = tuple(SEARCHES), scored: bool = True
 ) -> dict:
     """CPU milliseconds a sentence of each program and search, what one sentence takes from a cold start, and scores."""
+    compile_kernels()
     decoders = Decoders(moses, sentences)
     count = len(sentences)
     spent: dict[tuple[str, str, int], list[Usage]] = {}

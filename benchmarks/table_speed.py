@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from measuring import COMMAND, WORK, alternate, model, reference, report, run, summary
+from measuring import COMMAND, WORK, alternate, compile_kernels, model, reference, report, run, summary
 
 
 def main() -> None:
@@ -17,6 +17,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
+    compile_kernels()
     table, folder = str(reference() / "phrase-table.gz"), model()
     scores = str(WORK / "scores.parquet")
     threads, one = ["--threads", str(options.threads), "-q"], ["--threads", "1", "-q"]
