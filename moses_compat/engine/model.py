@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -130,26 +131,47 @@ class MosesModel:
         Raises:
             DataError: a file is damaged or does not fit the ini.
         """
-        source = InputPhrases.of(text)
-        table = self.load_table(source, Symbols(), threads, progress)
-        model = load_language_model(self.language_model, table.target_symbols.words)
+        source, targets = InputPhrases.of(text), Symbols()
+        entries = self._phrase_entries(source, targets, threads, progress)
+        # Unknown words are copied, so the language model is asked for those of the text, too.
+        vocabulary = [*targets.words, *source.symbols.words]
+        pool = ThreadPoolExecutor(1)
+        try:
+            reading = pool.submit(load_language_model, self.language_model, vocabulary)
+            if threads == 1:
+                wait([reading])
+            entries = self._with_reordering(entries, source, targets, threads, progress)
+            model = reading.result()
+        finally:
+            # Who interrupts does not wait for a large language model.
+            pool.shutdown(wait=False)
+        table = _table(entries, source, targets)
         return Translator(table, model, self.features, self.weights, self.search.table_limit), source
 
     def load_table(
         self, source: InputPhrases, targets: Symbols, threads: int = 1, progress: ReadingProgress | None = None
     ) -> TranslationTable:
         """Read the phrase and reordering table entries that a text can use; see `load`."""
-        entries = self.load_entries(source, targets, threads, progress)
-        return build_table(entries, source.symbols, targets, np.unique(source.sentences.words).astype(np.int32))
+        return _table(self.load_entries(source, targets, threads, progress), source, targets)
 
     def load_entries(
         self, source: InputPhrases, targets: Symbols, threads: int = 1, progress: ReadingProgress | None = None
     ) -> Entries:
         """The same, as they stand in the table."""
+        entries = self._phrase_entries(source, targets, threads, progress)
+        return self._with_reordering(entries, source, targets, threads, progress)
+
+    def _phrase_entries(
+        self, source: InputPhrases, targets: Symbols, threads: int, progress: ReadingProgress | None
+    ) -> Entries:
         columns = self.features.table_scores
-        entries = load_entries(
+        return load_entries(
             self.table, source, targets, columns, threads, _part(progress, "phrase table"), self.table_name
         )
+
+    def _with_reordering(
+        self, entries: Entries, source: InputPhrases, targets: Symbols, threads: int, progress: ReadingProgress | None
+    ) -> Entries:
         if self.reordering is not None and self.features.reordering is not None:
             scores = load_reordering(
                 self.reordering, entries, source, targets, self.features.reordering.columns,
@@ -162,6 +184,10 @@ class MosesModel:
         """Weights by the ini's feature names, for `MosesIni.with_weights`."""
         slices = self.features.slices
         return {self.features.name(feature): weights[slices[feature]].tolist() for feature in self.listed}
+
+
+def _table(entries: Entries, source: InputPhrases, targets: Symbols) -> TranslationTable:
+    return build_table(entries, source.symbols, targets, np.unique(source.sentences.words).astype(np.int32))
 
 
 def _part(progress: ReadingProgress | None, label: str) -> Callable[[int, int], None] | None:
