@@ -185,8 +185,8 @@ def _prune_as_a_whole(request: PruneRequest, method: Method, watch: Watch, more:
     )
 
     def send(source: Input, sinks: Sequence[Sink], scan: TableScan) -> None:
-        # Only a file of reasons shows the phrases.
-        prune_decided(source, decision, reasons, sinks, scan, None if request.reasons else table)
+        # Lines are sent on faster than they would travel.  Only a file of reasons shows the phrases.
+        prune_decided(source, decision, reasons, sinks, replace(scan, runner=None), None if request.reasons else table)
 
     result = PruneResult(PruneStatistics(), signature, method.names, figures=chosen.figures, best=chosen.best)
     return _write(request, send, result, watch, more, fit_of_source(similarities))

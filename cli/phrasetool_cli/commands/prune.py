@@ -67,8 +67,6 @@ def command(**given: Any) -> None:
     if dry_run:
         request = request.dry()
     streams, watch = request.streams(method), TerminalWatch(quiet)
-    if engine != "threads" and not streams:
-        raise click.UsageError(f"--engine {engine} prunes by a threshold or a size of semantic similarity alone")
     ask_all = json_file is not None
     request = replace(request, runner=chosen_runner(engine, address, request.threads), ask_all=ask_all)
     if streams:

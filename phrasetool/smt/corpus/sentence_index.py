@@ -7,6 +7,7 @@ words than those it is sorted by.  Text and suffixes take 8 bytes a word.
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 
@@ -113,6 +114,10 @@ class SentenceIndex:
         self._pool_used = 0
         self._remembered: dict[tuple[int, int], tuple[int, int]] = {}
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process remembers what it finds itself.
+        return SentenceIndex, (self.text, self.suffixes, self.starts)
 
     @classmethod
     def build(cls, sentences: Phrases, words: int, threads: int = 1) -> SentenceIndex:

@@ -1,5 +1,6 @@
 """Look-up of phrases in the sentences of a corpus."""
 
+import copy
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -57,6 +58,17 @@ def test_phrases_longer_than_the_sorted_words():
 def test_one_phrase_never_crosses_sentences():
     index = SentenceIndex.build(Phrases.from_lists([[0, 1], [2, 3]]), 4)
     assert index.find(Phrases.from_lists([[1, 2]])).counts.tolist() == [0]
+
+
+def test_another_process_finds_the_same():
+    """`copy` asks an object what `pickle` would send."""
+    sentences = [[0, 1, 2], [0, 1], [0], [1, 2, 0]] * 4
+    index = SentenceIndex.build(Phrases.from_lists(sentences), 3)
+    index._frequent = 2
+    check_sets(sentences, [[0], [1, 2]], index)
+    sent = copy.deepcopy(index)
+    assert sent._pool_used == 0 < index._pool_used
+    check_sets(sentences, [[0], [1, 2], [2]], sent)
 
 
 def test_several_threads_find_the_same():
