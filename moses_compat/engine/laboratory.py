@@ -15,6 +15,7 @@ from moses_compat.engine.arpa import load_language_model
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.model import MosesModel
 from phrasetool.phrases import Int32Array, Mask, Phrases
+from phrasetool.pipeline import Runner, run
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.table import Entries, build_table
 from phrasetool.smt.decoder.translator import Translator
@@ -33,6 +34,7 @@ class Laboratory:
         entries: of the table, those that the texts can use.
         language_model: of the target language.
         threads: for translating.
+        runner: has sentences translated.
     """
 
     model: MosesModel
@@ -42,6 +44,7 @@ class Laboratory:
     entries: Entries
     language_model: LanguageModel
     threads: int = 1
+    runner: Runner = run
 
     @classmethod
     def load(
@@ -91,7 +94,9 @@ class Laboratory:
         found: dict[str, list[str]] = {}
         for name, sentences in self.sentences.items():
             lines = found[name] = []
-            for translation in translator.translate_all(sentences, self.model.search, threads=self.threads):
+            for translation in translator.translate_all(
+                sentences, self.model.search, threads=self.threads, runner=self.runner
+            ):
                 lines.append(translator.text(translation).decode(errors="replace"))
                 tick()
         return found

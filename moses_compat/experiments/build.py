@@ -115,7 +115,7 @@ def _plan_decoder(config: ExperimentConfig, dev: TextPair, place: Place, plan: B
         "tune",
         ("tune", "--moses-ini", place("start.ini"), "--source", dev.source, "--reference", dev.target, "--seed", seed,
          *options, *_forced(config), "-o", place("moses.ini")),
-        ("moses.ini",), (start,), keeps=place("moses.ini"),
+        ("moses.ini",), (start,), keeps=place("moses.ini"), cluster=True,
     )  # fmt: skip
     plan.phases += [[[lm], [align, extract]], [[start, tune]]]
     return (extract,), (tune,)
@@ -207,7 +207,7 @@ def _force_decode(
         name,
         ("force-decode", "--moses-ini", ini, *tables, config.bitext.source, config.bitext.target, *options, "-o",
          place(output)),
-        (output,), tuned, keeps=place(output),
+        (output,), tuned, keeps=place(output), cluster=True,
     )  # fmt: skip
 
 

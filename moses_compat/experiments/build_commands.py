@@ -44,6 +44,7 @@ class BuildCommand:
         outputs: files it makes, names below the build folder.
         after: commands whose outputs it reads.
         threads: whether it takes `--threads`.
+        cluster: whether a cluster can do its work.
         resumes: the model folder that it can go on with, if it was interrupted.
         keeps: the output beside which it keeps what it has finished, so that it can go on.
         anchored: whether its outputs name files by where they are.
@@ -54,6 +55,7 @@ class BuildCommand:
     outputs: tuple[str, ...]
     after: tuple[BuildCommand, ...] = ()
     threads: bool = True
+    cluster: bool = False
     resumes: str | None = None
     keeps: str | None = None
     anchored: bool = False
@@ -163,12 +165,14 @@ class CommandRunner:
         program: what runs `phrasetool` with arguments.
         threads: for all that run at a time together.
         say: told what each command does and says.
+        engine: options of commands whose work a cluster can do.
     """
 
     store: BuildStore
     program: Sequence[str]
     threads: int
     say: Callable[[str], None] = lambda message: None
+    engine: Sequence[str] = ()
 
     def make(self, chains: Iterable[Chain]) -> None:
         """Run the commands of chains that are not done, two chains at a time.
@@ -199,6 +203,8 @@ class CommandRunner:
 
     def _run(self, command: BuildCommand, threads: int, processes: _Processes) -> None:
         arguments = [*command.arguments, *(["--threads", str(threads)] if command.threads else [])]
+        if command.cluster:
+            arguments += self.engine
         if self.store.can_resume(command):
             arguments.append("--resume")
         elif command.resumes is not None:

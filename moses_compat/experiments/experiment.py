@@ -15,7 +15,7 @@ from moses_compat.experiments.outputs import write_outputs
 from moses_compat.experiments.pruned_tables import pruned_table_frames
 from moses_compat.experiments.text_sets import overlaps, read_experiment_texts, write_pair
 from moses_compat.experiments.tuned_tables import tuned_table_frame
-from moses_compat.experiments.workbench import Session, look_at_development_set, open_workbench
+from moses_compat.experiments.workbench import Cluster, Session, look_at_development_set, open_workbench
 from moses_compat.files.streams import Input
 from moses_compat.jobs.prune_sources import both_directions
 from moses_compat.measures.model_fit import FitCheck
@@ -28,7 +28,12 @@ from phrasetool.watch import NOBODY, Watch
 
 
 def run_experiment(
-    config: ExperimentConfig, program: Sequence[str], threads: int = 1, processors: int = 1, watch: Watch = NOBODY
+    config: ExperimentConfig,
+    program: Sequence[str],
+    threads: int = 1,
+    processors: int = 1,
+    watch: Watch = NOBODY,
+    cluster: Cluster | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Do what is not done yet, and write everything to the folder of the configuration.
 
@@ -38,6 +43,7 @@ def run_experiment(
         threads: for everything.
         processors: of this machine; only the report says so.
         watch: is told how it goes.
+        cluster: translates, and does the work of those commands that a cluster can do.
 
     Returns:
         The frames by their names: `pruning`, `contests`, `histogram`, `surprises`, `annotation`, `map`, `neighbours`,
@@ -51,7 +57,7 @@ def run_experiment(
         _check_model(config.moses)
         _check_similarities(config, config.moses, watch)
     check_folder(config.output)
-    session = Session(config, read_experiment_texts(config), threads, watch)
+    session = Session(config, read_experiment_texts(config), threads, watch, cluster)
     _warn_of_overlaps(session)
     if config.moses:
         _look_first(session)
@@ -116,7 +122,8 @@ def _build(session: Session, program: Sequence[str]) -> BuildPlan:
     store = BuildStore(session.path("build"))
     os.makedirs(store.folder, exist_ok=True)
     plan = plan_build(session.config, _dev_files(session, store), store.path)
-    runner = CommandRunner(store, program, session.threads, session.watch.say)
+    engine = session.cluster.options if session.cluster else ()
+    runner = CommandRunner(store, program, session.threads, session.watch.say, engine)
     for chains in plan.phases:
         runner.make(chains)
     session.commands.update((command.name, command.line) for command in plan.commands)

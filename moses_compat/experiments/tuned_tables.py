@@ -276,7 +276,7 @@ def tuned_run(
 
         def decode(weights: Weights) -> NBest:
             # A run is reported when it is scored, before the next one.
-            return decoder(weights, finished.runner(f"run-{len(runs)}", weights))
+            return decoder(weights, finished.runner(f"run-{len(runs)}", weights, by=laboratory.runner))
 
         result = tune(
             decode, truth, model.weights[model.tuneable], "mira", iterations=plan.iterations, seed=seed,

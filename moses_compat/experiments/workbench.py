@@ -22,10 +22,24 @@ from moses_compat.measures.similarities import FileSimilarities
 from moses_compat.tables.blocks import TableScan
 from phrasetool.experiments.settings import DEV, ExperimentConfig
 from phrasetool.phrases import Phrases
+from phrasetool.pipeline import Runner
 from phrasetool.pruning.measures import Measures
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.table import TranslationTable
 from phrasetool.watch import Watch
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Machines that work together.
+
+    Attributes:
+        runner: has work done there.
+        options: of commands that are to have theirs done there.
+    """
+
+    runner: Runner
+    options: tuple[str, ...]
 
 
 @dataclass
@@ -37,6 +51,7 @@ class Session:
         texts: the development set and the test sets.
         threads: for everything.
         watch: is told how it goes.
+        cluster: what translates in place of threads.
         seconds: how long each part took.
         commands: how to do parts of it by hand.
         began: when the current part began.
@@ -47,6 +62,7 @@ class Session:
     texts: ExperimentTexts
     threads: int
     watch: Watch
+    cluster: Cluster | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     commands: dict[str, str] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
@@ -109,6 +125,8 @@ def open_workbench(session: Session, plan: BuildPlan) -> Workbench:
     def load() -> Laboratory:
         with session.watch.reading(model.tables) as progress:
             laboratory = Laboratory.load(model, session.texts.sources, session.threads, progress)
+        if session.cluster:
+            laboratory = replace(laboratory, runner=session.cluster.runner)
         _check_development_set(session, laboratory)
         return laboratory
 

@@ -104,6 +104,11 @@ class RayRunner:
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             raise PhraseToolError(f"{address or 'ray'}: there is no cluster: {first_line(error)}") from error
 
+    @property
+    def address(self) -> str:
+        """Where other processes find the cluster."""
+        return str(ray.get_runtime_context().gcs_address)
+
     def __call__(self, blocks: Iterable[Block], work: Callable[[Block], Result], threads: int) -> Iterator[Result]:
         """See `phrasetool.pipeline.run`; `threads` processes work.
 

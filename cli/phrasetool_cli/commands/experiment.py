@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import click
 
+from phrasetool_cli.shared.engines import chosen_runner, cluster_options
 from phrasetool_cli.shared.flags import available_processors, force_option, quiet_option, threads_option
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.sections import SectionedCommand
@@ -57,12 +58,13 @@ Example:
               help="Fewer methods, sizes, sentences and iterations: some minutes, in FOLDER/quick.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(1), metavar="N", help="Of everything random, instead of CONFIG's.")
 @threads_option("Worker threads, for everything.")
+@cluster_options
 @force_option
 @json_option
 @quiet_option
 def command(
-    config: str, output: str | None, quick: bool, seed: int | None, threads: int, force: bool,
-    json_file: str | None, quiet: bool,
+    config: str, output: str | None, quick: bool, seed: int | None, threads: int, engine: str, address: str | None,
+    force: bool, json_file: str | None, quiet: bool,
 ) -> None:  # fmt: skip
     """Compare ways to prune and annotate a table, from text to report.
 
@@ -79,10 +81,15 @@ def command(
     # What is wrong with the configuration is told before the decoder and the figures are imported.
     from moses_compat.experiments.experiment import run_experiment
     from moses_compat.experiments.outputs import records_of
+    from moses_compat.experiments.workbench import Cluster
     from phrasetool_cli.shared.progress import TerminalWatch
 
     if quick:
         wanted = wanted.quick()
     document = json_document(json_file, [config])
-    frames = run_experiment(wanted, _PROGRAM, threads, available_processors(), TerminalWatch(quiet))
+    runner, cluster = chosen_runner(engine, address, threads), None
+    if runner:
+        # Commands meet on the cluster that begins here, too.
+        cluster = Cluster(runner, ("--engine", engine, "--address", runner.address))
+    frames = run_experiment(wanted, _PROGRAM, threads, available_processors(), TerminalWatch(quiet), cluster)
     document({"name": wanted.name, "folder": wanted.output, **records_of(frames)})

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool.pipeline import Runner
 from phrasetool_cli.shared.sections import sections
+
+if TYPE_CHECKING:
+    from phrasetool.cluster.ray_runner import RayRunner
 
 cluster_options = sections(
     click.option("--engine", type=click.Choice(["threads", "ray"]), default="threads",
@@ -17,7 +20,7 @@ cluster_options = sections(
 )  # fmt: skip
 
 
-def chosen_runner(engine: str, address: str | None, threads: int) -> Runner | None:
+def chosen_runner(engine: str, address: str | None, threads: int) -> RayRunner | None:
     """What has work done; None for threads.
 
     Args:

@@ -5,11 +5,13 @@ import signal
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pipeline import run
 from tests.commands import run_inside, write
+from tests.small_experiment import write_experiment
 from tests.tables import TABLES
 
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
@@ -88,6 +90,31 @@ def test_tables_come_out_the_same(cluster, model_folder, tmp_path):
             done = run_inside(*arguments, "-q", "-o", files[-1], "--threads", 2, "--engine", *engine)
             assert (done.code, done.err) == (0, "")
         assert files[0].read_bytes() == files[1].read_bytes()
+
+
+EXPERIMENT = """\
+[prune]
+methods = ["usage"]
+sizes = [0.5]
+[annotate]
+tuning_seeds = [1]
+columns = ["semantic"]
+iterations = 1
+"""
+
+
+def test_an_experiment_comes_out_the_same(cluster, tmp_path):
+    """Forced decoding, which is a process of its own, tables and tuning."""
+    frames = []
+    for engine in (["threads"], ["ray", "--address", cluster.address]):
+        config = write_experiment(tmp_path / engine[0], EXPERIMENT)
+        done = run_inside("experiment", config, "-q", "--threads", 2, "--engine", *engine)
+        assert done.code == 0, done.err
+        tables = {path.stem: pd.read_parquet(path) for path in sorted((config.parent / "out").glob("*.parquet"))}
+        frames.append({name: found.drop(columns="command", errors="ignore") for name, found in tables.items()})
+    assert frames[0].keys() == frames[1].keys() >= {"pruning", "annotation"}
+    for name, found in frames[0].items():
+        pd.testing.assert_frame_equal(found, frames[1][name])
 
 
 def test_a_cluster_that_is_not_there(cluster, tmp_path, model_folder):

@@ -1,0 +1,78 @@
+"""What a cluster costs: `annotate --engine ray` on a cluster of this machine, against threads of one process.
+
+The reference table, and several of it behind each other, so that what begins once can be told from what each entry
+costs.  The cluster runs before; a command finds it by its address.  All outputs are compared, byte for byte.
+"""
+
+from __future__ import annotations
+
+import argparse
+import filecmp
+import os
+import shutil
+from pathlib import Path
+
+from measuring import COMMAND, WORK, alternate, compile_kernels, model, reference, report, summary
+
+COPIES = 6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    options = parser.parse_args()
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    import ray
+
+    compile_kernels()
+    folder = model()
+    tables = {1: reference() / "phrase-table.gz", COPIES: WORK / "copies.gz"}
+    with tables[COPIES].open("wb") as out:
+        for _ in range(COPIES):
+            with tables[1].open("rb") as one:
+                shutil.copyfileobj(one, out)
+    found = ray.init(num_cpus=max(options.workers), include_dashboard=False, log_to_driver=False)
+    address = found.address_info["gcs_address"]
+    threads = os.cpu_count() or 1
+    engines = {f"{threads} threads": ["--threads", str(threads)]} | {
+        f"{count} processes": ["--threads", str(count), "--engine", "ray", "--address", address]
+        for count in options.workers
+    }
+    commands: dict[str, list[str] | str] = {
+        f"{name}, {copies}": [
+            COMMAND, "annotate", str(table), "-m", folder, "-o", str(_output(name, copies)), "-q", *arguments
+        ]
+        for copies, table in tables.items()
+        for name, arguments in engines.items()
+    }  # fmt: skip
+    times = alternate(commands, options.rounds)
+    figures = {}
+    own = f"{threads} threads"
+    for name in engines:
+        for copies in tables:
+            assert filecmp.cmp(_output(name, copies), _output(own, copies), shallow=False), (name, copies)
+        each = [
+            (many - once) / (COPIES - 1)
+            for many, once in zip(times[f"{name}, {COPIES}"], times[f"{name}, 1"], strict=True)
+        ]
+        ours = [
+            (many - once) / (COPIES - 1)
+            for many, once in zip(times[f"{own}, {COPIES}"], times[f"{own}, 1"], strict=True)
+        ]
+        figures[name] = {
+            "seconds, a table": summary(times[f"{name}, 1"]), "seconds, each table more": summary(each),
+            "each more, to threads": summary([a / b for a, b in zip(each, ours, strict=True)]),
+        }  # fmt: skip
+    report("cluster", {"copies": COPIES, "bar": 1.15, "same bytes": True, "engines": figures})
+    for name in engines:
+        for copies in tables:
+            _output(name, copies).unlink()
+
+
+def _output(name: str, copies: int) -> Path:
+    return WORK / f"cluster-{name.replace(' ', '-')}-{copies}.gz"
+
+
+if __name__ == "__main__":
+    main()
