@@ -34,8 +34,10 @@ def main() -> None:
                 shutil.copyfileobj(one, out)
     found = ray.init(num_cpus=max(options.workers), include_dashboard=False, log_to_driver=False)
     address = found.address_info["gcs_address"]
-    threads = os.cpu_count() or 1
-    engines = {f"{threads} threads": ["--threads", str(threads)]} | {
+    # Processes beside as many threads; more of them than the machine has cores cannot be faster than that.
+    cores = os.cpu_count() or 1
+    own = {count: f"{min(count, cores)} threads" for count in options.workers}
+    engines = {name: ["--threads", name.split()[0]] for name in own.values()} | {
         f"{count} processes": ["--threads", str(count), "--engine", "ray", "--address", address]
         for count in options.workers
     }
@@ -47,24 +49,24 @@ def main() -> None:
         for name, arguments in engines.items()
     }  # fmt: skip
     times = alternate(commands, options.rounds)
-    figures = {}
-    own = f"{threads} threads"
+    first = next(iter(engines))
+    more = {}
     for name in engines:
         for copies in tables:
-            assert filecmp.cmp(_output(name, copies), _output(own, copies), shallow=False), (name, copies)
-        each = [
-            (many - once) / (COPIES - 1)
-            for many, once in zip(times[f"{name}, {COPIES}"], times[f"{name}, 1"], strict=True)
-        ]
-        ours = [
-            (many - once) / (COPIES - 1)
-            for many, once in zip(times[f"{own}, {COPIES}"], times[f"{own}, 1"], strict=True)
-        ]
-        figures[name] = {
-            "seconds, a table": summary(times[f"{name}, 1"]), "seconds, each table more": summary(each),
-            "each more, to threads": summary([a / b for a, b in zip(each, ours, strict=True)]),
-        }  # fmt: skip
-    report("cluster", {"copies": COPIES, "bar": 1.15, "same bytes": True, "engines": figures})
+            assert filecmp.cmp(_output(name, copies), _output(first, copies), shallow=False), (name, copies)
+        both = zip(times[f"{name}, {COPIES}"], times[f"{name}, 1"], strict=True)
+        more[name] = [(many - once) / (COPIES - 1) for many, once in both]
+    figures = {
+        name: {"seconds, a table": summary(times[f"{name}, 1"]), "seconds, each table more": summary(more[name])}
+        for name in engines
+    }
+    ratios = {
+        f"{count} processes to {threads}": summary(
+            [a / b for a, b in zip(more[f"{count} processes"], more[threads], strict=True)]
+        )
+        for count, threads in own.items()
+    }
+    report("cluster", {"copies": COPIES, "bar": 1.15, "same bytes": True, "engines": figures, "each more": ratios})
     for name in engines:
         for copies in tables:
             _output(name, copies).unlink()
