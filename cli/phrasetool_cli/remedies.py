@@ -33,6 +33,7 @@ REMEDIES = {
     "name a store": "; name another folder with --encoder-store",
     "sort the table": "; --sort sorts it, --force goes on all the same",
     "name the words": "; the words of a file of tags are named with --sentences",
+    "begin anew": "; without --resume, all is made anew",
     "use threads": "; --engine threads does it",
     "longer lines": "; --max-line allows longer ones",
     "larger groups": "; --block-bytes allows more, where a command has it",

@@ -112,6 +112,8 @@ class RayRunner:
     def __call__(self, blocks: Iterable[Block], work: Callable[[Block], Result], threads: int) -> Iterator[Result]:
         """See `phrasetool.pipeline.run`; `threads` processes work.
 
+        Items are handed out one by one where the work says so (`work.large` is true), else several small ones at once.
+
         Raises:
             PhraseToolError: processes are lost one after another, or none can be started.
             ValueError: fewer than one process.
@@ -121,7 +123,7 @@ class RayRunner:
         pool = _Pool(_pickled(work), threads)
         under_way: deque[_Batch] = deque()
         try:
-            for data in _batches(blocks):
+            for data in _batches(blocks, 1 if getattr(work, "large", False) else _ITEMS):
                 under_way.append(pool.submit(_Batch(data)))
                 while under_way and (len(under_way) > (_AT_ONCE + 1) * threads or under_way[0].result is not None):
                     yield from pool.results(under_way.popleft())
@@ -206,12 +208,12 @@ class _Pool:
             ray.kill(process.actor)
 
 
-def _batches(blocks: Iterable[Any]) -> Iterator[bytes]:
-    """Blocks, pickled in batches."""
+def _batches(blocks: Iterable[Any], most: int) -> Iterator[bytes]:
+    """Blocks, pickled in batches of so many at most."""
     iterator = iter(blocks)
     for first in iterator:
         data = _pickled([first])
-        if more := min(_ITEMS, _BYTES // len(data)) - 1 if len(data) < _BYTES else 0:
+        if more := min(most, _BYTES // len(data)) - 1 if len(data) < _BYTES else 0:
             data = _pickled([first, *itertools.islice(iterator, more)])
         yield data
 

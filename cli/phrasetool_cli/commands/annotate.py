@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -23,6 +24,7 @@ from phrasetool_cli.shared.resuming import check_resumable, resume_option
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 from phrasetool_cli.shared.similarity.encoder_options import chosen_encoder, encoder_options
 from phrasetool_cli.shared.similarity.syntax_options import chosen_likelihood, syntax_options
+from phrasetool_cli.shared.summaries import tell_parts
 
 _EXAMPLE = """\b
 Example:
@@ -89,15 +91,19 @@ def command(
     sentence from which it was not extracted; where there is little to count, they follow those of TABLE (its third and
     first score).  Last, with --smoothing, the two that `extract` with that smoothing would have written; TABLE is read
     twice for them, and should be whole: annotate it before it is pruned.  Everything else of a line stays as it is,
-    byte for byte.  TABLE is a Moses phrase table in text form, compressed or not; `-` is standard input.
+    byte for byte.  TABLE is a Moses phrase table in text form, compressed or not; `-` is standard input; or a folder of
+    part files, as `convert --part-entries` writes them, and then FILE is a folder, too.
     """
     from moses_compat.files.names import is_stream
     from moses_compat.files.packing import without_ending
     from moses_compat.jobs.annotate_tables import AnnotateRequest, annotate
+    from moses_compat.jobs.parts.part_jobs import annotate_parts
     from moses_compat.tables.blocks import TableScan
     from phrasetool_cli.shared.progress import TerminalWatch
 
-    output = output or ("-" if table == "-" else without_ending(table) + ".annotated.gz")
+    parts = os.path.isdir(table)
+    name = table.rstrip("/") + ".annotated" if parts else without_ending(table) + ".annotated.gz"
+    output = output or ("-" if table == "-" else name)
     likelihood = chosen_likelihood(encoders, model_folders)
     encoder = chosen_encoder(encoders, table)
     folders = model_folders or (() if forced_pairs or smoothing or encoder else (default_model(),))
@@ -107,8 +113,10 @@ def command(
         raise click.UsageError("TABLE and --forced-pairs cannot both be standard input")
     if smoothing and is_stream(table):
         raise click.UsageError("--smoothing reads the table twice, so it cannot come from standard input or a pipe")
+    if parts and (ini or smoothing or encoder):
+        raise click.UsageError("part files take no --moses-ini, --smoothing or --encoder")
     check_resumable(resume, table, output)
-    check_outputs([table, *([forced_pairs] if forced_pairs else [])], [output, ini_output])
+    check_outputs([table, *([forced_pairs] if forced_pairs else [])], [output, ini_output], folders=parts)
     document = json_document(json_file, [table, forced_pairs, ini], [output, ini_output])
     edit = ini_edit(table, output, ini, ini_output, weight, scale, relative)
     scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force, max_line=max_line,
@@ -128,6 +136,11 @@ def command(
         likelihood,
     )
     watch = TerminalWatch(quiet)
+    if parts:
+        document(manifest := annotate_parts(request, watch))
+        if not quiet:
+            tell_parts(manifest, output)
+        return
     counts = annotate(request, watch)
     found = dict(vars(counts))
     found["model_fits"] = [fit.as_dict() for fit in found.pop("fits")]

@@ -9,22 +9,29 @@ from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TableProgress, say
 from phrasetool_cli.shared.sections import SectionedCommand
+from phrasetool_cli.shared.summaries import tell_parts
 
 _EXAMPLE = """\b
 Example:
   phrasetool convert phrase-table.gz -o phrase-table.parquet
   phrasetool convert demo-output/engine/phrase-table.gz -o demo-output/table.parquet
+  phrasetool convert phrase-table.gz -o parts --part-entries 10000000
 """
 
 
 @click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("table")
 @click.option("-o", "--output", required=True, metavar="FILE", help="Where to write; `-` is standard output.")
+@click.option("--part-entries", type=click.IntRange(1), metavar="N",
+              help="Write part files of about N entries each into the folder FILE, as text.  No source is in two of "
+                   "them, so that each can be annotated or pruned by itself.")  # fmt: skip
 @threads_option()
 @json_option
 @quiet_option
-def command(table: str, output: str, threads: int, quiet: bool, json_file: str | None) -> None:
-    """Turn a table into Parquet, or back.
+def command(
+    table: str, output: str, part_entries: int | None, threads: int, quiet: bool, json_file: str | None
+) -> None:
+    """Turn a table into Parquet, or back, or into part files.
 
     TABLE is a Moses phrase table in text form, or such a Parquet file.  Nothing is lost: the text comes back byte for
     byte, whatever its oddities.  In Parquet, a line is a row with columns source, target, score_1, score_2, ...,
@@ -34,11 +41,20 @@ def command(table: str, output: str, threads: int, quiet: bool, json_file: str |
     """
     from moses_compat.files.packing import packing_for
     from moses_compat.files.streams import Input, Output
+    from moses_compat.jobs.parts.part_folder import document as part_document
+    from moses_compat.jobs.parts.part_folder import split_table
     from moses_compat.tables.parquet import is_parquet, parquet_to_table, table_to_parquet
     from phrasetool.errors import PhraseToolError
 
-    check_outputs([table], [output])
+    check_outputs([table], [output], folders=part_entries is not None)
     document = json_document(json_file, [table], [output])
+    if part_entries is not None:
+        with Input(table) as source, TableProgress("convert", source.size(), quiet):
+            manifest = part_document(split_table(source, output, part_entries))
+        document(manifest)
+        if not quiet:
+            tell_parts(manifest, output)
+        return
     to_text = is_parquet(table)
     if to_text and output.endswith(".parquet"):
         raise PhraseToolError(f"{table}: is Parquet already; expected a text file as output, not {output}")

@@ -12,6 +12,7 @@ from phrasetool_cli.shared.engines import chosen_runner
 from phrasetool_cli.shared.pruning.prune_options import check_request, chosen_method, prune_options, request_of
 from phrasetool_cli.shared.pruning.prune_summary import sweep_document, tell_pruned, tell_sweep
 from phrasetool_cli.shared.sections import SectionedCommand
+from phrasetool_cli.shared.summaries import tell_parts
 
 if TYPE_CHECKING:
     from moses_compat.jobs.prune_request import PruneRequest
@@ -45,7 +46,8 @@ def command(**given: Any) -> None:
     mean the same; the more often it was seen (and, with --forced-pairs, used by forced decoding), the more speaks for
     it.  --method chooses another criterion; it reads TABLE twice, with files for what it measures (see --work).  Lines
     that stay are byte-identical and in their order.  TABLE is a Moses phrase table in text form, gzip or not; standard
-    input by default.
+    input by default.  With a threshold of similarity it may be a folder of part files, as `convert --part-entries`
+    writes them; FILE is a folder then, too.
 
     With --max-bleu-loss, the size is searched for: tables of many sizes translate the development set, none of them
     written; first each half as large as the one before, then those about the answer.  BLEU does not rise evenly with
@@ -84,6 +86,13 @@ def command(**given: Any) -> None:
         document(sweep_document(rows))
         tell_sweep(rows, request.best, table=json_file != "-", summary=not quiet)
         return
+    if os.path.isdir(request.table):
+        if request.output == "-":
+            raise click.UsageError("expected a folder to write part files to, with -o")
+        document(manifest := _pruned_parts(request, watch))
+        if not quiet:
+            tell_parts(manifest, request.output)
+        return
     try:
         result = prune(request, watch)
     except TableTooSmallError as error:
@@ -93,6 +102,16 @@ def command(**given: Any) -> None:
         tell_pruned(result)
         if dry_run:
             watch.say("dry run: nothing was written")
+
+
+def _pruned_parts(request: PruneRequest, watch: TerminalWatch) -> dict[str, Any]:
+    """Prune a folder of part files."""
+    from moses_compat.jobs.parts.part_jobs import prune_parts
+
+    try:
+        return prune_parts(request, watch)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _warn_of_meaning_alone(request: PruneRequest, watch: TerminalWatch) -> None:

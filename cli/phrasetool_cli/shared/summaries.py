@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from phrasetool_cli.shared.progress import say
 
@@ -17,6 +17,13 @@ def say_kept(kept: int, total: int, things: str, notes: Iterable[tuple[int, str]
     for count, meaning in notes:
         if count:
             say(f"  {count:,} {meaning}")
+
+
+def tell_parts(manifest: dict[str, Any], folder: str) -> None:
+    """The summary of a table in part files."""
+    parts, read, entries = len(manifest["parts"]), manifest["read"], manifest["entries"]
+    kept = f"{entries:,} of {read:,}" if entries != read else f"{entries:,}"
+    say(f"{folder}: {parts:,} {'part' if parts == 1 else 'parts'}, {kept} entries")
 
 
 def tell_orphans(counts: OrphanCounts) -> None:

@@ -92,6 +92,19 @@ def test_tables_come_out_the_same(cluster, model_folder, tmp_path):
         assert files[0].read_bytes() == files[1].read_bytes()
 
 
+def test_part_files_come_out_the_same(cluster, model_folder, tmp_path):
+    table = write(tmp_path / "t", TABLES["seven fields"])
+    assert run_inside("convert", table, "-o", tmp_path / "parts", "--part-entries", 4, "-q").code == 0
+    for command in (["annotate"], ["prune", "-t", 0.2]):
+        found = []
+        for engine in (["threads"], ["ray", "--address", cluster.address]):
+            out = tmp_path / f"{command[0]}-{engine[0]}"
+            done = run_inside(*command, tmp_path / "parts", "-m", model_folder, "-o", out, "-q", "--engine", *engine)
+            assert (done.code, done.err) == (0, "")
+            found.append({path.name: path.read_bytes() for path in out.iterdir()})
+        assert found[0] == found[1]
+
+
 EXPERIMENT = """\
 [prune]
 methods = ["usage"]

@@ -197,6 +197,7 @@ def check_request(request: PruneRequest, own_thresholds: bool) -> None:
     check_outputs(
         [*inputs, request.scores if saved else None, *(request.corpora or ()), *(request.dev or ())],
         [request.output if request.sweep is None else None, *request.outputs, None if saved else request.scores],
+        folders=os.path.isdir(request.table),
     )
 
 

@@ -1,0 +1,1 @@
+"""Tables in part files: for tables that no machine reads alone."""

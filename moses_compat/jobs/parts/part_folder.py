@@ -1,0 +1,259 @@
+"""A table as a folder of part files, and the manifest that says when it is whole.
+
+    FOLDER/part-00000.gz ...   tables, in the order of their names; the entries of a source are in one of them
+    FOLDER/manifest.json       what each part is; written last, so that a folder without it may lack something
+    FOLDER/.unfinished         while it is made: the settings, then a line for each part that is there
+
+Put behind each other, the parts are the table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from moses_compat.files.streams import Input, Output
+from moses_compat.tables.blocks import BLOCK_BYTES, raw_blocks
+from phrasetool import __version__
+from phrasetool.disk.staged_folder import CONFIG
+from phrasetool.errors import DataError, PhraseToolError, reason
+
+MANIFEST = "manifest.json"
+_UNFINISHED = ".unfinished"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part file, and the part that it was made from.
+
+    Attributes:
+        name: of both files.
+        read: lines of the one it was made from.
+        entries: its own lines.
+        bytes: its size.
+        sha256: of the file.
+        first, last: the sources of the first and last entry that were read; empty without entries.
+    """
+
+    name: str
+    read: int
+    entries: int
+    bytes: int
+    sha256: str
+    first: str
+    last: str
+
+    @classmethod
+    def of(cls, path: str, made_from: str) -> Part:
+        """Look at a finished part.
+
+        Raises:
+            DataError: one of the files cannot be read.
+        """
+        read, first, last = _borders(made_from)
+        entries = read if path == made_from else _borders(path)[0]
+        try:
+            with open(path, "rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            size = os.path.getsize(path)
+        except OSError as error:
+            raise DataError(path, reason(error)) from error
+        return cls(os.path.basename(path), read, entries, size, digest, first, last)
+
+
+def _borders(path: str) -> tuple[int, str, str]:
+    """How many lines a table has, and its first and last source."""
+    lines, first, last = 0, b"", b""
+    with Input(path) as source:
+        for block in raw_blocks(source, whole_groups=False):
+            lines += block.lines
+            text = block.text.tobytes()
+            if not first:
+                first = _source(text[: block.line_offsets[1]])
+            last = _source(text[block.line_offsets[-2] :]) or last
+    return lines, first.decode("utf-8", "replace"), last.decode("utf-8", "replace")
+
+
+def _source(line: bytes) -> bytes:
+    source, bar, _ = line.partition(b"|||")
+    return b" ".join(source.split()) if bar else b""
+
+
+def part_names(folder: str) -> list[str]:
+    """The part files of a folder, in order.
+
+    Raises:
+        DataError: there is none, or they are not those of its manifest.
+    """
+    try:
+        names = sorted(name for name in os.listdir(folder) if name != MANIFEST and not name.startswith("."))
+    except OSError as error:
+        raise DataError(folder, reason(error)) from error
+    if CONFIG in names:
+        raise DataError(folder, "is the folder of a model; expected a phrase table, or a folder of its part files")
+    if not names:
+        raise DataError(folder, "has no part files")
+    if os.path.exists(os.path.join(folder, _UNFINISHED)):
+        raise DataError(folder, "is not finished: what was to make it has not ended well")
+    manifest = os.path.join(folder, MANIFEST)
+    if os.path.exists(manifest):
+        known = {part.name: part.bytes for part in read_manifest(manifest)}
+        for name in sorted(known.keys() | set(names)):
+            if name not in known or name not in names:
+                raise DataError(manifest, f"{name} is {'not of the table' if name in names else 'missing'}")
+            if os.path.getsize(os.path.join(folder, name)) != known[name]:
+                raise DataError(os.path.join(folder, name), f"has not the {known[name]:,} bytes that {MANIFEST} says")
+    return names
+
+
+def read_manifest(path: str) -> list[Part]:
+    """What a manifest says.
+
+    Raises:
+        DataError: it is damaged.
+    """
+    try:
+        found = json.loads(Path(path).read_text("utf-8"))
+        if found["format"] != _FORMAT:
+            raise DataError(path, f"is of format {found['format']}; this program knows {_FORMAT}")
+        return [Part(**part) for part in found["parts"]]
+    except OSError as error:
+        raise DataError(path, reason(error)) from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DataError(path, f"is no manifest of part files ({error})") from error
+
+
+class PartFolder:
+    """A folder of part files that is being made.
+
+    Args:
+        folder: where.
+        settings: what the parts depend on.
+        resume: whether to go on from what is there.
+
+    Attributes:
+        there: the parts that are finished, by their names.
+
+    Raises:
+        PhraseToolError: something else is there, it was made with other settings, or it cannot be written.
+    """
+
+    def __init__(self, folder: str, settings: Mapping[str, str], resume: bool = False) -> None:
+        self.folder = folder
+        self.there: dict[str, Part] = {}
+        self._log = os.path.join(folder, _UNFINISHED)
+        self._settings = {**settings, "version of phrasetool": __version__}
+        try:
+            os.makedirs(folder, exist_ok=True)
+            self._begin(resume)
+        except OSError as error:
+            raise PhraseToolError(f"{folder}: cannot write: {reason(error)}") from error
+
+    def _begin(self, resume: bool) -> None:
+        if os.path.exists(self._log):
+            if resume:
+                self._read_log()
+                return
+        elif found := os.listdir(self.folder):
+            raise PhraseToolError(f"{self.folder}: holds {found[0]} already; choose another name")
+        with open(self._log, "w", encoding="utf-8") as file:
+            file.write(json.dumps(self._settings) + "\n")
+
+    def _read_log(self) -> None:
+        with open(self._log, encoding="utf-8") as file:
+            lines = file.read().split("\n")
+        try:
+            settings, *parts = map(json.loads, lines[:-1])
+            found = [Part(**part) for part in parts]
+        except (ValueError, TypeError) as error:
+            raise DataError(self._log, f"is damaged ({error})", remedy="begin anew") from error
+        for name, value in self._settings.items():
+            if settings.get(name) != value:
+                message = f"is of another run: {name} was {settings.get(name)}, and is {value}"
+                raise DataError(self.folder, message, remedy="begin anew")
+        # The last line may have been cut off.
+        if lines[-1]:
+            with open(self._log, "w", encoding="utf-8") as file:
+                file.write("\n".join([*lines[:-1], ""]))
+        for part in found:
+            with contextlib.suppress(OSError):
+                if os.path.getsize(self.path(part.name)) == part.bytes:
+                    self.there[part.name] = part
+
+    def path(self, name: str) -> str:
+        """Of a part."""
+        return os.path.join(self.folder, name)
+
+    def add(self, parts: Iterable[Part]) -> Iterator[Part]:
+        """Note parts as they are finished, in their order, and write the manifest after the last.
+
+        Raises:
+            DataError: a source is in two parts.
+            PhraseToolError: the folder cannot be written.
+        """
+        noted: list[Part] = []
+        before: Part | None = None
+        try:
+            with open(self._log, "a", encoding="utf-8") as file:
+                for part in parts:
+                    if before and part.read and part.first == before.last:
+                        message = f"begins with the source that {before.name} ends with, {part.first!r}; its entries"
+                        raise DataError(part.name, f"{message} must be in one part")
+                    if part.name not in self.there:
+                        file.write(json.dumps(asdict(part)) + "\n")
+                        file.flush()
+                        os.fsync(file.fileno())
+                    noted.append(part)
+                    before = part if part.read else before
+                    yield part
+            with Output(self.path(MANIFEST)) as out:
+                out.write_text((json.dumps(document(noted), indent=1, ensure_ascii=False) + "\n").encode())
+            os.unlink(self._log)
+        except OSError as error:
+            raise PhraseToolError(f"{self.folder}: cannot write: {reason(error)}") from error
+
+
+def document(parts: Iterable[Part]) -> dict[str, Any]:
+    """A manifest."""
+    listed = list(parts)
+    total = {name: sum(getattr(part, name) for part in listed) for name in ("read", "entries", "bytes")}
+    return {
+        "format": _FORMAT, "phrasetool_version": __version__, **total, "parts": [asdict(part) for part in listed]
+    }  # fmt: skip
+
+
+def split_table(source: Input, folder: str, entries: int) -> list[Part]:
+    """Write a table as part files, each of a little more entries than asked for: up to where a source ends.
+
+    Raises:
+        DataError: the table is damaged.
+        PhraseToolError: the folder is there, or cannot be written.
+        ValueError: `entries` is not positive.
+    """
+    if entries < 1:
+        raise ValueError("a part has one entry at least")
+    made = PartFolder(folder, {"table": source.name, "entries": str(entries)})
+    # Blocks end where sources do, so small parts need small blocks.
+    blocks = raw_blocks(source, min(BLOCK_BYTES, 32 * entries))
+
+    def parts() -> Iterator[Part]:
+        number, block = 0, next(blocks, None)
+        while block is not None or number == 0:
+            path = made.path(f"part-{number:05}.gz")
+            lines = 0
+            with Output(path) as out:
+                while block is not None and lines < entries:
+                    out.write(out.encode(block.text))
+                    lines += block.lines
+                    block = next(blocks, None)
+            yield Part.of(path, path)
+            number += 1
+
+    return list(made.add(parts()))
