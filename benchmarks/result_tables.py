@@ -19,6 +19,7 @@ from pathlib import Path
 
 import bleu_tables
 import check_tables
+import cluster_tables
 import column_tables
 import fault_tables
 import model_tables
@@ -37,6 +38,7 @@ TABLES = {
     **sentence_tables.TABLES,
     **translator_tables.TABLES,
     **column_tables.TABLES,
+    **cluster_tables.TABLES,
     **syntax_tables.TABLES,
     **fault_tables.TABLES,
 }
