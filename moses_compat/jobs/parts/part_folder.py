@@ -170,7 +170,8 @@ class PartFolder:
         with open(self._log, encoding="utf-8") as file:
             lines = file.read().split("\n")
         try:
-            settings, *parts = map(json.loads, lines[:-1])
+            head, *parts = map(json.loads, lines[:-1])
+            settings = dict(head)
             found = [Part(**part) for part in parts]
         except (ValueError, TypeError) as error:
             raise DataError(self._log, f"is damaged ({error})", remedy="begin anew") from error

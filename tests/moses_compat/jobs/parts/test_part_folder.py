@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import json
 
 import pytest
 from hypothesis import given
@@ -127,9 +126,10 @@ def test_what_is_in_the_way(tmp_path):
     PartFolder(str(folder), {"model": "m"})
     with pytest.raises(DataError, match="is of another run: model was m, and is n"):
         PartFolder(str(folder), {"model": "n"}, resume=True)
-    (folder / ".unfinished").write_text(json.dumps([1]) + "\n{\n")
-    with pytest.raises(DataError, match="is damaged"):
-        PartFolder(str(folder), {"model": "m"}, resume=True)
+    for damaged in ("[1]\n", '{"model": "m"}\n{\n', '{"model": "m"}\n{"name": "1"}\n', ""):
+        (folder / ".unfinished").write_text(damaged)
+        with pytest.raises(DataError, match="is damaged"):
+            PartFolder(str(folder), {"model": "m"}, resume=True)
     # Without resuming, all is made anew.
     assert not PartFolder(str(folder), {"model": "n"}).there
     (tmp_path / "full").mkdir()
