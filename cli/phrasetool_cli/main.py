@@ -35,7 +35,7 @@ COMMANDS = {
     "ems-prune": "Prune as Moses' EMS calls it: by the names of two tables.",
     "annotate": "Add similarity columns to a phrase table.",
     "inspect": "Say what a table or a model is.",
-    "convert": "Turn a table into Parquet, or back.",
+    "convert": "Turn a table into Parquet, or back, or into part files.",
     "align": "Align the words of a bitext.",
     "extract": "Make a phrase table from an aligned bitext.",
     "lm": "Estimate a language model.",

@@ -34,7 +34,7 @@ class Laboratory:
         entries: of the table, those that the texts can use.
         language_model: of the target language.
         threads: for translating.
-        runner: has sentences translated.
+        runner: has sentences translated; threads if None.
     """
 
     model: MosesModel
@@ -44,7 +44,7 @@ class Laboratory:
     entries: Entries
     language_model: LanguageModel
     threads: int = 1
-    runner: Runner = run
+    runner: Runner | None = None
 
     @classmethod
     def load(
@@ -95,7 +95,7 @@ class Laboratory:
         for name, sentences in self.sentences.items():
             lines = found[name] = []
             for translation in translator.translate_all(
-                sentences, self.model.search, threads=self.threads, runner=self.runner
+                sentences, self.model.search, threads=self.threads, runner=self.runner or run
             ):
                 lines.append(translator.text(translation).decode(errors="replace"))
                 tick()

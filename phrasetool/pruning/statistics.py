@@ -21,20 +21,19 @@ class PruneStatistics:
         sources: source groups read.
         kept: lines written.
         removed: criterion name -> entries removed by it.
-        settled: entries of sources that keep all of theirs, where nothing was asked about these.
         protected: entries that failed the criterion but were among the best of a protected source.
         without_opinion: entries never pruned because a side has no known word.
         faulty_kept, faulty_skipped: lines that could not be read, passed through or left out.
         by_source_length: int64, shape (9, 2), entries and kept entries whose source has 0, 1, .. 7, 8 or more words.
         removed_by: which criteria alone would have removed them (see `Reasons.labels`) -> entries removed.
         model_fit: how well the model fits the table (see `ModelFit`), where a sample of it could tell.
+        settled: entries of sources that keep all of theirs, where nothing was asked about these.
     """
 
     entries: int = 0
     sources: int = 0
     kept: int = 0
     removed: dict[str, int] = field(default_factory=dict)
-    settled: int = 0
     protected: int = 0
     without_opinion: int = 0
     faulty_kept: int = 0
@@ -42,6 +41,7 @@ class PruneStatistics:
     by_source_length: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((_LONGEST + 1, 2), np.int64))
     removed_by: dict[str, int] = field(default_factory=dict)
     model_fit: dict[str, Any] = field(default_factory=dict)
+    settled: int = 0
 
     def __iadd__(self, other: PruneStatistics) -> PruneStatistics:
         for name in (

@@ -97,7 +97,8 @@ def part_names(folder: str) -> list[str]:
     except OSError as error:
         raise DataError(folder, reason(error)) from error
     if CONFIG in names:
-        raise DataError(folder, "is the folder of a model; expected a phrase table, or a folder of its part files")
+        message = "is a directory: the folder of a model of phrasetool; expected a phrase table"
+        raise DataError(folder, message, remedy="name the model")
     if not names:
         raise DataError(folder, "has no part files")
     if os.path.exists(os.path.join(folder, _UNFINISHED)):

@@ -75,7 +75,7 @@ def test_what_is_no_folder_of_parts(tmp_path):
     with pytest.raises(DataError, match="has no part files"):
         part_names(str(tmp_path / "nothing"))
     (tmp_path / "nothing" / "config.json").write_text("{}")
-    with pytest.raises(DataError, match="is the folder of a model; expected a phrase table"):
+    with pytest.raises(DataError, match="the folder of a model of phrasetool; expected a phrase table"):
         part_names(str(tmp_path / "nothing"))
     with pytest.raises(DataError, match="No such file"):
         part_names(str(tmp_path / "nowhere"))
