@@ -163,7 +163,8 @@ class PartFolder:
                 self._read_log()
                 return
         elif found := os.listdir(self.folder):
-            raise PhraseToolError(f"{self.folder}: holds {found[0]} already; choose another name")
+            there = "is whole" if MANIFEST in found else f"holds {min(found)}"
+            raise PhraseToolError(f"{self.folder}: {there} already; choose another name")
         with open(self._log, "w", encoding="utf-8") as file:
             file.write(json.dumps(self._settings) + "\n")
 

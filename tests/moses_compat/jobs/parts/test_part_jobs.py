@@ -62,6 +62,8 @@ def test_an_interrupted_run_makes_what_is_missing(parts, model_folder, tmp_path,
     assert len(made) == len(set(made)) == len(list(parts.glob("part-*.gz")))
     whole = run_inside("annotate", tmp_path / "t", "-m", model_folder, "-q", "-o", "-")
     assert text_of(out) == whole.out
+    again = run_inside(*ask)
+    assert (again.code, "out: is whole already" in again.err) == (1, True)
 
 
 @pytest.mark.parametrize(
