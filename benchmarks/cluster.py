@@ -21,6 +21,7 @@ from moses_compat.jobs.parts.part_folder import split_table
 
 COPIES = 6
 PART_ENTRIES = 500_000
+PARTS = "parts"
 
 
 def main() -> None:
@@ -32,83 +33,88 @@ def main() -> None:
     import ray
 
     compile_kernels()
-    folder = model()
-    tables = {1: reference() / "phrase-table.gz", COPIES: WORK / "copies.gz"}
-    with tables[COPIES].open("wb") as out:
-        for _ in range(COPIES):
-            with tables[1].open("rb") as one:
-                shutil.copyfileobj(one, out)
     found = ray.init(num_cpus=max(options.workers), include_dashboard=False, log_to_driver=False)
-    address = found.address_info["gcs_address"]
     # Processes beside as many threads; more of them than the machine has cores cannot be faster than that.
-    cores = os.cpu_count() or 1
-    own = {count: f"{min(count, cores)} threads" for count in options.workers}
+    own = {count: f"{min(count, os.cpu_count() or 1)} threads" for count in options.workers}
+    cluster = ["--engine", "ray", "--address", found.address_info["gcs_address"]]
     engines = {name: ["--threads", name.split()[0]] for name in own.values()} | {
-        f"{count} processes": ["--threads", str(count), "--engine", "ray", "--address", address]
-        for count in options.workers
+        f"{count} processes": ["--threads", str(count), *cluster] for count in options.workers
     }
-    commands: dict[str, list[str] | str] = {
-        f"{name}, {copies}": [
-            COMMAND, "annotate", str(table), "-m", folder, "-o", str(_output(name, copies)), "-q", *arguments
+    tables, entries = _inputs()
+    times = alternate(_commands(engines, tables), options.rounds)
+    _compare_and_remove(engines, tables)
+    more = {
+        name: [
+            (many - once) / (COPIES - 1)
+            for many, once in zip(times[f"{name}, {COPIES}"], times[f"{name}, 1"], strict=True)
         ]
-        for copies, table in tables.items()
-        for name, arguments in engines.items()
-    }  # fmt: skip
-    parts = WORK / "cluster-parts"
-    shutil.rmtree(parts, ignore_errors=True)
-    with Input(str(tables[COPIES])) as source:
-        entries = sum(part.entries for part in split_table(source, str(parts), PART_ENTRIES))
-    folders = {name: WORK / f"cluster-parts-{name.replace(' ', '-')}" for name in engines}
-    for name, arguments in engines.items():
-        annotate = shlex.join(
-            [COMMAND, "annotate", str(parts), "-m", folder, "-o", str(folders[name]), "-q", *arguments]
-        )
-        commands[f"{name}, parts"] = f"rm -rf {folders[name]}; {annotate}"
-    times = alternate(commands, options.rounds)
-    first = next(iter(engines))
-    more = {}
-    for name in engines:
-        for copies in tables:
-            assert filecmp.cmp(_output(name, copies), _output(first, copies), shallow=False), (name, copies)
-        both = zip(times[f"{name}, {COPIES}"], times[f"{name}, 1"], strict=True)
-        more[name] = [(many - once) / (COPIES - 1) for many, once in both]
-    for made in folders.values():
-        names = [path.name for path in folders[first].iterdir()]
-        assert not any(filecmp.cmpfiles(made, folders[first], names, shallow=False)[1:]), made
-        shutil.rmtree(made if made != folders[first] else parts)
-    shutil.rmtree(folders[first])
-    figures = {
-        name: {
-            "seconds, a table": summary(times[f"{name}, 1"]),
-            "seconds, each table more": summary(more[name]),
-            "seconds, in parts": summary(times[f"{name}, parts"]),
-        }
         for name in engines
     }
+    figures = {
+        name: {
+            "seconds, a table": summary(times[f"{name}, 1"]), "seconds, each table more": summary(more[name]),
+            "seconds, in parts": summary(times[f"{name}, {PARTS}"]),
+        }
+        for name in engines
+    }  # fmt: skip
     ratios = {
         f"{count} processes to {threads}": summary(
             [a / b for a, b in zip(more[f"{count} processes"], more[threads], strict=True)]
         )
         for count, threads in own.items()
     }
-    report(
-        "cluster",
-        {
-            "copies": COPIES,
-            "bar": 1.15,
-            "same bytes": True,
-            "entries in parts": entries,
-            "engines": figures,
-            "each more": ratios,
-        },
-    )
-    for name in engines:
-        for copies in tables:
-            _output(name, copies).unlink()
+    report("cluster", {
+        "copies": COPIES, "bar": 1.15, "same bytes": True, "entries in parts": entries, "engines": figures,
+        "each more": ratios,
+    })  # fmt: skip
 
 
-def _output(name: str, copies: int) -> Path:
-    return WORK / f"cluster-{name.replace(' ', '-')}-{copies}.gz"
+def _inputs() -> tuple[dict[str, Path], int]:
+    """One table, several behind each other, these in part files; and how many entries the parts have."""
+    tables = {"1": reference() / "phrase-table.gz", str(COPIES): WORK / "copies.gz", PARTS: WORK / "cluster-parts"}
+    with tables[str(COPIES)].open("wb") as out:
+        for _ in range(COPIES):
+            with tables["1"].open("rb") as one:
+                shutil.copyfileobj(one, out)
+    shutil.rmtree(tables[PARTS], ignore_errors=True)
+    with Input(str(tables[str(COPIES)])) as source:
+        made = split_table(source, str(tables[PARTS]), PART_ENTRIES)
+    return tables, sum(part.entries for part in made)
+
+
+def _commands(engines: dict[str, list[str]], tables: dict[str, Path]) -> dict[str, list[str] | str]:
+    """To annotate each table by each engine; a folder that is there is removed before."""
+    commands: dict[str, list[str] | str] = {}
+    for kind, table in tables.items():
+        for name, arguments in engines.items():
+            output = str(_output(name, kind))
+            words = [COMMAND, "annotate", str(table), "-m", model(), "-o", output, "-q", *arguments]
+            commands[f"{name}, {kind}"] = words if kind != PARTS else f"rm -rf {output}; {shlex.join(words)}"
+    return commands
+
+
+def _compare_and_remove(engines: dict[str, list[str]], tables: dict[str, Path]) -> None:
+    """Make sure that all engines have written the same bytes."""
+    first, *others = engines
+    for kind in tables:
+        one = _output(first, kind)
+        for other in (_output(name, kind) for name in others):
+            if kind == PARTS:
+                names = [path.name for path in one.iterdir()]
+                assert not any(filecmp.cmpfiles(one, other, names, shallow=False)[1:]), other
+                shutil.rmtree(other)
+            else:
+                assert filecmp.cmp(one, other, shallow=False), other
+                other.unlink()
+        if kind == PARTS:
+            shutil.rmtree(one)
+        else:
+            one.unlink()
+
+
+def _output(name: str, kind: str) -> Path:
+    ending = "" if kind == PARTS else ".gz"
+    return WORK / f"cluster-{kind}-{name.replace(' ', '-')}{ending}"
 
 
 if __name__ == "__main__":

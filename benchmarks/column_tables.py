@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from kept_results import find, mark, markdown
+from kept_results import difference, find, markdown
 from neural_columns import COMPARED
 
 # What a comparison adds -> the page that tells of it.
@@ -26,10 +26,8 @@ def columns(systems: tuple[str, ...]) -> str:
             if name not in found["BLEU"]:
                 continue
             told = ""
-            if difference := found["differences"].get(f"{name} - {without.get(name)}"):
-                low, high = difference["interval"]
-                value = f"{difference['difference']:+.2f} ({low:+.2f} to {high:+.2f}){mark(difference['p'])}"
-                told = f"{value} to {without[name]}"
+            if more := found["differences"].get(f"{name} - {without.get(name)}"):
+                told = f"{difference(more)} to {without[name]}"
             bleu = found["BLEU"][name]
             rows.append([pair, name, f"{len(bleu)}", f"{np.mean(bleu):.2f}", told])
     return markdown("pair | columns | seeds | BLEU | difference", rows)

@@ -109,6 +109,12 @@ def mark(p: float) -> str:
     return "\\*\\*" if p < 0.01 else "\\*" if p < 0.05 else ""
 
 
+def difference(found: Mapping[str, Any]) -> str:
+    """What `neural_columns.compared` found: the difference, its interval, stars."""
+    low, high = found["interval"]
+    return f"{found['difference']:+.2f} ({low:+.2f} to {high:+.2f}){mark(found['p'])}"
+
+
 def markdown(head: str, rows: list[list[str]], right: int = 1) -> str:
     """A table in Markdown.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from experiments import RESULTS
-from kept_results import find, mark, markdown
+from kept_results import difference, find, markdown
 from neural_columns import compared
 from translators import LOSSES, MARGINS, SEEDS
 
@@ -72,9 +72,7 @@ def losses() -> str:
         seeds = min(len(runs), len(_samples("vmf")))
         told = ""
         if system != "vmf":
-            found = compared(_samples("vmf")[:seeds], _samples(system)[:seeds])
-            low, high = found["interval"]
-            told = f"{found['difference']:+.2f} ({low:+.2f} to {high:+.2f}){mark(found['p'])}"
+            told = difference(compared(_samples("vmf")[:seeds], _samples(system)[:seeds]))
         rows.append([
             system, f"{margin:g}" if margin and "cross" not in system else "", f"{len(runs)}",
             f"{np.mean([run['epochs'] for run in runs]):.0f}",

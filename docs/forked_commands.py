@@ -29,7 +29,6 @@ Done = TypeVar("Done")
 _SHELL = re.compile(r"[|<>&;$`*?~]")
 _PACKAGES = ("phrasetool", "moses_compat", "phrasetool_cli")
 _SECONDS = 120
-_MAIN = re.compile(r"\.__main__$")
 
 
 def everywhere(function: Callable[[Task], Done], tasks: Sequence[Task]) -> list[Done]:
@@ -37,7 +36,7 @@ def everywhere(function: Callable[[Task], Done], tasks: Sequence[Task]) -> list[
     for package in _PACKAGES:
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
             # The module that runs the command line when it is imported.
-            if not _MAIN.search(module.name):
+            if not module.name.endswith(".__main__"):
                 importlib.import_module(module.name)
     building = importlib.import_module("phrasetool.kernels.building")
     for package in _PACKAGES[:2]:

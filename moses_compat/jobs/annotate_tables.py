@@ -230,9 +230,13 @@ def _finished(request: AnnotateRequest, outputs: contextlib.ExitStack, watch: Wa
     """What interrupted work kept, until all outputs are there."""
     if not request.resume:
         return None
+    return outputs.enter_context(FinishedWork(request.output, request.table, work_settings(request), watch.say))
+
+
+def work_settings(request: AnnotateRequest) -> dict[str, str]:
+    """What finished work depends on, besides the table; see `FinishedWork`."""
     scan = {"on error": request.scan.on_error, "size of blocks": str(request.scan.block_bytes)}
-    settings = settings_of(request, ("table", "output", "edit", "scan", "resume")) | scan
-    return outputs.enter_context(FinishedWork(request.output, request.table, settings, watch.say))
+    return settings_of(request, ("table", "output", "edit", "scan", "resume")) | scan
 
 
 def _encoded(request: AnnotateRequest, watch: Watch) -> EncoderSimilarities:

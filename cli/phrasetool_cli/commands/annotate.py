@@ -97,7 +97,6 @@ def command(
     from moses_compat.files.names import is_stream
     from moses_compat.files.packing import without_ending
     from moses_compat.jobs.annotate_tables import AnnotateRequest, annotate
-    from moses_compat.jobs.parts.part_jobs import annotate_parts
     from moses_compat.tables.blocks import TableScan
     from phrasetool_cli.shared.progress import TerminalWatch
 
@@ -137,6 +136,9 @@ def command(
     )
     watch = TerminalWatch(quiet)
     if parts:
+        # Here: it would be part of every other start.
+        from moses_compat.jobs.parts.part_jobs import annotate_parts
+
         document(manifest := annotate_parts(request, watch))
         if not quiet:
             tell_parts(manifest, output)

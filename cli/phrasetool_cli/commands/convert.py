@@ -41,16 +41,18 @@ def command(
     """
     from moses_compat.files.packing import packing_for
     from moses_compat.files.streams import Input, Output
-    from moses_compat.jobs.parts.part_folder import document as part_document
-    from moses_compat.jobs.parts.part_folder import split_table
     from moses_compat.tables.parquet import is_parquet, parquet_to_table, table_to_parquet
     from phrasetool.errors import PhraseToolError
 
     check_outputs([table], [output], folders=part_entries is not None)
     document = json_document(json_file, [table], [output])
     if part_entries is not None:
-        with Input(table) as source, TableProgress("convert", source.size(), quiet):
-            manifest = part_document(split_table(source, output, part_entries))
+        # Here: it would be part of every other start.
+        from moses_compat.jobs.parts.part_folder import document as part_document
+        from moses_compat.jobs.parts.part_folder import split_table
+
+        with Input(table) as source, TableProgress("convert", source.size(), quiet) as progress:
+            manifest = part_document(split_table(source, output, part_entries, progress))
         document(manifest)
         if not quiet:
             tell_parts(manifest, output)

@@ -18,10 +18,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from moses_compat.files.kinds import folder_kind
 from moses_compat.files.streams import Input, Output
-from moses_compat.tables.blocks import BLOCK_BYTES, raw_blocks
+from moses_compat.tables.blocks import BLOCK_BYTES, Progress, raw_blocks
 from phrasetool import __version__
-from phrasetool.disk.staged_folder import CONFIG
 from phrasetool.errors import DataError, PhraseToolError, reason
 
 MANIFEST = "manifest.json"
@@ -74,10 +74,9 @@ def _borders(path: str) -> tuple[int, str, str]:
     with Input(path) as source:
         for block in raw_blocks(source, whole_groups=False):
             lines += block.lines
-            text = block.text.tobytes()
             if not first:
-                first = _source(text[: block.line_offsets[1]])
-            last = _source(text[block.line_offsets[-2] :]) or last
+                first = _source(block.text[: block.line_offsets[1]].tobytes())
+            last = _source(block.text[block.line_offsets[-2] :].tobytes()) or last
     return lines, first.decode("utf-8", "replace"), last.decode("utf-8", "replace")
 
 
@@ -96,9 +95,8 @@ def part_names(folder: str) -> list[str]:
         names = sorted(name for name in os.listdir(folder) if name != MANIFEST and not name.startswith("."))
     except OSError as error:
         raise DataError(folder, reason(error)) from error
-    if CONFIG in names:
-        message = "is a directory: the folder of a model of phrasetool; expected a phrase table"
-        raise DataError(folder, message, remedy="name the model")
+    if kind := folder_kind(folder):
+        raise DataError(folder, f"is a directory: {kind}", remedy=kind.remedy)
     if not names:
         raise DataError(folder, "has no part files")
     if os.path.exists(os.path.join(folder, _UNFINISHED)):
@@ -232,8 +230,16 @@ def document(parts: Iterable[Part]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def split_table(source: Input, folder: str, entries: int) -> list[Part]:
+def split_table(
+    source: Input, folder: str, entries: int, progress: Progress = lambda position, entries: None
+) -> list[Part]:
     """Write a table as part files, each of a little more entries than asked for: up to where a source ends.
+
+    Args:
+        source: the table, read from its beginning.
+        folder: where the parts go.
+        entries: of a part.
+        progress: called with the bytes of the file consumed and the lines read so far.
 
     Raises:
         DataError: the table is damaged.
@@ -255,6 +261,7 @@ def split_table(source: Input, folder: str, entries: int) -> list[Part]:
                 while block is not None and lines < entries:
                     out.write(out.encode(block.text))
                     lines += block.lines
+                    progress(block.position, block.first_entry + block.lines)
                     block = next(blocks, None)
             yield Part.of(path, path)
             number += 1

@@ -8,52 +8,26 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from moses_compat.files.finished_work import settings_of
-from moses_compat.jobs.annotate_tables import AnnotateRequest, annotate
+from moses_compat.jobs.annotate_tables import AnnotateRequest, annotate, work_settings
 from moses_compat.jobs.parts.part_folder import Part, PartFolder, document, part_names
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.prune_tables import prune
 from phrasetool.pipeline import Runner, run
 from phrasetool.watch import NOBODY, Watch
 
-# Makes one table of another: input, output.
-Job = Callable[[str, str], object]
-
-
-@dataclass(frozen=True)
-class AnnotateJob:
-    """Annotates a part.
-
-    Attributes:
-        request: what is wanted, of some table.
-    """
-
-    request: AnnotateRequest
-
-    def __call__(self, table: str, output: str) -> object:
-        """Make one table of another."""
-        return annotate(replace(self.request, table=table, output=output))
-
-
-@dataclass(frozen=True)
-class PruneJob:
-    """Prunes a part.
-
-    Attributes:
-        request: what is wanted, of some table.
-    """
-
-    request: PruneRequest
-
-    def __call__(self, table: str, output: str) -> object:
-        """Make one table of another."""
-        return prune(replace(self.request, table=table, output=output))
-
 
 @dataclass(frozen=True)
 class _PartWork:
-    """What is done to a part; a pure function of its file, for any machine that sees the folders."""
+    """What is done to a part; a pure function of its file, for any machine that sees the folders.
 
-    job: Job
+    Attributes:
+        make: `annotate` or `prune`.
+        request: of it, for some table.
+        source, output: folders.
+    """
+
+    make: Callable[[Any], object]
+    request: AnnotateRequest | PruneRequest
     source: str
     output: str
     # A cluster hands such items out one by one.
@@ -61,7 +35,7 @@ class _PartWork:
 
     def __call__(self, name: str) -> Part:
         source, output = (os.path.join(folder, name) for folder in (self.source, self.output))
-        self.job(source, output)
+        self.make(replace(self.request, table=source, output=output))
         return Part.of(output, source)
 
 
@@ -80,15 +54,12 @@ def annotate_parts(request: AnnotateRequest, watch: Watch = NOBODY) -> dict[str,
     """
     if request.edit or request.smoothing or request.encoder:
         raise ValueError("an ini, smoothing and sentence encoders need the table in one file")
-    settings = settings_of(request, ("table", "output", "edit", "scan", "resume"))
     alone = replace(
         request, models=[*map(os.path.abspath, request.models)], forced_pairs=_absolute(request.forced_pairs),
         scan=replace(request.scan, threads=1, runner=None), resume=False,
     )  # fmt: skip
-    return _work(
-        AnnotateJob(alone), (request.table, request.output), settings, request.resume,
-        request.scan.threads, request.scan.runner, watch,
-    )  # fmt: skip
+    scan, settings = request.scan, work_settings(request)
+    return _work(annotate, alone, settings, request.resume, scan.threads, scan.runner, watch)
 
 
 def prune_parts(request: PruneRequest, watch: Watch = NOBODY) -> dict[str, Any]:
@@ -112,10 +83,8 @@ def prune_parts(request: PruneRequest, watch: Watch = NOBODY) -> dict[str, Any]:
         request, model_folder=os.path.abspath(request.model_folder), second_model=_absolute(request.second_model),
         threads=1, runner=None, resume=False, ask_all=False,
     )  # fmt: skip
-    return _work(
-        PruneJob(alone), (request.table, request.output), settings_of(request, left_out), request.resume,
-        request.threads, request.runner, watch,
-    )  # fmt: skip
+    settings = settings_of(request, left_out)
+    return _work(prune, alone, settings, request.resume, request.threads, request.runner, watch)
 
 
 def _absolute(path: str | None) -> str | None:
@@ -123,23 +92,25 @@ def _absolute(path: str | None) -> str | None:
 
 
 def _work(
-    job: Job,
-    folders: tuple[str, str],
+    make: Callable[[Any], object],
+    request: AnnotateRequest | PruneRequest,
     settings: dict[str, str],
     resume: bool,
     threads: int,
     runner: Runner | None,
     watch: Watch,
 ) -> dict[str, Any]:
-    # Processes of a cluster stand elsewhere.
-    source, output = folders if runner is None else map(os.path.abspath, folders)
-    names = part_names(folders[0])
-    sizes = {name: os.path.getsize(os.path.join(source, name)) for name in names}
-    made = PartFolder(folders[1], {**settings, "sizes of the parts": str(sizes)}, resume)
+    """Have all parts of the request's table made, those that are not there; the manifest."""
+    names = part_names(request.table)
+    sizes = {name: os.path.getsize(os.path.join(request.table, name)) for name in names}
+    made = PartFolder(request.output, {**settings, "sizes of the parts": str(sizes)}, resume)
     rest = [name for name in names if name not in made.there]
     if made.there:
-        watch.say(f"going on from {folders[1]}: {len(made.there):,} of {len(names):,} parts are there")
-    results = (runner or run)(rest, _PartWork(job, source, output), threads)
+        watch.say(f"going on from {request.output}: {len(made.there):,} of {len(names):,} parts are there")
+    folders = request.table, request.output
+    # Processes of a cluster stand elsewhere.
+    source, output = folders if runner is None else map(os.path.abspath, folders)
+    results = (runner or run)(rest, _PartWork(make, request, source, output), threads)
     parts = (made.there.get(name) or next(results) for name in names)
     done, entries, finished = 0, 0, []
     with watch.file("parts", sum(sizes.values())) as progress:

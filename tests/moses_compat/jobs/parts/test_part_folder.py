@@ -74,7 +74,7 @@ def test_what_is_no_folder_of_parts(tmp_path):
     (tmp_path / "nothing").mkdir()
     with pytest.raises(DataError, match="has no part files"):
         part_names(str(tmp_path / "nothing"))
-    (tmp_path / "nothing" / "config.json").write_text("{}")
+    (tmp_path / "nothing" / "weights.safetensors").write_bytes(b"")
     with pytest.raises(DataError, match="the folder of a model of phrasetool; expected a phrase table"):
         part_names(str(tmp_path / "nothing"))
     with pytest.raises(DataError, match="No such file"):
