@@ -34,6 +34,7 @@ COMMANDS = {
     "threshold-filter": "Remove the entries of a phrase table that score too low.",
     "ems-prune": "Prune as Moses' EMS calls it: by the names of two tables.",
     "annotate": "Add similarity columns to a phrase table.",
+    "augment": "Give a phrase table entries for words that it has none for.",
     "inspect": "Say what a table or a model is.",
     "convert": "Turn a table into Parquet, or back, or into part files.",
     "align": "Align the words of a bitext.",

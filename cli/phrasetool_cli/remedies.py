@@ -34,6 +34,7 @@ REMEDIES = {
     "sort the table": "; --sort sorts it, --force goes on all the same",
     "name the words": "; the words of a file of tags are named with --sentences",
     "begin anew": "; without --resume, all is made anew",
+    "name those of then": "; name those of then with --evidence",
     "use threads": "; --engine threads does it",
     "longer lines": "; --max-line allows longer ones",
     "larger groups": "; --block-bytes allows more, where a command has it",

@@ -49,7 +49,7 @@ _MANY_SENTENCES = 50
 _LEAST_RATIO = 2.0
 # Where less is covered, most of a text is copied.
 _MOST = 0.5
-_FORM = "text of the table's source language, with its tokens and its capitals"
+FORM = "text of the table's source language, with its tokens and its capitals"
 _MARK = re.compile(r"([^\w\s])")
 
 
@@ -72,7 +72,7 @@ def tell_coverage(table: TranslationTable, sentences: Phrases, text: str, table_
     if covered < _MOST:
         watch.warn(
             f"{display_name(text)}: {_percent(1 - covered)} of its {size:,} tokens have no translation in "
-            f"{table_name}; expected {_FORM}"
+            f"{table_name}; expected {FORM}"
         )
     elif size:
         watch.say(f"{_percent(1 - covered)} of {size:,} tokens have no translation")
@@ -141,9 +141,9 @@ class DevelopmentCheck:
         if advice:
             self._found(f"{found}, but {_percent(better)} {advice}")
         elif share < LEAST_COVERAGE:
-            self._found(f"{found}, expected at least {_percent(LEAST_COVERAGE)}: {_FORM}")
+            self._found(f"{found}, expected at least {_percent(LEAST_COVERAGE)}: {FORM}")
         elif share < _LIKELY:
-            self.watch.warn(f"{found}; is it {_FORM}?")
+            self.watch.warn(f"{found}; is it {FORM}?")
         return share
 
     def _better_form(self, source: bytes, reference: bytes, share: float) -> tuple[float, str]:

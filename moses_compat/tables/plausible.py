@@ -12,7 +12,8 @@ from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.parser import count_scores
 from phrasetool.errors import DataError
 
-PHRASE_TABLE, REORDERING_TABLE = "a phrase table", "a reordering table"
+PHRASE_TABLE = "a phrase table"
+REORDERING_TABLE = "a reordering table"
 _POINTS = re.compile(rb"(\d+-\d+ ?)+")
 # Probabilities have six digits; those of an orientation add up to 1.  In the reordering table of Multi30k (1,117,535
 # lines) no sum is further from it than 3e-6.

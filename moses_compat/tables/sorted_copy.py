@@ -11,7 +11,7 @@ from moses_compat.files.names import STANDARD, scratch_place
 from moses_compat.files.streams import Input, compress
 from moses_compat.tables.blocks import Progress, TableScan
 from moses_compat.tables.canonical import sort_lines
-from moses_compat.tables.plausible import check_plausible
+from moses_compat.tables.plausible import PHRASE_TABLE, check_plausible
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import PhraseToolError, reason
 from phrasetool.watch import Watch
@@ -23,7 +23,7 @@ def sorted_name(path: str) -> str:
 
 
 @contextlib.contextmanager
-def sorted_copy(path: str, beside: str, scan: TableScan, watch: Watch) -> Iterator[str]:
+def sorted_copy(path: str, beside: str, scan: TableScan, watch: Watch, expected: str = PHRASE_TABLE) -> Iterator[str]:
     """Sort the lines of a table bytewise, as Moses does (`LC_ALL=C sort`); they stay as they are otherwise.
 
     Memory does not grow with the table; the copy, compressed, and what sorting takes stand in a folder of their own
@@ -34,6 +34,7 @@ def sorted_copy(path: str, beside: str, scan: TableScan, watch: Watch) -> Iterat
         beside: the folder is made beside this file if it is one, else where temporary files go.
         scan: how the table is read.
         watch: follows the work.
+        expected: see `check_plausible`.
 
     Yields:
         The path of the copy.
@@ -50,31 +51,33 @@ def sorted_copy(path: str, beside: str, scan: TableScan, watch: Watch) -> Iterat
             raise PhraseToolError(f"{place}: cannot write: {reason(error)}") from error
         copy = os.path.join(folder, "sorted.gz")
         with Input(path) as source, watch.file("sort", source.size()) as progress:
-            check_plausible(source, scan)
+            check_plausible(source, scan, expected)
             _write_sorted(source, copy, scan.threads, progress)
         yield copy
 
 
 @contextlib.contextmanager
 def open_table(
-    path: str, beside: str, scan: TableScan, watch: Watch, label: str, *, sort: bool = False
-) -> Iterator[tuple[Input, TableScan]]:
+    path: str, beside: str, scan: TableScan, watch: Watch, label: str, *, sort: bool = False,
+    expected: str = PHRASE_TABLE,
+) -> Iterator[tuple[Input, TableScan]]:  # fmt: skip
     """A table that can be meant, at its beginning, and the scan whose progress `watch` follows.
 
     Args:
         path, beside, scan, watch: see `sorted_copy`.
         label: what is done with it.
         sort: whether to sort it first.
+        expected: see `check_plausible`.
 
     Raises:
         DataError: as `sorted_copy`, and `check_plausible`.
         PhraseToolError: as `sorted_copy`.
     """
     with contextlib.ExitStack() as stack:
-        copy = stack.enter_context(sorted_copy(path, beside, scan, watch)) if sort else None
+        copy = stack.enter_context(sorted_copy(path, beside, scan, watch, expected)) if sort else None
         source = stack.enter_context(Input(copy, sorted_name(path)) if copy else Input(path))
         if not copy:
-            check_plausible(source, scan)
+            check_plausible(source, scan, expected)
         yield source, replace(scan, progress=stack.enter_context(watch.file(label, source.size())))
 
 

@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+# In the order of their columns.
+COMPOUND, INFLECTION, MEANING, COPY = "compound", "inflection", "meaning", "copy"
+EVIDENCE = (COMPOUND, INFLECTION, MEANING, COPY)
+
 
 @dataclass(frozen=True)
 class Proposal:

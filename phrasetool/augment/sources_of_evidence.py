@@ -9,15 +9,12 @@ import numpy as np
 from phrasetool.augment.augmenter import Augmenter, measure_trust
 from phrasetool.augment.compounds import Compounds, learn_compounds
 from phrasetool.augment.copies import Copies
-from phrasetool.augment.evidence import Evidence
+from phrasetool.augment.evidence import COMPOUND, COPY, EVIDENCE, INFLECTION, MEANING, Evidence
 from phrasetool.augment.relatives import SELDOM, TAUGHT, Likeness, SharedTranslations, learn_relatives
 from phrasetool.augment.scripts import has_letter
 from phrasetool.augment.word_entries import WordEntries
 from phrasetool.phrases import FloatArray
 
-# In the order of their columns.
-COMPOUND, INFLECTION, MEANING, COPY = "compound", "inflection", "meaning", "copy"
-EVIDENCE = (COMPOUND, INFLECTION, MEANING, COPY)
 # Words that trust is measured on; others than those that likeness is learnt from.
 _MEASURED = 500
 

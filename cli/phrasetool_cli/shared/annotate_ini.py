@@ -1,7 +1,8 @@
-"""The moses.ini that `phrasetool annotate` writes beside a table."""
+"""The moses.ini that a command writes beside a table with more columns."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,9 +21,11 @@ def is_given(option: str) -> bool:
 
 
 def ini_edit(
-    table: str, output: str, ini: str | None, ini_output: str | None, weight: float, scale: str, relative: bool
-) -> IniEdit | None:
-    """Check all that can be wrong with an ini, before any work starts."""
+    table: str, output: str, ini: str | None, ini_output: str | None, weight: float, scale: str, relative: bool,
+    reordering: str | None = None,
+) -> IniEdit | None:  # fmt: skip
+    """Check all that can be wrong with an ini, before any work starts; it is to name another reordering table, too, if
+    one is given."""
     if ini is None and ini_output is None:
         if is_given("weight"):
             raise click.UsageError("--weight is for the ini that --moses-ini-out writes")
@@ -42,5 +45,9 @@ def ini_edit(
     from moses_compat.jobs.annotate_tables import IniEdit, ini_beside
 
     there = ini_beside(table, ini)
-    check_outputs([table, ini, *there.paths], [output, ini_output])
+    check_outputs([table, ini, *there.paths], [output, ini_output, reordering])
+    if reordering:
+        from moses_compat.ini.editing import with_reordering_table
+
+        there = with_reordering_table(there, os.path.abspath(reordering))
     return replace(IniEdit.of(there, table, output, ini_output, weight), relative=relative)

@@ -5,22 +5,31 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from moses_compat.corpora.texts import read_text_lines
+from moses_compat.engine.development_check import FORM, LEAST_COVERAGE
+from moses_compat.files.names import display_name
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.annotate_tables import IniEdit
 from moses_compat.jobs.augmenting.augmented_table import write_augmented
-from moses_compat.jobs.augmenting.word_table import read_word_entries, unknown_words
+from moses_compat.jobs.augmenting.new_lines import TEXT, phrase_lines, reordering_lines
+from moses_compat.jobs.augmenting.source_reports import SourceReport, report_sources
+from moses_compat.jobs.augmenting.word_orientations import word_orientations
+from moses_compat.jobs.augmenting.word_table import WordTable, read_words, words_of
 from moses_compat.tables.blocks import TableScan
-from moses_compat.tables.plausible import check_plausible
-from phrasetool.augment.augmenter import Augmenter, NewEntry
+from moses_compat.tables.plausible import REORDERING_TABLE, check_plausible
+from moses_compat.tables.sorted_copy import open_table
+from phrasetool.augment.augmenter import NewEntry
+from phrasetool.augment.evidence import EVIDENCE
 from phrasetool.augment.scripts import has_letter
-from phrasetool.augment.sources_of_evidence import EVIDENCE, learn_augmenter
+from phrasetool.augment.sources_of_evidence import learn_augmenter
 from phrasetool.errors import DataError
+from phrasetool.phrases import FloatArray
 from phrasetool.watch import NOBODY, Watch
 
-Sentence = tuple[list[str], set[str]]
+_DIMENSION = 100
 
 
 @dataclass(frozen=True)
@@ -28,14 +37,18 @@ class AugmentRequest:
     """What is wanted.
 
     Attributes:
-        table: a sorted phrase table with the four scores of Moses' training; a file, as it is read twice.
+        table: a phrase table with the four scores of Moses' training; a file, as it is read twice.
         output: where the table with more entries goes.
         texts: whose words are to have entries; tokenised as the table.
         references: of the texts, where there are some, to say how good the new entries are.
         evidence: sources of it, of `EVIDENCE`.
+        reordering_table, reordering_out: a table that gets the same entries, and where it goes.
+        monolingual: text of the source language, to see which words are used alike.
         edit: what happens to a moses.ini, if anything.
-        scan: how the table is read.
-        seed: of the words that are learnt from.
+        entries_out: where the new entries are listed, if anywhere.
+        scan: how the tables are read.
+        sort: whether they are sorted first.
+        seed: of the words that are learnt from, and of word vectors.
     """
 
     table: str
@@ -43,25 +56,20 @@ class AugmentRequest:
     texts: Sequence[str]
     references: Sequence[str] = ()
     evidence: Sequence[str] = EVIDENCE
+    reordering_table: str | None = None
+    reordering_out: str | None = None
+    monolingual: Sequence[str] = ()
     edit: IniEdit | None = None
+    entries_out: str | None = None
     scan: TableScan = field(default_factory=TableScan)
+    sort: bool = False
     seed: int = 1
 
-
-@dataclass(frozen=True)
-class SourceReport:
-    """What a source of evidence gave.
-
-    Attributes:
-        words, tokens: unknown ones that it proposed something for.
-        right: tokens for which one of its proposals stands in the reference; None without references.
-        trust: share of its first proposals that were right, for known words taken for unknown.
-    """
-
-    words: int
-    tokens: int
-    right: int | None
-    trust: float
+    def __post_init__(self) -> None:
+        if self.references and len(self.references) != len(self.texts):
+            raise ValueError(f"{len(self.texts)} texts, but {len(self.references)} references")
+        if (self.reordering_table is None) != (self.reordering_out is None):
+            raise ValueError("a reordering table to read and one to write need each other")
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,9 @@ class AugmentReport:
     Attributes:
         lines: of the table before.
         words, tokens: unknown ones of the texts.
+        translated: words that have entries now.
         entries: new ones.
+        columns: scores more than before: 0 if the table had its flags.
         sources: name -> what each source of evidence gave.
         right: tokens for which some new entry stands in the reference, and those for which the first does; None without
             references.
@@ -80,77 +90,121 @@ class AugmentReport:
     lines: int
     words: int
     tokens: int
+    translated: int
     entries: int
+    columns: int
     sources: Mapping[str, SourceReport]
     right: tuple[int, int] | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        found = asdict(self)
+        some, first = found.pop("right") or (None, None)
+        return {**found, "right": some, "best_right": first}
 
 
 def augment(request: AugmentRequest, watch: Watch = NOBODY) -> AugmentReport:
     """Write the table with entries for unknown words, and the ini if one is wanted.
 
     Raises:
-        DataError: a file is damaged, the table is not sorted or has too few scores, or a reference has other lines than
-            its text.
+        DataError: a file is damaged, a table is not sorted or has too few scores, a reference has other lines than its
+            text, or a text is of another language.
         PhraseToolError: a file cannot be written.
-        ValueError: an unknown source of evidence, or as many references as there are not texts.
+        ValueError: an unknown source of evidence.
     """
-    if request.references and len(request.references) != len(request.texts):
-        raise ValueError(f"{len(request.texts)} texts, but {len(request.references)} references")
-    sentences = [_sentences(*both) for both in zip(request.texts, request.references, strict=False)]
     scan = replace(request.scan, warn=watch.warn)
+    sentences = [_sentences(*both) for both in zip(request.texts, request.references, strict=False)]
     with Input(request.table) as source, watch.file("words", source.size()) as progress:
         check_plausible(source, scan)
-        entries = read_word_entries(source, replace(scan, progress=progress))
-    unknown = {word: count for word, count in unknown_words(request.texts, entries).items() if has_letter(word)}
-    augmenter = learn_augmenter(entries, request.evidence, seed=request.seed)
+        table = read_words(source, len(request.evidence), replace(scan, progress=progress))
+    unknown = _unknown_words(request, table, scan)
+    vectors = _vectors(request, watch)
+    augmenter = learn_augmenter(table.entries, request.evidence, vectors, request.seed)
     new: dict[str, Sequence[NewEntry]] = {}
     with watch.items("translate", len(unknown), "unknown word") as tick:
         for word in sorted(unknown):
             if found := augmenter.entries(word):
                 new[word] = found
             tick(1)
-    columns = len(augmenter.evidence)
+    columns = 0 if table.augmented else len(request.evidence)
+    lines = _write(request, new, columns, scan, watch)
+    sources, right = report_sources(augmenter, new, unknown, sentences)
+    return AugmentReport(
+        lines, len(unknown), unknown.total(), len(new), sum(map(len, new.values())), columns, sources, right
+    )
+
+
+def _unknown_words(request: AugmentRequest, table: WordTable, scan: TableScan) -> Counter[str]:
+    """The words of the texts that get entries, and how often they are there."""
+    found: Counter[str] = Counter()
+    for path in request.texts:
+        words, sentences = words_of(path)
+        unknown = Counter({word: count for word, count in words.items() if word not in table.known})
+        share = 1 - unknown.total() / max(1, words.total())
+        # Of a list of words, all may be unknown.
+        if sentences and share < LEAST_COVERAGE:
+            known = f"only {100 * share:.0f}% of its {words.total():,} tokens have an entry in {request.table}"
+            message = f"{known}; expected {FORM}"
+            scan.refuse(DataError(display_name(path), message, remedy="go on"))
+        found += unknown
+    # Bars part the fields of a table, and factors.
+    return Counter({word: count for word, count in found.items() if has_letter(word) and "|" not in word})
+
+
+def _vectors(request: AugmentRequest, watch: Watch) -> dict[str, FloatArray] | None:
+    """Vectors of the words of the monolingual text and of the texts."""
+    if not request.monolingual:
+        return None
+    from phrasetool.embeddings.fasttext import train_fasttext
+
+    watch.say("learning word vectors")
+    text = [
+        line.encode(*TEXT).split() for path in [*request.monolingual, *request.texts] for line in read_text_lines(path)
+    ]
+    found = train_fasttext(text, _DIMENSION, request.seed)
+    return {word.decode(*TEXT): vector for word, vector in found.items()}
+
+
+def _write(
+    request: AugmentRequest, new: Mapping[str, Sequence[NewEntry]], columns: int, scan: TableScan, watch: Watch
+) -> int:
+    """Write all files; how many lines the table had."""
     with contextlib.ExitStack() as outputs:
         if request.edit:
             request.edit.write_to(outputs.enter_context(Output(request.edit.output)), columns)
-        with (
-            Input(request.table) as source, Output(request.output) as output,
-            watch.file("augment", source.size()) as progress,
-        ):  # fmt: skip
-            lines = write_augmented(source, output, new, columns, replace(scan, progress=progress))
-    return _report(sentences, lines, unknown, new, augmenter)
+        if request.entries_out:
+            _list_entries(outputs.enter_context(Output(request.entries_out)), new, request.evidence)
+        if request.reordering_table and request.reordering_out:
+            beside = outputs.enter_context(Output(request.reordering_out))
+            _write_reordering(request, request.reordering_table, beside, new, scan, watch)
+        table = open_table(request.table, request.output, scan, watch, "augment", sort=request.sort)
+        with table as (source, followed), Output(request.output) as output:
+            form = phrase_lines(new, len(request.evidence), columns > 0)
+            return write_augmented(source, output, new, form, columns, followed)
 
 
-def _report(
-    sentences: Sequence[Sequence[Sentence]], lines: int, unknown: Mapping[str, int],
-    new: Mapping[str, Sequence[NewEntry]], augmenter: Augmenter,
-) -> AugmentReport:  # fmt: skip
-    first = some = 0
-    right: Counter[int] = Counter()
-    tokens = ((word, reference) for text in sentences for words, reference in text for word in words)
-    for word, reference in tokens:
-        if word not in unknown:
-            continue
-        good = [set(entry.target.split()) <= reference for entry in new.get(word, ())]
-        first += good[:1] == [True]
-        some += any(good)
-        right.update({
-            number for entry, there in zip(new.get(word, ()), good, strict=True) if there for number in entry.sources
-        })  # fmt: skip
-    sources = {}
-    for number, source in enumerate(augmenter.evidence):
-        words = [word for word, found in new.items() if any(number in entry.sources for entry in found)]
-        sources[source.name] = SourceReport(
-            len(words), sum(unknown[word] for word in words), right[number] if sentences else None,
-            augmenter.trusts[source.name].first,
-        )  # fmt: skip
-    return AugmentReport(
-        lines, len(unknown), sum(unknown.values()), sum(map(len, new.values())), sources,
-        (some, first) if sentences else None,
-    )  # fmt: skip
+def _write_reordering(
+    request: AugmentRequest, path: str, output: Output, new: Mapping[str, Sequence[NewEntry]], scan: TableScan,
+    watch: Watch,
+) -> None:  # fmt: skip
+    with Input(path) as source, watch.file("orientations", source.size()) as progress:
+        check_plausible(source, scan, REORDERING_TABLE)
+        orientations = word_orientations(source, replace(scan, progress=progress))
+    table = open_table(path, output.path, scan, watch, "reordering", sort=request.sort, expected=REORDERING_TABLE)
+    with table as (source, followed):
+        write_augmented(source, output, new, reordering_lines(new, orientations), 0, followed)
 
 
-def _sentences(text: str, reference: str) -> list[Sentence]:
+def _list_entries(output: Output, new: Mapping[str, Sequence[NewEntry]], evidence: Sequence[str]) -> None:
+    """A line an entry: word, translation, its probability, sources of evidence, and what it was taken from."""
+    for word in sorted(new):
+        for entry in new[word]:
+            names = ",".join(name for number, name in enumerate(evidence) if number in entry.sources)
+            line = "\t".join([word, entry.target, f"{entry.scores[2]:.6g}", names, entry.origin]) + "\n"
+            output.write(output.encode(line.encode(*TEXT)))
+
+
+def _sentences(text: str, reference: str) -> list[tuple[list[str], set[str]]]:
     """The words of each sentence, and those of its reference."""
     sides = read_text_lines(text), read_text_lines(reference)
     if len(sides[0]) != len(sides[1]):

@@ -1,68 +1,35 @@
-"""A table with new entries among its own, and a column that says of each source of evidence what it proposed."""
+"""A table with new sources among its own, and with columns that its own entries get, too."""
 
 from __future__ import annotations
 
 import bisect
 import itertools
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from moses_compat.files.streams import Input, Output
+from moses_compat.jobs.augmenting.new_lines import BARS, TEXT, LineForm, NewLines
 from moses_compat.lines.insert_scores import annotated_lines
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import TableParser
-from phrasetool.augment.augmenter import NewEntry
 from phrasetool.errors import DataError
 from phrasetool.phrases import EntryBlock, Int64Array, Mask
 from phrasetool.pipeline import run
 
-_TEXT = "utf-8", "surrogateescape"
-_BARS = b" ||| "
-_TRAINED = 4
-# What a column holds where its source of evidence has proposed an entry; the decoder sees 1, elsewhere 0.
-FLAG = math.e
-
-
-@dataclass(frozen=True)
-class LineForm:
-    """How the lines of a table look.
-
-    Attributes:
-        scores: how many an entry has.
-        fields: how many a line has.
-    """
-
-    scores: int
-    fields: int
-
-    def line(self, word: bytes, entry: NewEntry, columns: int) -> bytes:
-        """A new line.
-
-        Scores of the table beyond those of Moses' training are 1, which says nothing.  Every target word is aligned
-        with the source; counts are those of a pair that was seen once.
-        """
-        flags = [FLAG if number in entry.sources else 1.0 for number in range(columns)]
-        scores = [*entry.scores, *[1.0] * (self.scores - _TRAINED), *flags]
-        target = entry.target.encode(*_TEXT)
-        points = " ".join(f"0-{place}" for place in range(len(target.split())))
-        rest = [points.encode(), b"1 1 1"][: max(0, self.fields - 3)]
-        written = _BARS.join([word, target, " ".join(f"{score:.6g}" for score in scores).encode(), *rest])
-        return written + b" |||" * (self.fields - 3 - len(rest)) + b"\n"
-
 
 def write_augmented(
-    source: Input, output: Output, new: Mapping[str, Sequence[NewEntry]], columns: int, scan: TableScan
+    source: Input, output: Output, new: Iterable[str], new_lines: NewLines, columns: int, scan: TableScan
 ) -> int:
     """Write a sorted table with new sources in their places.
 
     Args:
         source: the table, at its beginning.
         output: where it goes.
-        new: word -> its entries; no word that is a source of the table.
-        columns: sources of evidence, one column each behind the other scores; 1 in all lines of the table.
+        new: words, none of them a source of the table.
+        new_lines: makes their lines.
+        columns: scores of 1 that all lines of the table get behind theirs.
         scan: how it is read.
 
     Returns:
@@ -71,14 +38,11 @@ def write_augmented(
     Raises:
         DataError: the table is damaged, has a faulty line and the scan says `fail`, or is not sorted.
     """
-    words = sorted((word.encode(*_TEXT) for word in new), key=_key)
+    words = sorted((word.encode(*TEXT) for word in new), key=_key)
     keys = [_key(word) for word in words]
 
     def lines(first: int, last: int, form: LineForm) -> list[bytes]:
-        return [
-            b"".join(sorted(form.line(word, entry, columns) for entry in new[word.decode(*_TEXT)]))
-            for word in words[first:last]
-        ]
+        return [new_lines(word, form) for word in words[first:last]]
 
     def work(raw: RawBlock) -> tuple[RawBlock, _Piece]:
         block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text, raw.line_offsets)
@@ -161,7 +125,7 @@ def _offsets(block: EntryBlock, keep: Mask, size: int) -> Int64Array:
 
 def _key(word: bytes) -> bytes:
     """What decides where the lines of a source stand."""
-    return word + _BARS
+    return word + BARS
 
 
 def _fields(raw: RawBlock) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from moses_compat.corpora.texts import line_blocks
 from moses_compat.files.streams import Input
+from moses_compat.jobs.augmenting.new_lines import FLAG, TEXT
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import TableParser
 from phrasetool.augment.word_entries import WordEntries, WordEntry
@@ -16,22 +18,39 @@ from phrasetool.errors import DataError
 from phrasetool.pipeline import run
 
 SCORES = 4
-_TEXT = "utf-8", "surrogateescape"
 # source ||| target ||| scores ||| alignment ||| counts
 _COUNTS = 4
+_UNSET, _SET = "1", f"{FLAG:.6g}"
 
-Row = tuple[str, WordEntry, float]
+Row = tuple[str, WordEntry, float, Sequence[str]]
 
 
-def read_word_entries(source: Input, scan: TableScan) -> WordEntries:
+@dataclass(frozen=True)
+class WordTable:
+    """What a table says of words.
+
+    Attributes:
+        entries: those that were learnt from a bitext.
+        known: all words that have entries.
+        augmented: whether others have flags, so that the last columns are those of an earlier run.
+    """
+
+    entries: WordEntries
+    known: Collection[str]
+    augmented: bool
+
+
+def read_words(source: Input, columns: int, scan: TableScan) -> WordTable:
     """Read the entries whose source is one word; they are held in memory.
 
     Args:
         source: a table with the four scores of Moses' training, at its beginning.
+        columns: sources of evidence, each with a column of flags if the table was augmented before.
         scan: how it is read.
 
     Raises:
-        DataError: the table is damaged, has a faulty line and the scan says `fail`, has fewer scores, or has factors.
+        DataError: the table is damaged, has a faulty line and the scan says `fail`, has fewer scores, has factors, or
+            has flags in other columns.
     """
 
     def work(raw: RawBlock) -> tuple[RawBlock, list[Row]]:
@@ -41,44 +60,90 @@ def read_word_entries(source: Input, scan: TableScan) -> WordEntries:
         return raw, [_row(source.name, raw, number) for number in np.flatnonzero(single).tolist()]
 
     entries: dict[str, list[WordEntry]] = {}
+    flagged: dict[str, list[WordEntry]] = {}
     counts: dict[str, float] = {}
-    done = 0
+    done, flags = 0, _Flags()
     for raw, rows in run(scan.raw_blocks(source), work, scan.threads):
-        for word, entry, count in rows:
-            entries.setdefault(word, []).append(entry)
+        for word, entry, count, others in rows:
+            flags.see(others)
+            (flagged if _SET in others[-columns:] else entries).setdefault(word, []).append(entry)
             counts[word] = count
         done += raw.lines
         scan.progress(raw.position, done)
-    return WordEntries(entries, counts)
+    known = entries.keys() | flagged.keys()
+    if augmented := flags.are_there():
+        flags.check(source.name, columns)
+    else:
+        # What looked like a flag was a score.
+        for word, more in flagged.items():
+            entries.setdefault(word, []).extend(more)
+    return WordTable(WordEntries(entries, counts), known, augmented)
+
+
+class _Flags:
+    """Which of the last scores are flags: 1 or e in all entries, and not e in all."""
+
+    def __init__(self) -> None:
+        # Counted from the end: columns without another value, with a 1, with an e.
+        self._run: int | None = None
+        self._unset: set[int] = set()
+        self._set: set[int] = set()
+
+    def see(self, others: Sequence[str]) -> None:
+        """Look at the scores of an entry beyond those of Moses' training."""
+        most = len(others) if self._run is None else self._run
+        self._run = 0
+        while self._run < most and (value := others[-1 - self._run]) in (_UNSET, _SET):
+            (self._set if value == _SET else self._unset).add(self._run)
+            self._run += 1
+
+    def _columns(self) -> list[int]:
+        return [place for place in range(self._run or 0) if place in self._set & self._unset]
+
+    def are_there(self) -> bool:
+        """Whether there are some."""
+        return bool(self._columns())
+
+    def check(self, name: str, columns: int) -> None:
+        """Refuse a table with flags of other sources of evidence than as many as are asked for."""
+        if columns > (self._run or 0) or self._columns()[-1] >= columns:
+            message = f"was augmented with another number of sources of evidence than {columns}"
+            raise DataError(name, message, remedy="name those of then")
 
 
 def _row(name: str, raw: RawBlock, number: int) -> Row:
     """What a line says."""
     line = raw.text[raw.line_offsets[number] : raw.line_offsets[number + 1]].tobytes()
-    fields = [field.strip() for field in line.decode(*_TEXT).split("|||")]
-    scores = [float(score) for score in fields[2].split()[:SCORES]]
+    fields = [field.strip() for field in line.decode(*TEXT).split("|||")]
+    numbers = fields[2].split()
     place = raw.first_entry + number + 1
-    if len(scores) < SCORES:
-        raise DataError(name, f"the entries have {len(scores)} scores, expected the {SCORES} of Moses' training", place)
+    if len(numbers) < SCORES:
+        raise DataError(
+            name, f"the entries have {len(numbers)} scores, expected the {SCORES} of Moses' training", place
+        )
     if "|" in fields[0]:
         raise DataError(name, f"the word {fields[0]} has factors, of which nothing new can be made", place)
+    scores = [float(score) for score in numbers[:SCORES]]
     counts = fields[_COUNTS].split() if len(fields) > _COUNTS else []
     seen = float(counts[1]) if len(counts) > 1 else 1.0
-    return fields[0], WordEntry(" ".join(fields[1].split()), (scores[0], scores[1], scores[2], scores[3])), seen
+    entry = WordEntry(" ".join(fields[1].split()), (scores[0], scores[1], scores[2], scores[3]))
+    return fields[0], entry, seen, numbers[SCORES:]
 
 
-def unknown_words(texts: Iterable[str], known: Collection[str]) -> Counter[str]:
-    """Words of texts that are not known, and how often they are there.
+def words_of(text: str) -> tuple[Counter[str], bool]:
+    """Words of a text, how often they are there, and whether some stand together on a line.
 
     Args:
-        texts: files with a sentence a line, tokenised as the table.
-        known: words that have entries.
+        text: a file with a sentence a line, tokenised as the table, or with a word a line.
 
     Raises:
-        DataError: a file cannot be read.
+        DataError: the file cannot be read.
     """
     found: Counter[str] = Counter()
-    for path in texts:
-        for block in line_blocks(path):
-            found.update(block.decode(*_TEXT).split())
-    return Counter({word: count for word, count in found.items() if word not in known})
+    together = False
+    for block in line_blocks(text):
+        for line in block.decode(*TEXT).split("\n"):
+            words = line.split()
+            found.update(words)
+            together |= len(words) > 1
+    return found, together

@@ -1,6 +1,7 @@
 import pytest
 
-from phrasetool.augment.sources_of_evidence import EVIDENCE, learn_augmenter
+from phrasetool.augment.evidence import EVIDENCE
+from phrasetool.augment.sources_of_evidence import learn_augmenter
 from tests.phrasetool.augment.toy_words import toy_entries
 
 

@@ -1,11 +1,13 @@
 """New entries among those of a table, against sorting all lines."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.augmenting.augmented_table import write_augmented
+from moses_compat.jobs.augmenting.new_lines import phrase_lines, reordering_lines
 from moses_compat.tables.blocks import TableScan
 from phrasetool.augment.augmenter import NewEntry
 from phrasetool.errors import DataError
@@ -17,7 +19,7 @@ WORDS = st.text("abé-", min_size=1, max_size=3)
 def augmented(folder, lines, new, columns=2, **scan):
     path = write(folder / "t.gz", "".join(lines).encode())
     with Input(str(path)) as source, Output(str(folder / "o.gz")) as output:
-        count = write_augmented(source, output, new, columns, TableScan(**scan))
+        count = write_augmented(source, output, new, phrase_lines(new, columns), columns, TableScan(**scan))
     assert count == len(lines)
     return read(folder / "o.gz").decode()
 
@@ -61,3 +63,24 @@ def test_other_forms_and_faulty_lines(tmp_path):
 def test_an_unsorted_table_is_refused(tmp_path, block_bytes):
     with pytest.raises(DataError, match="not sorted bytewise"):
         augmented(tmp_path, ["b ||| x ||| 1 1 1 1\n", "a ||| x ||| 1 1 1 1\n"], {}, 1, block_bytes=block_bytes)
+
+
+def test_flags_that_are_there_already(tmp_path):
+    lines = "a ||| x ||| 1 1 1 1 0.5 1\nc ||| x ||| 1 1 1 1 0.5 2.71828\n"
+    new = {"b": [entry("y", 0)]}
+    path = write(tmp_path / "t", lines.encode())
+    with Input(str(path)) as source, Output(str(tmp_path / "o")) as output:
+        write_augmented(source, output, new, phrase_lines(new, 1, appended=False), 0, TableScan())
+    assert read(tmp_path / "o").decode().splitlines() == [
+        "a ||| x ||| 1 1 1 1 0.5 1", "b ||| y ||| 0.5 0.25 0.125 1 1 2.71828", "c ||| x ||| 1 1 1 1 0.5 2.71828",
+    ]  # fmt: skip
+
+
+def test_a_reordering_table(tmp_path):
+    new = {"b": [entry("z", 0), entry("y w", 1)]}
+    path = write(tmp_path / "r", b"a ||| x ||| 0.6 0.2 0.2\nc ||| x ||| 0.2 0.2 0.6\n")
+    with Input(str(path)) as source, Output(str(tmp_path / "o")) as output:
+        write_augmented(source, output, new, reordering_lines(new, np.array([0.4, 0.2, 0.4])), 0, TableScan())
+    assert read(tmp_path / "o").decode().splitlines() == [
+        "a ||| x ||| 0.6 0.2 0.2", "b ||| y w ||| 0.4 0.2 0.4", "b ||| z ||| 0.4 0.2 0.4", "c ||| x ||| 0.2 0.2 0.6",
+    ]  # fmt: skip

@@ -1,0 +1,109 @@
+"""`phrasetool augment`."""
+
+from __future__ import annotations
+
+import click
+
+from phrasetool.augment.evidence import EVIDENCE
+from phrasetool_cli.shared.annotate_ini import ini_edit
+from phrasetool_cli.shared.augment_summary import augment_summary
+from phrasetool_cli.shared.flags import relative_option, sort_option, table_options, weight_option
+from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.shared.parameter_types import names_of
+from phrasetool_cli.shared.progress import TerminalWatch
+from phrasetool_cli.shared.sections import SectionedCommand, sections
+
+_EXAMPLE = """\b
+Example:
+  phrasetool augment phrase-table.gz --text dev.de --text test.de --moses-ini moses.ini --moses-ini-out augmented.ini
+  phrasetool augment phrase-table.gz --text test.de --reference test.en -o augmented.gz --list new.tsv
+  phrasetool augment phrase-table.gz --text test.de --reordering-table reordering.gz --reordering-out more.gz
+  phrasetool augment demo-output/engine/phrase-table.gz --text examples/demo/corpus/test.eo -o - | head -3
+"""
+
+
+@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@click.argument("table")
+@sections(
+    "Which words, and how",
+    click.option("--text", "texts", multiple=True, required=True, metavar="FILE",
+                 help="A text whose words are to have entries, tokenised as TABLE; may be repeated.  A list of words "
+                      "will do."),
+    click.option("--evidence", type=names_of(EVIDENCE), default=",".join(EVIDENCE), metavar="NAME,...",
+                 help=f"Where translations are taken from, with commas between: {', '.join(EVIDENCE)}."),
+    click.option("--monolingual", multiple=True, metavar="FILE",
+                 help="Text of the source language: words that are used alike in it may mean the same.  May be "
+                      "repeated."),
+    click.option("--seed", type=click.IntRange(0), default=1, metavar="N",
+                 help="Of the known words that are learnt from."),
+    "What is written",
+    click.option("-o", "--output", metavar="FILE",
+                 help="Where to write; `-` is standard output.  [default: TABLE.augmented.gz]"),
+    click.option("--reordering-table", metavar="FILE", help="Give this reordering table the same entries."),
+    click.option("--reordering-out", metavar="FILE", help="Where to write it."),
+    click.option("--list", "entries_out", metavar="FILE",
+                 help="List the new entries, with tabs between word, translation, probability, sources of evidence, "
+                      "and what it was taken from."),
+    click.option("--reference", "references", multiple=True, metavar="FILE",
+                 help="A translation of the text, one for each --text, in their order: says how many words got an "
+                      "entry that stands in it."),
+    "The ini of the table",
+    click.option("--moses-ini", "ini", metavar="INI", help="The moses.ini of TABLE."),
+    click.option("--moses-ini-out", "ini_output", metavar="FILE",
+                 help="Write INI here with the new tables in place of the old ones; all else in it stays."),
+    weight_option,
+    relative_option,
+    "How the table is read",
+    sort_option,
+    None,
+    json_option,
+    table_options,
+)  # fmt: skip
+def command(
+    table: str, texts: tuple[str, ...], evidence: tuple[str, ...], monolingual: tuple[str, ...], seed: int,
+    output: str | None, reordering_table: str | None, reordering_out: str | None, entries_out: str | None,
+    references: tuple[str, ...], ini: str | None, ini_output: str | None, weight: float, relative: bool, sort: bool,
+    threads: int, block_bytes: int, max_line: int, on_error: str, allow_empty: bool, force: bool, quiet: bool,
+    json_file: str | None,
+) -> None:  # fmt: skip
+    """Give a phrase table entries for words that it has none for.
+
+    A word of a text without an entry of its own in TABLE is not translated.  It gets entries from what TABLE knows of
+    others: of the parts of a compound (compound), of words with the same beginning (inflection), of other words that
+    are written or used alike (meaning), or itself, numbers in the form of the target language (copy).  How far each of
+    these is right is measured on known words that are taken for unknown, and decides the probabilities; the other
+    scores are those of the entries they were taken from.  Behind the scores comes a column for each source of
+    evidence: e where it proposed the entry, 1 elsewhere, so that tuning decides how far to trust it.  All other lines
+    stay, with 1 in these columns.  A table that was augmented before keeps its columns, and gets entries for more
+    words.  TABLE is sorted (LC_ALL=C), as Moses writes it, and read twice.
+    """
+    from moses_compat.files.names import is_stream
+    from moses_compat.files.packing import without_ending
+    from moses_compat.jobs.augmenting.augment import AugmentRequest, augment
+    from moses_compat.tables.blocks import TableScan
+
+    output = output or without_ending(table) + ".augmented.gz"
+    if is_stream(table) or (reordering_table and is_stream(reordering_table)):
+        raise click.UsageError("tables are read twice, so they cannot come from standard input or a pipe")
+    if references and len(references) != len(texts):
+        raise click.UsageError(f"{len(texts)} --text, but {len(references)} --reference; give one for each, or none")
+    if (reordering_table is None) != (reordering_out is None):
+        raise click.UsageError("--reordering-table and --reordering-out go together; give both or none")
+    inputs = [table, reordering_table, *texts, *references, *monolingual, ini]
+    outputs = [output, reordering_out, entries_out, ini_output]
+    if inputs.count("-") > 1:
+        raise click.UsageError("only one input can be standard input")
+    check_outputs(inputs, outputs)
+    document = json_document(json_file, inputs, outputs)
+    edit = ini_edit(table, output, ini, ini_output, weight, "exp", relative, reordering_out)
+    watch = TerminalWatch(quiet)
+    scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force, max_line=max_line)
+    request = AugmentRequest(
+        table, output, texts, references, evidence, reordering_table, reordering_out, monolingual, edit, entries_out,
+        scan, sort, seed,
+    )  # fmt: skip
+    report = augment(request, watch)
+    document(report.as_dict())
+    for line in augment_summary(report, request):
+        watch.say(line)

@@ -1,0 +1,53 @@
+"""What a reordering table says of single words on the whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from moses_compat.files.streams import Input
+from moses_compat.tables.blocks import RawBlock, TableScan
+from moses_compat.tables.parser import TableParser
+from phrasetool.errors import DataError
+from phrasetool.phrases import DoubleArray, Int64Array
+from phrasetool.pipeline import run
+
+# Sums of whole numbers do not depend on how the table is cut.
+_UNITS = 10**9
+
+
+def word_orientations(source: Input, scan: TableScan) -> DoubleArray:
+    """The mean probability of each orientation over all entries whose source is one word.
+
+    Moses gives an entry that its reordering table lacks no score at all, which is better than any that an entry has.
+
+    Args:
+        source: a reordering table, at its beginning.
+        scan: how it is read.
+
+    Returns:
+        float64, shape (S,), of S scores.
+
+    Raises:
+        DataError: the table is damaged, has a faulty line and the scan says `fail`, or has no such entry.
+    """
+
+    def work(raw: RawBlock) -> tuple[RawBlock, Int64Array, int]:
+        parser = TableParser(scores=raw.scores, columns=range(max(raw.scores, 0)))
+        block, faults = parser(raw.first_entry, raw.text, raw.line_offsets)
+        scan.passes(source.name, block.faulty, faults)
+        single = np.repeat(block.source_lengths == 1, np.diff(block.group_offsets)) & ~block.faulty
+        units = np.rint(_UNITS * np.clip(block.columns[single], 0, 1)).astype(np.int64)
+        return raw, units.sum(0), int(single.sum())
+
+    total, count, done = np.zeros(0, np.int64), 0, 0
+    # Lines of a source need not be together for a mean.
+    for raw, sums, words in run(replace(scan, whole_groups=False).raw_blocks(source), work, scan.threads):
+        total = total + sums if len(total) else sums
+        count += words
+        done += raw.lines
+        scan.progress(raw.position, done)
+    if not count:
+        raise DataError(source.name, "has no entry whose source is one word")
+    return np.asarray(total / (count * _UNITS))

@@ -1,0 +1,90 @@
+"""`phrasetool augment` through the command line."""
+
+import json
+
+import pytest
+
+from tests.commands import read, run_inside, write
+from tests.phrasetool.augment.toy_words import toy_entries
+
+TEXT, REFERENCE = (
+    "das grünst haus .\ntischwald , haus tischwald haus\n",
+    "the green house .\nthe table forest , a house\n",
+)
+
+
+@pytest.fixture
+def files(tmp_path):
+    entries = toy_entries()
+    lines = [
+        f"{word} ||| {entry.target} ||| {' '.join(f'{score:g}' for score in entry.scores)} ||| 0-0 ||| 9 9 1\n"
+        for word in entries
+        for entry in entries[word]
+    ]
+    table = write(tmp_path / "table.gz", "".join(sorted(lines, key=str.encode)).encode())
+    ini = (
+        f"[feature]\nPhraseDictionaryMemory name=T num-features=4 path={table} input-factor=0 output-factor=0\n"
+        "[weight]\nT= 0.1 0.2 0.3 0.4\n"
+    )
+    write(tmp_path / "moses.ini", ini.encode())
+    write(tmp_path / "text", TEXT.encode())
+    write(tmp_path / "reference", REFERENCE.encode())
+    return tmp_path
+
+
+@pytest.mark.parametrize("options", [(), ("--threads", 2, "--block-bytes", 100)])
+def test_a_table_gets_entries_and_an_ini(files, options):
+    table, ini, document = files / "table.gz", files / "out.ini", files / "json"
+    done = run_inside(
+        "augment", table, "--text", files / "text", "--reference", files / "reference", "--moses-ini",
+        files / "moses.ini", "--moses-ini-out", ini, "--json", document, "--list", files / "list", *options,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    found = json.loads(document.read_text())
+    before, after = read(table).splitlines(), read(files / "table.augmented.gz").splitlines()
+    assert len(after) == len(before) + found["entries"] == found["lines"] + found["entries"]
+    assert len(read(files / "list").splitlines()) == found["entries"]
+    assert "num-features=8" in ini.read_text()
+    said = done.err.splitlines()
+    assert said[0] == "phrasetool: 3 words (4 in the text) had no entry; 3 have " + f"{found['entries']:,} now"
+    assert [line.split(":")[1].strip() for line in said[1:5]] == ["compound", "inflection", "meaning", "copy"]
+    assert said[5].startswith("phrasetool: in the reference: some translation of ")
+    assert said[6].endswith("with 8 scores instead of 4; the new weights are 0: tune them")
+    # Without the options, the same bytes.
+    again = run_inside("augment", table, "--text", files / "text", "-o", files / "again.gz")
+    assert again.err.splitlines()[-1] == (
+        "phrasetool: entries have 4 more scores: set num-features in moses.ini, and give the weight line 4 more numbers"
+    )
+    assert read(files / "again.gz") == read(files / "table.augmented.gz")
+
+
+def test_nothing_is_new(files):
+    write(files / "known", b"haus\n")
+    done = run_inside("augment", files / "table.gz", "--text", files / "known", "--evidence", "copy")
+    assert done.code == 0
+    assert done.err.splitlines()[0] == "phrasetool: all words of the text have entries: none is new"
+    assert len(read(files / "table.augmented.gz").splitlines()) == len(read(files / "table.gz").splitlines())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["-", "--text", "text"], 2, "tables are read twice"),
+        (["table.gz"], 2, "Missing option '--text'"),
+        (["table.gz", "--text", "text", "--evidence", "magic"], 2, "'magic' is not one of compound, inflection"),
+        (["table.gz", "--text", "text", *["--reference", "reference"] * 2], 2, "1 --text, but 2 --reference"),
+        (["table.gz", "--text", "text", "--reordering-out", "r"], 2, "go together; give both or none"),
+        (["table.gz", "--text", "text", "-o", "text"], 1, "the output is the input text"),
+        (["table.gz", "--text", "-", "--reference", "-"], 2, "only one input can be standard input"),
+        (["table.gz", "--text", "reference"], 1, "of its 10 tokens have an entry in table.gz; expected text of"),
+        (["table.gz", "--text", "nowhere"], 1, "nowhere: No such file or directory"),
+        (["moses.ini", "--text", "text"], 1, "looks like a moses.ini"),
+    ],
+)  # fmt: skip
+def test_wrong_uses(files, monkeypatch, arguments, code, said):
+    monkeypatch.chdir(files)
+    before = sorted(path.name for path in files.iterdir())
+    done = run_inside("augment", *arguments)
+    assert done.code == code
+    assert said in done.message
+    assert sorted(path.name for path in files.iterdir()) == before
