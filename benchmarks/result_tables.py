@@ -17,6 +17,7 @@ import re
 import sys
 from pathlib import Path
 
+import augment_tables
 import bleu_tables
 import check_tables
 import cluster_tables
@@ -41,6 +42,7 @@ TABLES = {
     **cluster_tables.TABLES,
     **syntax_tables.TABLES,
     **fault_tables.TABLES,
+    **augment_tables.TABLES,
 }
 VALUES = {
     **bleu_tables.VALUES,

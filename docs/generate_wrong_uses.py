@@ -39,6 +39,7 @@ TOPICS = {
     "tables": "Tables",
     "bytes": "Bytes",
     "model_fit": "Models that do not fit the table",
+    "augmenting": "New entries",
     "dev_set": "Development sets and texts",
     "training": "Training",
     "mining": "Mining and filtering",

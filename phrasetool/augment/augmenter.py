@@ -12,8 +12,11 @@ from phrasetool.augment.evidence import Evidence, Proposal
 from phrasetool.augment.logistic import Doubles, expected, regression
 from phrasetool.augment.word_entries import WordEntries
 
-# Translations of a word that are written.
+# Translations of a word that are written: those that are this probable beside the best, and no more than so many.  What
+# is less probable misleads the decoder: on the development set of Multi30k German-English, all twenty gave 42.3 BLEU, a
+# tenth of the best 42.4, a quarter 42.6, a half 42.7, seven tenths 42.6, the best alone 42.5 (no new entries 41.8).
 MOST = 20
+LEAST_SHARE = 0.5
 # A target of a known word is right if it has this share of its translations.
 _RIGHT = 0.1
 # What trust is before anything was seen.
@@ -122,10 +125,11 @@ class Augmenter:
             for target, (_, one) in best.items()
         ]  # fmt: skip
         found.sort(key=lambda entry: (-entry.scores[2], entry.target))
-        total = max(1.0, math.fsum(entry.scores[2] for entry in found[:MOST]))
+        found = [entry for entry in found[:MOST] if entry.scores[2] >= LEAST_SHARE * found[0].scores[2]]
+        total = max(1.0, math.fsum(entry.scores[2] for entry in found))
         return [
             NewEntry(
                 entry.target, (*entry.scores[:2], entry.scores[2] / total, entry.scores[3]), entry.sources, entry.origin
             )
-            for entry in found[:MOST]
+            for entry in found
         ]

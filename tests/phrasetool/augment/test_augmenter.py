@@ -1,6 +1,6 @@
 import pytest
 
-from phrasetool.augment.augmenter import MOST, Augmenter, measure_trust
+from phrasetool.augment.augmenter import LEAST_SHARE, MOST, Augmenter, measure_trust
 from phrasetool.augment.evidence import Proposal
 from phrasetool.augment.word_entries import WordEntries
 from tests.phrasetool.augment.toy_words import entry
@@ -50,8 +50,13 @@ def test_what_several_sources_say_is_more_probable():
     assert both.scores[2] == pytest.approx(1 - (1 - trust) ** 2)
     assert (one.sources, both.sources) == ({0}, {0, 1})
     assert both.origin == "half of w1"
-    found = Augmenter(sources, trusts).entries("w1")
-    assert [entry.target for entry in found] == ["t1", "bad", "worse"]
+    # What is less than half as probable as the best is left out.
+    for word in ("w1", "w2"):
+        every = {one.target for source in sources for one in source.proposals(word)}
+        found = Augmenter(sources, trusts).entries(word)
+        assert found[0].scores[2] > 0
+        assert {entry.target for entry in found} < every
+        assert all(entry.scores[2] >= LEAST_SHARE * found[0].scores[2] for entry in found)
 
 
 def test_no_more_than_the_decoder_takes_and_no_more_probability_than_there_is():

@@ -1,0 +1,170 @@
+"""What new entries for unknown words are worth: tables with them tuned again, and how right the entries are.
+
+For each language pair a phrase-based model (the reference run's, or one built and tuned here), and
+
+    plain          its table
+    augmented      entries for the unknown words of the development set and the test sets, from all sources of evidence
+    NAME           the same, from one source of evidence alone
+
+tuned from the weights of the ini with three seeds each.  What is in the work folder is not made again, nor what is
+finished: BLEU statistics of all test sentences, in benchmarks/results/augmenting/.
+
+How right entries are: the share of the unknown tokens of the test sets of which some entry, or the best, stands in the
+reference, for each source of evidence; and of two rules that need nothing: copying the word, and taking the parts of a
+compound (the shortest first part that is known, with a known rest), else the known word with the longest shared
+beginning.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from engines import CORPORA, SEARCH, Corpus, command, decoder
+from measuring import ROOT, WORK, report
+from neural_columns import compared, tune
+
+from moses_compat.corpora.texts import read_text_lines
+from moses_compat.files.streams import Input
+from moses_compat.jobs.augmenting.word_table import read_words
+from moses_compat.tables.blocks import TableScan
+from phrasetool.augment.evidence import EVIDENCE
+from phrasetool.augment.relatives import shared_beginning
+from phrasetool.augment.scripts import has_letter
+from phrasetool.augment.word_entries import WordEntries
+from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
+
+KEPT = ROOT / "benchmarks" / "results" / "augmenting"
+# Name -> the corpus; Japanese is read here, and not written.
+PAIRS = {
+    **{name: CORPORA[name] for name in ("multi30k-de-en", "multi30k-cs-en", "tatoeba-zh-en", "pydocs-es-en")},
+    "pydocs-zh-en": Corpus("pydocs-zh-en", "zh", "en", ("test",)),
+    "enja-small": Corpus("enja-small", "ja", "en", ("test",)),
+}
+SEEDS = (1, 2, 3)
+SYSTEMS = ("plain", "augmented", *EVIDENCE)
+_SHORTEST = 3
+
+
+def augmented(corpus: Corpus, work: Path, system: str, threads: str) -> Path:
+    """The ini of a system; beside its table, what `augment` says of it."""
+    ini, table = decoder(corpus, work, threads)
+    if system == "plain":
+        return ini
+    folder = work / "augmented"
+    folder.mkdir(exist_ok=True)
+    written = folder / f"{system}.ini"
+    if not written.exists():
+        evidence = ",".join(EVIDENCE) if system == "augmented" else system
+        texts = [corpus.text(part, corpus.source) for part in ("dev", *corpus.tests)]
+        command(
+            "augment", table, *(word for text in texts for word in ("--text", text)), "--evidence", evidence,
+            "--moses-ini", ini, "--moses-ini-out", written, "-o", folder / f"{system}.gz", "--threads", threads,
+        )  # fmt: skip
+    return written
+
+
+def two_rules(word: str, entries: WordEntries) -> list[str]:
+    """What the parts of a compound translate to, or else the word with the longest shared beginning."""
+    best = {
+        known: entries[known][0].target for known in (word[:place] for place in range(len(word))) if known in entries
+    }
+    for first in range(_SHORTEST, len(word) - _SHORTEST + 1):
+        if word[:first] in best and word[first:] in entries:
+            return [f"{best[word[:first]]} {entries[word[first:]][0].target}"]
+    known = max(entries.ordered, key=lambda other: (shared_beginning(word, other), -len(other)))
+    return [entries[known][0].target] if shared_beginning(word, known) >= _SHORTEST else []
+
+
+def rightness(corpus: Corpus, work: Path, threads: str) -> dict[str, Any]:
+    """Of the unknown tokens of the test sets, how many have entries that stand in the reference."""
+    _, table = decoder(corpus, work, threads)
+    found, texts = work / "rightness.json", []
+    for part in corpus.tests:
+        texts += ["--text", corpus.text(part, corpus.source), "--reference", corpus.text(part, corpus.target)]
+    command("augment", table, *texts, "-o", work / "tests.gz", "--json", found, "--threads", threads)
+    told = json.loads(found.read_text())
+    with Input(str(table)) as source:
+        known = read_words(source, len(EVIDENCE), TableScan())
+    tokens: dict[str, list[set[str]]] = {}
+    running = 0
+    for part in corpus.tests:
+        sides = [read_text_lines(corpus.text(part, language)) for language in (corpus.source, corpus.target)]
+        for line, truth in zip(*sides, strict=True):
+            for word in line.split():
+                running += 1
+                if word not in known.known and has_letter(word) and "|" not in word:
+                    tokens.setdefault(word, []).append(set(truth.split()))
+
+    def right(proposed: Iterable[tuple[str, list[str]]]) -> int:
+        return sum(
+            any(set(target.split()) <= truth for target in targets)
+            for word, targets in proposed
+            for truth in tokens[word]
+        )
+
+    rules = {"copying": right((word, [word]) for word in tokens)}
+    rules["two rules"] = right((word, two_rules(word, known.entries)) for word in tokens)
+    assert sum(map(len, tokens.values())) == told["tokens"]
+    return {"running tokens": running, "rules": rules, **told}
+
+
+def kept_of(pair: str, system: str, seed: int) -> Path:
+    """The file of a system tuned with a seed."""
+    return KEPT / pair / f"{system}-{seed}.npz"
+
+
+def figures_of(pair: str) -> dict[str, Any]:
+    """BLEU of the systems of a pair, and differences to its plain table, tuned with the same seeds."""
+    samples: dict[str, dict[int, BleuSamples]] = {}
+    for system, seed in itertools.product(SYSTEMS, SEEDS):
+        if (path := kept_of(pair, system, seed)).exists():
+            statistics = np.load(path)["ALL"].astype(np.int64)
+            samples.setdefault(system, {})[seed] = Bootstrap(len(statistics))(statistics)
+    figures: dict[str, Any] = {}
+    for system, found in samples.items():
+        seeds = sorted(found.keys() & samples["plain"].keys())
+        figures[system] = {"BLEU": [round(found[seed].bleu, 2) for seed in seeds]}
+        if system != "plain" and seeds:
+            both = ([samples[name][seed] for seed in seeds] for name in ("plain", system))
+            figures[system]["to plain"] = compared(*both)
+    return figures
+
+
+def measure(pair: str, work: Path, systems: Sequence[str], seeds: Sequence[int], threads: str) -> None:
+    """Make, tune and keep what is missing of a pair."""
+    corpus = PAIRS[pair]
+    work.mkdir(parents=True, exist_ok=True)
+    if not (told := KEPT / pair / "entries.json").exists():
+        found = rightness(corpus, work, threads)
+        told.parent.mkdir(parents=True, exist_ok=True)
+        told.write_text(json.dumps(found, indent=1) + "\n")
+    for seed, system in itertools.product(seeds, systems):
+        if not (kept := kept_of(pair, system, seed)).exists():
+            ini = augmented(corpus, work, system, threads)
+            tune(ini, corpus, work / "tuned" / f"{system}-{seed}", seed, threads, kept)
+            print(pair, system, seed, figures_of(pair).get(system), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, default=WORK / "augmenting")
+    parser.add_argument("--pairs", nargs="+", default=list(PAIRS), choices=PAIRS)
+    parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=SYSTEMS)
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS), choices=SEEDS)
+    parser.add_argument("--threads", default="1")
+    options = parser.parse_args()
+    for pair in options.pairs:
+        measure(pair, options.work / pair, options.systems, options.seeds, options.threads)
+        found = {name: {"entries": json.loads((KEPT / name / "entries.json").read_text()), "BLEU": figures_of(name)}
+                 for name in PAIRS if (KEPT / name / "entries.json").exists()}  # fmt: skip
+        report("augmenting", {"search": SEARCH, "pairs": found})
+
+
+if __name__ == "__main__":
+    main()
