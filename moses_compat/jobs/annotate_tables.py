@@ -38,6 +38,7 @@ from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.measures.smoothed import SmoothedProbabilities, check_whole, count_table
 from moses_compat.tables.blocks import TableScan, raw_blocks
 from moses_compat.tables.plausible import check_plausible
+from phrasetool.models.bilingual import CPU
 from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ class AnnotateRequest:
         encoder: a sentence encoder, whose similarities are appended behind those of the models.
         resume: whether to keep what is finished beside the output, and to go on from what is there.
         likelihood: which columns of encoders of syntax; the cosine alone if None.
+        device: where phrases are encoded, see `BilingualModel.scorer`.
     """
 
     table: str
@@ -150,6 +152,7 @@ class AnnotateRequest:
     encoder: EncoderRequest | None = None
     resume: bool = False
     likelihood: LikelihoodRequest | None = None
+    device: str = CPU
 
     @property
     def columns(self) -> int:
@@ -189,7 +192,12 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
         source
         for check, count in zip(checks, counted, strict=True)
         for source in model_sources(
-            check, request.reading, request.scan.threads, list(itertools.islice(parts, count)), request.likelihood
+            check,
+            request.reading,
+            request.scan.threads,
+            list(itertools.islice(parts, count)),
+            request.likelihood,
+            request.device,
         )
     ]
     encoded = _encoded(request, watch) if request.encoder else None

@@ -15,6 +15,7 @@ from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.neural.part_folders import parts_beside
 from moses_compat.tables.blocks import BLOCK_BYTES, LONGEST_TABLE_LINE, TableScan
 from moses_compat.tables.sorted_copy import sorted_name
+from phrasetool.models.bilingual import CPU
 from phrasetool.pipeline import Runner
 from phrasetool.pruning.decision import is_paper_s
 from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, SIGNIFICANCE, USES, TableMeasures
@@ -75,6 +76,7 @@ class PruneRequest:
         finished: that, while it is there.
         work: the folder of what is measured, while it is needed; None for the place of `output`.
         runner: has blocks worked on, where the table streams; threads if None.
+        device: where phrases are encoded, see `BilingualModel.scorer`.
     """
 
     table: str
@@ -119,6 +121,7 @@ class PruneRequest:
     max_line: int = LONGEST_TABLE_LINE
     work: str | None = None
     runner: Runner | None = None
+    device: str = CPU
 
     def scan(self, watch: Watch = NOBODY) -> TableScan:
         """How the table is read; warnings go to `watch`."""

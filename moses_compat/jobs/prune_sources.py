@@ -46,7 +46,7 @@ def similarity_source(request: PruneRequest, watch: Watch = NOBODY) -> Similarit
             raise ModelError(message, remedy=f"train {what}")
     folders = [request.model_folder, *([request.second_model] if request.second_model else [])]
     models = [
-        model_source(FitCheck(folder, watch, request.force), request.reading, request.threads, parts)
+        model_source(FitCheck(folder, watch, request.force), request.reading, request.threads, parts, request.device)
         for folder, parts in zip(folders, request.part_folders, strict=False)
     ]
     return both_directions(models, folders)

@@ -173,7 +173,7 @@ class FitCheck:
     def __init__(self, folder: str, watch: Watch = NOBODY, force: bool = False, appended: bool = False) -> None:
         self.folder = folder
         self.fit: ModelFit | None = None
-        self._watch, self._force, self._appended = watch, force, appended
+        self.watch, self._force, self._appended = watch, force, appended
         self._done = False
 
     def look(self, table: str, model: BilingualModel, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
@@ -210,7 +210,7 @@ class FitCheck:
             self._refuse(DataError(name, f"the model {self.folder} does not fit: {found}", remedy="fit"))
         if fit.words:
             self.fit = fit
-            self._watch.say(f"{self.folder} {fit.words}")
+            self.watch.say(f"{self.folder} {fit.words}")
 
     def judge_pairs(self, name: str, model: BilingualModel, texts: Sequence[ByteArray]) -> None:
         """The same for training pairs, such as `read_training_pairs` reads.
@@ -265,4 +265,4 @@ class FitCheck:
         return self._appended
 
     def _refuse(self, error: DataError) -> None:
-        refuse(error, self._force, self._watch.warn)
+        refuse(error, self._force, self.watch.warn)

@@ -9,7 +9,8 @@ from moses_compat.measures.likelihood_request import LikelihoodRequest
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.neural.neural_scores import NeuralScores
 from moses_compat.measures.similarities import ModelSimilarities, SimilaritySource
-from phrasetool.models.bilingual import BilingualModel
+from phrasetool.errors import ModelError
+from phrasetool.models.bilingual import CPU, BilingualModel
 from phrasetool.models.storage import (
     load_bilingual_model,
     load_model,
@@ -82,7 +83,7 @@ def columns_of_model(folder: str, likelihood: LikelihoodRequest | None = None) -
 
 
 def model_source(
-    check: FitCheck, reading: str = READINGS[0], threads: int = 1, folder: str | None = None
+    check: FitCheck, reading: str = READINGS[0], threads: int = 1, folder: str | None = None, device: str = CPU
 ) -> SimilaritySource:
     """Load the model that a check names.
 
@@ -90,10 +91,13 @@ def model_source(
         check: whether it fits.
         reading: of a translator, see `NeuralScores`.
         threads, folder: of a translator, a classifier or an encoder of syntax, see `WindowedScores`.
+        device: of an encoder of phrases, see `BilingualModel.scorer`.
 
     Raises:
-        ModelError: it cannot be loaded, or is of another kind.
+        ModelError: it cannot be loaded, is of another kind, or of one that scores on a CPU alone.
     """
+    if device != CPU and (gives_probabilities(check.folder) or is_syntax(check.folder)):
+        raise ModelError(f"{check.folder}: scores tables on a CPU alone; only encoders of phrases do on {device}")
     if is_translator(check.folder):
         return NeuralScores(load_neural_model(check.folder), check, reading, threads, folder)
     if is_classifier(check.folder):
@@ -105,7 +109,12 @@ def model_source(
         from moses_compat.measures.neural.syntax_scores import SyntaxScores
 
         return SyntaxScores(load_syntax_model(check.folder), check, threads, folder)
-    return ModelSimilarities(load_bilingual_model(check.folder), check)
+    if device != CPU:
+        check.watch.warn(
+            f"{check.folder} encodes on {device}: similarities differ from those of a CPU in the last of six digits, "
+            "and more where two trees of a phrase are equally good"
+        )
+    return ModelSimilarities(load_bilingual_model(check.folder), check, device)
 
 
 def model_sources(
@@ -114,11 +123,12 @@ def model_sources(
     threads: int,
     folders: Sequence[str | None],
     likelihood: LikelihoodRequest | None = None,
+    device: str = CPU,
 ) -> list[SimilaritySource]:
     """Load the model that a check names; one source of similarities, or of an encoder of syntax as many as wanted.
 
     Args:
-        check, reading, threads: see `model_source`.
+        check, reading, threads, device: see `model_source`.
         folders: of each source, see `WindowedScores`; `sources_of_model` of them.
         likelihood: what is wanted of an encoder of syntax besides the cosine, or in its place.
 
@@ -127,7 +137,7 @@ def model_sources(
         ValueError: a language is unknown to the encoder or the tagger.
     """
     if likelihood is None or not is_syntax(check.folder):
-        return [model_source(check, reading, threads, folders[0])]
+        return [model_source(check, reading, threads, folders[0], device)]
     from moses_compat.measures.neural.syntax_likelihood import syntax_sources
 
     return [*syntax_sources(check, threads, folders, likelihood)]

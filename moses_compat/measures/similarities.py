@@ -16,7 +16,7 @@ from moses_compat.lines.insert_scores import unscale_scores
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.tables.blocks import RawBlock
 from phrasetool.errors import DataError, PhraseToolError
-from phrasetool.models.bilingual import BilingualModel
+from phrasetool.models.bilingual import CPU, BilingualModel
 from phrasetool.phrases import DoubleArray, EntryBlock
 from phrasetool.scoring.scorer import Scores
 from phrasetool.vocabulary import Vocabulary
@@ -127,10 +127,12 @@ class ModelSimilarities:
     Args:
         model: it.
         check: whether it fits the table; not asked if None.
+        device: where it encodes, see `BilingualModel.scorer`.
     """
 
     model: BilingualModel
     check: FitCheck | None = None
+    device: str = CPU
 
     @property
     def signature(self) -> str:
@@ -139,16 +141,16 @@ class ModelSimilarities:
 
     def reader(self, table: str) -> SimilarityReader:
         """See `SimilaritySource`."""
-        return _ModelReader(table, self.model, self.check)
+        return _ModelReader(table, self.model, self.check, self.device)
 
 
 class _ModelReader(SimilarityReader):
     by_entry = True
 
-    def __init__(self, table: str, model: BilingualModel, check: FitCheck | None) -> None:
+    def __init__(self, table: str, model: BilingualModel, check: FitCheck | None, device: str) -> None:
         self._table, self._model, self._check = table, model, check
         self.vocabularies = model.source_vocabulary, model.target_vocabulary
-        self._scorer = model.scorer()
+        self._scorer = model.scorer(device)
 
     def __getstate__(self) -> dict[str, Any]:
         # In another process the check, which is made of the first blocks, is none.

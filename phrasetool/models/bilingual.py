@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _SIDES = ("source", "target")
 
 
+CPU = "cpu"
+
+
 class BilingualModel:
     """Two encoders of one kind, and a transformation each way.
 
@@ -78,11 +81,20 @@ class BilingualModel:
         label = self.kind.label.replace("-", "_")
         return (f"{label}_st", f"{label}_ts")
 
-    def scorer(self) -> BilingualScorer:
-        """A scorer with these parameters."""
+    def scorer(self, device: str = CPU) -> BilingualScorer:
+        """A scorer with these parameters.
+
+        Args:
+            device: where phrases are encoded, as torch calls it; on a CPU that is done by kernels, without torch.
+        """
         from phrasetool.scoring.scorer import BilingualScorer
 
-        return BilingualScorer(self.kind.pack(self.source), self.kind.pack(self.target))
+        if device == CPU:
+            return BilingualScorer(self.kind.pack(self.source), self.kind.pack(self.target))
+        from phrasetool.encoders.on_device import PackedOnDevice
+
+        source, target = (PackedOnDevice(self.kind, side, device) for side in (self.source, self.target))
+        return BilingualScorer(source, target)
 
     def config(self) -> dict[str, Any]:
         """What `config.json` says of it."""

@@ -15,6 +15,7 @@ from phrasetool_cli.shared.flags import (
     default_model,
     reading_option,
     relative_option,
+    scoring_device_option,
     table_options,
     weight_option,
 )
@@ -50,6 +51,7 @@ Example:
                       "of the source, exp(s)/sum exp(s').  Moses takes the logarithm of every score, so raw is not for "
                       "Moses."),
     reading_option,
+    scoring_device_option,
     click.option("--forced-pairs", metavar="PAIRS",
                  help="Pairs that `phrasetool force-decode --leave-one-out` wrote: append p(e|f) and p(f|e) by their "
                       "counts.  Without -m, no similarities."),
@@ -78,7 +80,7 @@ def command(
     table: str, model_folders: tuple[str, ...], forced_pairs: str | None, smoothing: str | None, output: str | None,
     scale: str, reading: str, ini: str | None, ini_output: str | None, weight: float, threads: int,
     block_bytes: int, on_error: str, allow_empty: bool, force: bool, quiet: bool, json_file: str | None, relative: bool,
-    resume: bool, max_line: int, engine: str, address: str | None, **encoders: Any,
+    resume: bool, max_line: int, engine: str, address: str | None, device: str, **encoders: Any,
 ) -> None:  # fmt: skip
     """Add similarity columns to a phrase table.
 
@@ -133,6 +135,7 @@ def command(
         encoder,
         resume,
         likelihood,
+        device,
     )
     watch = TerminalWatch(quiet)
     if parts:

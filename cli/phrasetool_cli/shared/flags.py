@@ -68,6 +68,20 @@ def device_option(help_text: str = "Where to compute: cpu, cuda or auto.") -> _O
     return click.option("--device", default="auto", metavar="NAME", help=help_text)
 
 
+def _chosen_device(name: str) -> str:
+    # A CPU needs no torch.
+    if name == "cpu":
+        return name
+    from phrasetool.training.device import choose_device
+
+    return str(choose_device(name))
+
+
+scoring_device_option = click.option(
+    "--device", type=_chosen_device, default="cpu", show_default=True, metavar="NAME",
+    help="Where a model of phrases encodes: cpu, cuda or auto.  On a GPU similarities differ in their last digits.",
+)  # fmt: skip
+
 allow_empty_option = click.option(
     "--allow-empty", is_flag=True, help="Go on although there is nothing to read, as may be in a pipeline."
 )  # fmt: skip
