@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from phrasetool_cli.shared.annotate_ini import ini_edit, is_given
-from phrasetool_cli.shared.annotate_summary import annotate_summary
+from phrasetool_cli.shared.columns.annotate_ini import ini_edit, is_given
+from phrasetool_cli.shared.columns.annotate_summary import annotate_summary
 from phrasetool_cli.shared.engines import chosen_runner, cluster_options
 from phrasetool_cli.shared.flags import (
     WHICH_MODEL,
@@ -123,20 +123,9 @@ def command(
     scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force, max_line=max_line,
                      runner=chosen_runner(engine, address, threads))  # fmt: skip
     request = AnnotateRequest(
-        table,
-        output,
-        folders,
-        forced_pairs,
-        smoothing,
-        scale,
-        edit,
-        scan,
-        reading,
-        encoder,
-        resume,
-        likelihood,
+        table, output, folders, forced_pairs, smoothing, scale, edit, scan, reading, encoder, resume, likelihood,
         device,
-    )
+    )  # fmt: skip
     watch = TerminalWatch(quiet)
     if parts:
         # Here: it would be part of every other start.

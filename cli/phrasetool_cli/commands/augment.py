@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from phrasetool.augment.evidence import EVIDENCE
-from phrasetool_cli.shared.annotate_ini import ini_edit
-from phrasetool_cli.shared.augment_summary import augment_summary
+from phrasetool_cli.shared.columns.annotate_ini import ini_edit
+from phrasetool_cli.shared.columns.augment_summary import augment_summary
 from phrasetool_cli.shared.flags import relative_option, sort_option, table_options, weight_option
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
