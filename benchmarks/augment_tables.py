@@ -17,10 +17,12 @@ def new_entries() -> str:
     """BLEU of tables with new entries."""
     rows = []
     for pair, found in _pairs().items():
-        for system, figures in found["BLEU"].items():
-            told = difference(figures["to plain"]) if "to plain" in figures else ""
-            rows.append([pair, system, f"{len(figures['BLEU'])}", f"{np.mean(figures['BLEU']):.2f}", told])
-    return markdown("pair | entries | seeds | BLEU | difference to plain", rows)
+        for weights, systems in (("as they were", found["as it was"]), ("tuned, {} seeds", found["BLEU"])):
+            for system, figures in systems.items():
+                told = difference(figures["to plain"]) if "to plain" in figures else ""
+                of = weights.format(len(figures["BLEU"]))
+                rows.append([pair, system, of, f"{np.mean(figures['BLEU']):.2f}", told])
+    return markdown("pair | entries | weights | BLEU | difference to plain", rows)
 
 
 def rightness() -> str:

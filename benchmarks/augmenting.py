@@ -6,8 +6,8 @@ For each language pair a phrase-based model (the reference run's, or one built a
     augmented      entries for the unknown words of the development set and the test sets, from all sources of evidence
     NAME           the same, from one source of evidence alone
 
-tuned from the weights of the ini with three seeds each.  What is in the work folder is not made again, nor what is
-finished: BLEU statistics of all test sentences, in benchmarks/results/augmenting/.
+with the weights of the ini as they are, and tuned from them with three seeds each.  What is in the work folder is not
+made again, nor what is finished: BLEU statistics of all test sentences, in benchmarks/results/augmenting/.
 
 How right entries are: the share of the unknown tokens of the test sets of which some entry, or the best, stands in the
 reference, for each source of evidence; and of two rules that need nothing: copying the word, and taking the parts of a
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from engines import CORPORA, SEARCH, Corpus, command, decoder
 from measuring import ROOT, WORK, report
-from neural_columns import compared, tune
+from neural_columns import compared, keep_statistics, tune
 
 from moses_compat.corpora.texts import read_text_lines
 from moses_compat.files.streams import Input
@@ -47,6 +47,8 @@ PAIRS = {
     "enja-small": Corpus("enja-small", "ja", "en", ("test",)),
 }
 SEEDS = (1, 2, 3)
+# In the place of a seed, for weights as they were.
+AS_IT_WAS = 0
 SYSTEMS = ("plain", "augmented", *EVIDENCE)
 _SHORTEST = 3
 
@@ -119,16 +121,16 @@ def kept_of(pair: str, system: str, seed: int) -> Path:
     return KEPT / pair / f"{system}-{seed}.npz"
 
 
-def figures_of(pair: str) -> dict[str, Any]:
+def figures_of(pair: str, all_seeds: Sequence[int] = SEEDS) -> dict[str, Any]:
     """BLEU of the systems of a pair, and differences to its plain table, tuned with the same seeds."""
     samples: dict[str, dict[int, BleuSamples]] = {}
-    for system, seed in itertools.product(SYSTEMS, SEEDS):
+    for system, seed in itertools.product(SYSTEMS, all_seeds):
         if (path := kept_of(pair, system, seed)).exists():
             statistics = np.load(path)["ALL"].astype(np.int64)
             samples.setdefault(system, {})[seed] = Bootstrap(len(statistics))(statistics)
     figures: dict[str, Any] = {}
     for system, found in samples.items():
-        seeds = sorted(found.keys() & samples["plain"].keys())
+        seeds = sorted(found.keys() & samples.get("plain", {}).keys())
         figures[system] = {"BLEU": [round(found[seed].bleu, 2) for seed in seeds]}
         if system != "plain" and seeds:
             both = ([samples[name][seed] for seed in seeds] for name in ("plain", system))
@@ -144,6 +146,10 @@ def measure(pair: str, work: Path, systems: Sequence[str], seeds: Sequence[int],
         found = rightness(corpus, work, threads)
         told.parent.mkdir(parents=True, exist_ok=True)
         told.write_text(json.dumps(found, indent=1) + "\n")
+    for system in systems:
+        if not (kept := kept_of(pair, system, AS_IT_WAS)).exists():
+            keep_statistics(augmented(corpus, work, system, threads), corpus, work / "as-it-was", threads, kept)
+            print(pair, system, figures_of(pair, (AS_IT_WAS,)).get(system), flush=True)
     for seed, system in itertools.product(seeds, systems):
         if not (kept := kept_of(pair, system, seed)).exists():
             ini = augmented(corpus, work, system, threads)
@@ -161,8 +167,12 @@ def main() -> None:
     options = parser.parse_args()
     for pair in options.pairs:
         measure(pair, options.work / pair, options.systems, options.seeds, options.threads)
-        found = {name: {"entries": json.loads((KEPT / name / "entries.json").read_text()), "BLEU": figures_of(name)}
-                 for name in PAIRS if (KEPT / name / "entries.json").exists()}  # fmt: skip
+        found = {
+            name: {
+                "entries": json.loads((KEPT / name / "entries.json").read_text()),
+                "as it was": figures_of(name, (AS_IT_WAS,)), "BLEU": figures_of(name),
+            } for name in PAIRS if (KEPT / name / "entries.json").exists()
+        }  # fmt: skip
         report("augmenting", {"search": SEARCH, "pairs": found})
 
 

@@ -113,13 +113,15 @@ def margins() -> str:
 
 
 def other_pairs() -> str:
-    """The default loss on other language pairs."""
+    """The default loss on other language pairs, and in the paper's size."""
     rows = []
-    for corpus in ("multi30k-cs-en", "tatoeba-zh-en"):
-        run = json.loads((RESULTS / "translators" / f"{corpus}-1.json").read_text("utf-8"))
+    for name in ("multi30k-cs-en", "tatoeba-zh-en", "paper-size"):
+        run = json.loads((RESULTS / "translators" / f"{name}-1.json").read_text("utf-8"))
         tests = [f"{name}: {run[name]['bleu']:.2f}" for name in run if name.startswith("test") or name == "ALL"]
-        rows.append([corpus, "; ".join(tests), f"{run['cpu_seconds'] / 60:.1f}"])
-    return markdown("pair | BLEU | CPU minutes", rows)
+        preset = "lstm" if name == "paper-size" else "gru"
+        row = [run["corpus"], preset, f"{run['epochs']}", "; ".join(tests), f"{run['cpu_seconds'] / 60:.1f}"]
+        rows.append(row)
+    return markdown("pair | preset | epochs | BLEU | CPU minutes", rows)
 
 
 def speed() -> str:

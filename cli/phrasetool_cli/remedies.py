@@ -31,6 +31,7 @@ REMEDIES = {
         "; pairs are `source ||| target`, and text of one language is for `phrasetool train --model autoencoder`"
     ),
     "name a store": "; name another folder with --encoder-store",
+    "sort it first": "; --sort sorts it",
     "sort the table": "; --sort sorts it, --force goes on all the same",
     "name the words": "; the words of a file of tags are named with --sentences",
     "begin anew": "; without --resume, all is made anew",

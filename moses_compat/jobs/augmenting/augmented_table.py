@@ -133,4 +133,4 @@ def _fields(raw: RawBlock) -> int:
 
 
 def _not_sorted(name: str, first: int) -> DataError:
-    return DataError(name, "the sources are not sorted bytewise from about here on", first + 1, remedy="sort the table")
+    return DataError(name, "the sources are not sorted bytewise from about here on", first + 1, remedy="sort it first")
