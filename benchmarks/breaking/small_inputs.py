@@ -73,6 +73,9 @@ def _write_tables(folder: Path) -> None:
     pairs = "".join(f"w{i:05} a ||| v{i:05} {j} ||| {1 + j}\n" for i, j in rows[::7])
     for name, text in (("large.gz", table), ("order.gz", order), ("pairs", pairs)):
         write(folder / name, text.encode())
+    for name, text in (("words.gz", table), ("turns.gz", order)):
+        write(folder / name, text.replace(" a |||", " |||").encode())
+    (folder / "unknown").write_text("".join(f"w{i:05}x\n" for i in range(0, 3000, 100)))
     sides = ((folder / f"text.{side}").read_bytes().splitlines() for side in ("src", "trg"))
     points = (min(len(side.split()) for side in pair) for pair in zip(*sides, strict=True))
     aligned = "".join(" ".join(f"{i}-{i}" for i in range(count)) + "\n" for count in points)

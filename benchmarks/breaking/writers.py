@@ -89,7 +89,7 @@ WRITERS = (
            resume=True),
     Writer("annotate @large.gz --encoder @encoder --encoder-store store --force -o out{gz} --threads {threads}",
            ("out{gz}",), kept=("store",), resume=True),
-    Writer("augment @large.gz --text @text.src --force --list list{gz} -o out{gz} --reordering-table @order.gz "
+    Writer("augment @words.gz --text @unknown --list list{gz} -o out{gz} --reordering-table @turns.gz "
            "--reordering-out r{gz} --threads {threads} --block-bytes 20000 --sort", ("out{gz}", "list{gz}", "r{gz}")),
     Writer("inspect @large.gz --json found.json --threads {threads}", ("found.json",)),
     Writer("convert @large.gz -o t.parquet --threads {threads}", ("t.parquet",)),

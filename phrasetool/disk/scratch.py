@@ -70,6 +70,16 @@ def scratch_folder(parent: str | os.PathLike[str] | None, prefix: str, suffix: s
     finally:
         shutil.rmtree(path, ignore_errors=True)
         os.close(handle)
+        _remove_files(path)
+
+
+def _remove_files(folder: str) -> None:
+    """Remove a folder of files that is still there: this takes one descriptor, and `shutil.rmtree` more than may be
+    left of them."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            os.unlink(os.path.join(folder, name))
+        os.rmdir(folder)
 
 
 def _place(folder: str | os.PathLike[str] | None) -> str:

@@ -86,6 +86,8 @@ def command(
     output = output or without_ending(table) + ".augmented.gz"
     if is_stream(table) or (reordering_table and is_stream(reordering_table)):
         raise click.UsageError("tables are read twice, so they cannot come from standard input or a pipe")
+    if (references or monolingual) and any(map(is_stream, texts)):
+        raise click.UsageError("with --reference or --monolingual, texts are read twice; they must be files")
     if references and len(references) != len(texts):
         raise click.UsageError(f"{len(texts)} --text, but {len(references)} --reference; give one for each, or none")
     if (reordering_table is None) != (reordering_out is None):

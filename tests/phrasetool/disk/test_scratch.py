@@ -88,3 +88,16 @@ def test_names_as_long_as_can_be(tmp_path, name):
     os.close(handle)
     _, again = scratch_file(tmp_path, f".{name}.", ".part")
     assert os.listdir(tmp_path) == [os.path.basename(again)] != [os.path.basename(path)]
+
+
+def test_a_folder_goes_with_hardly_a_descriptor_left(tmp_path):
+    """As a sorted copy does when the limit of open files stops the work."""
+    script = (
+        "import os, resource, sys\nfrom phrasetool.disk.scratch import scratch_folder\n"
+        "with scratch_folder(sys.argv[1], '.x-') as folder:\n"
+        "    open(folder + '/inside', 'w').close()\n"
+        "    resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))\n"
+        "    assert os.path.exists(folder + '/inside')\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
+    assert list(tmp_path.iterdir()) == []
