@@ -119,7 +119,9 @@ def mining() -> str:
         for way, found in ways.items():
             means = {name: figures["mean"] for name, figures in found.items()}
             shares = [f"{100 * means[name]:.1f}" for name in ("precision", "recall", "f1", "accuracy_at_1")]
-            rows.append([f"{corpus.capitalize()}, {way}", *shares, f"{means['weight']:g}" if "reranked" in way else ""])
+            rows.append(
+                [f"{corpus.capitalize()}, {way}", *shares, f"{means['weight']:.2g}" if "reranked" in way else ""]
+            )
     return markdown("corpus and margin | precision | recall | F1 | accuracy@1 | weight", rows)
 
 
