@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import io
 import itertools
 import os
 import sys
@@ -251,9 +252,16 @@ def _describe(error: BaseException) -> str:
 
 
 def _output_is_broken() -> bool:
-    """Whether standard output does not take what was printed."""
+    """Whether standard output does not take what was printed.
+
+    What is longer than the buffer is not kept there when writing fails, so to flush it again may be no error; to write
+    nothing is one, where nothing can be written.
+    """
     try:
         sys.stdout.flush()
+        os.write(sys.stdout.fileno(), b"")
+    except io.UnsupportedOperation:
+        return False
     except OSError:
         return True
     return False
