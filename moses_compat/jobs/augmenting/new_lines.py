@@ -13,7 +13,8 @@ TEXT = "utf-8", "surrogateescape"
 BARS = b" ||| "
 # What a column holds where its source of evidence has proposed an entry; the decoder sees 1, elsewhere 0.
 FLAG = math.e
-_TRAINED = 4
+# Scores of a table of Moses' training.
+TRAINED = 4
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def phrase_lines(new: Mapping[str, Sequence[NewEntry]], columns: int, appended: 
     """
 
     def lines(word: bytes, form: LineForm) -> bytes:
-        others = form.scores - _TRAINED - (0 if appended else columns)
+        others = form.scores - TRAINED - (0 if appended else columns)
         return b"".join(sorted(line(word, entry, others, form.fields) for entry in new[word.decode(*TEXT)]))
 
     def line(word: bytes, entry: NewEntry, others: int, fields: int) -> bytes:

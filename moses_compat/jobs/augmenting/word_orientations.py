@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from moses_compat.files.streams import Input
+from moses_compat.jobs.augmenting.word_table import of_one_word
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
@@ -37,7 +38,7 @@ def word_orientations(source: Input, scan: TableScan) -> DoubleArray:
         parser = TableParser(scores=raw.scores, columns=range(max(raw.scores, 0)))
         block, faults = parser(raw.first_entry, raw.text, raw.line_offsets)
         scan.passes(source.name, block.faulty, faults)
-        single = np.repeat(block.source_lengths == 1, np.diff(block.group_offsets)) & ~block.faulty
+        single = of_one_word(block)
         units = np.rint(_UNITS * np.clip(block.columns[single], 0, 1)).astype(np.int64)
         return raw, units.sum(0), int(single.sum())
 

@@ -10,14 +10,14 @@ import numpy as np
 
 from moses_compat.corpora.texts import line_blocks
 from moses_compat.files.streams import Input
-from moses_compat.jobs.augmenting.new_lines import FLAG, TEXT
+from moses_compat.jobs.augmenting.new_lines import FLAG, TEXT, TRAINED
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import TableParser
 from phrasetool.augment.word_entries import WordEntries, WordEntry
 from phrasetool.errors import DataError
+from phrasetool.phrases import EntryBlock, Mask
 from phrasetool.pipeline import run
 
-SCORES = 4
 # source ||| target ||| scores ||| alignment ||| counts
 _COUNTS = 4
 _UNSET, _SET = "1", f"{FLAG:.6g}"
@@ -56,8 +56,7 @@ def read_words(source: Input, columns: int, scan: TableScan) -> WordTable:
     def work(raw: RawBlock) -> tuple[RawBlock, list[Row]]:
         block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text, raw.line_offsets)
         scan.passes(source.name, block.faulty, faults)
-        single = np.repeat(block.source_lengths == 1, np.diff(block.group_offsets)) & ~block.faulty
-        return raw, [_row(source.name, raw, number) for number in np.flatnonzero(single).tolist()]
+        return raw, [_row(source.name, raw, number) for number in np.flatnonzero(of_one_word(block)).tolist()]
 
     entries: dict[str, list[WordEntry]] = {}
     flagged: dict[str, list[WordEntry]] = {}
@@ -78,6 +77,12 @@ def read_words(source: Input, columns: int, scan: TableScan) -> WordTable:
         for word, more in flagged.items():
             entries.setdefault(word, []).extend(more)
     return WordTable(WordEntries(entries, counts), known, augmented)
+
+
+def of_one_word(block: EntryBlock) -> Mask:
+    """bool, shape (N,): entries whose source is one word."""
+    found: Mask = np.repeat(block.source_lengths == 1, np.diff(block.group_offsets)) & ~block.faulty
+    return found
 
 
 class _Flags:
@@ -117,17 +122,17 @@ def _row(name: str, raw: RawBlock, number: int) -> Row:
     fields = [field.strip() for field in line.decode(*TEXT).split("|||")]
     numbers = fields[2].split()
     place = raw.first_entry + number + 1
-    if len(numbers) < SCORES:
+    if len(numbers) < TRAINED:
         raise DataError(
-            name, f"the entries have {len(numbers)} scores, expected the {SCORES} of Moses' training", place
+            name, f"the entries have {len(numbers)} scores, expected the {TRAINED} of Moses' training", place
         )
     if "|" in fields[0]:
         raise DataError(name, f"the word {fields[0]} has factors, of which nothing new can be made", place)
-    scores = [float(score) for score in numbers[:SCORES]]
+    scores = [float(score) for score in numbers[:TRAINED]]
     counts = fields[_COUNTS].split() if len(fields) > _COUNTS else []
     seen = float(counts[1]) if len(counts) > 1 else 1.0
     entry = WordEntry(" ".join(fields[1].split()), (scores[0], scores[1], scores[2], scores[3]))
-    return fields[0], entry, seen, numbers[SCORES:]
+    return fields[0], entry, seen, numbers[TRAINED:]
 
 
 def words_of(text: str) -> tuple[Counter[str], bool]:
