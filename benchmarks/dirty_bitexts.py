@@ -5,7 +5,8 @@
 
 The filter is a classifier of sentence pairs that has seen no clean pair but those of the development set: one is
 trained on each half of the dirty bitext, and judges the other half; neither is told which pairs are wrong.  `filtered
-twice` trains once more, on what the first round kept of each half, and judges all pairs of the other.  Each bitext
+twice` trains once more, on what the first round kept of each half, and judges all pairs of the other; `filtered
+loosely` keeps whatever is parallel with a probability of at least a tenth, as a table bears noise.  Each bitext
 makes a phrase-based model of its own (aligned, extracted, tuned), all with one language model, of the right targets;
 its table is then pruned by several methods (`phrasetool experiment`).  Work that was interrupted goes on by its files.
 """
@@ -36,8 +37,9 @@ METHODS = ("semantic", "significance", "count", "composition", "composition+coun
 SIZES = (0.5, 0.3, 0.1, 0.05)
 # What is pruned, by which methods; of the others the full table is what counts.
 _SOME = ("count", "composition+count", "composition+semantic")
-PRUNED = {"dirty": METHODS, "filtered": _SOME, "filtered twice": _SOME}
+PRUNED = {"dirty": METHODS, "filtered": _SOME, "filtered twice": _SOME, "filtered loosely": _SOME}
 SEED = 1
+LOOSE = 0.1
 # What a pair of the dirty bitext is.
 CLEAN, MISALIGNED, CONTAINED = 0, 1, 2
 
@@ -110,7 +112,8 @@ def filtered(
 ) -> tuple[dict[str, tuple[Path, Path]], dict[str, Any]]:
     """The dirty bitext without what classifiers of its other half reject, in two rounds; and how right they are.
 
-    The threshold is the one that was best on the development set: what learns from wrong pairs is sure of few.
+    The threshold of the first two is the one that was best on the development set: what learns from wrong pairs is
+    sure of few.
     """
     texts = [read_text_lines(str(path)) for path in dirty]
     # Neighbours in the file may be alike, so every second one.
@@ -125,20 +128,22 @@ def filtered(
             for path, side in zip(dirty, texts, strict=True):
                 _write(folder / f"half-{half}{path.suffix}", [side[i] for i in rows])
                 _write(folder / f"learnt-{half}{path.suffix}", [side[i] for i in rows if learnt_from[i]])
-        keep, likely = judged(name, folder, halves, threads)
-        made[kind] = tuple(work / f"{kind.replace(' ', '-')}{path.suffix}" for path in dirty)
-        for path, side in zip(made[kind], texts, strict=True):
-            _write(path, [side[i] for i in np.flatnonzero(keep)])
-        found[kind] = {"best threshold": quality(keep, kinds), "threshold 0.5": quality(likely, kinds)}
+        keep, probabilities = judged(name, folder, halves, threads)
+        kept = {kind: keep} if kind == "filtered" else {kind: keep, "filtered loosely": probabilities >= LOOSE}
+        for which, rows in kept.items():
+            made[which] = tuple(work / f"{which.replace(' ', '-')}{path.suffix}" for path in dirty)
+            for path, side in zip(made[which], texts, strict=True):
+                _write(path, [side[i] for i in np.flatnonzero(rows)])
+            found[which] = quality(rows, kinds)
         learnt_from = keep
     return made, found  # type: ignore[return-value]
 
 
 def judged(name: str, folder: Path, halves: list[np.ndarray], threads: str) -> tuple[np.ndarray, np.ndarray]:
-    """For each pair whether the classifier of the other half keeps it, and whether it is likely."""
+    """For each pair whether the classifier of the other half keeps it, and the probability that it gives."""
     source, target, _ = CORPORA[name]
     dev = [DATA / name / f"dev.{side}" for side in (source, target)]
-    keep, likely = (np.zeros(sum(map(len, halves)), np.bool_) for _ in range(2))
+    keep, probabilities = (np.zeros(sum(map(len, halves)), kind) for kind in (np.bool_, np.float64))
     for half in (0, 1):
         model, scores = folder / f"classifier-{half}", folder / f"scores-{half}.tsv"
         mine = [folder / f"learnt-{half}.{side}" for side in (source, target)]
@@ -157,8 +162,8 @@ def judged(name: str, folder: Path, halves: list[np.ndarray], threads: str) -> t
             )  # fmt: skip
         lines = [line.split("\t")[:2] for line in read_text_lines(str(scores))]
         keep[halves[1 - half]] = [verdict == "kept" for _, verdict in lines]
-        likely[halves[1 - half]] = [float(probability) >= 0.5 for probability, _ in lines]
-    return keep, likely
+        probabilities[halves[1 - half]] = [float(probability) for probability, _ in lines]
+    return keep, probabilities
 
 
 def quality(keep: np.ndarray, kinds: np.ndarray) -> dict[str, float]:
