@@ -1,0 +1,32 @@
+"""What `phrasetool export` says when it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from moses_compat.jobs.exporting.request import CandidateReport
+
+
+def candidate_summary(report: CandidateReport) -> Iterator[str]:
+    """Lines for people, about a list of candidates."""
+    mean = report.candidates / max(1, report.phrases)
+    yield (
+        f"{report.phrases:,} phrases with {report.candidates:,} candidates ({mean:.1f} of a phrase), "
+        f"{report.always:,} units are always candidates"
+    )
+    if found := report.coverage:
+        yield (
+            f"{_percent(found.covered, found.tokens)} of the {found.tokens:,} reference tokens are candidates of their "
+            f"sentence, {_percent(found.reachable, found.tokens)} of any; of {_percent(found.whole, found.sentences)} of "
+            f"the {found.sentences:,} sentences all are"
+        )
+        yield (
+            f"candidates of a sentence: mean {found.mean:.1f}, median {found.median:.0f}, 95th percentile "
+            f"{found.percentile_95:.0f}"
+        )
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / max(1, whole):.1f}%"
