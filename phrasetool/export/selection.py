@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from phrasetool.export.candidates import Candidates, offsets_of
+from phrasetool.export.target_candidates import TargetCandidates, offsets_of
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Mask, Phrases
 
@@ -67,7 +67,7 @@ class Selector:
     _ends: Int64Array = field(init=False, default_factory=lambda: np.zeros(0, np.int64))
     _listed: Int32Array = field(init=False, default_factory=lambda: np.zeros(0, np.int32))
 
-    def learn(self, pieces: Iterable[Candidates], sources: int) -> None:
+    def learn(self, pieces: Iterable[TargetCandidates], sources: int) -> None:
         """Hold the candidates of single words in memory, to leave them out of those of longer phrases.
 
         Args:
@@ -83,7 +83,7 @@ class Selector:
             done += len(found.words)
         self._listed = np.concatenate(parts)
 
-    def select(self, pieces: Iterable[Candidates]) -> Iterator[Candidates]:
+    def select(self, pieces: Iterable[TargetCandidates]) -> Iterator[TargetCandidates]:
         """What is written of each piece; a source phrase may be left without candidates."""
         for found in pieces:
             marks = np.full(self.vocabulary, -1, np.int64)
@@ -97,16 +97,16 @@ class Selector:
                 starts, ends, self._listed, kept,
             )  # fmt: skip
             offsets = offsets_of(found.groups[kept], len(found))
-            yield Candidates(found.sources, found.weights, offsets, found.words[kept], found.scores[kept])
+            yield TargetCandidates(found.sources, found.weights, offsets, found.words[kept], found.scores[kept])
 
 
-def _of_one_word(found: Candidates) -> Candidates:
+def _of_one_word(found: TargetCandidates) -> TargetCandidates:
     """The source phrases of a single word alone."""
     chosen = np.flatnonzero(found.sources.lengths == 1)
     rows = np.flatnonzero(found.sources.lengths[found.groups] == 1)
     offsets = np.concatenate([[0], np.cumsum(np.diff(found.offsets)[chosen])]).astype(np.int64)
     sources = found.sources.select(chosen)
-    return Candidates(sources, found.weights[chosen], offsets, found.words[rows], found.scores[rows])
+    return TargetCandidates(sources, found.weights[chosen], offsets, found.words[rows], found.scores[rows])
 
 
 def most_frequent(frequencies: DoubleArray, count: int) -> Int32Array:
@@ -121,6 +121,6 @@ def most_frequent(frequencies: DoubleArray, count: int) -> Int32Array:
     return seen[order].astype(np.int32)
 
 
-def as_phrases(found: Candidates) -> Phrases:
+def as_phrases(found: TargetCandidates) -> Phrases:
     """The candidates of each source as a phrase."""
     return Phrases(found.offsets, found.words)

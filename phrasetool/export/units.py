@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from phrasetool.export.texts import Texts, joined
+from phrasetool.export.joined_texts import Texts, joined
 from phrasetool.phrases import Int32Array, Int64Array, Mask, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 
@@ -43,25 +43,18 @@ class Segmenter(Protocol):
 
 
 class Words:
-    """Words are units; those of a vocabulary, if there is one.
-
-    Args:
-        known: the vocabulary; None for any word.
-    """
+    """Words are units."""
 
     glues = False
 
-    def __init__(self, known: Collection[str] | None = None) -> None:
-        self.known = known
-
     def __call__(self, word: str) -> Sequence[str]:
-        """The word, or nothing if it is unknown."""
-        return (word,) if self.known is None or word in self.known else ()
+        """The word."""
+        return (word,)
 
     glued = __call__
 
     def text(self, line: str) -> list[str]:
-        """The words of a line, unknown ones among them."""
+        """The words of a line."""
         return line.split()
 
 
@@ -111,14 +104,17 @@ class UnitTable:
         symbols: the words, as they are written in the table.
         word_of: what a word of the table says; empty for what is no word.
         segmenter: makes units of it.
+        known: the units that there are; others are left out.  None: all.
         both: whether a word that may be glued to the one before has the units of both forms at once.
     """
 
     def __init__(
-        self, symbols: Symbols, word_of: Callable[[bytes], str], segmenter: Segmenter, both: bool = False
-    ) -> None:
+        self, symbols: Symbols, word_of: Callable[[bytes], str], segmenter: Segmenter,
+        known: Collection[str] | None = None, both: bool = False,
+    ) -> None:  # fmt: skip
         self.units = Symbols()
-        self._symbols, self._word_of, self._segmenter, self._both = symbols, word_of, segmenter, both
+        self._symbols, self._word_of, self._segmenter = symbols, word_of, segmenter
+        self._allowed, self._both = known, both
         self._known = 0
         none = Phrases(np.zeros(1, np.int64), np.zeros(0, np.int32))
         self._spaced, self._glued = none, none
@@ -143,7 +139,8 @@ class UnitTable:
         return tuple(dict.fromkeys((*spaced, *glued))) if self._both else spaced, glued
 
     def _numbered(self, words: Sequence[Sequence[str]]) -> Phrases:
-        text = "".join(" ".join(units) + "\n" for units in words)
+        allowed = self._allowed
+        text = "".join(" ".join(u for u in units if allowed is None or u in allowed) + "\n" for units in words)
         return self.units.read_lines(text.encode("utf-8", "surrogateescape"))
 
     def expand(self, phrases: Phrases) -> Phrases:

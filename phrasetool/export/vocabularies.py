@@ -11,6 +11,7 @@ What a file is, is seen from its bytes:
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -134,7 +135,7 @@ def _numbered(path: str, numbers: dict[str, int]) -> UnitVocabulary:
     if 4 * pieces > len(numbers):
         message = "is a list of pieces of words; name what splits words into them, the segmenter's model or its merges"
         raise DataError(path, message)
-    return UnitVocabulary(Words(numbers.keys()), numbers)
+    return UnitVocabulary(Words(), numbers)
 
 
 class _Merges:
@@ -166,7 +167,7 @@ class _Merges:
         end = "</w>"
         parts = [*word, end] if self._apart else [*word[:-1], word[-1] + end]
         while len(parts) > 1:
-            best = min(zip(parts, parts[1:], strict=False), key=lambda pair: self._ranks.get(pair, len(self._ranks) + 2))
+            best = min(itertools.pairwise(parts), key=lambda pair: self._ranks.get(pair, len(self._ranks) + 2))
             if best not in self._ranks:
                 break
             merged, i = [], 0

@@ -15,7 +15,7 @@ from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.errors import DataError
-from phrasetool.export.candidates import DISCOUNT
+from phrasetool.export.target_candidates import DISCOUNT
 from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, Int64Array
 from phrasetool.pipeline import run
 
@@ -92,8 +92,8 @@ class EntrySelector:
         """The entries, block by block.
 
         Raises:
-            DataError: the table is damaged, has a faulty line and the scan says `fail`, has fewer than four scores, or a
-                source comes back after others.
+            DataError: the table is damaged, has a faulty line and the scan says `fail`, has fewer than four scores, or
+                a source comes back after others.
         """
         entries = 0
         for found in self._order.follow(run(self._reader.items(), self._work, self._scan.threads)):
@@ -109,7 +109,7 @@ class EntrySelector:
         short = (block.source_lengths > 0) & (block.source_lengths <= self._longest)
         rows = np.flatnonzero(np.repeat(short, sizes) & ~block.faulty)
         owners = np.repeat(np.arange(len(sizes)), sizes)[rows]
-        groups, first = np.unique(owners, return_index=True)
+        _, first = np.unique(owners, return_index=True)
         offsets = np.append(first, len(rows)).astype(np.int64)
         values, weights, counts = _values(block, rows, read.columns, first, offsets)
         if read.scores:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from moses_compat.jobs.exporting.coverage import Coverage
+from moses_compat.jobs.exporting.list_coverage import Coverage
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
 

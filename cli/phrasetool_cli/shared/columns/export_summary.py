@@ -19,8 +19,8 @@ def candidate_summary(report: CandidateReport) -> Iterator[str]:
     if found := report.coverage:
         yield (
             f"{_percent(found.covered, found.tokens)} of the {found.tokens:,} reference tokens are candidates of their "
-            f"sentence, {_percent(found.reachable, found.tokens)} of any; of {_percent(found.whole, found.sentences)} of "
-            f"the {found.sentences:,} sentences all are"
+            f"sentence, {_percent(found.reachable, found.tokens)} of any; in "
+            f"{_percent(found.whole, found.sentences)} of the {found.sentences:,} sentences all are"
         )
         yield (
             f"candidates of a sentence: mean {found.mean:.1f}, median {found.median:.0f}, 95th percentile "

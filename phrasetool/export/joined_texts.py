@@ -83,8 +83,9 @@ def lines_of(keys: Texts, values: Texts, rows: Int64Array) -> ByteArray:
     Raises:
         ValueError: there is no such value, or the numbers of keys and rows differ.
     """
-    if len(rows) != len(keys.offsets) - 1 or (len(rows) and not 0 <= rows.min() <= rows.max() < len(values.offsets) - 1):
-        raise ValueError(f"{len(keys.offsets) - 1} keys and {len(rows)} rows of {len(values.offsets) - 1} values")
+    count = len(values.offsets) - 1
+    if len(rows) != len(keys.offsets) - 1 or (len(rows) and not 0 <= rows.min() <= rows.max() < count):
+        raise ValueError(f"{len(keys.offsets) - 1} keys and {len(rows)} rows of {count} values")
     size = len(keys.text) + int(np.diff(values.offsets)[rows].sum()) + 2 * len(rows)
     out = np.empty(size, np.uint8)
     _put_lines(*keys, *values, rows, out)

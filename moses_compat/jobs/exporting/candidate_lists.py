@@ -13,14 +13,14 @@ import numpy as np
 
 from moses_compat.files.names import display_name, scratch_place
 from moses_compat.files.streams import Output
-from moses_compat.jobs.exporting.coverage import CoverageMeter
 from moses_compat.jobs.exporting.entries import EntrySelector, SourceEntries, word_of
+from moses_compat.jobs.exporting.list_coverage import CoverageMeter
 from moses_compat.jobs.exporting.request import CandidateReport, CandidateRequest
 from moses_compat.tables.sorted_copy import open_table
 from phrasetool.errors import DataError
-from phrasetool.export.candidates import Candidates, CandidateStore, word_probabilities
+from phrasetool.export.joined_texts import Texts, joined, lines_of
 from phrasetool.export.selection import Selector, as_phrases, most_frequent
-from phrasetool.export.texts import Texts, joined, lines_of
+from phrasetool.export.target_candidates import CandidateStore, word_probabilities
 from phrasetool.export.units import UnitTable, Words
 from phrasetool.export.vocabularies import UnitVocabulary, read_vocabulary
 from phrasetool.phrases import DoubleArray, Int32Array, Phrases
@@ -59,10 +59,10 @@ class Collected:
         )
         self._source_words, self._target_words = Symbols(), Symbols()
         # A map is looked up by what is written, also of words that the system does not know.
-        source = self.source_vocabulary.segmenter
-        source = source if request.shortlist or not isinstance(source, Words) else Words()
-        self.sources = UnitTable(self._source_words, word_of, source)
-        self.targets = UnitTable(self._target_words, word_of, self.target_vocabulary.segmenter, both=True)
+        known = self.source_vocabulary.numbers if request.shortlist else None
+        source, target = self.source_vocabulary.segmenter, self.target_vocabulary.segmenter
+        self.sources = UnitTable(self._source_words, word_of, source, known, request.shortlist)
+        self.targets = UnitTable(self._target_words, word_of, target, self.target_vocabulary.numbers, both=True)
         self.store = CandidateStore(scratch_place(request.output))
         self.frequencies = np.zeros(0)
         self._seen = np.zeros((2, 2))
@@ -144,7 +144,8 @@ def export_candidates(request: CandidateRequest, writer: ListWriter, watch: Watc
     """Write a list of candidates.
 
     Raises:
-        DataError: a file is damaged, the table is not sorted or has too few scores, or vocabularies or texts do not fit.
+        DataError: a file is damaged, the table is not sorted or has too few scores, or vocabularies or texts do not
+            fit.
         PhraseToolError: a file cannot be written.
     """
     scan = request.scan

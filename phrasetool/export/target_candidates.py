@@ -26,15 +26,15 @@ _TOGETHER = 1 << 16
 
 
 @dataclass(frozen=True)
-class Candidates:
+class TargetCandidates:
     """The candidates of G source phrases.
 
     Attributes:
         sources: the phrases, in words of the table.
         weights: float64, shape (G,), how often each was seen.
         offsets: int64, shape (G + 1,), where the candidates of each begin.
-        words: int32, shape (R,), the candidates; those of a phrase from the most probable to the least, and the one that
-            was numbered first before others.
+        words: int32, shape (R,), the candidates; those of a phrase from the most probable to the least, and of equally
+            probable ones that with the smallest number first.
         scores: float64, shape (R,), their probabilities.
     """
 
@@ -90,7 +90,7 @@ def _add_up(
 def word_probabilities(
     sources: Phrases, weights: DoubleArray, group_offsets: Int64Array, targets: Phrases, values: DoubleArray,
     vocabulary: int, floor: float = 0.0,
-) -> Candidates:  # fmt: skip
+) -> TargetCandidates:  # fmt: skip
     """The candidates of G source phrases.
 
     Args:
@@ -119,7 +119,7 @@ def word_probabilities(
     words, scores = words[: offsets[-1]], scores[: offsets[-1]]
     kept = np.flatnonzero((scores >= floor) & (scores > 0))
     order = kept[np.lexsort((words[kept], -scores[kept], groups[kept]))]
-    return Candidates(sources, weights, offsets_of(groups[kept], len(sources)), words[order], scores[order])
+    return TargetCandidates(sources, weights, offsets_of(groups[kept], len(sources)), words[order], scores[order])
 
 
 def offsets_of(groups: Int64Array, count: int) -> Int64Array:
@@ -150,7 +150,7 @@ class CandidateStore:
     def __len__(self) -> int:
         return len(self._lengths)
 
-    def append(self, found: Candidates) -> None:
+    def append(self, found: TargetCandidates) -> None:
         """Write the candidates of more source phrases behind the others."""
         self._lengths.append(found.sources.lengths.astype(np.int32))
         self._sources.append(found.sources.words)
@@ -159,13 +159,13 @@ class CandidateStore:
         self._words.append(found.words)
         self._scores.append(found.scores)
 
-    def pieces(self) -> Iterator[Candidates]:
+    def pieces(self) -> Iterator[TargetCandidates]:
         """All candidates, those of some ten thousand source phrases at a time."""
         word = row = 0
         for first in range(0, len(self), _TOGETHER):
             lengths, counts = (column.read(first, first + _TOGETHER) for column in (self._lengths, self._counts))
             ends, rows = (np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]) for sizes in (lengths, counts))
-            yield Candidates(
+            yield TargetCandidates(
                 Phrases(ends, self._sources.read(word, word + int(ends[-1]))),
                 self._weights.read(first, first + _TOGETHER), rows,
                 self._words.read(row, row + int(rows[-1])), self._scores.read(row, row + int(rows[-1])),
