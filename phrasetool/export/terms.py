@@ -36,7 +36,7 @@ class TermPair:
 
 
 def is_term(words: Sequence[str], stop_words: Collection[str]) -> bool:
-    """Whether words may be a term: some letter in them, and neither a mark nor, in longer ones, a stop word at an end."""
+    """Whether words may be a term: with a letter, no mark at an end, and no stop word there if there are several."""
     if not any(letter.isalpha() for word in words for letter in word):
         return False
     ends = (words[0], words[-1])
@@ -67,7 +67,8 @@ def best_terms(pairs: Iterable[TermPair], most: int) -> list[TermPair]:
         targets, sources = by_source[pair.source], by_target[pair.target]
         if len(targets) >= most or len(sources) >= most:
             continue
-        if any(_nested(pair.target, other) for other in targets) or any(_nested(pair.source, other) for other in sources):
+        nested = any(_nested(pair.target, other) for other in targets)
+        if nested or any(_nested(pair.source, other) for other in sources):
             continue
         targets.append(pair.target)
         sources.append(pair.source)

@@ -21,6 +21,9 @@ from phrasetool.export.terms import TermPair, best_terms, is_term, spread
 from phrasetool.vocabulary import unescape
 from phrasetool.watch import NOBODY, Watch
 
+# Stop words are counted in the one-word entries that are so probable, whatever is asked of pairs.
+_LEAST_OF_WORDS = 0.1
+
 
 @dataclass(frozen=True)
 class LexiconRequest:
@@ -108,12 +111,12 @@ def export_lexicon(request: LexiconRequest, watch: Watch = NOBODY) -> LexiconRep
     found: list[PairEntry] = []
     frequencies: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     entries = 0
-    chosen = PairFilter(request.longest, request.least, request.count)
+    chosen = PairFilter(request.longest, min(request.least, _LEAST_OF_WORDS), request.count)
     opened = open_table(request.table, request.output, request.scan, watch, "read")
     with opened as (source, scan), Output(request.output) as output:
         for raw, pairs in read_pairs(source, scan, chosen, request.similarities):
             entries += raw.lines
-            found += pairs
+            found += (pair for pair in pairs if min(pair.discounted) >= request.least)
             for pair in pairs:
                 for side, text in enumerate((pair.source, pair.target)):
                     if " " not in text:
@@ -142,16 +145,18 @@ def _term(pair: PairEntry) -> TermPair:
     return TermPair(pair.source, pair.target, worth, pair.direct, pair.inverse, pair.count, pair.similarity)
 
 
+def _plain(line: str) -> str:
+    """A line of text as pairs read."""
+    return " ".join(unescape(line.encode("utf-8", "surrogateescape")).decode("utf-8", "replace").split())
+
+
 def rightness(pairs: Sequence[TermPair], texts: Sequence[str]) -> Rightness:
     """How often pairs are right in a text, tokenised as the table, and its translation.
 
     Raises:
         DataError: a text cannot be read, or they have different numbers of lines.
     """
-    sources, targets = (
-        [" ".join(unescape(line.encode("utf-8", "surrogateescape")).decode("utf-8", "replace").split()) for line in lines]
-        for lines in map(read_text_lines, texts)
-    )
+    sources, targets = ([_plain(line) for line in lines] for lines in map(read_text_lines, texts))
     if len(sources) != len(targets):
         raise DataError(texts[1], f"{len(targets):,} lines, but {texts[0]} has {len(sources):,}")
     longest = max((pair.source.count(" ") + 1 for pair in pairs), default=0)
