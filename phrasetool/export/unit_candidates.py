@@ -61,11 +61,11 @@ def unit_candidates(
         places = np.arange(starts[-1]) + np.repeat(found.offsets[:-1][owners] - starts[:-1], counts)
         keys = np.repeat(units.words.astype(np.int64), counts) * vocabulary + found.words[places]
         pairs.add(keys, found.scores[places] * np.repeat(found.weights[owners], counts))
-    units, seen = weights.all()
+    known, seen = weights.all()
     keys, sums = pairs.all()
-    groups = np.searchsorted(units, keys // max(1, vocabulary))
+    groups = np.searchsorted(known, keys // max(1, vocabulary))
     scores, words = sums / seen[groups], (keys % max(1, vocabulary)).astype(np.int32)
     kept = np.flatnonzero(scores >= floor)
     order = kept[np.lexsort((words[kept], -scores[kept], groups[kept]))]
-    sources = Phrases(np.arange(len(units) + 1), units.astype(np.int32))
-    return TargetCandidates(sources, seen, offsets_of(groups[order], len(units)), words[order], scores[order])
+    sources = Phrases(np.arange(len(known) + 1), known.astype(np.int32))
+    return TargetCandidates(sources, seen, offsets_of(groups[order], len(known)), words[order], scores[order])

@@ -195,7 +195,8 @@ def _expanded(phrases: Phrases, units: Phrases) -> Phrases:
 
 def _distinct(forms: Sequence[Texts], rows: Int64Array) -> tuple[Texts, Int64Array]:
     """The texts of each row that differ, one after another."""
-    texts, owners = [], []
+    texts: list[bytes] = []
+    owners: list[int] = []
     data = [form.text.tobytes() for form in forms]
     ends = [form.offsets.tolist() for form in forms]
     for number, row in enumerate(rows.tolist()):

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from phrasetool_cli.shared.columns.annotate_ini import is_given
 from phrasetool_cli.shared.exporting.export_options import checked, export_options
 from phrasetool_cli.shared.flags import sort_option, table_options
 from phrasetool_cli.shared.json_output import json_document, json_option
@@ -26,10 +27,9 @@ Example:
 @click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("table")
 @sections(export_options, "How the table is read", sort_option, None, json_option, table_options)
-@click.pass_context
 def command(
-    context: click.Context, table: str, kind: str, output: str, threads: int, block_bytes: int, max_line: int,
-    on_error: str, allow_empty: bool, force: bool, quiet: bool, json_file: str | None, **given: Any,
+    table: str, kind: str, output: str, threads: int, block_bytes: int, max_line: int, on_error: str,
+    allow_empty: bool, force: bool, quiet: bool, json_file: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Write what other systems can use of a phrase table.
 
@@ -51,9 +51,7 @@ def command(
     from moses_compat.tables.blocks import TableScan
     from phrasetool_cli.shared.exporting.export_jobs import export
 
-    command_line = click.core.ParameterSource.COMMANDLINE
-    named = {name for name in given if context.get_parameter_source(name) == command_line}
-    options = checked(kind, {**given, "output": output}, named)
+    options = checked(kind, {**given, "output": output}, set(filter(is_given, given)))
     evaluate = options.get("evaluate", ())
     inputs = [table, options.get("source_vocabulary"), options.get("target_vocabulary"), *evaluate]
     if inputs.count("-") > 1:

@@ -216,4 +216,3 @@ def _first_of_each(lines: bytes, seen: set[bytes]) -> bytes:
             seen.add(key)
             kept.append(line)
     return b"".join(kept)
-

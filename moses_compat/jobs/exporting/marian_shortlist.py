@@ -98,12 +98,12 @@ def binary_shortlist(offsets: npt.NDArray[np.int64], targets: npt.NDArray[np.int
     """
     body = np.array([first, best, len(offsets), len(targets)], "<u8").tobytes()
     body += offsets.astype("<u8").tobytes() + targets.astype("<u4").tobytes()
-    checksum = _checksum(np.frombuffer(body, "<u8", len(body) // 8).astype(np.uint64))
+    checksum = int(_checksum(np.frombuffer(body, "<u8", len(body) // 8).astype(np.uint64)))
     return np.array([MAGIC, checksum], "<u8").tobytes() + body
 
 
 @exact_kernel
-def _checksum(words: npt.NDArray[np.uint64]) -> int:
+def _checksum(words: npt.NDArray[np.uint64]) -> np.uint64:
     seed = np.uint64(0)
     for word in words:
         seed ^= word + _GOLDEN + (seed << _LEFT) + (seed >> _RIGHT)

@@ -15,6 +15,7 @@ from moses_compat.measures.entry_reader import EntryReader, Item
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import RawBlock, TableScan
 from phrasetool.export.target_candidates import DISCOUNT
+from phrasetool.phrases import Mask
 from phrasetool.pipeline import run
 
 _TARGET, _SOURCE, _PAIR = range(3)
@@ -88,7 +89,7 @@ def read_pairs(
         sizes = np.diff(block.group_offsets)
         short = np.repeat((block.source_lengths > 0) & (block.source_lengths <= chosen.longest), sizes)
         counts = read_counts(block.text, block.score_ends, block.line_offsets[1:]).astype(np.float64)
-        known = np.isfinite(counts).all(axis=1) & (counts[:, [_TARGET, _SOURCE]] > 0).all(axis=1)
+        known: Mask = np.isfinite(counts).all(axis=1) & (counts[:, [_TARGET, _SOURCE]] > 0).all(axis=1)
         plain = np.clip(read.columns[:, ::-1], 0, 1)
         with np.errstate(invalid="ignore", divide="ignore"):
             taken = np.maximum(counts[:, [_PAIR]] - DISCOUNT, 0) / counts[:, [_SOURCE, _TARGET]]

@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape, quoteattr
 from moses_compat.files.streams import Output
 from phrasetool.export.terms import TermPair
 
+FORMS = ("tsv", "csv", "tbx")
 _COLUMNS = ("source", "target", "worth", "p(target|source)", "p(source|target)", "count")
 # What XML 1.0 does not allow.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -26,10 +27,10 @@ def write_terms(output: Output, pairs: Sequence[TermPair], form: str, languages:
     Raises:
         ValueError: another form.
     """
-    writers = {"tsv": _tsv, "csv": _csv, "tbx": lambda found: _tbx(found, languages)}
-    if form not in writers:
-        raise ValueError(f"unknown form {form!r}; expected one of {', '.join(writers)}")
-    output.write_text(writers[form](pairs).encode("utf-8", "surrogateescape"))
+    if form not in FORMS:
+        raise ValueError(f"unknown form {form!r}; expected one of {', '.join(FORMS)}")
+    text = _tbx(pairs, languages) if form == "tbx" else _tsv(pairs) if form == "tsv" else _csv(pairs)
+    output.write_text(text.encode("utf-8", "surrogateescape"))
 
 
 def _rows(pairs: Sequence[TermPair]) -> list[list[str]]:

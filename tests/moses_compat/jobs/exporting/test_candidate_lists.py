@@ -54,9 +54,7 @@ def random_table(seed, sources=80):
 def test_a_map_by_hand(tmp_path):
     report, data = made(request_of(tmp_path, always=2))
     # (6 - 0.5) / 8 and (1 - 0.5) / 8; the house is brought by its words, "of" is in one translation of four.
-    assert data == (
-        b"\tthe house\ndas\tthat\ndas haus\thome of\nhaus 's\t's\nhaus\tbuilding\nklein\tsmall\n"
-    )
+    assert data == (b"\tthe house\ndas\tthat\ndas haus\thome of\nhaus 's\t's\nhaus\tbuilding\nklein\tsmall\n")
     assert (report.entries, report.sources, report.phrases, report.candidates, report.always) == (9, 5, 5, 6, 2)
 
 
@@ -92,9 +90,7 @@ def test_coverage_is_what_the_decoder_would_find(tmp_path):
 
 def test_a_shortlist_by_hand(tmp_path):
     report, data = made(request_of(tmp_path, shortlist=True, longest=1), ShortlistWriter())
-    assert data == (
-        b"the das 0.6875\nthat das 0.0625\nhouse haus 0.6875\nbuilding haus 0.0625\nsmall klein 0.875\n"
-    )
+    assert data == (b"the das 0.6875\nthat das 0.0625\nhouse haus 0.6875\nbuilding haus 0.0625\nsmall klein 0.875\n")
     assert read_shortlist(data)["haus"] == {"house": 0.6875, "building": 0.0625}
     assert (report.phrases, report.candidates) == (3, 5)
 
@@ -120,7 +116,7 @@ def test_pieces(tmp_path):
     rules = read_map(data)
     assert set(rules[0]["haus"]) == {"house", *["b@@", "u@@", "i@@", "l@@", "d@@", "n@@", "g"]}
     assert rules[0][""] == ["the"]
-    assert set(rules[4]["k@@ l@@ e@@ i@@ n"]) == set(["s@@", "m@@", "a@@", "l@@", "l"])
+    assert set(rules[4]["k@@ l@@ e@@ i@@ n"]) == {"s@@", "m@@", "a@@", "l@@", "l"}
     _, data = made(request_of(tmp_path, shortlist=True, longest=1, **files), ShortlistWriter())
     assert read_shortlist(data)["i@@"] == read_shortlist(data)["k@@"]
 

@@ -37,7 +37,7 @@ def test_a_lexicon(tmp_path):
     source.write_text("haus &amp; hof\nhaus\nkein haus\n")
     target.write_text("house and home\nhouses\na house\n")
     request = LexiconRequest(
-        table_of(tmp_path), str(tmp_path / "out"), stop_words=1, evaluate=(str(source), str(target))
+        table_of(tmp_path), str(tmp_path / "out"), stop_words=2, evaluate=(str(source), str(target))
     )
     report = export_lexicon(request)
     rows = [line.split("\t") for line in (tmp_path / "out").read_text().splitlines()]
@@ -46,12 +46,12 @@ def test_a_lexicon(tmp_path):
     assert rows[1:] == [
         ["haus & hof", "house and home", "0.875", "1", "1", "4"],
         ["haus", "house", "0.649519", "0.625", "0.75", "5"],
-        ["das", "the", "0.561342", "0.75", "0.5", "6"],
+        ["das", "the", "0.561341", "0.75", "0.5", "6"],
     ]
     assert report.rightness == Rightness(2, 2, 4, 3)
     assert (report.entries, report.considered, report.terms, report.pairs) == (7, 6, 4, 3)
     for scan in (TableScan(threads=2, block_bytes=50), TableScan(block_bytes=200)):
-        again = LexiconRequest(request.table, str(tmp_path / "again"), stop_words=1, scan=scan)
+        again = LexiconRequest(request.table, str(tmp_path / "again"), stop_words=2, scan=scan)
         export_lexicon(again)
         assert (tmp_path / "again").read_bytes() == (tmp_path / "out").read_bytes()
 
@@ -64,7 +64,9 @@ def test_similar_pairs_are_worth_more(tmp_path):
     assert [(row[0], row[2], row[6]) for row in rows[1:]] == [("b", "0.875", "1"), ("a", "0.4375", "0.306853")]
 
 
-TERM = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\t\n\r\0\x0b\x0c\x1c\x1d\x1e\x85"), min_size=1)
+# Without what ends a line; the rest may be anything.
+LETTERS = st.characters(blacklist_categories=["Cs"], blacklist_characters="\t\n\r\0\x0b\x0c\x1c\x1d\x1e\x85")
+TERM = st.text(LETTERS, min_size=1)
 PAIRS = st.lists(st.builds(TermPair, TERM, TERM, *[st.floats(0, 1)] * 3, st.integers(1, 9)), max_size=4)
 
 
