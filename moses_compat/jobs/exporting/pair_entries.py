@@ -89,7 +89,7 @@ def read_pairs(
         sizes = np.diff(block.group_offsets)
         short = np.repeat((block.source_lengths > 0) & (block.source_lengths <= chosen.longest), sizes)
         counts = read_counts(block.text, block.score_ends, block.line_offsets[1:]).astype(np.float64)
-        known: Mask = np.isfinite(counts).all(axis=1) & (counts[:, [_TARGET, _SOURCE]] > 0).all(axis=1)
+        known: Mask = np.logical_and(np.isfinite(counts).all(axis=1), (counts[:, :_PAIR] > 0).all(axis=1))
         plain = np.clip(read.columns[:, ::-1], 0, 1)
         with np.errstate(invalid="ignore", divide="ignore"):
             taken = np.maximum(counts[:, [_PAIR]] - DISCOUNT, 0) / counts[:, [_SOURCE, _TARGET]]

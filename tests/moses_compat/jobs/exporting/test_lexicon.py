@@ -19,7 +19,7 @@ from tests.commands import write
 
 TABLE = """\
 , ||| , ||| 0.9 1 0.9 1 ||| 0-0 ||| 9 9 8
-das ||| the ||| 0.5 1 0.75 1 ||| 0-0 ||| 12 8 6
+das ||| the ||| 0.5 1 0.75 1 ||| 0-0 ||| 16 12 9
 das haus ||| the house ||| 0.9 1 0.8 1 ||| 0-0 1-1 ||| 4 5 4
 haus &amp; hof ||| house and home ||| 1 1 1 1 ||| 0-0 2-2 ||| 4 4 4
 haus ||| a house ||| 1 1 0.25 1 ||| 0-0 ||| 2 8 2
@@ -41,12 +41,13 @@ def test_a_lexicon(tmp_path):
     )
     report = export_lexicon(request)
     rows = [line.split("\t") for line in (tmp_path / "out").read_text().splitlines()]
-    # sqrt(3.5/4 3.5/4), sqrt(4.5/8 4.5/6), sqrt(5.5/12 5.5/8); "das haus" begins with a stop word, "a house" only adds.
+    # sqrt(3.5/4 3.5/4), sqrt(4.5/8 4.5/6), sqrt(8.5/16 8.5/12); "das haus" begins with a stop word, and "a house"
+    # only adds to another pair.
     assert rows[0] == ["source", "target", "worth", "p(target|source)", "p(source|target)", "count"]
     assert rows[1:] == [
         ["haus & hof", "house and home", "0.875", "1", "1", "4"],
         ["haus", "house", "0.649519", "0.625", "0.75", "5"],
-        ["das", "the", "0.561341", "0.75", "0.5", "6"],
+        ["das", "the", "0.613435", "0.75", "0.5", "9"],
     ]
     assert report.rightness == Rightness(2, 2, 4, 3)
     assert (report.entries, report.considered, report.terms, report.pairs) == (7, 6, 4, 3)
