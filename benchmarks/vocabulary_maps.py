@@ -19,7 +19,7 @@ import argparse
 import itertools
 import json
 import subprocess
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ LONGEST = 3
 ALWAYS = 100
 # Translations of a phrase, of the counts-only way; least probabilities, of ours.
 DEPTHS = (1, 2, 3, 5, 8, 12, 20)
-LEAST = (0.5, 0.3, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005, 0.003, 0.002, 0.001, 0.0005)
+LEAST = (0.7, 0.4, 0.2, 0.1, 0.05, 0.03, 0.015, 0.007, 0.003, 0.0015, 0.0007)
 Map = dict[str, set[str]]
 
 
@@ -73,22 +73,18 @@ def runs(words: Sequence[str], longest: int = LONGEST) -> Iterable[str]:
             yield " ".join(words[first:last])
 
 
-def by_counts(table: Path, needed: set[str]) -> tuple[dict[str, list[set[str]]], list[str]]:
-    """The words of the translations of each phrase, the most frequent first; and all words from the most frequent on."""
+def by_counts(table: Path, needed: set[str]) -> dict[str, list[set[str]]]:
+    """The words of the translations of each phrase, those of the most frequent first."""
     entries: defaultdict[str, list[tuple[float, set[str]]]] = defaultdict(list)
-    frequencies: Counter[str] = Counter()
     with Input(str(table)) as source:
         for block in source.whole_lines():
-            for line in unescape(block).decode("utf-8", "replace").splitlines():
-                key, target, _, _, counts = line.split(" ||| ")[:5]
-                words, joint = target.split(), float(counts.split()[2])
-                if " " not in key:
-                    frequencies.update({word: int(joint) for word in words})
-                if key in needed:
-                    entries[key].append((joint, set(words)))
+            for line in unescape(block).decode("utf-8", "replace").split("\n"):
+                key, _, rest = line.partition(" ||| ")
+                if key in needed and rest:
+                    target, _, _, counts = rest.split(" ||| ")[:4]
+                    entries[key].append((float(counts.split()[2]), set(target.split())))
     # Equally frequent ones stay in the order of the table.
-    ranked = {key: [words for _, words in sorted(found, key=lambda one: -one[0])] for key, found in entries.items()}
-    return ranked, [word for word, _ in frequencies.most_common(ALWAYS)]
+    return {key: [words for _, words in sorted(found, key=lambda one: -one[0])] for key, found in entries.items()}
 
 
 def covered(sides: tuple[list[list[str]], list[list[str]]], chosen: Map, always: Iterable[str]) -> tuple[float, float]:
@@ -101,24 +97,24 @@ def covered(sides: tuple[list[list[str]], list[list[str]]], chosen: Map, always:
     return sizes / len(sides[0]), hits / tokens
 
 
-def exported(table: Path, kind: str, least: float, work: Path, needed: set[str]) -> tuple[Map, list[str]]:
-    """What a list that was exported says of the phrases that are needed, and what is always a candidate."""
-    path = work / f"{kind}.txt"
-    command("export", table, "--to", kind, "-o", path, "--always", ALWAYS, "--min-prob", least, "--targets", 1000)
-    chosen: Map = defaultdict(set)
-    always: list[str] = []
-    for line in path.read_text("utf-8").splitlines():
-        if kind == "vmap":
-            key, _, words = line.partition("\t")
-            if not key:
-                always = words.split(" ")
-            elif key in needed:
-                chosen[key].update(words.split(" "))
-        else:
-            target, key, _ = line.split(" ")
-            if key in needed:
-                chosen[key].add(target)
-    return chosen, always
+def vocabulary_map(table: Path, least: float, work: Path, needed: set[str]) -> tuple[Map, list[str]]:
+    """What a vocabulary map says of the phrases that are needed, and what is always a candidate."""
+    path = work / "vmap.txt"
+    command("export", table, "--to", "vmap", "-o", path, "--always", ALWAYS, "--min-prob", least, "--targets", 1000)
+    chosen: Map = {}
+    for line in path.read_text("utf-8").split("\n")[:-1]:
+        key, _, words = line.partition("\t")
+        if not key or key in needed:
+            chosen[key] = set(words.split(" "))
+    return chosen, sorted(chosen.pop(""))
+
+
+def shortlist(table: Path, work: Path, needed: set[str]) -> list[tuple[str, str, float]]:
+    """Source, target and probability of a shortlist with all that is needed."""
+    path = work / "shortlist.txt"
+    command("export", table, "--to", "shortlist", "-o", path, "--min-prob", LEAST[-1], "--targets", 100_000)
+    fields = (line.split(" ") for line in path.read_text("utf-8").split("\n")[:-1])
+    return [(source, target, float(share)) for target, source, share in fields if source in needed]
 
 
 def curves(corpus: Corpus, threads: str) -> dict[str, Any]:
@@ -127,22 +123,27 @@ def curves(corpus: Corpus, threads: str) -> dict[str, Any]:
     work = WORK / "vocabulary_maps" / corpus.name
     work.mkdir(parents=True, exist_ok=True)
     needed = {key for line in sides[0] for key in runs(line)}
-    ranked, _ = by_counts(table, needed)
+    ranked = by_counts(table, needed)
+    maps = [vocabulary_map(table, least, work, needed) for least in LEAST]
+    always = maps[0][1]
+    listed = shortlist(table, work, needed)
+    lists: list[Map] = []
+    for least in LEAST:
+        lists.append(defaultdict(set))
+        for source, target, share in listed:
+            if share >= least:
+                lists[-1][source].add(target)
     found: dict[str, Any] = {}
-    for kind, longest in (("vmap", LONGEST), ("shortlist", 1)):
-        ours, always = [], exported(table, "vmap", 1, work, needed)[1]
-        for least in LEAST:
-            ours.append(covered(sides, exported(table, kind, least, work, needed)[0], always))
-        counts = []
-        for depth in DEPTHS:
-            chosen = {k: set().union(*v[:depth]) for k, v in ranked.items() if k.count(" ") < longest}
-            counts.append(covered(sides, chosen, always))
-        sizes, shares = zip(*ours, strict=True)
-        at_equal = [float(np.interp(size, sizes, shares)) for size, _ in counts]
+    for kind, ours, longest in (("vmap", [chosen for chosen, _ in maps], LONGEST), ("shortlist", lists, 1)):
+        sizes, shares = zip(*(covered(sides, chosen, always) for chosen in ours), strict=True)
+        counts = [
+            covered(sides, {k: set().union(*v[:depth]) for k, v in ranked.items() if k.count(" ") < longest}, always)
+            for depth in DEPTHS
+        ]
         found[kind] = {
             "candidates": [round(size, 2) for size, _ in counts],
             "counts": [round(100 * share, 2) for _, share in counts],
-            "ours": [round(100 * share, 2) for share in at_equal],
+            "ours": [round(100 * float(np.interp(size, sizes, shares)), 2) for size, _ in counts],
             "outside": [not sizes[0] <= size <= sizes[-1] for size, _ in counts],
         }
     return found
@@ -157,7 +158,8 @@ def rightness(corpus: Corpus, threads: str) -> dict[str, Any]:
         "--evaluate", *texts, "--threads", threads,
     )  # fmt: skip
     told = json.loads(document.read_text())
-    return {"pairs": told["pairs"], **told["rightness"]}
+    right = told["rightness"]
+    return {"pairs": told["pairs"], "seen": right.pop("pairs"), **right}
 
 
 def speed(corpus: Corpus, threads: str, rounds: int) -> dict[str, Any]:
