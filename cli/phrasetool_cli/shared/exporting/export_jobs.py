@@ -43,7 +43,7 @@ def export(
         made = export_dictionaries(DictionaryRequest(table, output, scan=scan, **given), watch)
         return made.as_dict(), dictionary_summary(made)
     if kind == "lexicon":
-        from moses_compat.jobs.exporting.lexicon import LexiconRequest, export_lexicon
+        from moses_compat.jobs.exporting.term_lexicon import LexiconRequest, export_lexicon
 
         lexicon = export_lexicon(LexiconRequest(table, output, scan=scan, **given), watch)
         return lexicon.as_dict(), lexicon_summary(lexicon)

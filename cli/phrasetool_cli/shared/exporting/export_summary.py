@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from moses_compat.jobs.exporting.bicleaner import DictionaryReport
-    from moses_compat.jobs.exporting.lexicon import LexiconReport
     from moses_compat.jobs.exporting.request import CandidateReport
+    from moses_compat.jobs.exporting.term_lexicon import LexiconReport
 
 
 def candidate_summary(report: CandidateReport) -> Iterator[str]:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from moses_compat.files.streams import Output
 from moses_compat.jobs.exporting.bicleaner import DictionaryRequest, export_dictionaries
-from moses_compat.jobs.exporting.lexicon import LexiconRequest, Rightness, export_lexicon
 from moses_compat.jobs.exporting.term_files import write_terms
+from moses_compat.jobs.exporting.term_lexicon import LexiconRequest, Rightness, export_lexicon
 from moses_compat.measures.similarities import ColumnSimilarities
 from moses_compat.tables.blocks import TableScan
 from phrasetool.export.terms import TermPair
