@@ -23,6 +23,7 @@ import check_tables
 import cluster_tables
 import column_tables
 import dirty_tables
+import export_tables
 import fault_tables
 import model_tables
 import sentence_tables
@@ -45,6 +46,7 @@ TABLES = {
     **fault_tables.TABLES,
     **augment_tables.TABLES,
     **dirty_tables.TABLES,
+    **export_tables.TABLES,
 }
 VALUES = {
     **bleu_tables.VALUES,

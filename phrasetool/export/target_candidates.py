@@ -1,0 +1,173 @@
+"""Candidates: the target words that a source phrase may need, with the probability of each.
+
+The probability of a word w, given that the phrase f is in a sentence, is taken to be the sum over the translations e of
+f that have w in them,
+
+    p(w|f) = sum over e with w in e of max(c(e, f) - 0.5, 0) / c(f)
+
+What was extracted once is right less often than its relative frequency says; half a count is taken off each entry, as
+in absolute discounting (Ney, Essen and Kneser 1994).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from phrasetool.disk.disk_columns import DiskColumn
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases
+
+DISCOUNT = 0.5
+# Groups that are looked at together; sums over several groups are made in these portions, whatever the blocks were.
+_TOGETHER = 1 << 16
+
+
+@dataclass(frozen=True)
+class TargetCandidates:
+    """The candidates of G source phrases.
+
+    Attributes:
+        sources: the phrases, in words of the table.
+        weights: float64, shape (G,), how often each was seen.
+        offsets: int64, shape (G + 1,), where the candidates of each begin.
+        words: int32, shape (R,), the candidates; those of a phrase from the most probable to the least, and of equally
+            probable ones that with the smallest number first.
+        scores: float64, shape (R,), their probabilities.
+    """
+
+    sources: Phrases
+    weights: DoubleArray
+    offsets: Int64Array
+    words: Int32Array
+    scores: DoubleArray
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    @property
+    def groups(self) -> Int64Array:
+        """int64, shape (R,), the source phrase of each candidate."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+
+@exact_kernel
+def _add_up(
+    group_offsets: Int64Array,
+    target_offsets: Int64Array,
+    target_words: Int32Array,
+    values: DoubleArray,
+    last_entry: Int64Array,
+    places: Int64Array,
+    offsets: Int64Array,
+    words: Int32Array,
+    scores: DoubleArray,
+) -> None:
+    """The words of each group in the order of their occurrence, with the sums of the values of their entries.
+
+    last_entry: for each word, the last entry it was seen in, -1 at first; places: where its sum stands.
+    """
+    count = 0
+    for group in range(len(group_offsets) - 1):
+        first = group_offsets[group]
+        for entry in range(first, group_offsets[group + 1]):
+            for k in range(target_offsets[entry], target_offsets[entry + 1]):
+                word = target_words[k]
+                if last_entry[word] == entry:
+                    continue
+                if last_entry[word] < first:
+                    places[word] = count
+                    words[count] = word
+                    scores[count] = 0.0
+                    count += 1
+                last_entry[word] = entry
+                scores[places[word]] += values[entry]
+        offsets[group + 1] = count
+
+
+def word_probabilities(
+    sources: Phrases, weights: DoubleArray, group_offsets: Int64Array, targets: Phrases, values: DoubleArray,
+    vocabulary: int, floor: float = 0.0,
+) -> TargetCandidates:  # fmt: skip
+    """The candidates of G source phrases.
+
+    Args:
+        sources: the phrases.
+        weights: float64, shape (G,).
+        group_offsets: int64, shape (G + 1,), where the N entries of each begin.
+        targets: of the entries.
+        values: float64, shape (N,), what each adds to the probabilities of its words.
+        vocabulary: how many words there are.
+        floor: candidates less probable are left out, and those of probability 0.
+
+    Raises:
+        ValueError: arrays of other shapes or types, or a word that is not in the vocabulary.
+    """
+    if len(sources) != len(group_offsets) - 1 or weights.shape != (len(sources),):
+        raise ValueError(f"{len(sources)} sources, but {len(group_offsets) - 1} groups and {len(weights)} weights")
+    if values.shape != (len(targets),) or values.dtype != np.float64 or group_offsets[-1] != len(targets):
+        raise ValueError(f"expected a float64 for each of {len(targets)} entries, all in groups")
+    if len(targets.words) and not 0 <= targets.words.min() <= targets.words.max() < vocabulary:
+        raise ValueError("a word is not in the vocabulary")
+    rows = len(targets.words)
+    offsets, words, scores = np.zeros(len(sources) + 1, np.int64), np.empty(rows, np.int32), np.empty(rows)
+    last, places = np.full(vocabulary, -1, np.int64), np.empty(vocabulary, np.int64)
+    _add_up(group_offsets, targets.offsets, targets.words, values, last, places, offsets, words, scores)
+    groups = np.repeat(np.arange(len(sources)), np.diff(offsets))
+    words, scores = words[: offsets[-1]], scores[: offsets[-1]]
+    kept = np.flatnonzero((scores >= floor) & (scores > 0))
+    order = kept[np.lexsort((words[kept], -scores[kept], groups[kept]))]
+    return TargetCandidates(sources, weights, offsets_of(groups[kept], len(sources)), words[order], scores[order])
+
+
+def offsets_of(groups: Int64Array, count: int) -> Int64Array:
+    """Where the rows of each of `count` groups begin, given the group of each row, in ascending order."""
+    offsets = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(groups, minlength=count), out=offsets[1:])
+    return offsets
+
+
+class CandidateStore:
+    """Candidates on disk, in the order in which they came; memory does not grow with them.
+
+    Args:
+        folder: in which the files are made; None for the system's folder of temporary files.
+
+    Raises:
+        PhraseToolError: the folder cannot be written to.
+    """
+
+    def __init__(self, folder: str | None) -> None:
+        self._lengths = DiskColumn(folder, np.int32)
+        self._sources = DiskColumn(folder, np.int32)
+        self._weights = DiskColumn(folder, np.float64)
+        self._counts = DiskColumn(folder, np.int32)
+        self._words = DiskColumn(folder, np.int32)
+        self._scores = DiskColumn(folder, np.float64)
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def append(self, found: TargetCandidates) -> None:
+        """Write the candidates of more source phrases behind the others."""
+        self._lengths.append(found.sources.lengths.astype(np.int32))
+        self._sources.append(found.sources.words)
+        self._weights.append(found.weights)
+        self._counts.append(np.diff(found.offsets).astype(np.int32))
+        self._words.append(found.words)
+        self._scores.append(found.scores)
+
+    def pieces(self) -> Iterator[TargetCandidates]:
+        """All candidates, those of some ten thousand source phrases at a time."""
+        word = row = 0
+        for first in range(0, len(self), _TOGETHER):
+            lengths, counts = (column.read(first, first + _TOGETHER) for column in (self._lengths, self._counts))
+            ends, rows = (np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]) for sizes in (lengths, counts))
+            yield TargetCandidates(
+                Phrases(ends, self._sources.read(word, word + int(ends[-1]))),
+                self._weights.read(first, first + _TOGETHER), rows,
+                self._words.read(row, row + int(rows[-1])), self._scores.read(row, row + int(rows[-1])),
+            )  # fmt: skip
+            word, row = word + int(ends[-1]), row + int(rows[-1])
