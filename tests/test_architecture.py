@@ -24,8 +24,8 @@ FLOORS = {
     "phrasetool": [
         ["errors", "phrases", "options", "pipeline", "torch_threads", "watch"], ["cluster", "disk"], ["kernels"],
         ["vocabulary", "unique_phrases", "random_words"], ["augment", "pivot"], ["embeddings"], ["encoders"],
-        ["objectives"], ["scoring"], ["neural"], ["smt"], ["pruning"], ["text_encoders"], ["siamese"], ["tagging"], ["syntax"],
-        ["models"], ["training"], ["bitext"],
+        ["objectives"], ["scoring"], ["neural"], ["smt"], ["pruning"], ["text_encoders"], ["siamese"], ["tagging"],
+        ["syntax"], ["models"], ["training"], ["bitext"],
         ["retrieval", "neighbours", "reconstruction"], ["sentence_neighbours", "reconstruction_quality"],
         ["experiments"], ["library"], ["__main__"],
     ],

@@ -105,9 +105,13 @@ class _Wanted:
         found, first = np.unique(part.groups, return_index=True)
         first = first[found != NO_LINK]
         found = found[found != NO_LINK]
-        new = ~np.isin(found, self.groups, assume_unique=True)
+        places = np.searchsorted(self.groups, found)
+        new = np.ones(len(found), np.bool_)
+        inside = places < len(self.groups)
+        new[inside] = self.groups[places[inside]] != found[inside]
         size = self.size + int(part.sizes[first[new]].sum()) + int(bytes_of_groups(part.rows).sum())
-        return _Wanted(np.union1d(self.groups, found[new]), size)
+        # A stable sort merges what is sorted already.
+        return _Wanted(np.sort(np.concatenate([self.groups, found[new]]), kind="stable"), size)
 
 
 def _parts(middle: Middle) -> Iterator[_Part]:

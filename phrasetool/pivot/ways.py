@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from phrasetool.kernels.interning import find_bytes, make_slots
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.kernels.sorting import sort_strings
-from phrasetool.phrases import ByteArray, DoubleArray, Int32Array, Int64Array, Mask
+from phrasetool.phrases import ByteArray, DoubleArray, Int32Array, Int64Array
 from phrasetool.pivot.batches import SourceBatch
 from phrasetool.pivot.leg_rows import (
     DIRECT,
@@ -42,6 +44,8 @@ FIXED_SUMS = 7
 # and those of the best way; then orientations.
 MEAN_SIMILARITIES, BEST_SIMILARITIES = 0, 2
 SUM_SIMILARITIES, SUM_ORIENTATIONS = 4, 6
+# Targets of a source that there is room for at first.
+_ROOM = 64
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,35 @@ def number_targets(targets: Ragged) -> NumberedTargets:
 
 
 @exact_kernel
+def _doubled(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same rows, with room for as many more."""
+    return np.concatenate((values, np.empty_like(values)))
+
+
+@inner_kernel
+def _add_way(row: DoubleArray, first: DoubleArray, second: DoubleArray, weight: float, least_counts: bool) -> None:
+    """Add the scores of a way, and how often it was seen."""
+    row[0] += first[INVERSE] * second[INVERSE]
+    row[1] += first[INVERSE_LEXICAL] * second[INVERSE_LEXICAL]
+    row[2] += weight
+    row[3] += first[DIRECT_LEXICAL] * second[DIRECT_LEXICAL]
+    if least_counts:
+        row[PAIR_COUNT] += min(first[JOINT], second[JOINT])
+    else:
+        row[PAIR_COUNT] += min(first[JOINT] * second[DIRECT], first[INVERSE] * second[JOINT])
+
+
+@inner_kernel
+def _add_similarities(row: DoubleArray, first: DoubleArray, second: DoubleArray, weight: float, better: bool) -> None:
+    """Add the similarities of a way: the products of those of its legs; and take them, if none was better."""
+    for k in range(2):
+        alike = first[FIXED_NUMBERS + k] * second[FIXED_NUMBERS + k]
+        row[FIXED_SUMS + MEAN_SIMILARITIES + k] += weight * alike
+        if better:
+            row[FIXED_SUMS + BEST_SIMILARITIES + k] = alike
+
+
+@exact_kernel
 def _add_orientations(sums: DoubleArray, weight: float, first: DoubleArray, second: DoubleArray, at: int) -> None:
     """Add the orientations of a way, composed of those of its legs as if these were independent.
 
@@ -206,15 +239,10 @@ def _sum_ways(
 ) -> int:
     """Write the entries of some sources; return how many.  where[d] = -1 before and after, of all targets d."""
     keep, least, least_counts, with_similarities, with_orientations = rules
-    width = out_sums.shape[1]
-    similar = FIXED_SUMS
     orient = FIXED_SUMS + (SUM_SIMILARITIES if with_similarities else 0)
     orient_in = FIXED_NUMBERS + (2 if with_similarities else 0)
-    capacity = 64
-    sums = np.empty((capacity, width))
-    best = np.empty((capacity, 2), np.int64)
-    counts = np.empty((capacity, 3), np.int64)
-    seen = np.empty(capacity, np.int32)
+    sums, best = np.empty((_ROOM, out_sums.shape[1])), np.empty((_ROOM, 2), np.int64)
+    counts, seen = np.empty((_ROOM, 3), np.int64), np.empty(_ROOM, np.int32)
     written = 0
     for group in range(first_group, last_group):
         size = 0
@@ -233,12 +261,8 @@ def _sum_ways(
                     continue
                 place = where[numbers[b]]
                 if place < 0:
-                    if size == capacity:
-                        capacity *= 2
-                        sums = np.concatenate((sums, np.empty((size, width))))
-                        best = np.concatenate((best, np.empty((size, 2), np.int64)))
-                        counts = np.concatenate((counts, np.empty((size, 3), np.int64)))
-                        seen = np.concatenate((seen, np.empty(size, np.int32)))
+                    if size == len(seen):
+                        sums, best, counts, seen = _doubled(sums), _doubled(best), _doubled(counts), _doubled(seen)
                     place = size
                     where[numbers[b]] = place
                     seen[place] = numbers[b]
@@ -247,14 +271,7 @@ def _sum_ways(
                     counts[place, 2] = -1
                     size += 1
                 row = sums[place]
-                row[0] += first[a, INVERSE] * second[b, INVERSE]
-                row[1] += first[a, INVERSE_LEXICAL] * second[b, INVERSE_LEXICAL]
-                row[2] += weight
-                row[3] += first[a, DIRECT_LEXICAL] * second[b, DIRECT_LEXICAL]
-                if least_counts:
-                    row[PAIR_COUNT] += min(first[a, JOINT], second[b, JOINT])
-                else:
-                    row[PAIR_COUNT] += min(first[a, JOINT] * second[b, DIRECT], first[a, INVERSE] * second[b, JOINT])
+                _add_way(row, first[a], second[b], weight, least_counts)
                 counts[place, 0] += 1
                 if counts[place, 2] != middle:
                     counts[place, 2] = middle
@@ -265,11 +282,7 @@ def _sum_ways(
                     row[BEST] = weight
                     best[place, 0], best[place, 1] = a, b
                 if with_similarities:
-                    for k in range(2):
-                        alike = first[a, FIXED_NUMBERS + k] * second[b, FIXED_NUMBERS + k]
-                        row[similar + MEAN_SIMILARITIES + k] += weight * alike
-                        if better:
-                            row[similar + BEST_SIMILARITIES + k] = alike
+                    _add_similarities(row, first[a], second[b], weight, better)
                 if with_orientations:
                     _add_orientations(row[orient:], weight, first[a], second[b], orient_in)
         for k in range(size):
@@ -345,63 +358,3 @@ def cut_by_ways(batch: SourceBatch, most: int) -> list[tuple[int, int]]:
         next_cut = int(np.searchsorted(at_source, at_source[cuts[-1]] + most, "right")) - 1
         cuts.append(min(max(next_cut, cuts[-1] + 1), sources))
     return list(pairwise(cuts))
-
-
-@exact_kernel
-def _compose(
-    first_items: Int32Array,
-    first_offsets: Int64Array,
-    second_items: Int32Array,
-    second_offsets: Int64Array,
-    best: Int64Array,
-    items: Int32Array,
-    offsets: Int64Array,
-) -> int:
-    """The points of all best ways; return how many."""
-    count = 0
-    offsets[0] = 0
-    for entry in range(len(best)):
-        start = count
-        for p in range(first_offsets[best[entry, 0]], first_offsets[best[entry, 0] + 1]):
-            for q in range(second_offsets[best[entry, 1]], second_offsets[best[entry, 1] + 1]):
-                if first_items[p] & 0xFFFF != second_items[q] >> 16:
-                    continue
-                # Target first, which is how they ascend.
-                point = (second_items[q] & 0xFFFF) << 16 | first_items[p] >> 16
-                k = count
-                while k > start and items[k - 1] > point:
-                    k -= 1
-                if k > start and items[k - 1] == point:
-                    continue
-                for moved in range(count, k, -1):
-                    items[moved] = items[moved - 1]
-                items[k] = point
-                count += 1
-        offsets[entry + 1] = count
-    return count
-
-
-def compose_alignments(batch: SourceBatch, best: Int64Array) -> Ragged:
-    """The alignment points of best ways: a source word and a target word that are aligned with one middle word.
-
-    Args:
-        batch: with the legs' points.
-        best: int64, shape (E, 2), see `WaySums`.
-
-    Returns:
-        Of each entry its points, ascending by target position, target position << 16 | source position.
-    """
-    first, second = batch.first.points, batch.second.points
-    room = (np.diff(first.offsets)[best[:, 0]] * np.diff(second.offsets)[best[:, 1]]).sum()
-    items, offsets = np.empty(int(room), np.int32), np.empty(len(best) + 1, np.int64)
-    count = _compose(
-        first.items.astype(np.int32, copy=False), first.offsets, second.items.astype(np.int32, copy=False),
-        second.offsets, np.ascontiguousarray(best), items, offsets,
-    )  # fmt: skip
-    return Ragged(items[:count], offsets)
-
-
-def empty_alignments(points: Ragged) -> int:
-    """How many entries have no point."""
-    none: Mask = np.diff(points.offsets) == 0
-    return int(np.count_nonzero(none))

@@ -18,10 +18,11 @@ from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.plausible import REORDERING_TABLE
 from moses_compat.tables.sorted_copy import open_table
 from phrasetool.pipeline import run
-from phrasetool.pivot.batches import SourceBatch, Middle, batches
+from phrasetool.pivot.batches import Middle, SourceBatch, batches
+from phrasetool.pivot.composed_alignments import compose_alignments, empty_alignments
 from phrasetool.pivot.leg_store import LegStore
 from phrasetool.pivot.links import Coverage, Links
-from phrasetool.pivot.ways import WayRules, compose_alignments, cut_by_ways, empty_alignments, number_targets, sum_ways
+from phrasetool.pivot.ways import WayRules, cut_by_ways, number_targets, sum_ways
 from phrasetool.watch import NOBODY, Watch
 
 DEFAULT_KEEP = 100
