@@ -1,8 +1,8 @@
 """What a table through a middle language costs: German-Czech through English, both tables of Multi30k.
 
 German-English is the reference run's; English-Czech is made here.  Processes are measured whole, by wall time, CPU and
-peak memory: as a rule, with a twentieth of the memory, with all columns and the reordering table, and on one thread; and
-the bytes of all that write the same are compared.  `zcat A-B B-C | gzip -6` is measured beside them.
+peak memory: as a rule, with a twentieth of the memory, on one thread, and with all columns and the reordering table.
+The bytes of all that write the same are compared.  `zcat A-B B-C | gzip -6` is measured beside them.
 """
 
 from __future__ import annotations
