@@ -264,7 +264,8 @@ def pruned_ini(pair: Triangle, method: str, by: str, size: float, tuned: Path, t
         columns = ["--columns", PRUNED_BY[by]] if "semantic" in method else []
         command(
             "prune", whole, "--method", method, "--target-size", str(size), "--protect", "words", "--keep-top", "1",
-            "--moses-ini", start, *columns, "--reordering-table", pair.work / "reordering.gz", "--reordering-out", reordering, "-o", table,
+            "--moses-ini", start, *columns,
+            "--reordering-table", pair.work / "reordering.gz", "--reordering-out", reordering, "-o", table,
             "--threads", threads, "--force",
         )  # fmt: skip
         command("moses-ini", start, "--table", table, "--reordering-table", reordering, "-o", ini)
