@@ -263,8 +263,9 @@ def pruned_ini(pair: Triangle, method: str, by: str, size: float, tuned: Path, t
             command("moses-ini", tuned, "--table", whole, "-o", start)
         columns = ["--columns", PRUNED_BY[by]] if "semantic" in method else []
         command(
-            "prune", whole, "--method", method, "--target-size", str(size), "--protect", "words", "--moses-ini", start,
-            *columns, "--reordering-table", pair.work / "reordering.gz", "--reordering-out", reordering, "-o", table,
+            "prune", whole, "--method", method, "--target-size", str(size), "--protect", "words", "--keep-top", "1",
+            "--moses-ini", start, *columns,
+            "--reordering-table", pair.work / "reordering.gz", "--reordering-out", reordering, "-o", table,
             "--threads", threads, "--force",
         )  # fmt: skip
         command("moses-ini", start, "--table", table, "--reordering-table", reordering, "-o", ini)

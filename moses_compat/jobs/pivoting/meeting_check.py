@@ -1,7 +1,9 @@
 """Whether two tables meet in the middle: what makes no sense is found before anything is summed.
 
-Of German-English and English-Czech of Multi30k, learnt from the same sentences or from halves that share none, see the
-shares below.
+Measured by the probability of the first table's middle phrases that the second one has: German-English and
+English-Czech learnt from the same sentences of Multi30k 0.89; Chinese-English and English-Spanish of Python's
+documentation, which share no sentence, 0.24; documentation and captions of pictures 0.03; another middle language, or
+both the wrong way round, 0.01 to 0.02.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from phrasetool.pivot.links import Coverage
 from phrasetool.pivot.mistaken_legs import CAPITALS, FIRST, ORDER, SECOND, mistake
 
 # Of the probability that a first table gives to its middle phrases, the share of those that the second has.
-LEAST_MASS, LOW_MASS = 0.05, 0.3
+LEAST_MASS, LOW_MASS = 0.025, 0.15
 
 
 def check_meeting(names: tuple[str, str], middle: Middle, scan: TableScan) -> None:
