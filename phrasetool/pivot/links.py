@@ -24,7 +24,7 @@ _UNITS = 10**9
 
 
 @dataclass(frozen=True)
-class Coverage:
+class Meeting:
     """How much of the first leg's middle the second one knows.
 
     Attributes:
@@ -86,7 +86,7 @@ class Links:
             rows[records["row"] - start, 1] = records["bytes"]
             self._column.append(rows)
         phrases, found, words, found_words, units, found_units = totals.tolist()
-        self.coverage = Coverage(phrases, found, words, found_words, found_units / max(1, units))
+        self.coverage = Meeting(phrases, found, words, found_words, found_units / max(1, units))
 
     def read(self, first: int, last: int) -> tuple[Int64Array, Int64Array]:
         """The group of each entry first..last - 1, `NO_LINK` where there is none, and the memory that it takes."""

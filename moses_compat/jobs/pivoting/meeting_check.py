@@ -11,7 +11,7 @@ from __future__ import annotations
 from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError
 from phrasetool.pivot.batches import Middle
-from phrasetool.pivot.links import Coverage
+from phrasetool.pivot.links import Meeting
 from phrasetool.pivot.mistaken_legs import CAPITALS, FIRST, ORDER, SECOND, mistake
 
 # Of the probability that a first table gives to its middle phrases, the share of those that the second has.
@@ -47,7 +47,7 @@ def check_meeting(names: tuple[str, str], middle: Middle, scan: TableScan) -> No
         scan.warn(f"{first}: {found}{why}")
 
 
-def told(coverage: Coverage, second: str) -> str:
+def told(coverage: Meeting, second: str) -> str:
     """How much was found, for people."""
     return (
         f"{100 * coverage.share:.0f}% of its {coverage.phrases:,} target phrases ({100 * coverage.share_of_words:.0f}% "

@@ -21,7 +21,7 @@ from phrasetool.pipeline import run
 from phrasetool.pivot.batches import Middle, SourceBatch, batches
 from phrasetool.pivot.composed_alignments import compose_alignments, empty_alignments
 from phrasetool.pivot.leg_store import LegStore
-from phrasetool.pivot.links import Coverage, Links
+from phrasetool.pivot.links import Links, Meeting
 from phrasetool.pivot.ways import WayRules, cut_by_ways, number_targets, sum_ways
 from phrasetool.watch import NOBODY, Watch
 
@@ -107,7 +107,7 @@ class PivotReport:
     ways: int
     without_alignment: int
     columns: tuple[str, ...]
-    middles: tuple[Coverage, ...]
+    middles: tuple[Meeting, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON values."""
