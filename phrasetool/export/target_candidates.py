@@ -140,34 +140,29 @@ class CandidateStore:
     """
 
     def __init__(self, folder: str | None) -> None:
-        self._lengths = DiskColumn(folder, np.int32)
+        # Of a source phrase its words, its candidates and its weight; of a candidate its number and its probability.
+        self._groups = DiskColumn(folder, np.float64, 3)
         self._sources = DiskColumn(folder, np.int32)
-        self._weights = DiskColumn(folder, np.float64)
-        self._counts = DiskColumn(folder, np.int32)
-        self._words = DiskColumn(folder, np.int32)
-        self._scores = DiskColumn(folder, np.float64)
+        self._rows = DiskColumn(folder, np.float64, 2)
 
     def __len__(self) -> int:
-        return len(self._lengths)
+        return len(self._groups)
 
     def append(self, found: TargetCandidates) -> None:
         """Write the candidates of more source phrases behind the others."""
-        self._lengths.append(found.sources.lengths.astype(np.int32))
+        sizes = found.sources.lengths, np.diff(found.offsets), found.weights
+        self._groups.append(np.stack(sizes, axis=1).astype(np.float64))
         self._sources.append(found.sources.words)
-        self._weights.append(found.weights)
-        self._counts.append(np.diff(found.offsets).astype(np.int32))
-        self._words.append(found.words)
-        self._scores.append(found.scores)
+        self._rows.append(np.stack([found.words.astype(np.float64), found.scores], axis=1))
 
     def pieces(self) -> Iterator[TargetCandidates]:
         """All candidates, those of some ten thousand source phrases at a time."""
         word = row = 0
         for first in range(0, len(self), _TOGETHER):
-            lengths, counts = (column.read(first, first + _TOGETHER) for column in (self._lengths, self._counts))
-            ends, rows = (np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]) for sizes in (lengths, counts))
-            yield TargetCandidates(
-                Phrases(ends, self._sources.read(word, word + int(ends[-1]))),
-                self._weights.read(first, first + _TOGETHER), rows,
-                self._words.read(row, row + int(rows[-1])), self._scores.read(row, row + int(rows[-1])),
-            )  # fmt: skip
-            word, row = word + int(ends[-1]), row + int(rows[-1])
+            groups = self._groups.read(first, first + _TOGETHER)
+            ends, offsets = (np.concatenate([[0], np.cumsum(groups[:, side].astype(np.int64))]) for side in (0, 1))
+            sources = Phrases(ends, self._sources.read(word, word + int(ends[-1])))
+            rows = self._rows.read(row, row + int(offsets[-1]))
+            weights, scores = (np.ascontiguousarray(values) for values in (groups[:, 2], rows[:, 1]))
+            yield TargetCandidates(sources, weights, offsets, rows[:, 0].astype(np.int32), scores)
+            word, row = word + int(ends[-1]), row + int(offsets[-1])

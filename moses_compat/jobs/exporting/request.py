@@ -10,9 +10,6 @@ from moses_compat.jobs.exporting.list_coverage import Coverage
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
 
-# What is written, and in which forms; the first is the default.
-FORMS = {"vmap": ("text",), "shortlist": ("text", "binary"), "lexicon": ("tsv", "csv", "tbx"), "bicleaner": ("text",)}
-
 
 @dataclass(frozen=True)
 class CandidateRequest:
