@@ -42,6 +42,11 @@ _NARROW = {"left": 0.112, "right": 0.99, "bottom": 0.06, "top": 0.965, "hspace":
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
+def as_good(worst: Any) -> Any:
+    """Whether a difference to the full table that may be as low as this is none; for a number or a column of them."""
+    return worst > -MARGIN
+
+
 @dataclass(frozen=True)
 class Curve:
     """How one method is drawn, in every figure and legend.

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from phrasetool.experiments.drawing import number_text, p_phrase, percent_text
-from phrasetool.experiments.figures import MARGIN, SIGNIFICANT, curve_points, curves_of, main_text, protections
+from phrasetool.experiments.figures import MARGIN, SIGNIFICANT, as_good, curve_points, curves_of, main_text, protections
 from phrasetool.experiments.report_tables import code, verdict
 from phrasetool.experiments.settings import DEV
 from phrasetool.experiments.systems import FULL
@@ -68,7 +68,7 @@ def _loss(row: pd.Series) -> str:
 
 def _smallest(pruning: pd.DataFrame, rows: pd.DataFrame) -> pd.Series | None:
     """Of the rows that are not inferior to the full table the one with the fewest entries; the best of equals."""
-    free = rows[rows["worst"] > -MARGIN]
+    free = rows[as_good(rows["worst"])]
     if not len(free):
         return None
     labels, _ = curves_of(pruning)
@@ -88,7 +88,7 @@ def chosen_on_dev(pruning: pd.DataFrame) -> list[str]:
     return [
         f"The test sets themselves picked this. What a user would pick by the same rule on the development set: "
         f"{percent_text(row['share'])} by {row['curve']}, `--protect {row['protect']}`; on {code(text)} that is "
-        f"{_loss(found)}, {'as good there too' if found['worst'] > -MARGIN else 'not shown to be as good there'}."
+        f"{_loss(found)}, {'as good there too' if as_good(found['worst']) else 'not shown to be as good there'}."
         for _, found in test[:1].iterrows()
     ]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from phrasetool.experiments.drawing import number_text, p_text, percent_text, printable
-from phrasetool.experiments.figures import MARGIN, SIGNIFICANT, curve_points, curves_of, main_text, protections
+from phrasetool.experiments.figures import SIGNIFICANT, as_good, curve_points, curves_of, main_text, protections
 from phrasetool.experiments.settings import ALL, DEV
 from phrasetool.experiments.systems import FULL, RANDOM
 
@@ -133,7 +133,7 @@ def _mean_at_small_sizes(rows: pd.DataFrame) -> float:
 
 
 def _overview_cell(row: pd.Series, best: float) -> Cell:
-    marked = {"best": row["bleu"] >= best, "within": row["worst"] > -MARGIN}
+    marked = {"best": row["bleu"] >= best, "within": as_good(row["worst"])}
     tones = tuple(tone for tone, applies in marked.items() if applies)
     return _number(row["bleu"], mark=significance_mark(row["difference"], row["p"]), tones=tones)
 
@@ -201,7 +201,7 @@ def _comparison_cells(row: Any) -> list[Cell]:
         return [Cell("")] * 4
     interval = f"{number_text(row.low, 1)}–{number_text(row.high, 1)}" if not math.isnan(row.low + row.high) else ""
     difference = math.nan if row.method == FULL else row.difference
-    worst = _number(row.worst, sign=True, tones=("within",) if row.worst > -MARGIN else ())
+    worst = _number(row.worst, sign=True, tones=("within",) if as_good(row.worst) else ())
     return [
         Cell(interval, float(row.low) if interval else None), _number(difference, sign=True), worst,
         _probability(row.p),

@@ -25,6 +25,13 @@ DISCOUNT = 0.5
 _TOGETHER = 1 << 16
 
 
+def discounted_frequencies(together: DoubleArray, alone: DoubleArray) -> DoubleArray:
+    """max(c(e, f) - 0.5, 0) / c(f), element by element; NaN or infinite where a count is not known."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: DoubleArray = np.maximum(together - DISCOUNT, 0) / alone
+    return found
+
+
 @dataclass(frozen=True)
 class TargetCandidates:
     """The candidates of G source phrases.

@@ -7,6 +7,7 @@ words are the most frequent, and what single words bring, and the list is writte
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -97,15 +98,17 @@ class Collected:
             seen = np.repeat(times, phrases.lengths)
             self._seen[side] += seen[known].sum(), seen.sum()
 
-    def check_units(self, report: CandidateReport) -> None:
+    def check_units(self) -> tuple[float, float]:
         """Refuse a vocabulary that knows next to nothing of the table, or warn of one that knows little.
+
+        Returns:
+            The shares of the table's source and target words that the vocabularies know.
 
         Raises:
             DataError: it knows next to nothing, and the scan does not say `force`.
         """
         request = self.request
         shares = [float(known / seen) if seen else 1.0 for known, seen in self._seen]
-        report.source_units, report.target_units = shares
         names = (request.source_vocabulary, request.target_vocabulary)
         for side, path, share in zip(("source", "target"), names, shares, strict=True):
             if path and share < _FEW_UNITS:
@@ -118,6 +121,7 @@ class Collected:
                     request.scan.refuse(error)
                 else:
                     request.scan.warn(str(error))
+        return shares[0], shares[1]
 
     def knows(self, unit: bytes) -> bool:
         """Whether a source unit occurs in the table."""
@@ -133,11 +137,12 @@ class Collected:
         """The target units."""
         return Texts(*self.targets.units.text)
 
-    def line_reader(self, vocabulary: UnitVocabulary, units: UnitTable, line: str) -> list[bytes]:
-        """The units of a line of text that is evaluated with: words are read as in the table."""
-        if isinstance(vocabulary.segmenter, Words):
-            return unescape(line.encode("utf-8", "surrogateescape")).split()
-        return units.line(line)
+
+def _units_of_line(vocabulary: UnitVocabulary, units: UnitTable, line: str) -> list[bytes]:
+    """The units of a line of text that is evaluated with: words are read as in the table."""
+    if isinstance(vocabulary.segmenter, Words):
+        return unescape(line.encode("utf-8", "surrogateescape")).split()
+    return units.line(line)
 
 
 def export_candidates(request: CandidateRequest, writer: ListWriter, watch: Watch = NOBODY) -> CandidateReport:
@@ -154,16 +159,16 @@ def export_candidates(request: CandidateRequest, writer: ListWriter, watch: Watc
     if request.evaluate:
         meter = CoverageMeter(
             request.evaluate,
-            lambda line: collected.line_reader(collected.source_vocabulary, collected.sources, line),
-            lambda line: collected.line_reader(collected.target_vocabulary, collected.targets, line),
+            partial(_units_of_line, collected.source_vocabulary, collected.sources),
+            partial(_units_of_line, collected.target_vocabulary, collected.targets),
         )
     opened = open_table(request.table, request.output, scan, watch, "read", sort=request.sort)
     with opened as (source, followed), Output(request.output) as output:
         for found in EntrySelector(source, followed, request.longest, request.similarities).blocks():
             collected.add(found)
-        collected.check_units(checked := CandidateReport())
+        known = collected.check_units()
         report = writer.write(output, collected, meter)
-        report.source_units, report.target_units = checked.source_units, checked.target_units
+        report.source_units, report.target_units = known
         report.entries, report.sources = collected.entries, len(collected.store)
         if meter:
             report.coverage = meter.coverage(collected.knows)

@@ -8,22 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from moses_compat.files.streams import Input
-from moses_compat.lines.counts import read_counts
+from moses_compat.lines.counts import OF_PAIR, OF_SOURCE, read_counts
 from moses_compat.lines.phrase_text import phrase_text
+from moses_compat.lines.trained_scores import DIRECT, require_trained_scores
 from moses_compat.measures.entry_reader import EntryReader, Item
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.source_order import SourceLook, SourceOrder
-from phrasetool.errors import DataError
-from phrasetool.export.target_candidates import DISCOUNT
+from phrasetool.export.target_candidates import discounted_frequencies
 from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, Int64Array
 from phrasetool.pipeline import run
-
-# p(f|e) lex(f|e) p(e|f) lex(e|f)
-INVERSE, DIRECT = 0, 2
-TRAINED = 4
-# c(e) c(f) c(f,e)
-_SOURCE, _PAIR = 1, 2
 
 
 @dataclass(frozen=True)
@@ -58,17 +52,6 @@ def word_of(token: bytes) -> str:
     return phrase_text(token)
 
 
-def check_scores(name: str, scores: int, line: int) -> None:
-    """Refuse a table without the scores of Moses' training.
-
-    Raises:
-        DataError: entries have fewer scores.
-    """
-    if 0 <= scores < TRAINED:
-        message = f"the entries have {scores} scores, expected the {TRAINED} of Moses' training"
-        raise DataError(name, message, line)
-
-
 class EntrySelector:
     """Reads a table once, and takes the entries of short sources.
 
@@ -85,7 +68,7 @@ class EntrySelector:
         self._order = SourceOrder(source, scan)
 
     def _columns(self, scores: int) -> tuple[int, ...]:
-        check_scores(self._name, scores, 1)
+        require_trained_scores(self._name, scores, 1)
         return (DIRECT,) if scores > DIRECT else ()
 
     def blocks(self) -> Iterator[SourceEntries]:
@@ -129,9 +112,8 @@ def _values(
     """What entries add to the probabilities of their words; how often each source was seen, and each entry."""
     counts = read_counts(block.text, block.score_ends[rows], block.line_offsets[rows + 1]).astype(np.float64)
     direct = columns[rows, 0] if columns.shape[1] else np.zeros(len(rows))
-    counted = np.isfinite(counts[:, [_SOURCE, _PAIR]]).all(axis=1) & (counts[:, _SOURCE] > 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        discounted = np.maximum(counts[:, _PAIR] - DISCOUNT, 0) / counts[:, _SOURCE]
+    counted = np.isfinite(counts[:, [OF_SOURCE, OF_PAIR]]).all(axis=1) & (counts[:, OF_SOURCE] > 0)
+    discounted = discounted_frequencies(counts[:, OF_PAIR], counts[:, OF_SOURCE])
     values = np.clip(np.where(counted, discounted, direct), 0, 1)
-    weights = np.where(counted, counts[:, _SOURCE], 1.0)[first]
-    return values, weights, np.where(counted, counts[:, _PAIR], direct)
+    weights = np.where(counted, counts[:, OF_SOURCE], 1.0)[first]
+    return values, weights, np.where(counted, counts[:, OF_PAIR], direct)

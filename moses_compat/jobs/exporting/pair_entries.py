@@ -8,17 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from moses_compat.files.streams import Input
-from moses_compat.jobs.exporting.entries import DIRECT, INVERSE, check_scores
-from moses_compat.lines.counts import read_counts
+from moses_compat.lines.counts import OF_PAIR, OF_SOURCE, OF_TARGET, read_counts
 from moses_compat.lines.phrase_text import phrase_text
+from moses_compat.lines.trained_scores import DIRECT, INVERSE, require_trained_scores
 from moses_compat.measures.entry_reader import EntryReader, Item
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import RawBlock, TableScan
-from phrasetool.export.target_candidates import DISCOUNT
+from phrasetool.export.target_candidates import discounted_frequencies
 from phrasetool.phrases import Mask
 from phrasetool.pipeline import run
-
-_TARGET, _SOURCE, _PAIR = range(3)
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ def read_pairs(
     """
 
     def columns(scores: int) -> tuple[int, ...]:
-        check_scores(source.name, scores, 1)
+        require_trained_scores(source.name, scores, 1)
         return (INVERSE, DIRECT) if scores > DIRECT else ()
 
     reader = EntryReader(source, scan, similarities, columns=columns)
@@ -89,14 +87,13 @@ def read_pairs(
         sizes = np.diff(block.group_offsets)
         short = np.repeat((block.source_lengths > 0) & (block.source_lengths <= chosen.longest), sizes)
         counts = read_counts(block.text, block.score_ends, block.line_offsets[1:]).astype(np.float64)
-        known: Mask = np.logical_and(np.isfinite(counts).all(axis=1), (counts[:, :_PAIR] > 0).all(axis=1))
+        known: Mask = np.logical_and(np.isfinite(counts).all(axis=1), (counts[:, :OF_PAIR] > 0).all(axis=1))
         plain = np.clip(read.columns[:, ::-1], 0, 1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            taken = np.maximum(counts[:, [_PAIR]] - DISCOUNT, 0) / counts[:, [_SOURCE, _TARGET]]
+        taken = discounted_frequencies(counts[:, [OF_PAIR]], counts[:, [OF_SOURCE, OF_TARGET]])
         less = np.where(known[:, None], np.clip(taken, 0, 1), plain)
         enough = (less if chosen.discounted else plain) >= chosen.least
         good = short & ~block.faulty & (enough.all(axis=1) if both else enough.any(axis=1))
-        good &= ~known | (counts[:, _PAIR] >= chosen.count)
+        good &= ~known | (counts[:, OF_PAIR] >= chosen.count)
         found = []
         for row in np.flatnonzero(good).tolist():
             line, end = int(block.line_offsets[row]), int(block.source_ends[row])
@@ -109,7 +106,7 @@ def read_pairs(
             found.append(
                 PairEntry(
                     phrase_text(block.text[line:end].tobytes()), words, float(plain[row, 0]), float(plain[row, 1]),
-                    (float(less[row, 0]), float(less[row, 1])), float(counts[row, _PAIR]) if known[row] else 1.0,
+                    (float(less[row, 0]), float(less[row, 1])), float(counts[row, OF_PAIR]) if known[row] else 1.0,
                     similarity,
                 )
             )  # fmt: skip

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from moses_compat.files.streams import Input
-from moses_compat.lines.counts import read_counts
+from moses_compat.lines.counts import OF_PAIR, read_counts
 from moses_compat.lines.pair_hashes import HashArray, hash_pairs
 from moses_compat.lines.positions import MAX_POSITION, read_position
 from moses_compat.lines.separators import content_end, find_separator
+from moses_compat.lines.trained_scores import TRAINED, require_trained_scores
 from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import RawBlock, TableScan
@@ -26,11 +27,6 @@ from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, Int32Array, I
 from phrasetool.pipeline import run
 from phrasetool.pivot.leg_rows import FIXED_NUMBERS, ORIENTATIONS, PHRASE_END, SIMILARITIES, LegRows, Ragged
 from phrasetool.pivot.leg_store import LegStore
-
-# Scores of Moses' training.
-TRAINED = 4
-# Of the counts, c(t) and c(s).
-TARGET_SIDE, SOURCE_SIDE, _PAIR = range(3)
 
 
 @borrowing_kernel
@@ -217,9 +213,7 @@ def read_leg(source: Input, request: LegRequest, scan: TableScan) -> tuple[LegSt
 
 def _leg_rows(name: str, found: ReadBlock, request: LegRequest) -> LegRows:
     raw, block = found.raw, found.block
-    if 0 <= raw.scores < TRAINED:
-        message = f"the entries have {raw.scores} scores, expected the {TRAINED} of Moses' training"
-        raise DataError(name, message, raw.first_entry + 1)
+    require_trained_scores(name, raw.scores, raw.first_entry + 1)
     good = np.flatnonzero(~block.faulty)
     starts, ends = block.line_offsets[:-1][good], block.line_offsets[1:][good]
     sizes = np.add.reduceat(~block.faulty, block.group_offsets[:-1], dtype=np.int64) if len(block) else good
@@ -256,7 +250,7 @@ def _numbers(name: str, found: ReadBlock, request: LegRequest, good: Int64Array)
         raise DataError(name, "a score that is negative or infinite, and so no probability", line)
     counts = read_counts(block.text, block.score_ends, block.line_offsets[1:])[good].astype(np.float64)
     counts[~(np.isfinite(counts) & (counts > 0))] = 1.0
-    columns: Sequence[DoubleArray] = [scores, counts[:, [_PAIR, request.outer]]]
+    columns: Sequence[DoubleArray] = [scores, counts[:, [OF_PAIR, request.outer]]]
     if found.scores is not None:
         columns = [*columns, (1.0 + found.scores.similarities[good].astype(np.float64)) / 2.0]
     if request.orientations:

@@ -10,9 +10,11 @@ from typing import Any
 
 from moses_compat.files.names import display_name
 from moses_compat.files.streams import Input, Output
-from moses_compat.jobs.pivoting.leg_reading import SOURCE_SIDE, TARGET_SIDE, TRAINED, LegRequest, Orientations, read_leg
+from moses_compat.jobs.pivoting.leg_reading import LegRequest, Orientations, read_leg
 from moses_compat.jobs.pivoting.meeting_check import check_meeting
 from moses_compat.jobs.pivoting.pivot_lines import PivotLines
+from moses_compat.lines.counts import OF_SOURCE, OF_TARGET
+from moses_compat.lines.trained_scores import TRAINED
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.plausible import REORDERING_TABLE
@@ -150,7 +152,7 @@ def _leg(request: PivotRequest, number: int, side: int, watch: Watch) -> LegStor
         with opened as (source, followed):
             orientations = Orientations(source, request.folder, followed)
     similarities = request.similarities[number][side] if request.similarities else None
-    leg = LegRequest((SOURCE_SIDE, TARGET_SIDE)[side], similarities, orientations, request.folder)
+    leg = LegRequest((OF_SOURCE, OF_TARGET)[side], similarities, orientations, request.folder)
     path = request.tables[number][side]
     with open_table(path, place, scan, watch, "read", sort=request.sort) as (source, followed):
         store, scores = read_leg(source, leg, followed)

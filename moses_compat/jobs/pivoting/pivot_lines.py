@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from moses_compat.lines.insert_scores import scale_similarities
-from moses_compat.lines.numbers import MAX_WIDTH, write_integer, write_number
+from moses_compat.lines.numbers import MAX_WIDTH, write_integer, write_numbers
 from moses_compat.lines.separators import write_bars
 from phrasetool.kernels.bytes import LF, MINUS, SPACE, copy_bytes
 from phrasetool.kernels.jit import exact_kernel
@@ -53,9 +53,7 @@ def _format(
         place = copy_bytes(source_text, source_offsets[sources[k]], source_offsets[sources[k] + 1], out, place)
         out[place] = SPACE
         place = copy_bytes(target_text, target_offsets[targets[k]], target_offsets[targets[k] + 1], out, place + 1)
-        for c in range(scores.shape[1]):
-            out[place] = SPACE
-            place = write_number(out, place + 1, scores[k, c])
+        place = write_numbers(out, place, scores[k])
         if with_more:
             out[place] = SPACE
             place = write_bars(out, place + 1)
@@ -66,9 +64,7 @@ def _format(
                 place = write_integer(out, place + 1, points[p] >> 16)
             out[place] = SPACE
             place = write_bars(out, place + 1)
-            for c in range(3):
-                out[place] = SPACE
-                place = write_number(out, place + 1, counts[k, c])
+            place = write_numbers(out, place, counts[k])
             for _ in range(2):
                 out[place] = SPACE
                 place = write_bars(out, place + 1)
