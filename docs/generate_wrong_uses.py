@@ -41,6 +41,7 @@ TOPICS = {
     "model_fit": "Models that do not fit the table",
     "augmenting": "New entries",
     "exporting": "Export for other systems",
+    "pivoting": "Tables through a middle language",
     "dev_set": "Development sets and texts",
     "training": "Training",
     "mining": "Mining and filtering",

@@ -71,7 +71,11 @@ def _write_tables(folder: Path) -> None:
     )
     order = "".join(f"w{i:05} a ||| v{i:05} {j} ||| 0.6 0.2 0.2 0.3 0.4 0.3\n" for i, j in rows)
     pairs = "".join(f"w{i:05} a ||| v{i:05} {j} ||| {1 + j}\n" for i, j in rows[::7])
-    for name, text in (("large.gz", table), ("order.gz", order), ("pairs", pairs)):
+    # From the targets of the table on, for ways through them.
+    onwards = "".join(f"v{i:05} {j} ||| u{i:05} ||| 0.5 0.4 0.5 0.3 ||| 0-0 ||| 2 2 1\n" for i, j in rows)
+    turned = "".join(f"v{i:05} {j} ||| u{i:05} ||| 0.6 0.2 0.2 0.3 0.4 0.3\n" for i, j in rows)
+    tables = {"large.gz": table, "order.gz": order, "pairs": pairs, "onwards.gz": onwards, "turned.gz": turned}
+    for name, text in tables.items():
         write(folder / name, text.encode())
     for name, text in (("words.gz", table), ("turns.gz", order)):
         write(folder / name, text.replace(" a |||", " |||").encode())

@@ -93,6 +93,8 @@ WRITERS = (
            "--reordering-out r{gz} --threads {threads} --block-bytes 20000 --sort", ("out{gz}", "list{gz}", "r{gz}")),
     Writer("export @large.gz --to vmap -o map{gz} --threads {threads} --block-bytes 20000", ("map{gz}",)),
     Writer("export @large.gz --to bicleaner -o a.gz --reverse-out b.gz --threads {threads}", ("a.gz", "b.gz")),
+    Writer("pivot @large.gz @onwards.gz --reordering-tables @order.gz @turned.gz -o out{gz} --reordering-out r{gz} "
+           "--memory 100K --threads {threads} --block-bytes 20000", ("out{gz}", "r{gz}")),
     Writer("inspect @large.gz --json found.json --threads {threads}", ("found.json",)),
     Writer("convert @large.gz -o t.parquet --threads {threads}", ("t.parquet",)),
     Writer("convert t.parquet -o back{gz} --threads {threads}", ("back{gz}",), copies=(("t.parquet", "t.parquet"),)),

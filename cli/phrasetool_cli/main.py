@@ -15,6 +15,7 @@ import click
 from moses_compat.files import notices
 from phrasetool import kernels
 from phrasetool.errors import PhraseToolError, reason
+from phrasetool_cli.remedies import missing_package, with_remedy
 from phrasetool_cli.signals import no_more_signals, raise_if_one_arrived, send_lost_signals_again, watch_signals
 from phrasetool_cli.standard_streams import mend_standard_streams
 
@@ -180,12 +181,8 @@ def main(arguments: list[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt) as error:
         _fail(str(error) or "interrupted", 130, debug)
     except PhraseToolError as error:
-        from phrasetool_cli.remedies import with_remedy
-
         _fail(with_remedy(str(error), error.remedy), 1, debug)
     except ModuleNotFoundError as error:
-        from phrasetool_cli.remedies import missing_package
-
         message = missing_package(error.name)
         if message is None:
             raise

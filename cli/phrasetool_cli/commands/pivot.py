@@ -83,7 +83,8 @@ def command(
     from phrasetool.errors import PhraseToolError
 
     if len(tables) % 2:
-        raise click.UsageError(f"{len(tables)} tables; expected two for each middle language, to it and from it")
+        many = "1 table" if len(tables) == 1 else f"{len(tables)} tables"
+        raise click.UsageError(f"{many}; expected two for each middle language, to it and from it")
     pairs = list(zip(tables[::2], tables[1::2], strict=True))
     legs = [path for pair in reordering_tables for path in pair]
     if bool(reordering_tables) != bool(reordering_out):
