@@ -17,7 +17,7 @@ from moses_compat.experiments.build_commands import shown_path
 from moses_compat.experiments.workbench import Session
 from moses_compat.files.streams import Output
 from phrasetool import __version__
-from phrasetool.experiments.report import write_report
+from phrasetool.experiments.report.pages import write_report
 
 FRAMES = ("pruning", "contests", "annotation", "neighbours", "histogram", "map", "surprises")
 _PACKAGES = ("numpy", "numba", "pandas", "sacrebleu", "torch", "scikit-learn", "eflomal")

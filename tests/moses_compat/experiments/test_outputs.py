@@ -11,7 +11,7 @@ from moses_compat.experiments.text_sets import read_experiment_texts
 from moses_compat.experiments.workbench import Session
 from phrasetool.experiments.config import read_experiment_config
 from phrasetool.watch import NOBODY
-from tests.phrasetool.experiments.report_frames import contests, pruning
+from tests.phrasetool.experiments.report.report_frames import contests, pruning
 from tests.small_experiment import write_experiment
 
 

@@ -4,9 +4,9 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
-from phrasetool.experiments.drawing import printable
-from phrasetool.experiments.report import prose, write_report
-from tests.phrasetool.experiments.report_frames import (
+from phrasetool.experiments.report.drawing import printable
+from phrasetool.experiments.report.pages import prose, write_report
+from tests.phrasetool.experiments.report.report_frames import (
     FACTS,
     NAN,
     NASTY,

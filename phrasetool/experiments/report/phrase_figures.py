@@ -12,7 +12,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from phrasetool.experiments.drawing import KEPT, REMOVED, SOURCE, STYLE, TARGET, Marks, inline, number_text, printable
+from phrasetool.experiments.report.drawing import (
+    KEPT,
+    REMOVED,
+    SOURCE,
+    STYLE,
+    TARGET,
+    Marks,
+    inline,
+    number_text,
+    printable,
+)
 
 _MARGINS = {"left": 0.09, "right": 0.985, "bottom": 0.12, "top": 0.88, "wspace": 0.04}
 

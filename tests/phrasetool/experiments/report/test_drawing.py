@@ -1,4 +1,4 @@
-from phrasetool.experiments.drawing import number_text, p_phrase, p_text, percent_text, printable
+from phrasetool.experiments.report.drawing import number_text, p_phrase, p_text, percent_text, printable
 
 NAN = float("nan")
 

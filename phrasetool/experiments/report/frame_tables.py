@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from phrasetool.experiments.drawing import number_text, p_text, percent_text, printable
-from phrasetool.experiments.figures import SIGNIFICANT, as_good, curve_points, curves_of, main_text, protections
+from phrasetool.experiments.report.drawing import number_text, p_text, percent_text, printable
+from phrasetool.experiments.report.figures import SIGNIFICANT, as_good, curve_points, curves_of, main_text, protections
 from phrasetool.experiments.settings import ALL, DEV
 from phrasetool.experiments.systems import FULL, RANDOM
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from phrasetool.experiments.drawing import printable
-from phrasetool.experiments.report_tables import Cell, Table
+from phrasetool.experiments.report.drawing import printable
+from phrasetool.experiments.report.frame_tables import Cell, Table
 
 # Whatever Markdown, GitHub's kind among others, would take for markup in a cell.
 _MARKUP = re.compile(r"([\\`*_\[\]~$|])")

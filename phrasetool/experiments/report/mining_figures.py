@@ -8,7 +8,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from phrasetool.bitext.mining_quality import MiningQuality
-from phrasetool.experiments.drawing import PALETTE, STYLE
+from phrasetool.experiments.report.drawing import PALETTE, STYLE
 
 
 def mining_figure(quality: MiningQuality, form: str) -> bytes:

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 
-from phrasetool.experiments.figures import (
+from phrasetool.experiments.report.figures import (
     curve_points,
     curves_of,
     draw_curve_file,
@@ -12,7 +12,7 @@ from phrasetool.experiments.figures import (
     drawn_protections,
     protections,
 )
-from tests.phrasetool.experiments.report_frames import (
+from tests.phrasetool.experiments.report.report_frames import (
     LOSSES,
     pruning,
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from phrasetool.experiments.drawing import number_text, printable
+from phrasetool.experiments.report.drawing import number_text, printable
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from phrasetool.experiments.drawing import printable
-from phrasetool.experiments.phrase_figures import draw_histogram, draw_map, text_width
-from tests.phrasetool.experiments.report_frames import (
+from phrasetool.experiments.report.drawing import printable
+from phrasetool.experiments.report.phrase_figures import draw_histogram, draw_map, text_width
+from tests.phrasetool.experiments.report.report_frames import (
     NASTY,
     histogram,
     phrase_map,

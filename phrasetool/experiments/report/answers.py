@@ -9,9 +9,17 @@ from typing import Any
 
 import pandas as pd
 
-from phrasetool.experiments.drawing import number_text, p_phrase, percent_text
-from phrasetool.experiments.figures import MARGIN, SIGNIFICANT, as_good, curve_points, curves_of, main_text, protections
-from phrasetool.experiments.report_tables import code, verdict
+from phrasetool.experiments.report.drawing import number_text, p_phrase, percent_text
+from phrasetool.experiments.report.figures import (
+    MARGIN,
+    SIGNIFICANT,
+    as_good,
+    curve_points,
+    curves_of,
+    main_text,
+    protections,
+)
+from phrasetool.experiments.report.frame_tables import code, verdict
 from phrasetool.experiments.settings import DEV
 from phrasetool.experiments.systems import FULL
 

@@ -1,7 +1,7 @@
 import pytest
 
-from phrasetool.experiments.report_answers import answers
-from tests.phrasetool.experiments.report_frames import LOSSES, NAN, annotation, contests, pruning
+from phrasetool.experiments.report.answers import answers
+from tests.phrasetool.experiments.report.report_frames import LOSSES, NAN, annotation, contests, pruning
 
 
 def test_the_answer():

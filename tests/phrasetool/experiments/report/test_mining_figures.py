@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
 
 from phrasetool.bitext.mining_quality import evaluate_mining
-from phrasetool.experiments.mining_figures import mining_figure
+from phrasetool.experiments.report.mining_figures import mining_figure
 
 
 def test_same_bytes_and_all_curves():

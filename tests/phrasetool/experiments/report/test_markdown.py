@@ -3,9 +3,9 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phrasetool.experiments.report_markdown import code_block, escape_markdown, markdown_table
-from phrasetool.experiments.report_tables import Cell, Column, Row, Table
-from tests.phrasetool.experiments.report_frames import NASTY
+from phrasetool.experiments.report.frame_tables import Cell, Column, Row, Table
+from phrasetool.experiments.report.markdown import code_block, escape_markdown, markdown_table
+from tests.phrasetool.experiments.report.report_frames import NASTY
 
 
 def table_of(*texts, **more):

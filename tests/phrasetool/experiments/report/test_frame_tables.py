@@ -1,6 +1,6 @@
 import pytest
 
-from phrasetool.experiments.report_tables import (
+from phrasetool.experiments.report.frame_tables import (
     annotation_table,
     contest_table,
     neighbour_tables,
@@ -9,7 +9,15 @@ from phrasetool.experiments.report_tables import (
     size_tables,
     surprise_tables,
 )
-from tests.phrasetool.experiments.report_frames import NAN, NASTY, annotation, contests, neighbours, pruning, surprises
+from tests.phrasetool.experiments.report.report_frames import (
+    NAN,
+    NASTY,
+    annotation,
+    contests,
+    neighbours,
+    pruning,
+    surprises,
+)
 
 
 def rows_of(table):

@@ -12,8 +12,10 @@ import pandas as pd
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
-from phrasetool.experiments.drawing import GREY, PALETTE, number_text, printable
-from phrasetool.experiments.figures import (
+from phrasetool.experiments.report.answers import answers
+from phrasetool.experiments.report.drawing import GREY, PALETTE, number_text, printable
+from phrasetool.experiments.report.facts import fact_lists, pruning_commands
+from phrasetool.experiments.report.figures import (
     MARGIN,
     curves_of,
     draw_curve_file,
@@ -21,11 +23,7 @@ from phrasetool.experiments.figures import (
     drawn_protections,
     main_text,
 )
-from phrasetool.experiments.phrase_figures import draw_histogram, draw_map
-from phrasetool.experiments.report_answers import answers
-from phrasetool.experiments.report_facts import fact_lists, pruning_commands
-from phrasetool.experiments.report_markdown import code_block, escape_markdown, markdown_section
-from phrasetool.experiments.report_tables import (
+from phrasetool.experiments.report.frame_tables import (
     annotation_table,
     contest_table,
     neighbour_tables,
@@ -34,6 +32,8 @@ from phrasetool.experiments.report_tables import (
     surprise_tables,
     texts_of,
 )
+from phrasetool.experiments.report.markdown import code_block, escape_markdown, markdown_section
+from phrasetool.experiments.report.phrase_figures import draw_histogram, draw_map
 from phrasetool.experiments.settings import DEV
 from phrasetool.experiments.systems import FULL, RANDOM
 
@@ -193,7 +193,7 @@ def breakable(text: str) -> Markup:
 def _html(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str, Any]) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(prose=prose, breakable=breakable, printable=printable, number=number_text)
-    template = environment.from_string((files("phrasetool.experiments") / "report.html.j2").read_text("utf-8"))
+    template = environment.from_string((files("phrasetool.experiments.report") / "report.html.j2").read_text("utf-8"))
     pruning = frames.get("pruning")
     overview = list(overview_tables(pruning)) if pruning is not None else []
     order = [row.series for table in overview for row in table.rows]

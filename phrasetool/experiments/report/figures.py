@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
 
-from phrasetool.experiments.drawing import (
+from phrasetool.experiments.report.drawing import (
     GREY,
     INK,
     MUTED,

@@ -1,5 +1,5 @@
-from phrasetool.experiments.report import write_report
-from phrasetool.experiments.report_facts import duration, fact_lists
+from phrasetool.experiments.report.facts import duration, fact_lists
+from phrasetool.experiments.report.pages import write_report
 
 
 def test_facts_of_any_shape():

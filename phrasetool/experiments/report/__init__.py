@@ -1,0 +1,1 @@
+"""The report of an experiment: pages, pictures and tables from its frames."""
