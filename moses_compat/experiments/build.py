@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from moses_compat.engine.model import MosesModel
@@ -11,7 +11,8 @@ from moses_compat.experiments.build_commands import FORCE, BuildCommand, Chain
 from moses_compat.measures.model_sources import dimension_of_model, gives_probabilities
 from phrasetool.encoders import encoder_kind
 from phrasetool.experiments.settings import ExperimentConfig, TextPair
-from phrasetool.pruning.measures import SIMILARITIES
+from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, SIGNIFICANCE, SIMILARITIES, USES
+from phrasetool.pruning.methods import Method
 
 # The place of a file of the build folder.
 Place = Callable[[str], str]
@@ -32,6 +33,7 @@ class BuildPlan:
         dimension: of the model that prunes; 0 for one that is no model of phrase pairs.
         probable: whether the similarities of that one are probabilities: of a translator or a classifier.
         forced_pairs: pairs of leave-one-out forced decoding, if their counts are needed.
+        said: options that name what gives the similarities of the model that prunes.
         unsupervised: the folder of the model that was only pre-trained, if neighbours are asked for and the encoder
             can be trained alone.
         phases: what to run, phase by phase.  Chains of one phase can run side by side.
@@ -46,6 +48,7 @@ class BuildPlan:
     dimension: int = 0
     probable: bool = False
     forced_pairs: str | None = None
+    said: Sequence[str] = ()
     unsupervised: str | None = None
     phases: list[list[Chain]] = field(default_factory=list)
 
@@ -108,25 +111,47 @@ def _plan_decoder(config: ExperimentConfig, dev: TextPair, place: Place, plan: B
          place("lm.arpa.gz"), "-o", place("start.ini")),
         ("start.ini",), (extract, lm), threads=False, anchored=True,
     )  # fmt: skip
-    search = config.search
-    options = _options(("--search", search.algorithm), ("--stack", search.stack), ("--pop-limit", search.pop_limit),
-                       ("--table-limit", search.table_limit))  # fmt: skip
     tune = BuildCommand(
         "tune",
         ("tune", "--moses-ini", place("start.ini"), "--source", dev.source, "--reference", dev.target, "--seed", seed,
-         *options, *_forced(config), "-o", place("moses.ini")),
+         *search_options(config), *forced(config), "-o", place("moses.ini")),
         ("moses.ini",), (start,), keeps=place("moses.ini"), cluster=True,
     )  # fmt: skip
     plan.phases += [[[lm], [align, extract]], [[start, tune]]]
     return (extract,), (tune,)
 
 
-def _options(*given: tuple[str, object]) -> list[str]:
+def as_options(*given: tuple[str, object]) -> list[str]:
     """Options with their values, as in a command line; those whose value is None are left out."""
     return [part for option, value in given if value is not None for part in (option, str(value))]
 
 
-def _forced(config: ExperimentConfig) -> tuple[str, ...]:
+def search_options(config: ExperimentConfig) -> list[str]:
+    """How `tune` and `decode` search."""
+    search = config.search
+    return as_options(("--search", search.algorithm), ("--stack", search.stack), ("--pop-limit", search.pop_limit),
+                   ("--table-limit", search.table_limit))  # fmt: skip
+
+
+def method_options(method: Method, ini: str, bitext: TextPair | None, forced_pairs: str | None) -> list[str]:
+    """What `prune --method` needs to know for a method, besides similarities.
+
+    Args:
+        method: it.
+        ini: of the table.
+        bitext: that the table was made from.
+        forced_pairs: that forced decoding of it gave.
+    """
+    found = ["--moses-ini", ini] if method.needs & {LOSSES, MODEL_SCORES} else []
+    if SIGNIFICANCE in method.needs and bitext:
+        found += ["--corpus", bitext.source, bitext.target]
+    if USES in method.needs:
+        found += as_options(("--forced-pairs", forced_pairs))
+    return found
+
+
+def forced(config: ExperimentConfig) -> tuple[str, ...]:
+    """What has commands go on where a check would stop them."""
     return (FORCE,) if config.force else ()
 
 
@@ -137,7 +162,7 @@ def _plan_encoders(
     own, there = config.model.folder, config.model.is_there
     plan.dimension = (dimension_of_model(own) if own else 0) if there else config.model.dimension
     plan.probable = gives_probabilities(own) if own else False
-    dimensions = {plan.dimension} if SIMILARITIES in config.needs or config.neighbours else set()
+    dimensions = {plan.dimension} if SIMILARITIES in config.all_needs or config.neighbours else set()
     if config.annotate and "semantic" in config.annotate.measured:
         dimensions |= {dimension or plan.dimension for dimension in config.annotate.dimensions}
     trained = dimensions - ({plan.dimension} if there else set())
@@ -159,7 +184,9 @@ def _plan_encoders(
             said = ["-m", place(f"model-{name}")]
         if dimension:
             plan.models[dimension] = said[1]
-        arguments = ("prune", table, *said, "--scores", place(scores), "--sweep", "0:0:1", *_forced(config))
+        if dimension == plan.dimension:
+            plan.said = said
+        arguments = ("prune", table, *said, "--scores", place(scores), "--sweep", "0:0:1", *forced(config))
         chains.append([*training, BuildCommand(f"scores-{name}", arguments, (scores,), (*extracted, *training))])
     return chains
 
@@ -168,8 +195,8 @@ def _said_by(config: ExperimentConfig, table: str, place: Place) -> list[str]:
     """The options that name what is there: a model, two translators, an encoder from elsewhere."""
     model, elsewhere = config.model, config.model.text_encoder
     if elsewhere is None:
-        return _options(("-m", model.folder), ("-m", model.second_folder))
-    return _options(
+        return as_options(("-m", model.folder), ("-m", model.second_folder))
+    return as_options(
         ("--encoder", elsewhere.folder), ("--target-encoder", elsewhere.target_folder),
         ("--detokenise", elsewhere.detokenise), ("--prefix", elsewhere.prefix),
         ("--encoder-store", place("vectors")),
@@ -202,7 +229,7 @@ def _force_decode(
     ini, tables = place("moses.ini"), []
     if config.moses:
         ini = config.moses.ini
-        tables = _options(("--table", config.moses.table), ("--reordering-table", config.moses.reordering_table))
+        tables = as_options(("--table", config.moses.table), ("--reordering-table", config.moses.reordering_table))
     return BuildCommand(
         name,
         ("force-decode", "--moses-ini", ini, *tables, config.bitext.source, config.bitext.target, *options, "-o",
@@ -216,7 +243,7 @@ def _train(
 ) -> BuildCommand:
     model = config.model
     folder = place(f"model-{name}")
-    options = _options(
+    options = as_options(
         # What is the default goes unsaid, so that a model trained before there was a choice is known again.
         ("--encoder", model.encoder if model.encoder != type(model).encoder else None),
         ("--iterations", model.iterations),
@@ -229,6 +256,6 @@ def _train(
     return BuildCommand(
         f"train-{name}",
         ("train", pairs, "-o", folder, "--dimension", str(dimension), "--loss", model.loss, "--seed", str(config.seed),
-         "--device", "cpu", *options, *_forced(config)),
+         "--device", "cpu", *options, *forced(config)),
         (os.path.join(f"model-{name}", "config.json"),), paired, resumes=folder,
     )  # fmt: skip

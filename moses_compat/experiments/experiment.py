@@ -10,6 +10,7 @@ import pandas as pd
 from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.build import BuildPlan, plan_build
 from moses_compat.experiments.build_commands import BuildStore, CommandRunner
+from moses_compat.experiments.ladder import ladder_frames
 from moses_compat.experiments.model_phrases import phrase_frames
 from moses_compat.experiments.outputs import write_outputs
 from moses_compat.experiments.pruned_tables import pruned_table_frames
@@ -46,8 +47,8 @@ def run_experiment(
         cluster: translates, and does the work of those commands that a cluster can do.
 
     Returns:
-        The frames by their names: `pruning`, `contests`, `histogram`, `surprises`, `annotation`, `map`, `neighbours`,
-        as far as they were asked for.
+        The frames by their names: `pruning`, `contests`, `histogram`, `surprises`, `annotation`, `ladder`, `map`,
+        `neighbours`, as far as they were asked for.
 
     Raises:
         PhraseToolError: a file cannot be read or written, or is damaged; a command failed; or, unless forced, the
@@ -66,7 +67,7 @@ def run_experiment(
         os.makedirs(config.output, exist_ok=True)
     except OSError as error:
         raise PhraseToolError(f"{config.output}: cannot make the folder: {reason(error)}") from error
-    plan = _build(session, program)
+    plan, runner = _build(session, program)
     frames: dict[str, pd.DataFrame] = {}
     if config.prune or config.annotate:
         bench = open_workbench(session, plan)
@@ -76,6 +77,9 @@ def run_experiment(
         if config.annotate:
             frames["annotation"] = tuned_table_frame(bench, config.annotate)
             session.part("annotation")
+    if config.ladder:
+        frames.update(ladder_frames(session, config.ladder, plan, runner))
+        session.part("ladder")
     if plan.models:
         frames.update(phrase_frames(session, plan))
         session.part("phrases")
@@ -117,8 +121,8 @@ def _warn_of_overlaps(session: Session) -> None:
             session.watch.warn(f"{shared} of {of} sentence pairs of {text} are in the training set")
 
 
-def _build(session: Session, program: Sequence[str]) -> BuildPlan:
-    """Make what is missing."""
+def _build(session: Session, program: Sequence[str]) -> tuple[BuildPlan, CommandRunner]:
+    """Make what is missing; what made it can make more."""
     store = BuildStore(session.path("build"))
     os.makedirs(store.folder, exist_ok=True)
     plan = plan_build(session.config, _dev_files(session, store), store.path)
@@ -126,10 +130,9 @@ def _build(session: Session, program: Sequence[str]) -> BuildPlan:
     runner = CommandRunner(store, program, session.threads, session.watch.say, engine)
     for chains in plan.phases:
         runner.make(chains)
-    session.commands.update((command.name, command.line) for command in plan.commands)
     session.part("build")
-    session.seconds.update((f"build: {name}", seconds) for name, seconds in store.seconds(plan.commands).items())
-    return plan
+    session.note(plan.commands, store)
+    return plan, runner
 
 
 def _dev_files(session: Session, store: BuildStore) -> TextPair:

@@ -19,7 +19,7 @@ from moses_compat.files.streams import Output
 from phrasetool import __version__
 from phrasetool.experiments.report.pages import write_report
 
-FRAMES = ("pruning", "contests", "annotation", "neighbours", "histogram", "map", "surprises")
+FRAMES = ("pruning", "contests", "annotation", "ladder", "neighbours", "histogram", "map", "surprises")
 _PACKAGES = ("numpy", "numba", "pandas", "sacrebleu", "torch", "scikit-learn", "eflomal")
 
 

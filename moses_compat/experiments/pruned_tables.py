@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from moses_compat.engine.laboratory import Laboratory
+from moses_compat.experiments.build import method_options
 from moses_compat.experiments.build_commands import shown_path
 from moses_compat.experiments.run_store import RunStore, digest_of
 from moses_compat.experiments.workbench import Workbench, development_check
@@ -29,7 +30,7 @@ from phrasetool.experiments.settings import DEV
 from phrasetool.experiments.systems import AFFORDABLE, FULL, RANDOM, PruningGrid, PruningSystem, labels_of
 from phrasetool.phrases import ByteArray, Int64Array, Mask
 from phrasetool.pruning.decision import Ranking
-from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, SIGNIFICANCE, SIMILARITIES, USES, Measures
+from phrasetool.pruning.measures import SIMILARITIES, Measures
 from phrasetool.pruning.methods import Method
 from phrasetool.pruning.protection import AffordableBest
 from phrasetool.pruning.sizes import TooSmallError, allowed_entries
@@ -88,8 +89,7 @@ def prune_command(bench: Workbench, system: PruningSystem) -> str:
     """What somebody types to write this table; nothing for the full one."""
     if system.rule == FULL:
         return ""
-    method, plan, bitext = system.parsed(), bench.plan, bench.session.config.bitext
-    needs = method.needs
+    method, plan = system.parsed(), bench.plan
     options = ["--target-size" if system.rule == "size" else "--threshold", f"{system.wanted:g}"]
     options = [] if method.thresholds else options
     options += ["--protect", system.protect, "--keep-top", str(system.keep_top), "--method", system.method]
@@ -97,14 +97,9 @@ def prune_command(bench: Workbench, system: PruningSystem) -> str:
         options += ["--combine", system.combine]
     if system.seed:
         options += ["--seed", str(system.seed)]
-    if SIMILARITIES in needs:
+    if SIMILARITIES in method.needs:
         options += ["--scores", plan.scores[plan.dimension]]
-    if needs & {LOSSES, MODEL_SCORES}:
-        options += ["--moses-ini", plan.ini]
-    if SIGNIFICANCE in needs and bitext:
-        options += ["--corpus", bitext.source, bitext.target]
-    if USES in needs and plan.forced_pairs:
-        options += ["--forced-pairs", plan.forced_pairs]
+    options += method_options(method, plan.ini, bench.session.config.bitext, plan.forced_pairs)
     return shlex.join(["phrasetool", "prune", *map(shown_path, [bench.model.table, *options]), "-o", "pruned.gz"])
 
 

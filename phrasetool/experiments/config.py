@@ -23,6 +23,7 @@ from phrasetool.experiments.settings import (
     EncoderSettings,
     ExperimentConfig,
     FinishedModel,
+    LadderSettings,
     NeighbourSettings,
     SearchSettings,
     TextPair,
@@ -34,7 +35,8 @@ from phrasetool.pruning.thresholds import Threshold
 from phrasetool.training.settings import TrainingSettings
 
 _KNOWN = (
-    "name", "output", "seed", "samples", "data", "moses", "build", "model", "prune", "annotate", "neighbours", "search",
+    "name", "output", "seed", "samples", "data", "moses", "build", "model", "prune", "annotate", "ladder", "neighbours",
+    "search",
 )  # fmt: skip
 
 
@@ -87,12 +89,13 @@ def parse_config(values: Mapping[str, Any], path: str, output: str | None = None
         model=model,
         prune=prune,
         annotate=_annotate(top, model) if "annotate" in top else None,
+        ladder=_ladder(top) if "ladder" in top else None,
         neighbours=top.section("neighbours", NeighbourSettings) if "neighbours" in top else None,
         search=top.section("search", SearchSettings),
     )
-    if not (config.prune or config.annotate or config.neighbours):
-        raise DataError(path, "nothing to do: give at least one of [prune], [annotate] and [neighbours]")
-    if SIGNIFICANCE in config.needs and bitext is None:
+    if not (config.prune or config.annotate or config.ladder or config.neighbours):
+        raise DataError(path, "nothing to do: give at least one of [prune], [annotate], [ladder] and [neighbours]")
+    if SIGNIFICANCE in config.all_needs and bitext is None:
         raise DataError(path, "significance is tested on the bitext that the table was made from: give [data.bitext]")
     if config.counts_uses and bitext is None:
         raise DataError(path, "uses are counted in forced decoding of the bitext that the table was made from: give "
@@ -191,4 +194,16 @@ def _annotate(top: ConfigTable, model: EncoderSettings) -> AnnotationSettings:
     _check_method(top, "annotate.method", settings.method, ("product",))
     if parse_method(settings.method, None).thresholds:
         raise top.error("annotate.method", "has thresholds, but the table is cut at a size")
+    return settings
+
+
+def _ladder(top: ConfigTable) -> LadderSettings:
+    settings = top.section("ladder", LadderSettings)
+    if not (settings.columns or settings.augment or settings.rerank or settings.sizes):
+        raise top.error("ladder", "has no steps: give at least one of columns, augment, rerank and sizes")
+    if 1.0 in settings.sizes:
+        raise top.error("ladder.sizes", "holds 1; the full table is there already")
+    _check_method(top, "ladder.method", settings.method, ("product",))
+    if parse_method(settings.method, None).thresholds:
+        raise top.error("ladder.method", "has thresholds, but the table is cut at a size")
     return settings

@@ -190,6 +190,10 @@ class ConfigTable:
         """A folder that is there."""
         return self._existing(key, self._given(key), os.path.isdir, "folder")
 
+    def folders(self, key: str) -> tuple[str, ...]:
+        """Folders that are there."""
+        return tuple(self._existing(key, name, os.path.isdir, "folder") for name in self.texts(key))
+
     def _given(self, key: str) -> str:
         if key not in self.values:
             raise DataError(self.path, f"the key {self._full(key)} is missing")

@@ -1,4 +1,4 @@
-"""From the translations of finished runs to the frames of Tables 1 and 2: scores, intervals, paired tests.
+"""From translations of finished runs to the frames of Tables 1 and 2 and of the ladder: scores, intervals, tests.
 
 Every system of a text is scored on the same bootstrap samples, so any two can be compared.  `ALL` is all test sets as
 one text; the development set is not in it.
@@ -31,6 +31,11 @@ _CONTESTS = (
 )  # fmt: skip
 _ANNOTATION = (
     "system", "columns", "dimension", "tuning_seeds", "text", "bleu", "deviation", "difference", "p", "dev_bleu",
+)  # fmt: skip
+
+_LADDER = (
+    "step", "entries", "share", "tuning_seeds", "text", "bleu", "deviation", "gain", "gain_low", "gain_high", "gain_p",
+    "total", "total_low", "total_high", "total_p",
 )  # fmt: skip
 
 
@@ -159,31 +164,104 @@ def _by_chance(system: PruningSystem) -> bool:
     return any(part.name == RANDOM for part in system.parsed().parts)
 
 
+@dataclass(frozen=True)
+class TunedScores:
+    """What several tunings of one table score.
+
+    Attributes:
+        means: of BLEU over the tunings, by text.
+        deviations: of BLEU over the tunings; NaN where there is one.
+        together: samples of the BLEU of statistics that are summed over the tunings first (Clark et al., ACL 2011, on
+            why one tuning is not enough); for paired tests.
+    """
+
+    means: Mapping[str, float]
+    deviations: Mapping[str, float]
+    together: Mapping[str, BleuSamples]
+
+    @classmethod
+    def of(cls, tunings: Sequence[Translations], board: Scoreboard) -> TunedScores:
+        """From the translations of each tuning."""
+        each = [board.statistics(translations) for translations in tunings]
+        single = [board.sampled(statistics) for statistics in each]
+        together = board.sampled({text: np.sum([part[text] for part in each], axis=0) for text in board.texts})
+        scores = {text: np.array([one[text].bleu for one in single]) for text in board.texts}
+        alone = len(each) == 1
+        return cls(
+            {text: float(values.mean()) for text, values in scores.items()},
+            {text: float("nan") if alone else float(values.std(ddof=1)) for text, values in scores.items()},
+            together,
+        )  # fmt: skip
+
+
 def annotation_frame(runs: Sequence[TunedRuns], board: Scoreboard) -> pd.DataFrame:
     """Table 2: a row per system and text.
 
-    A score is the mean over tuning seeds.  The test is a paired bootstrap over sentences, whose statistics are summed
-    over the seeds first (Clark et al., ACL 2011, on why one tuning is not enough).
+    A score is the mean over tuning seeds; the test is a paired bootstrap over sentences, see `TunedScores`.
 
     Args:
         runs: the baseline first; all tuned equally often.
     """
     rows: list[tuple[Any, ...]] = []
-    base_means: dict[str, float] = {}
-    base_sampled: dict[str, BleuSamples] = {}
-    for place, run in enumerate(runs):
-        each = [board.statistics(translations) for translations in run.translations]
-        single = [board.sampled(statistics) for statistics in each]
-        together = board.sampled({text: np.sum([part[text] for part in each], axis=0) for text in board.texts})
-        scores = {text: np.array([one[text].bleu for one in single]) for text in board.texts}
-        means = {text: float(values.mean()) for text, values in scores.items()}
-        if place == 0:
-            base_means, base_sampled = means, together
+    base: TunedScores | None = None
+    for run in runs:
+        found = TunedScores.of(run.translations, board)
         for text in board.texts:
-            deviation = float(scores[text].std(ddof=1)) if len(each) > 1 else float("nan")
-            p = together[text].p_value(base_sampled[text]) if place else float("nan")
+            p = found.together[text].p_value(base.together[text]) if base else float("nan")
             rows.append((
-                run.label, run.columns, run.dimension, len(each), text, means[text], deviation,
-                means[text] - base_means[text], p, means.get(DEV, float("nan")),
+                run.label, run.columns, run.dimension, len(run.translations), text, found.means[text],
+                found.deviations[text], found.means[text] - (base or found).means[text], p,
+                found.means.get(DEV, float("nan")),
             ))  # fmt: skip
+        base = base or found
     return pd.DataFrame(rows, columns=_ANNOTATION)
+
+
+@dataclass(frozen=True)
+class LadderRuns:
+    """A step of the ladder, tuned several times.
+
+    Attributes:
+        label: its name, no two the same.
+        entries: of its table.
+        share: of these among the entries of the table that was pruned; 1 for one that was not.
+        translations: of all texts, for each tuning seed.
+    """
+
+    label: str
+    entries: int
+    share: float
+    translations: Sequence[Translations]
+
+
+def ladder_frame(runs: Sequence[LadderRuns], board: Scoreboard) -> pd.DataFrame:
+    """The ladder: a row per step and text, each against the step below and against the first.
+
+    A pruned table is compared with the full one that has all the steps.
+
+    Args:
+        runs: from the table as it is upwards, pruned ones last; all tuned equally often.
+    """
+    rows: list[tuple[Any, ...]] = []
+    first: TunedScores | None = None
+    below: TunedScores | None = None
+    for run in runs:
+        found = TunedScores.of(run.translations, board)
+        for text in board.texts:
+            steps = [_compared(found, other, text) if other else _NO_STEP for other in (below, first)]
+            rows.append((
+                run.label, run.entries, run.share, len(run.translations), text, found.means[text],
+                found.deviations[text], *steps[0], *steps[1],
+            ))  # fmt: skip
+        first = first or found
+        below = found if run.share == 1 else below
+    return pd.DataFrame(rows, columns=_LADDER)
+
+
+# Gain, its interval, p.
+_NO_STEP = (float("nan"),) * 4
+
+
+def _compared(found: TunedScores, other: TunedScores, text: str) -> tuple[float, float, float, float]:
+    one, base = found.together[text], other.together[text]
+    return found.means[text] - other.means[text], *one.difference_interval(base), one.p_value(base)

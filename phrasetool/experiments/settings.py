@@ -20,6 +20,8 @@ COLUMN_MEASURES: Mapping[str, Measure[Any]] = {
     "semantic": SIMILARITIES, "composition": LOSSES, "significance": SIGNIFICANCE, "forced": FORCED,
     "kneser-ney": SMOOTHED,
 }  # fmt: skip
+# Of them, those that `phrasetool annotate` writes.
+ANNOTATED = ("semantic", "forced", "kneser-ney")
 # What `quick` leaves of an experiment.
 _QUICK_SENTENCES, _QUICK_METHODS, _QUICK_SIZES, _QUICK_ITERATIONS, _QUICK_TUNING = 200, 4, 2, 3, 6
 
@@ -155,6 +157,47 @@ class AnnotationSettings:
         return frozenset(part for columns in self.columns for part in columns.split("+"))
 
 
+def _written_columns(table: ConfigTable, key: str) -> str:
+    """Columns that `phrasetool annotate` writes, with `+` between them; none if empty."""
+    text = "+".join(table.texts(key))
+    parts = [part.strip() for part in text.split("+")] if text else []
+    for part in parts:
+        if part not in ANNOTATED:
+            raise table.error(key, f"holds {part!r}; expected {', '.join(ANNOTATED)}")
+    return "+".join(dict.fromkeys(parts))
+
+
+@dataclass(frozen=True)
+class LadderSettings:
+    """What `[ladder]` asks for: steps, each on top of those before, on tables that are written and tuned again.
+
+    Attributes:
+        columns: what is appended, some of `ANNOTATED` with `+` between them; none if empty.
+        augment: whether words of the development set and the test sets that no entry translates get entries.
+        monolingual: text of the source language that these are learnt from, too.
+        rerank: translators that choose from n-best lists; none if empty.
+        sizes: shares of the entries to which the table with all of it is pruned.
+        method: which method prunes it.
+        tuning_seeds: tune with each of them, from the weights of the ini.
+        iterations: runs of the decoder in a tuning.
+    """
+
+    columns: str = asked(_written_columns, "kneser-ney+forced+semantic")
+    augment: bool = asked(ConfigTable.boolean, True)
+    monolingual: tuple[str, ...] = asked(ConfigTable.files, ())
+    rerank: tuple[str, ...] = asked(ConfigTable.folders, ())
+    sizes: tuple[float, ...] = asked(ConfigTable.shares, (0.1,))
+    method: str = asked(ConfigTable.text, "composition+semantic")
+    tuning_seeds: tuple[int, ...] = asked(ConfigTable.integers, (1, 2, 3))
+    iterations: int = asked(ConfigTable.integer, 25, least=1)
+
+    @property
+    def needs(self) -> frozenset[Measure[Any]]:
+        """What its columns are made of, and what its method asks."""
+        columns = {COLUMN_MEASURES[column] for column in self.columns.split("+") if column}
+        return frozenset(columns | (parse_method(self.method, None).needs if self.sizes else set()))
+
+
 @dataclass(frozen=True)
 class NeighbourSettings:
     """What `[neighbours]` asks for.
@@ -195,7 +238,7 @@ class ExperimentConfig:
         bitext: what the table was or will be made from, if that is known.
         dev: the development set.
         tests: the test sets, by their names.
-        moses, build, model, prune, annotate, neighbours, search: the sections; None for one that is not there.
+        moses, build, model, prune, annotate, ladder, neighbours, search: the sections; None for one that is not there.
     """
 
     path: str
@@ -211,6 +254,7 @@ class ExperimentConfig:
     model: EncoderSettings
     prune: PruningGrid | None
     annotate: AnnotationSettings | None
+    ladder: LadderSettings | None
     neighbours: NeighbourSettings | None
     search: SearchSettings
     sentences: int | None = None
@@ -218,7 +262,7 @@ class ExperimentConfig:
 
     @property
     def needs(self) -> frozenset[Measure[Any]]:
-        """What must be measured of the table."""
+        """What must be measured of the table by the experiment itself."""
         found: set[Measure[Any]] = set()
         for method in (*self.prune.methods, *self.prune.thresholds) if self.prune else ():
             found |= parse_method(method, None).needs
@@ -228,14 +272,19 @@ class ExperimentConfig:
         return frozenset(found)
 
     @property
+    def all_needs(self) -> frozenset[Measure[Any]]:
+        """What must be measured, by the commands of the ladder, too."""
+        return self.needs | self.ladder.needs if self.ladder else self.needs
+
+    @property
     def encodes(self) -> bool:
         """Whether a trained model is needed."""
-        return SIMILARITIES in self.needs or self.neighbours is not None
+        return SIMILARITIES in self.all_needs or self.neighbours is not None
 
     @property
     def counts_uses(self) -> bool:
         """Whether leave-one-out forced decoding of the bitext is needed."""
-        return not self.needs.isdisjoint({USES, FORCED})
+        return not self.all_needs.isdisjoint({USES, FORCED})
 
     def quick(self) -> ExperimentConfig:
         """The same with fewer of everything: some minutes, to see whether all is well."""
@@ -254,10 +303,14 @@ class ExperimentConfig:
                 columns=annotate.columns[:1], sizes=annotate.sizes[:1],
                 iterations=min(annotate.iterations, _QUICK_TUNING),
             )  # fmt: skip
+        ladder = self.ladder and replace(
+            self.ladder, tuning_seeds=self.ladder.tuning_seeds[:1],
+            iterations=min(self.ladder.iterations, _QUICK_TUNING),
+        )  # fmt: skip
         iterations = self.model.iterations
         fewer = _QUICK_ITERATIONS if iterations is None else min(iterations, _QUICK_ITERATIONS)
         neighbours = self.neighbours and replace(self.neighbours, pretrain_iterations=1)
         return replace(
             self, output=os.path.join(self.output, "quick"), sentences=_QUICK_SENTENCES, prune=prune,
-            annotate=annotate, neighbours=neighbours, model=replace(self.model, iterations=fewer),
+            annotate=annotate, ladder=ladder, neighbours=neighbours, model=replace(self.model, iterations=fewer),
         )  # fmt: skip

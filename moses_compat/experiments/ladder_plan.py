@@ -1,0 +1,245 @@
+"""The commands behind a ladder: tables with more and more done to them, each tuned again, and their translations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from moses_compat.engine.model import MosesModel
+from moses_compat.experiments.build import (
+    BuildPlan,
+    Makers,
+    Place,
+    as_options,
+    forced,
+    method_options,
+    search_options,
+)
+from moses_compat.experiments.build_commands import BuildCommand, Chain
+from phrasetool.experiments.settings import ExperimentConfig, LadderSettings, TextPair
+from phrasetool.pruning.measures import SIMILARITIES
+from phrasetool.pruning.methods import parse_method
+
+# The test sets as one text.
+TESTS = "tests"
+N_BEST = 100
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the ladder.
+
+    Attributes:
+        name: in the names of files.
+        path: it.
+        ini: a moses.ini with it, whose weights are not tuned for it.
+        makers: what makes both.
+    """
+
+    name: str
+    path: str
+    ini: str
+    makers: Makers
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step: a table, and for each tuning seed where its translations will be.
+
+    Attributes:
+        label: its name.
+        table: it.
+        share: to which it was pruned; 1 if it was not.
+        translations: files by text, `dev` and `TESTS`, for each tuning seed.
+    """
+
+    label: str
+    table: Table
+    share: float
+    translations: Sequence[Mapping[str, str]]
+
+
+@dataclass
+class LadderPlan:
+    """The steps, from the table as it is upwards, and what makes them, phase by phase."""
+
+    steps: list[Step] = field(default_factory=list)
+    phases: list[list[Chain]] = field(default_factory=list)
+
+    @property
+    def commands(self) -> Iterator[BuildCommand]:
+        """All of them, in order."""
+        return (command for phase in self.phases for chain in phase for command in chain)
+
+
+def plan_ladder(
+    config: ExperimentConfig, asked: LadderSettings, built: BuildPlan, texts: Mapping[str, TextPair], place: Place
+) -> LadderPlan:
+    """Say what has to be made, and how.
+
+    Args:
+        config: the experiment.
+        asked: its ladder.
+        built: what was made before.
+        texts: files of `dev` and `TESTS`.
+        place: of a file of the build folder.
+    """
+    return _Planner(config, asked, built, texts, place).plan()
+
+
+def _beyond(table: Table, before: Table) -> Chain:
+    """What makes a table of one that is there."""
+    return table.makers[len(before.makers) :]
+
+
+class _Planner:
+    """See `plan_ladder`."""
+
+    def __init__(
+        self, config: ExperimentConfig, asked: LadderSettings, built: BuildPlan, texts: Mapping[str, TextPair],
+        place: Place,
+    ) -> None:  # fmt: skip
+        self._config, self._asked, self._built, self._texts, self._place = config, asked, built, texts, place
+        self._force = forced(config)
+
+    def plan(self) -> LadderPlan:
+        asked, found = self._asked, LadderPlan()
+        plain = self._plain()
+        whole = [("table", plain)]
+        if asked.columns:
+            whole.append(("+ columns", self._annotated("columns", plain)))
+        if asked.augment:
+            words = self._augmented(plain)
+            whole.append(("+ augment", self._annotated("all", words) if asked.columns else words))
+        last = whole[-1][1]
+        pruned = [(f"all, {100 * size:g} %", size, self._pruned(last, size)) for size in asked.sizes]
+        tunings: list[Chain] = []
+        for label, table in whole:
+            listed = bool(asked.rerank) and table is last
+            translated = [self._translated(table, seed, listed, tunings) for seed in asked.tuning_seeds]
+            found.steps.append(Step(label, table, 1.0, [files for files, _ in translated]))
+            if listed:
+                chosen = [files for _, files in translated]
+                found.steps.append(Step("+ rerank", table, 1.0, chosen))
+        for label, size, table in pruned:
+            translated = [self._translated(table, seed, bool(asked.rerank), tunings) for seed in asked.tuning_seeds]
+            found.steps.append(Step(label, table, size, [chosen or files for files, chosen in translated]))
+        found.phases = [
+            [plain.makers], [_beyond(table, plain) for _, table in whole],
+            [_beyond(table, last) for *_, table in pruned], tunings,
+        ]  # fmt: skip
+        return found
+
+    def _plain(self) -> Table:
+        """The table as it is; an ini that names it is made if the configuration names another than the ini."""
+        built = self._built
+        model = MosesModel.read(built.ini, built.table, built.reordering_table)
+        if not (self._config.moses and (built.table or built.reordering_table)):
+            return Table("table", model.table, built.ini, ())
+        ini, tables = self._place("ladder-table.ini"), as_options(
+            ("--table", built.table), ("--reordering-table", built.reordering_table)
+        )  # fmt: skip
+        command = BuildCommand("ladder-table", ("moses-ini", built.ini, *tables, "-o", ini), ("ladder-table.ini",),
+                               threads=False, anchored=True)  # fmt: skip
+        return Table("table", model.table, ini, (command,))
+
+    def _next(self, name: str, before: Table, *arguments: str, more: tuple[str, ...] = ()) -> Table:
+        """A table that a command makes of another, with its ini; `more` are further outputs."""
+        path, ini = self._place(f"ladder-{name}.gz"), self._place(f"ladder-{name}.ini")
+        command = BuildCommand(
+            f"ladder-{name}",
+            (arguments[0], before.path, *arguments[1:], "--moses-ini", before.ini, "--moses-ini-out", ini, "-o", path,
+             *self._force),
+            (f"ladder-{name}.gz", f"ladder-{name}.ini", *more), before.makers, anchored=True,
+        )  # fmt: skip
+        return Table(name, path, ini, (*before.makers, command))
+
+    def _annotated(self, name: str, before: Table) -> Table:
+        columns, built = self._asked.columns.split("+"), self._built
+        said: list[str] = list(built.said) if "semantic" in columns else []
+        if "forced" in columns:
+            said += as_options(("--forced-pairs", built.forced_pairs))
+        if "kneser-ney" in columns:
+            said += ["--smoothing", "kneser-ney"]
+        return self._next(name, before, "annotate", *said)
+
+    def _augmented(self, before: Table) -> Table:
+        given: list[str] = []
+        for text in self._texts.values():
+            given += ["--text", text.source]
+        for path in self._asked.monolingual:
+            given += ["--monolingual", path]
+        model = MosesModel.read(self._built.ini, self._built.table, self._built.reordering_table)
+        if model.reordering is None:
+            return self._next("words", before, "augment", *given)
+        turned = "ladder-reordering.gz"
+        given += ["--reordering-table", model.reordering, "--reordering-out", self._place(turned)]
+        return self._next("words", before, "augment", *given, more=(turned,))
+
+    def _pruned(self, before: Table, size: float) -> Table:
+        name, method = f"pruned-{size:g}", self._asked.method
+        parsed = parse_method(method, None)
+        path, ini = self._place(f"ladder-{name}.gz"), self._place(f"ladder-{name}.ini")
+        said = list(self._built.said) if SIMILARITIES in parsed.needs else []
+        chosen = method_options(parsed, before.ini, self._config.bitext, self._built.forced_pairs)
+        prune = BuildCommand(
+            f"ladder-{name}",
+            ("prune", before.path, *said, "--method", method, "--target-size", f"{size:g}", *chosen, "-o", path,
+             *self._force),
+            (f"ladder-{name}.gz",), before.makers,
+        )  # fmt: skip
+        named = BuildCommand(
+            f"ladder-{name}-ini", ("moses-ini", before.ini, "--table", path, "-o", ini), (f"ladder-{name}.ini",),
+            (prune,), threads=False, anchored=True,
+        )  # fmt: skip
+        return Table(name, path, ini, (*before.makers, prune, named))
+
+    def _translated(
+        self, table: Table, seed: int, listed: bool, tunings: list[Chain]
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        """Tune and translate; where lists are wanted, choose from them, too.
+
+        Returns:
+            The translations by text, and those that were chosen anew, if they were.
+        """
+        stem, search = f"ladder-{table.name}-{seed}", search_options(self._config)
+        ini, dev = self._place(f"{stem}.ini"), self._texts["dev"]
+        tune = BuildCommand(
+            f"{stem}-tune",
+            ("tune", "--moses-ini", table.ini, "--source", dev.source, "--reference", dev.target, "--seed", str(seed),
+             "--iterations", str(self._asked.iterations), *search, *self._force, "-o", ini),
+            (f"{stem}.ini",), table.makers, keeps=ini, cluster=True,
+        )  # fmt: skip
+        chain, files = [tune], {}
+        for name, text in self._texts.items():
+            files[name] = self._place(f"{stem}.{name}")
+            lists = [f"{stem}.{name}.nbest.gz"] if listed else []
+            wanted = ["--n-best-list", self._place(lists[0]), str(N_BEST)] if listed else []
+            chain.append(BuildCommand(
+                f"{stem}-{name}",
+                ("decode", "--moses-ini", ini, text.source, *search, *wanted, "-o", files[name]),
+                (f"{stem}.{name}", *lists), (tune,), keeps=files[name], cluster=True,
+            ))  # fmt: skip
+        chosen = self._reranked(stem, tuple(chain[1:]), chain) if listed else {}
+        tunings.append(chain)
+        return files, chosen
+
+    def _reranked(self, stem: str, lists: Makers, chain: list[BuildCommand]) -> dict[str, str]:
+        weights, dev = f"{stem}.weights.json", self._texts["dev"]
+        models = [part for folder in self._asked.rerank for part in ("-m", folder)]
+        tuned = ("--dev-list", self._place(f"{stem}.dev.nbest.gz"), "--dev-source", dev.source, "--dev-reference",
+                 dev.target, "--save-weights", self._place(weights))  # fmt: skip
+        chosen = {}
+        for name, text in self._texts.items():
+            output = f"{stem}.{name}.reranked"
+            chosen[name] = self._place(output)
+            # Weights that were saved serve for the second text.
+            first = not chosen.keys() - {name}
+            given = tuned if first else ("--weights", self._place(weights))
+            chain.append(BuildCommand(
+                f"{stem}-{name}-rerank",
+                ("rerank", self._place(f"{stem}.{name}.nbest.gz"), "--source", text.source, *models, *given,
+                 *self._force, "-o", chosen[name]),
+                (output, *([weights] if first else [])), (*lists, *([] if first else [chain[-1]])),
+            ))  # fmt: skip
+        return chosen
