@@ -5,14 +5,14 @@ Unlike Tables 1 and 2, its tables are written: every step is what somebody would
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
 from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.build_commands import BuildStore, CommandRunner
-from moses_compat.experiments.ladder_plan import TESTS, LadderPlan, plan_ladder
+from moses_compat.experiments.ladder_plan import TESTS, plan_ladder
 from moses_compat.experiments.text_sets import ExperimentTexts
 from moses_compat.experiments.workbench import Session
 from moses_compat.files.streams import Input, Output
@@ -41,16 +41,17 @@ def ladder_frames(
     for chains in plan.phases:
         runner.make(chains)
     session.note(plan.commands, store)
-    of = _entries(plan)
+    references = {name: lines for name, lines in texts.references.items() if name != DEV}
+    of = {path: _entries(path) for path in dict.fromkeys(step.table.path for step in plan.steps)}
     runs = []
     for step in plan.steps:
-        translations = [_read_translations(texts, files) for files in step.translations]
+        translations = [_read_translations(references, path) for path in step.translations]
         runs.append(LadderRuns(step.label, of[step.table.path], step.share, translations))
-    return {"ladder": ladder_frame(runs, Scoreboard(texts.references, session.config.samples))}
+    return {"ladder": ladder_frame(runs, Scoreboard(references, session.config.samples))}
 
 
 def write_ladder_texts(texts: ExperimentTexts, store: BuildStore) -> dict[str, TextPair]:
-    """Write the development set, and the test sets as one text; a file that holds the same already stays as it is."""
+    """Write the development set, and the test sets as one text."""
     joined = {DEV: [DEV], TESTS: [name for name in texts.sources if name != DEV]}
     found = {}
     for text, names in joined.items():
@@ -61,32 +62,21 @@ def write_ladder_texts(texts: ExperimentTexts, store: BuildStore) -> dict[str, T
     return found
 
 
-def _entries(plan: LadderPlan) -> dict[str, int]:
-    """How many entries each table has."""
-    return {path: _count(path) for path in dict.fromkeys(step.table.path for step in plan.steps)}
-
-
-def _count(path: str) -> int:
+def _entries(path: str) -> int:
+    """How many a table has."""
     with Input(path) as source:
         return sum(raw.lines for raw in raw_blocks(source, whole_groups=False))
 
 
-def _read_translations(texts: ExperimentTexts, files: Mapping[str, str]) -> dict[str, list[str]]:
-    """Translations by the name of the text.
+def _read_translations(references: Mapping[str, Sequence[str]], path: str) -> dict[str, list[str]]:
+    """Translations by the name of the test set.
 
     Raises:
-        DataError: a file has not as many lines as its text.
+        DataError: the file has not as many lines as the test sets.
     """
-    lines = {name: _lines(path) for name, path in files.items()}
-    counts = {name: source.count(b"\n") for name, source in texts.sources.items() if name != DEV}
-    whole = len(lines[TESTS]) == sum(counts.values()) and len(lines[DEV]) == texts.sources[DEV].count(b"\n")
-    if not whole:
-        raise DataError(files[TESTS], "has another number of lines than its text; delete it, and begin again")
-    ends = np.cumsum(list(counts.values())).tolist()
-    found = {name: lines[TESTS][end - counts[name] : end] for name, end in zip(counts, ends, strict=True)}
-    return {**found, DEV: lines[DEV]}
-
-
-def _lines(path: str) -> list[str]:
     with Input(path) as source:
-        return source.read_all().decode(errors="replace").split("\n")[:-1]
+        lines = source.read_all().decode(errors="replace").split("\n")[:-1]
+    if len(lines) != sum(map(len, references.values())):
+        raise DataError(path, "has not as many lines as the test sets; delete it, and begin again")
+    ends = list(itertools.accumulate(map(len, references.values())))
+    return {name: lines[end - len(references[name]) : end] for name, end in zip(references, ends, strict=True)}

@@ -16,12 +16,13 @@ from moses_compat.experiments.build import (
     search_options,
 )
 from moses_compat.experiments.build_commands import BuildCommand, Chain
-from phrasetool.experiments.settings import ExperimentConfig, LadderSettings, TextPair
+from phrasetool.experiments.settings import DEV, ExperimentConfig, LadderSettings, TextPair
 from phrasetool.pruning.measures import SIMILARITIES
 from phrasetool.pruning.methods import parse_method
 
 # The test sets as one text.
 TESTS = "tests"
+_RERANKED = "reranked"
 N_BEST = 100
 
 
@@ -50,13 +51,13 @@ class Step:
         label: its name.
         table: it.
         share: to which it was pruned; 1 if it was not.
-        translations: files by text, `dev` and `TESTS`, for each tuning seed.
+        translations: of the test sets as one text, a file for each tuning seed.
     """
 
     label: str
     table: Table
     share: float
-    translations: Sequence[Mapping[str, str]]
+    translations: Sequence[str]
 
 
 @dataclass
@@ -116,14 +117,13 @@ class _Planner:
         tunings: list[Chain] = []
         for label, table in whole:
             listed = bool(asked.rerank) and table is last
-            translated = [self._translated(table, seed, listed, tunings) for seed in asked.tuning_seeds]
-            found.steps.append(Step(label, table, 1.0, [files for files, _ in translated]))
+            tunings += [self._tuned(table, seed, listed) for seed in asked.tuning_seeds]
+            found.steps.append(Step(label, table, 1.0, self._files(table, TESTS)))
             if listed:
-                chosen = [files for _, files in translated]
-                found.steps.append(Step("+ rerank", table, 1.0, chosen))
+                found.steps.append(Step("+ rerank", table, 1.0, self._files(table, _RERANKED)))
         for label, size, table in pruned:
-            translated = [self._translated(table, seed, bool(asked.rerank), tunings) for seed in asked.tuning_seeds]
-            found.steps.append(Step(label, table, size, [chosen or files for files, chosen in translated]))
+            tunings += [self._tuned(table, seed, bool(asked.rerank)) for seed in asked.tuning_seeds]
+            found.steps.append(Step(label, table, size, self._files(table, _RERANKED if asked.rerank else TESTS)))
         found.phases = [
             [plain.makers], [_beyond(table, plain) for _, table in whole],
             [_beyond(table, last) for *_, table in pruned], tunings,
@@ -194,52 +194,42 @@ class _Planner:
         )  # fmt: skip
         return Table(name, path, ini, (*before.makers, prune, named))
 
-    def _translated(
-        self, table: Table, seed: int, listed: bool, tunings: list[Chain]
-    ) -> tuple[dict[str, str], dict[str, str]]:
-        """Tune and translate; where lists are wanted, choose from them, too.
+    def _files(self, table: Table, end: str) -> list[str]:
+        """Translations of the test sets with each tuning."""
+        return [self._place(f"ladder-{table.name}-{seed}.{end}") for seed in self._asked.tuning_seeds]
 
-        Returns:
-            The translations by text, and those that were chosen anew, if they were.
-        """
-        stem, search = f"ladder-{table.name}-{seed}", search_options(self._config)
-        ini, dev = self._place(f"{stem}.ini"), self._texts["dev"]
+    def _tuned(self, table: Table, seed: int, listed: bool) -> Chain:
+        """Tune and translate the test sets; where lists are wanted, choose from them, too."""
+        stem, search, dev = f"ladder-{table.name}-{seed}", search_options(self._config), self._texts[DEV]
+        ini = self._place(f"{stem}.ini")
         tune = BuildCommand(
             f"{stem}-tune",
             ("tune", "--moses-ini", table.ini, "--source", dev.source, "--reference", dev.target, "--seed", str(seed),
              "--iterations", str(self._asked.iterations), *search, *self._force, "-o", ini),
             (f"{stem}.ini",), table.makers, keeps=ini, cluster=True,
         )  # fmt: skip
-        chain, files = [tune], {}
+        chain = [tune]
         for name, text in self._texts.items():
-            files[name] = self._place(f"{stem}.{name}")
-            lists = [f"{stem}.{name}.nbest.gz"] if listed else []
+            if name == DEV and not listed:
+                continue
+            path, lists = self._place(f"{stem}.{name}"), [f"{stem}.{name}.nbest.gz"] if listed else []
             wanted = ["--n-best-list", self._place(lists[0]), str(N_BEST)] if listed else []
             chain.append(BuildCommand(
-                f"{stem}-{name}",
-                ("decode", "--moses-ini", ini, text.source, *search, *wanted, "-o", files[name]),
-                (f"{stem}.{name}", *lists), (tune,), keeps=files[name], cluster=True,
+                f"{stem}-{name}", ("decode", "--moses-ini", ini, text.source, *search, *wanted, "-o", path),
+                (f"{stem}.{name}", *lists), (tune,), keeps=path, cluster=True,
             ))  # fmt: skip
-        chosen = self._reranked(stem, tuple(chain[1:]), chain) if listed else {}
-        tunings.append(chain)
-        return files, chosen
+        if listed:
+            chain.append(self._reranked(stem, tuple(chain[1:])))
+        return chain
 
-    def _reranked(self, stem: str, lists: Makers, chain: list[BuildCommand]) -> dict[str, str]:
-        weights, dev = f"{stem}.weights.json", self._texts["dev"]
+    def _reranked(self, stem: str, lists: Makers) -> BuildCommand:
+        """Choose from the list of the test sets, by weights tuned on that of the development set."""
+        dev, listed = self._texts[DEV], {name: self._place(f"{stem}.{name}.nbest.gz") for name in self._texts}
         models = [part for folder in self._asked.rerank for part in ("-m", folder)]
-        tuned = ("--dev-list", self._place(f"{stem}.dev.nbest.gz"), "--dev-source", dev.source, "--dev-reference",
-                 dev.target, "--save-weights", self._place(weights))  # fmt: skip
-        chosen = {}
-        for name, text in self._texts.items():
-            output = f"{stem}.{name}.reranked"
-            chosen[name] = self._place(output)
-            # Weights that were saved serve for the second text.
-            first = not chosen.keys() - {name}
-            given = tuned if first else ("--weights", self._place(weights))
-            chain.append(BuildCommand(
-                f"{stem}-{name}-rerank",
-                ("rerank", self._place(f"{stem}.{name}.nbest.gz"), "--source", text.source, *models, *given,
-                 *self._force, "-o", chosen[name]),
-                (output, *([weights] if first else [])), (*lists, *([] if first else [chain[-1]])),
-            ))  # fmt: skip
-        return chosen
+        return BuildCommand(
+            f"{stem}-rerank",
+            ("rerank", listed[TESTS], "--source", self._texts[TESTS].source, *models, "--dev-list", listed[DEV],
+             "--dev-source", dev.source, "--dev-reference", dev.target, *self._force, "-o",
+             self._place(f"{stem}.{_RERANKED}")),
+            (f"{stem}.{_RERANKED}",), lists,
+        )  # fmt: skip

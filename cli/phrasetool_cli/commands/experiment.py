@@ -40,6 +40,10 @@ CONFIG is TOML; paths in it are relative to it; what has a value here may be lef
                                  "kneser-ney+forced+semantic"),
                                  tuning_seeds = [1, 2, 3], start = "default", iterations = 25;
                                  sizes = [1] and method of pruned tables that are tuned, too
+  [ladder]                       columns = "kneser-ney+forced+semantic", augment = true,
+                                 monolingual, rerank = folders of translators, sizes = [0.1],
+                                 method = "composition+semantic", tuning_seeds = [1, 2, 3],
+                                 iterations = 25; "" or [] leaves a step out
   [neighbours]                   phrases, count = 5, pretrain_iterations = 5
   [search]                       algorithm = "cube", stack = 400, pop_limit = 400, table_limit
 
@@ -69,7 +73,8 @@ def command(
     """Compare ways to prune and annotate a table, from text to report.
 
     From a bitext or a finished Moses model: what is missing is made, then the table is pruned by many methods to many
-    sizes, and what the decoder makes of each is scored.  FOLDER gets report.html and report.md, the tables as Parquet,
+    sizes, and what the decoder makes of each is scored.  A ladder adds columns, new entries and reranking, one on top
+    of the other, and prunes after all.  FOLDER gets report.html and report.md, the tables as Parquet,
     build/ with what was trained and runs/ with the translations.  An experiment that was interrupted goes on where it
     was: the same command does only what is not done.
     """

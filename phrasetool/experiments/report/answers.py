@@ -20,6 +20,7 @@ from phrasetool.experiments.report.figures import (
     protections,
 )
 from phrasetool.experiments.report.frame_tables import code, verdict
+from phrasetool.experiments.report.ladder_steps import climbed
 from phrasetool.experiments.settings import DEV
 from phrasetool.experiments.systems import FULL
 
@@ -28,7 +29,7 @@ SMALL = 0.15
 
 
 def answers(frames: Mapping[str, pd.DataFrame]) -> list[str]:
-    """The answer first, then who wins, whether semantics add anything, and what annotating does."""
+    """The answer first, then who wins, whether semantics add anything, and what annotating and the ladder do."""
     found: list[str] = []
     if "pruning" in frames:
         found += smallest_table(frames["pruning"])
@@ -38,6 +39,8 @@ def answers(frames: Mapping[str, pd.DataFrame]) -> list[str]:
         found += semantics(frames["contests"])
     if "annotation" in frames:
         found += annotated(frames["annotation"])
+    if "ladder" in frames:
+        found += climbed(frames["ladder"])
     return found
 
 

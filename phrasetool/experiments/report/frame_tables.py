@@ -76,12 +76,14 @@ def significance_mark(difference: float, p: float) -> str:
     return ("▲" if difference > 0 else "▼") * (2 if p < _VERY_SIGNIFICANT else 1)
 
 
-def _text(value: object, *tones: str) -> Cell:
+def text_cell(value: object, *tones: str) -> Cell:
+    """A cell with a text, which sorts by it."""
     shown = printable(value)
     return Cell(shown, shown.lower(), tones=tones)
 
 
-def _number(value: float, places: int = 2, sign: bool = False, mark: str = "", tones: tuple[str, ...] = ()) -> Cell:
+def number_cell(value: float, places: int = 2, sign: bool = False, mark: str = "", tones: tuple[str, ...] = ()) -> Cell:
+    """A cell with a number, which sorts by it; empty for NaN."""
     value = float(value)
     return Cell(number_text(value, places, sign), None if math.isnan(value) else value, mark, tones)
 
@@ -114,7 +116,7 @@ def overview_tables(pruning: pd.DataFrame) -> Iterator[Table]:
         sizes = best.index[::-1]
         rows = []
         for curve, found in sorted(points.items(), key=lambda item: -_mean_at_small_sizes(item[1])):
-            cells = [_text(curve.label, "code")]
+            cells = [text_cell(curve.label, "code")]
             for size in sizes:
                 at = found[found["wanted"] == size]
                 cells.append(_overview_cell(at.iloc[-1], best[size]) if len(at) else Cell(""))
@@ -135,7 +137,7 @@ def _mean_at_small_sizes(rows: pd.DataFrame) -> float:
 def _overview_cell(row: pd.Series, best: float) -> Cell:
     marked = {"best": row["bleu"] >= best, "within": as_good(row["worst"])}
     tones = tuple(tone for tone, applies in marked.items() if applies)
-    return _number(row["bleu"], mark=significance_mark(row["difference"], row["p"]), tones=tones)
+    return number_cell(row["bleu"], mark=significance_mark(row["difference"], row["p"]), tones=tones)
 
 
 def _size_columns(texts: Sequence[str], main: str, dev: bool) -> list[Column]:
@@ -174,10 +176,10 @@ def size_tables(pruning: pd.DataFrame) -> Iterator[Table]:
             full = first.method == FULL
             rule = FULL if full else percent_text(first.wanted) if first.rule == "size" else f"≥ {first.wanted:g}"
             cells = [
-                _text(label if first.method != RANDOM else f"{label}, seed {first.seed:g}", "code"),
+                text_cell(label if first.method != RANDOM else f"{label}, seed {first.seed:g}", "code"),
                 Cell(rule, float(first.wanted) + (10 if first.rule == "threshold" else 0)),
-                _number(math.nan if full else first.keep_top, 0),
-                _number(first.entries, 0),
+                number_cell(math.nan if full else first.keep_top, 0),
+                number_cell(first.entries, 0),
                 _share(first.share),
                 *(_score_cell(by_text.get(text), (system, text) in best) for text in texts),
             ]
@@ -193,7 +195,7 @@ def size_tables(pruning: pd.DataFrame) -> Iterator[Table]:
 def _score_cell(row: Any, best: bool) -> Cell:
     if row is None:
         return Cell("")
-    return _number(row.bleu, mark=significance_mark(row.difference, row.p), tones=("best",) if best else ())
+    return number_cell(row.bleu, mark=significance_mark(row.difference, row.p), tones=("best",) if best else ())
 
 
 def _comparison_cells(row: Any) -> list[Cell]:
@@ -201,9 +203,9 @@ def _comparison_cells(row: Any) -> list[Cell]:
         return [Cell("")] * 4
     interval = f"{number_text(row.low, 1)}–{number_text(row.high, 1)}" if not math.isnan(row.low + row.high) else ""
     difference = math.nan if row.method == FULL else row.difference
-    worst = _number(row.worst, sign=True, tones=("within",) if as_good(row.worst) else ())
+    worst = number_cell(row.worst, sign=True, tones=("within",) if as_good(row.worst) else ())
     return [
-        Cell(interval, float(row.low) if interval else None), _number(difference, sign=True), worst,
+        Cell(interval, float(row.low) if interval else None), number_cell(difference, sign=True), worst,
         _probability(row.p),
     ]  # fmt: skip
 
@@ -235,10 +237,11 @@ def contest_table(contests: pd.DataFrame) -> Table:
     )
     rows = [
         Row((
-            _share(row.wanted), _text(row.protect), _text(row.with_semantics, "code"), _text(row.without, "code"),
-            _number(row.bleu_with), _number(row.bleu_without),
-            _number(row.difference, sign=True, mark=significance_mark(row.difference, row.p)), _probability(row.p),
-            _text(verdict(row.difference, row.p)), _number(row.dev_with), _number(row.dev_without),
+            _share(row.wanted), text_cell(row.protect), text_cell(row.with_semantics, "code"),
+            text_cell(row.without, "code"),
+            number_cell(row.bleu_with), number_cell(row.bleu_without),
+            number_cell(row.difference, sign=True, mark=significance_mark(row.difference, row.p)), _probability(row.p),
+            text_cell(verdict(row.difference, row.p)), number_cell(row.dev_with), number_cell(row.dev_without),
         ))
         for row in contests.itertuples()
     ]  # fmt: skip
@@ -271,25 +274,26 @@ def annotation_table(annotation: pd.DataFrame) -> Table:
         by_text = {row.text: row for row in found.itertuples()}
         first: Any = next(iter(by_text.values()))
         cells = [
-            _text(system, "phrase"),
-            _text("" if pd.isna(first.columns) else first.columns, "phrase"),
-            _number(first.dimension if first.dimension else math.nan, 0),
-            _number(first.tuning_seeds, 0),
-            *(_deviation_cell(by_text.get(text)) for text in texts),
+            text_cell(system, "phrase"),
+            text_cell("" if pd.isna(first.columns) else first.columns, "phrase"),
+            number_cell(first.dimension if first.dimension else math.nan, 0),
+            number_cell(first.tuning_seeds, 0),
+            *(deviation_cell(by_text.get(text)) for text in texts),
         ]
         total = by_text.get(main)
         baseline = total is None or math.isnan(total.p)
-        cells.append(_number(math.nan if total is None or baseline else total.difference, sign=True))
+        cells.append(number_cell(math.nan if total is None or baseline else total.difference, sign=True))
         cells.append(_probability(math.nan if total is None else total.p))
-        cells.append(_number(first.dev_bleu))
+        cells.append(number_cell(first.dev_bleu))
         rows.append(Row(tuple(cells)))
     return Table("annotation", "Table 2: baseline against annotated", tuple(columns), tuple(rows))
 
 
-def _deviation_cell(row: Any) -> Cell:
+def deviation_cell(row: Any, difference: str = "difference", p: str = "p") -> Cell:
+    """BLEU of a row ± its deviation over tunings, marked by the difference and the p that have these names."""
     if row is None:
         return Cell("")
-    cell = _number(row.bleu, mark=significance_mark(row.difference, row.p))
+    cell = number_cell(row.bleu, mark=significance_mark(getattr(row, difference), getattr(row, p)))
     spread = () if math.isnan(row.deviation) else (f"±{number_text(row.deviation)}",)
     return Cell(cell.text, cell.key, cell.mark, asides=spread)
 
@@ -309,7 +313,7 @@ def neighbour_tables(neighbours: pd.DataFrame) -> Iterator[Table]:
     for language in dict.fromkeys(neighbours["language"]):
         rows = []
         for phrase, found in neighbours[neighbours["language"] == language].groupby("phrase", sort=False):
-            cells = [_text(phrase, "phrase")]
+            cells = [text_cell(phrase, "phrase")]
             for model in models:
                 near = found[found["model"] == model].sort_values("rank", kind="stable")
                 lines = [printable(neighbour) for neighbour in near["neighbour"]]
@@ -338,8 +342,9 @@ def surprise_tables(surprises: pd.DataFrame, series: Mapping[str, int]) -> Itera
         found = found.sort_values(["kind", "rank"], ascending=[False, True], kind="stable")
         rows = [
             Row((
-                _text(row.kind), _text(row.source, "phrase"), _text(row.target, "phrase"), _number(row.count, 0),
-                _number(row.probability, 3), _number(row.similarity), _number(row.significance, 1), _number(row.loss),
+                text_cell(row.kind), text_cell(row.source, "phrase"), text_cell(row.target, "phrase"),
+                number_cell(row.count, 0), number_cell(row.probability, 3), number_cell(row.similarity),
+                number_cell(row.significance, 1), number_cell(row.loss),
             ))
             for row in found.astype({"count": float}).itertuples(index=False, name="Surprise")
         ]  # fmt: skip

@@ -32,6 +32,7 @@ from phrasetool.experiments.report.frame_tables import (
     surprise_tables,
     texts_of,
 )
+from phrasetool.experiments.report.ladder_steps import draw_ladder, ladder_table
 from phrasetool.experiments.report.markdown import code_block, escape_markdown, markdown_section
 from phrasetool.experiments.report.phrase_figures import draw_histogram, draw_map
 from phrasetool.experiments.settings import DEV
@@ -70,8 +71,8 @@ def write_report(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[
 
     Args:
         title: of the report.
-        frames: `pruning`, `contests`, `annotation`, `neighbours`, `histogram`, `map`, `surprises`, each with the
-            columns that an experiment writes to the Parquet file of that name.
+        frames: `pruning`, `contests`, `annotation`, `ladder`, `neighbours`, `histogram`, `map`, `surprises`, each with
+            the columns that an experiment writes to the Parquet file of that name.
         facts: where the numbers come from: `name`, `config`, `machine`, `versions`, `commands`, `seconds`.
     """
     frames = {name: frame.reset_index(drop=True) for name, frame in frames.items() if len(frame)}
@@ -104,6 +105,9 @@ def _markdown(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str
         parts.append(markdown_section("Table 1: size against BLEU", [], size_tables(frames["pruning"])))
     if "annotation" in frames:
         table = annotation_table(frames["annotation"])
+        parts.append(markdown_section(table.title, [], [table]))
+    if "ladder" in frames:
+        table = ladder_table(frames["ladder"])
         parts.append(markdown_section(table.title, [], [table]))
     if "neighbours" in frames:
         parts.append(markdown_section("Table 3: nearest phrases", [], neighbour_tables(frames["neighbours"])))
@@ -162,6 +166,12 @@ def reading(frames: Mapping[str, pd.DataFrame]) -> list[str]:
             "Table 2: baseline and annotated table tuned the same way, each with several seeds; p by paired bootstrap "
             "over sentences, BLEU statistics of all tunings summed; ± is the standard deviation over the tunings."
         )
+    if "ladder" in frames:
+        sentences.append(
+            "The ladder: every table is written and tuned again with several seeds, from the weights of the ini; gains "
+            "and intervals as in Table 2, each against the step below, and against the table as it is. Green: a pruned "
+            "table that is as good as the whole one with all steps."
+        )
     if "surprises" in frames:
         sentences.append(
             "Surprises: entries whose rank by the method and whose mean rank by all other methods differ most."
@@ -210,6 +220,8 @@ def _html(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str, An
         main=main_text(pruning) if pruning is not None else "",
         contests=contest_table(frames["contests"]) if "contests" in frames else None,
         annotation=annotation_table(frames["annotation"]) if "annotation" in frames else None,
+        ladder=ladder_table(frames["ladder"]) if "ladder" in frames else None,
+        climb=Markup(draw_ladder(frames["ladder"], "ladder")) if "ladder" in frames else None,
         neighbours=list(neighbour_tables(frames["neighbours"])) if "neighbours" in frames else [],
         histograms=list(_histograms(frames["histogram"])) if "histogram" in frames else [], shown=_HISTOGRAMS,
         map=_map(frames["map"]) if "map" in frames else None,

@@ -57,6 +57,10 @@ columns = ["semantic", "semantic + composition"]
 tuning_seeds = 1
 start = "ini"
 sizes = [0.1, 1]
+[ladder]
+columns = ["kneser-ney", "semantic"]
+rerank = "model"
+sizes = [0.05, 0.1]
 [neighbours]
 phrases = ["a b", "c"]
 [search]
@@ -75,11 +79,16 @@ table_limit = 0
     assert config.annotate.columns == ("semantic", "semantic+composition")
     assert config.annotate.measured == {"semantic", "composition"}
     assert config.annotate.sizes == (1, 0.1)
+    assert config.ladder.columns == "kneser-ney+semantic"
+    assert config.ladder.augment
+    assert config.ladder.rerank == (str(folder / "model"),)
+    assert config.ladder.sizes == (0.1, 0.05)
     assert config.search.algorithm == "stack"
     quick = config.quick()
     assert quick.output == str(folder / "there" / "it" / "is" / "quick")
     assert quick.sentences == 200
     assert quick.annotate.dimensions == (50,)
+    assert quick.ladder.tuning_seeds == (1,)
     assert len(list(quick.prune.systems())) == 2 + 1 + 1
 
 
@@ -110,6 +119,21 @@ def test_criteria_with_thresholds_of_their_own(folder):
         ('"random"', '"significance"', "give \\[data.bitext\\]"),
         ('"random"', '"composition+usage"', "uses are counted in forced decoding .* give \\[data.bitext\\]"),
         ("[prune]", '[annotate]\ncolumns = "semantic+forced"\n[prune]', "uses are counted .* give \\[data.bitext\\]"),
+        ("[prune]", "[ladder]\n[prune]", "uses are counted .* give \\[data.bitext\\]"),
+        (
+            "[prune]",
+            '[ladder]\ncolumns = "composition"\n[prune]',
+            "ladder.columns: holds 'composition'; expected semantic,",
+        ),
+        ("[prune]", '[ladder]\ncolumns = ""\nsizes = 1\n[prune]', "ladder.sizes: holds 1; the full table is there"),
+        ("[prune]", '[ladder]\ncolumns = ""\nmethod = "semantic:0.7"\n[prune]', "ladder.method: has thresholds"),
+        ("[prune]", '[ladder]\ncolumns = ""\nmethod = "significance"\n[prune]', "significance is tested on the bitext"),
+        ("[prune]", '[ladder]\nrerank = "gone"\n[prune]', "ladder.rerank: there is no folder .*gone"),
+        (
+            "[prune]",
+            '[ladder]\ncolumns = ""\naugment = false\nsizes = []\n[prune]',
+            "ladder: has no steps: give at least one of columns, augment, rerank and sizes",
+        ),
         ("sizes", 'combine = "sum"\nsizes', "prune.combine: holds 'sum'; expected product, rank"),
         ("sizes", 'protect = "word"\nsizes', "prune.protect: holds 'word'; expected all, words, none"),
         ("sizes", "keep_top = -1\nsizes", "prune.keep_top: is -1; expected 0 or more"),

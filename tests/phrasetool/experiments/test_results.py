@@ -7,7 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from phrasetool.experiments.results import FinishedRun, Scoreboard, TunedRuns, annotation_frame, pruning_frames
+from phrasetool.experiments.results import (
+    FinishedRun,
+    LadderRuns,
+    Scoreboard,
+    TunedRuns,
+    annotation_frame,
+    ladder_frame,
+    pruning_frames,
+)
 from phrasetool.experiments.systems import PruningSystem, labels_of
 from tests.small_experiment import naive_bleu
 
@@ -148,6 +156,32 @@ def test_annotation(references):
 
 def _joined(each, text):
     return [with_all(one)[text] for one in each]
+
+
+def test_steps_are_compared_with_the_step_below_and_with_the_first(references):
+    """A pruned table is compared with the whole one above it, as is the next pruned one."""
+    steps = {"table": (0.3, 1), "+ columns": (0.2, 1), "all, 10 %": (0.22, 0.1), "all, 5 %": (0.4, 0.05)}
+    runs = [LadderRuns(label, 100, share, [translations(references, noise, 7)])
+            for label, (noise, share) in steps.items()]  # fmt: skip
+    frame = ladder_frame(runs, Scoreboard(references, SAMPLES))
+    assert len(frame) == 4 * 4
+    below = {"+ columns": "table", "all, 10 %": "+ columns", "all, 5 %": "+ columns"}
+    for text, reference in with_all(references).items():
+        lines = {run.label: with_all(run.translations[0])[text] for run in runs}
+        bleu = {label: naive_bleu(found, reference) for label, found in lines.items()}
+        samples = {label: naive_samples(found, reference) for label, found in lines.items()}
+        rows = frame[frame.text == text].set_index("step")
+        assert rows.loc["table", ["gain", "gain_low", "total", "total_p"]].isna().all()
+        for label, other in below.items():
+            row = rows.loc[label]
+            assert row.bleu == pytest.approx(bleu[label])
+            for name, base in (("gain", other), ("total", "table")):
+                assert row[name] == pytest.approx(bleu[label] - bleu[base])
+                differences = samples[label] - samples[base]
+                assert (row[f"{name}_low"], row[f"{name}_high"]) == pytest.approx(
+                    tuple(np.percentile(differences, [2.5, 97.5]))
+                )
+                assert row[f"{name}_p"] == naive_p(samples[label], samples[base], abs(bleu[label] - bleu[base]))
 
 
 def test_one_tuning_has_no_deviation(references):

@@ -89,6 +89,24 @@ def annotation(gain=0.25, p=0.004):
     return pd.DataFrame(rows, columns=columns)
 
 
+def ladder(total=(0.4, 1.5, 1.2), p=0.004):
+    """Columns, new entries, and a tenth with both; the totals over the table as it is."""
+    columns = ("step", "entries", "share", "tuning_seeds", "text", "bleu", "deviation", "gain", "gain_low",
+               "gain_high", "gain_p", "total", "total_low", "total_high", "total_p")  # fmt: skip
+    rows = []
+    steps = zip(
+        ("+ columns", "+ augment", "all, 10 %"), (2000, 2040, 204), (1.0, 1.0, 0.1), (0.0, *total), total, strict=False
+    )
+    for text in ("test a", "test b", "ALL"):
+        rows.append(("table", 2000, 1.0, 3, text, FULL[text], 0.1, *[NAN] * 8))
+    for step, entries, share, below, found in steps:
+        gain = found - below
+        for text in ("test a", "test b", "ALL"):
+            rows.append((step, entries, share, 3, text, FULL[text] + found, 0.1, gain, gain - 0.2, gain + 0.2, p, found,
+                         found - 0.5, found + 0.5, p))  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)
+
+
 def neighbours():
     rows = [
         (phrase, language, model, rank, NASTY[(place + rank) % len(NASTY)], 1 - rank / 8)
@@ -149,6 +167,7 @@ def all_frames():
         "pruning": pruning(),
         "contests": contests((0.1, 0.25, 0.002), (0.05, 0.01, 0.4)),
         "annotation": annotation(),
+        "ladder": ladder(),
         "neighbours": neighbours(),
         "histogram": histogram(),
         "map": phrase_map(),

@@ -126,6 +126,7 @@ SECTIONS = {
     "pruning": ("## Table 1: size", 'id="curves"'),
     "contests": ("## Does meaning", 'id="contests-section"'),
     "annotation": ("## Table 2", 'id="annotation-section"'),
+    "ladder": ("## The ladder", 'id="ladder-section"'),
     "neighbours": ("## Table 3", 'id="neighbours"'),
     "surprises": ("## Surprises", 'id="surprises"'),
     "histogram": (None, 'id="histograms"'),

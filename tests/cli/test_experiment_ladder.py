@@ -1,0 +1,138 @@
+"""`phrasetool experiment` with a ladder: tables that are written, of a tiny language whose words are inflected."""
+
+import gzip
+import json
+import random
+import shlex
+
+import pandas as pd
+import pytest
+
+from phrasetool.models.storage import save_model
+from tests.cli.small_translator import WORDS, sentences
+from tests.commands import read, run_inside, write
+from tests.neural_models import random_model
+from tests.small_experiment import INI, naive_bleu
+
+CONFIG = """\
+output = "out"
+samples = 50
+[moses]
+ini = "moses.ini"
+[data.dev]
+source = "dev.src"
+target = "dev.trg"
+[data.tests.one]
+source = "one.src"
+target = "one.trg"
+[data.tests.two]
+source = "two.src"
+target = "two.trg"
+[search]
+stack = 50
+pop_limit = 50
+[ladder]
+columns = "kneser-ney"
+rerank = ["translator"]
+sizes = [0.5]
+method = "count"
+tuning_seeds = 1
+iterations = 1
+"""
+# No entry of the table has them.
+INFLECTED = {"hund": "hunde", "mann": "manne", "frau": "frauen"}
+STEPS = ["table", "+ columns", "+ augment", "+ rerank", "all, 50 %"]
+
+
+def write_table(path):
+    """Words and pairs of words with their counts, and wrong translations that are rare."""
+    rng, joint = random.Random(3), {}
+    words = [word for word in WORDS if word != "&apos;s"]
+    for one in words:
+        joint[one, WORDS[one]] = rng.randint(20, 30)
+        joint[one, WORDS[rng.choice(words)]] = rng.randint(1, 3)
+        for other in words[:5]:
+            joint[f"{one} {other}", f"{WORDS[one]} {WORDS[other]}"] = rng.randint(1, 4)
+    sources, targets = ({}, {})
+    for (source, target), count in joint.items():
+        sources[source] = sources.get(source, 0) + count
+        targets[target] = targets.get(target, 0) + count
+    lines = []
+    for (source, target), count in joint.items():
+        scores = f"{count / targets[target]:.4f} 0.5 {count / sources[source]:.4f} 0.5"
+        points = " ".join(f"{i}-{i}" for i in range(len(source.split())))
+        counts = f"{targets[target]} {sources[source]} {count}"
+        lines.append(f"{source} ||| {target} ||| {scores} ||| {points} ||| {counts}\n".encode())
+    path.write_bytes(gzip.compress(b"".join(sorted(lines)), 1, mtime=0))
+    return len(lines)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ladder")
+    write_table(folder / "table.gz")
+    for seed, (name, count) in enumerate({"dev": 20, "one": 25, "two": 15}.items()):
+        source, target = sentences(count, seed)
+        source = [" ".join(INFLECTED.get(word, word) for word in line.split()) for line in source]
+        for side, lines in (("src", source), ("trg", target)):
+            write(folder / f"{name}.{side}", "".join(f"{line}\n" for line in lines).encode())
+    write(folder / "text", "".join(f"{line}\n" for line in sentences(200, 9)[1]).encode())
+    assert (
+        run_inside("lm", folder / "text", "--order", 3, "--estimator", "built-in", "-o", folder / "lm.arpa").code == 0
+    )
+    write(folder / "moses.ini", INI.encode())
+    save_model(random_model([w.encode() for w in WORDS], [w.encode() for w in WORDS.values()]), folder / "translator")
+    config = write(folder / "experiment.toml", CONFIG.encode())
+    done = run_inside("experiment", config, "--threads", 2, "--force")
+    assert done.code == 0, done.err
+    return folder
+
+
+def frame(folder):
+    return pd.read_parquet(folder / "out" / "ladder.parquet")
+
+
+def test_each_step_is_written_tuned_and_translated(finished):
+    found = frame(finished)
+    assert list(dict.fromkeys(found.step)) == STEPS
+    assert set(found.text) == {"one", "two", "ALL"}
+    entries = found[found.text == "ALL"].set_index("step").entries
+    lines = {
+        name: read(finished / f"out/build/ladder-{name}.gz").splitlines() for name in ("columns", "all", "pruned-0.5")
+    }
+    assert [len(rows) for rows in lines.values()] == [entries[STEPS[i]] for i in (1, 2, 4)]
+    assert entries["+ augment"] == entries["+ rerank"] >= entries["table"] + len(INFLECTED)
+    assert entries["all, 50 %"] == entries["+ augment"] // 2
+    # Two columns, and a flag for each source of evidence.
+    assert {len(row.split(b" ||| ")[2].split()) for row in lines["columns"]} == {4 + 2}
+    assert {len(row.split(b" ||| ")[2].split()) for row in lines["all"]} == {4 + 4 + 2}
+    # What the words lacked was what the table is worst at.
+    assert found[(found.step == "+ augment") & (found.text == "ALL")].gain.item() > 5
+
+
+@pytest.mark.parametrize(
+    ("step", "stem"), [("table", "table-1.tests"), ("+ rerank", "all-1.reranked"),
+                       ("all, 50 %", "pruned-0.5-1.reranked")]
+)  # fmt: skip
+def test_scores_are_those_of_the_files(finished, step, stem):
+    found = frame(finished).query("step == @step").set_index("text")
+    lines = (finished / "out/build" / f"ladder-{stem}").read_text().splitlines()
+    for text, part in (("one", lines[:25]), ("two", lines[25:])):
+        expected = naive_bleu(part, (finished / f"{text}.trg").read_text().splitlines())
+        assert found.bleu[text] == pytest.approx(expected, abs=1e-6)
+
+
+def test_what_is_done_is_not_done_again(finished):
+    before = frame(finished)
+    done = run_inside("experiment", finished / "experiment.toml", "--threads", 1, "--force")
+    assert done.code == 0
+    assert "ladder-" not in done.err
+    pd.testing.assert_frame_equal(frame(finished), before)
+    facts = json.loads((finished / "out/experiment.json").read_text())
+    command = shlex.split(facts["commands"]["ladder-table-1-tests"])
+    command[-1] = str(finished / "by-hand")
+    assert run_inside(*command[1:]).code == 0
+    assert read(finished / "by-hand") == read(finished / "out/build/ladder-table-1.tests")
+    report = (finished / "out/report.md").read_text()
+    assert "All steps together **add** +" in report
+    assert all(f"| {step} |" in report for step in STEPS)
