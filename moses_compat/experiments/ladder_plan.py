@@ -27,7 +27,7 @@ N_BEST = 100
 
 
 @dataclass(frozen=True)
-class Table:
+class LadderTable:
     """A table of the ladder.
 
     Attributes:
@@ -55,7 +55,7 @@ class Step:
     """
 
     label: str
-    table: Table
+    table: LadderTable
     share: float
     translations: Sequence[str]
 
@@ -88,7 +88,7 @@ def plan_ladder(
     return _Planner(config, asked, built, texts, place).plan()
 
 
-def _beyond(table: Table, before: Table) -> Chain:
+def _beyond(table: LadderTable, before: LadderTable) -> Chain:
     """What makes a table of one that is there."""
     return table.makers[len(before.makers) :]
 
@@ -130,20 +130,20 @@ class _Planner:
         ]  # fmt: skip
         return found
 
-    def _plain(self) -> Table:
+    def _plain(self) -> LadderTable:
         """The table as it is; an ini that names it is made if the configuration names another than the ini."""
         built = self._built
         model = MosesModel.read(built.ini, built.table, built.reordering_table)
         if not (self._config.moses and (built.table or built.reordering_table)):
-            return Table("table", model.table, built.ini, ())
+            return LadderTable("table", model.table, built.ini, ())
         ini, tables = self._place("ladder-table.ini"), as_options(
             ("--table", built.table), ("--reordering-table", built.reordering_table)
         )  # fmt: skip
         command = BuildCommand("ladder-table", ("moses-ini", built.ini, *tables, "-o", ini), ("ladder-table.ini",),
                                threads=False, anchored=True)  # fmt: skip
-        return Table("table", model.table, ini, (command,))
+        return LadderTable("table", model.table, ini, (command,))
 
-    def _next(self, name: str, before: Table, *arguments: str, more: tuple[str, ...] = ()) -> Table:
+    def _next(self, name: str, before: LadderTable, *arguments: str, more: tuple[str, ...] = ()) -> LadderTable:
         """A table that a command makes of another, with its ini; `more` are further outputs."""
         path, ini = self._place(f"ladder-{name}.gz"), self._place(f"ladder-{name}.ini")
         command = BuildCommand(
@@ -152,9 +152,9 @@ class _Planner:
              *self._force),
             (f"ladder-{name}.gz", f"ladder-{name}.ini", *more), before.makers, anchored=True,
         )  # fmt: skip
-        return Table(name, path, ini, (*before.makers, command))
+        return LadderTable(name, path, ini, (*before.makers, command))
 
-    def _annotated(self, name: str, before: Table) -> Table:
+    def _annotated(self, name: str, before: LadderTable) -> LadderTable:
         columns, built = self._asked.columns.split("+"), self._built
         said: list[str] = list(built.said) if "semantic" in columns else []
         if "forced" in columns:
@@ -163,7 +163,7 @@ class _Planner:
             said += ["--smoothing", "kneser-ney"]
         return self._next(name, before, "annotate", *said)
 
-    def _augmented(self, before: Table) -> Table:
+    def _augmented(self, before: LadderTable) -> LadderTable:
         given: list[str] = []
         for text in self._texts.values():
             given += ["--text", text.source]
@@ -176,7 +176,7 @@ class _Planner:
         given += ["--reordering-table", model.reordering, "--reordering-out", self._place(turned)]
         return self._next("words", before, "augment", *given, more=(turned,))
 
-    def _pruned(self, before: Table, size: float) -> Table:
+    def _pruned(self, before: LadderTable, size: float) -> LadderTable:
         name, method = f"pruned-{size:g}", self._asked.method
         parsed = parse_method(method, None)
         path, ini = self._place(f"ladder-{name}.gz"), self._place(f"ladder-{name}.ini")
@@ -192,13 +192,13 @@ class _Planner:
             f"ladder-{name}-ini", ("moses-ini", before.ini, "--table", path, "-o", ini), (f"ladder-{name}.ini",),
             (prune,), threads=False, anchored=True,
         )  # fmt: skip
-        return Table(name, path, ini, (*before.makers, prune, named))
+        return LadderTable(name, path, ini, (*before.makers, prune, named))
 
-    def _files(self, table: Table, end: str) -> list[str]:
+    def _files(self, table: LadderTable, end: str) -> list[str]:
         """Translations of the test sets with each tuning."""
         return [self._place(f"ladder-{table.name}-{seed}.{end}") for seed in self._asked.tuning_seeds]
 
-    def _tuned(self, table: Table, seed: int, listed: bool) -> Chain:
+    def _tuned(self, table: LadderTable, seed: int, listed: bool) -> Chain:
         """Tune and translate the test sets; where lists are wanted, choose from them, too."""
         stem, search, dev = f"ladder-{table.name}-{seed}", search_options(self._config), self._texts[DEV]
         ini = self._place(f"{stem}.ini")
