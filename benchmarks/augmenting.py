@@ -5,6 +5,8 @@ For each language pair a phrase-based model (the reference run's, or one built a
     plain          its table
     augmented      entries for the unknown words of the development set and the test sets, from all sources of evidence
     NAME           the same, from one source of evidence alone
+    composed       entries for n-grams of these texts that have none, made of those of their parts (composed_entries.py)
+    alike          of these, the half whose source and target mean most alike, by a model of the reference run
 
 with the weights of the ini as they are, and tuned from them with three seeds each.  What is in the work folder is not
 made again, nor what is finished: BLEU statistics of all test sentences, in benchmarks/results/augmenting/.
@@ -18,6 +20,7 @@ beginning.
 from __future__ import annotations
 
 import argparse
+import gzip
 import itertools
 import json
 from collections.abc import Iterable, Sequence
@@ -25,8 +28,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from composed_entries import Entry, composed, lacking, line_of, parts_of, with_entries
 from engines import CORPORA, SEARCH, Corpus, command, decoder
-from measuring import ROOT, WORK, report
+from measuring import ROOT, WORK, reference, report
 from neural_columns import compared, keep_statistics, tune
 
 from moses_compat.corpora.texts import read_text_lines
@@ -49,7 +53,7 @@ PAIRS = {
 SEEDS = (1, 2, 3)
 # In the place of a seed, for weights as they were.
 AS_IT_WAS = 0
-SYSTEMS = ("plain", "augmented", *EVIDENCE)
+SYSTEMS = ("plain", "augmented", *EVIDENCE, "composed", "alike")
 _SHORTEST = 3
 
 
@@ -61,6 +65,14 @@ def augmented(corpus: Corpus, work: Path, system: str, threads: str) -> Path:
     folder = work / "augmented"
     folder.mkdir(exist_ok=True)
     written = folder / f"{system}.ini"
+    if not written.exists() and system in ("composed", "alike"):
+        texts = [corpus.text(part, corpus.source) for part in ("dev", *corpus.tests)]
+        entries = composed_entries(table, texts, corpus)
+        if system == "alike":
+            entries = alike(entries, work, threads)
+        with_entries(table, entries, folder / f"{system}.gz")
+        print(f"{len(entries):,} entries {system}", flush=True)
+        command("moses-ini", ini, "--table", folder / f"{system}.gz", "-o", written)
     if not written.exists():
         evidence = ",".join(EVIDENCE) if system == "augmented" else system
         texts = [corpus.text(part, corpus.source) for part in ("dev", *corpus.tests)]
@@ -69,6 +81,25 @@ def augmented(corpus: Corpus, work: Path, system: str, threads: str) -> Path:
             "--moses-ini", ini, "--moses-ini-out", written, "-o", folder / f"{system}.gz", "--threads", threads,
         )  # fmt: skip
     return written
+
+
+def composed_entries(table: Path, texts: Sequence[Path], corpus: Corpus) -> list[tuple[str, Entry]]:
+    """Of n-grams of texts that the table lacks."""
+    grams = lacking(table, texts, corpus.train[0])
+    parts = parts_of(table, grams)
+    return [entry for gram in grams for entry in composed(gram, parts)]
+
+
+def alike(entries: Sequence[tuple[str, Entry]], work: Path, threads: str) -> list[tuple[str, Entry]]:
+    """The half of them whose similarities, both ways, have the highest mean."""
+    folder, table, annotated = work / "brae", work / "composed-alone.gz", work / "composed-annotated.gz"
+    if not (folder / "config.json").exists():
+        command("train", reference() / "forced-pairs.gz", "-o", folder, "--threads", threads)
+    table.write_bytes(gzip.compress("".join(line_of(*entry) for entry in entries).encode("utf-8", "surrogateescape")))
+    command("annotate", table, "-m", folder, "--scale", "raw", "-o", annotated, "--threads", threads)
+    lines = read_text_lines(str(annotated))
+    found = np.array([list(map(float, line.split(" ||| ")[2].split()[-2:])) for line in lines]).mean(1)
+    return [entry for entry, similarity in zip(entries, found, strict=True) if similarity >= np.median(found)]
 
 
 def two_rules(word: str, entries: WordEntries) -> list[str]:

@@ -1,0 +1,119 @@
+"""Entries for n-grams that a table has none for, made of the entries of their parts: a trial, see augmenting.py.
+
+The decoder can put the parts together by itself; what an entry of the whole adds is one phrase in the place of two, and
+a flag by which tuning weighs it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import math
+import subprocess
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from moses_compat.corpora.texts import read_text_lines
+
+LONGEST, OFTEN, BEST = 4, 2, 5
+_YES, _NO = f" {math.e:.6g}", " 1"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Of a part: its target, four scores, alignment points."""
+
+    target: str
+    scores: tuple[float, ...]
+    points: tuple[tuple[int, int], ...]
+
+
+def ngrams(lines: Iterable[str]) -> Counter[str]:
+    """How often two to `LONGEST` words stand together."""
+    found: Counter[str] = Counter()
+    for line in lines:
+        words = line.split()
+        for n in range(2, LONGEST + 1):
+            found.update(" ".join(words[i : i + n]) for i in range(len(words) - n + 1))
+    return found
+
+
+def lacking(table: Path, texts: Sequence[str | Path], bitext: str | Path) -> list[str]:
+    """N-grams of texts without an entry, which stand at least `OFTEN` times in these and in the bitext's source."""
+    wanted = ngrams(line for text in texts for line in read_text_lines(str(text)))
+    often = Counter({gram: wanted[gram] for gram in wanted})
+    for line in read_text_lines(str(bitext)):
+        words = line.split()
+        for n in range(2, LONGEST + 1):
+            for i in range(len(words) - n + 1):
+                if (gram := " ".join(words[i : i + n])) in wanted:
+                    often[gram] += 1
+    with gzip.open(table, "rt", encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
+        known = {line.split(" ||| ", 1)[0] for line in lines}
+    return sorted(gram for gram, count in often.items() if count >= OFTEN and gram not in known)
+
+
+def parts_of(table: Path, grams: Iterable[str]) -> dict[str, list[Entry]]:
+    """The best entries, by p(e|f), of all that n-grams can be made of."""
+    wanted = set()
+    for gram in grams:
+        words = gram.split()
+        wanted |= {" ".join(words[:i]) for i in range(1, len(words))} | {
+            " ".join(words[i:]) for i in range(1, len(words))
+        }
+    found: dict[str, list[Entry]] = {}
+    with gzip.open(table, "rt", encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
+        for line in lines:
+            source, target, scores, points = line.rstrip("\n").split(" ||| ")[:4]
+            if source in wanted:
+                pairs = tuple((int(s), int(t)) for s, t in (point.split("-") for point in points.split()))
+                found.setdefault(source, []).append(Entry(target, tuple(map(float, scores.split())), pairs))
+    return {source: sorted(some, key=lambda e: -e.scores[2])[:BEST] for source, some in found.items()}
+
+
+def composed(gram: str, parts: dict[str, list[Entry]]) -> list[tuple[str, Entry]]:
+    """The best entries of an n-gram, by the split whose parts have the most probable ones."""
+    words, best = gram.split(), []
+    for place in range(1, len(words)):
+        first, second = " ".join(words[:place]), " ".join(words[place:])
+        if first in parts and second in parts:
+            best.append((parts[first][0].scores[2] * parts[second][0].scores[2], place, first, second))
+    if not best:
+        return []
+    _, place, first, second = max(best)
+    made: dict[str, Entry] = {}
+    for one, other in itertools.product(parts[first], parts[second]):
+        shift = len(one.target.split())
+        points = (*one.points, *((s + place, t + shift) for s, t in other.points))
+        scores = tuple(a * b for a, b in zip(one.scores, other.scores, strict=True))
+        entry = Entry(f"{one.target} {other.target}", scores, points)
+        if entry.target not in made or made[entry.target].scores[2] < scores[2]:
+            made[entry.target] = entry
+    return [(gram, entry) for entry in sorted(made.values(), key=lambda e: -e.scores[2])[:BEST]]
+
+
+def line_of(gram: str, entry: Entry, flag: str = "") -> str:
+    """An entry as a line of a table."""
+    scores = " ".join(f"{max(score, 1e-30):.6g}" for score in entry.scores)
+    points = " ".join(f"{s}-{t}" for s, t in entry.points)
+    return f"{gram} ||| {entry.target} ||| {scores}{flag} ||| {points} ||| 1 1 1 ||| |||\n"
+
+
+def with_entries(table: Path, added: Iterable[tuple[str, Entry]], path: Path) -> None:
+    """Write a table with more entries, which a flag column tells from the old ones."""
+    with gzip.open(table, "rt", encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
+        sorting = subprocess.Popen(
+            f"LC_ALL=C sort | gzip -1 > {path}", shell=True, stdin=subprocess.PIPE, text=True, encoding="utf-8",
+            errors="surrogateescape",
+        )  # fmt: skip
+        assert sorting.stdin is not None
+        for line in lines:
+            source, target, scores, rest = line.split(" ||| ", 3)
+            sorting.stdin.write(f"{source} ||| {target} ||| {scores}{_NO} ||| {rest}")
+        for gram, entry in added:
+            sorting.stdin.write(line_of(gram, entry, _YES))
+        sorting.stdin.close()
+        if sorting.wait():
+            raise SystemExit(f"{path}: sorting failed")
