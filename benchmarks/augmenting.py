@@ -5,6 +5,7 @@ For each language pair a phrase-based model (the reference run's, or one built a
     plain          its table
     augmented      entries for the unknown words of the development set and the test sets, from all sources of evidence
     NAME           the same, from one source of evidence alone
+    rare           as augmented, with more entries for words that were seen once or twice
     composed       entries for n-grams of these texts that have none, made of those of their parts (composed_entries.py)
     alike          of these, the half whose source and target mean most alike, by a model of the reference run
 
@@ -53,7 +54,7 @@ PAIRS = {
 SEEDS = (1, 2, 3)
 # In the place of a seed, for weights as they were.
 AS_IT_WAS = 0
-SYSTEMS = ("plain", "augmented", *EVIDENCE, "composed", "alike")
+SYSTEMS = ("plain", "augmented", *EVIDENCE, "rare", "composed", "alike")
 _SHORTEST = 3
 
 
@@ -74,10 +75,11 @@ def augmented(corpus: Corpus, work: Path, system: str, threads: str) -> Path:
         print(f"{len(entries):,} entries {system}", flush=True)
         command("moses-ini", ini, "--table", folder / f"{system}.gz", "-o", written)
     if not written.exists():
-        evidence = ",".join(EVIDENCE) if system == "augmented" else system
+        evidence = system if system in EVIDENCE else ",".join(EVIDENCE)
         texts = [corpus.text(part, corpus.source) for part in ("dev", *corpus.tests)]
         command(
             "augment", table, *(word for text in texts for word in ("--text", text)), "--evidence", evidence,
+            *(["--rare", "2"] if system == "rare" else []),
             "--moses-ini", ini, "--moses-ini-out", written, "-o", folder / f"{system}.gz", "--threads", threads,
         )  # fmt: skip
     return written

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,8 +101,12 @@ class Augmenter:
     def __init__(self, evidence: Sequence[Evidence], trusts: Mapping[str, Trust]) -> None:
         self.evidence, self.trusts = tuple(evidence), dict(trusts)
 
-    def entries(self, word: str) -> list[NewEntry]:
+    def entries(self, word: str, known: Collection[str] = ()) -> list[NewEntry]:
         """The most trusted translations; none where no source has anything to say.
+
+        Args:
+            word: an unknown one, or a rare one that is to have more.
+            known: targets that it has already: they count among the most trusted, and are left out.
 
         p(target | source) is the chance that one of the sources that propose it is right; the other scores are those of
         the entries that the most trusted of them took it from.
@@ -132,4 +136,5 @@ class Augmenter:
                 entry.target, (*entry.scores[:2], entry.scores[2] / total, entry.scores[3]), entry.sources, entry.origin
             )
             for entry in found
+            if entry.target not in known
         ]

@@ -58,6 +58,40 @@ def test_a_table_gets_entries_and_an_ini(files, options):
     assert read(files / "again.gz") == read(files / "table.augmented.gz")
 
 
+@pytest.mark.parametrize("options", [(), ("--threads", 2, "--block-bytes", 100)])
+def test_rare_words_get_more(files, options):
+    """The counts of the toy table are 9; a word that was seen once has one wrong translation."""
+    table = files / "table.gz"
+    lines = [
+        *read(table).splitlines(keepends=True),
+        b"gr\xc3\xbcner ||| wrong ||| 0.5 0.25 1 0.125 ||| 0-0 ||| 1 1 1\n",
+    ]
+    lines = [line for line in lines if not line.startswith(b"gr\xc3\xbcner ||| green")]
+    write(table, b"".join(sorted(lines)))
+    write(files / "text", "das grüner haus .\n".encode())
+    write(files / "reference", b"the green house .\n")
+    done = run_inside("augment", table, "--text", files / "text", "--rare", 1, "--list", files / "list", *options)
+    assert done.code == 0, done.err
+    found = read(files / "table.augmented.gz").decode().splitlines()
+    assert found == sorted(found, key=str.encode)
+    own = [line.split(" ||| ")[1] for line in found if line.startswith("grüner |||")]
+    assert "green" in own
+    assert own.count("wrong") == 1
+    assert "phrasetool: 1 words (1 in the text) were rare; 1 have " in done.err
+    assert b"gr\xc3\xbcner\tgreen\t" in read(files / "list")
+    told = run_inside("augment", table, "--text", files / "text", "--rare", 1, "--reference", files / "reference", "-o",
+                      files / "again.gz", "--json", files / "json")  # fmt: skip
+    assert told.code == 0
+    report = json.loads((files / "json").read_text())
+    assert report["rare"] == {
+        "words": 1, "tokens": 1, "translated": 1, "entries": len(own) - 1, "right": 1,
+    }  # fmt: skip
+    assert read(files / "again.gz") == read(files / "table.augmented.gz")
+    # Nothing is rare that was seen more often.
+    assert run_inside("augment", table, "--text", files / "text", "-o", files / "plain.gz").code == 0
+    assert len(read(files / "plain.gz").splitlines()) == len(found) - len(own) + 1
+
+
 def test_nothing_is_new(files):
     write(files / "known", b"haus\n")
     done = run_inside("augment", files / "table.gz", "--text", files / "known", "--evidence", "copy")

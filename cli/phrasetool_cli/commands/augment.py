@@ -32,6 +32,8 @@ Example:
                       "will do."),
     click.option("--evidence", type=names_of(EVIDENCE), default=",".join(EVIDENCE), metavar="NAME,...",
                  help=f"Where translations are taken from, with commas between: {', '.join(EVIDENCE)}."),
+    click.option("--rare", type=click.IntRange(0), default=0, metavar="N",
+                 help="Give more entries to words that were seen at most N times in training, too."),
     click.option("--monolingual", multiple=True, metavar="FILE",
                  help="Text of the source language: words that are used alike in it may mean the same.  May be "
                       "repeated."),
@@ -61,7 +63,7 @@ Example:
     table_options,
 )  # fmt: skip
 def command(
-    table: str, texts: tuple[str, ...], evidence: tuple[str, ...], monolingual: tuple[str, ...], seed: int,
+    table: str, texts: tuple[str, ...], evidence: tuple[str, ...], rare: int, monolingual: tuple[str, ...], seed: int,
     output: str | None, reordering_table: str | None, reordering_out: str | None, entries_out: str | None,
     references: tuple[str, ...], ini: str | None, ini_output: str | None, weight: float, relative: bool, sort: bool,
     threads: int, block_bytes: int, max_line: int, on_error: str, allow_empty: bool, force: bool, quiet: bool,
@@ -103,7 +105,7 @@ def command(
     scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force, max_line=max_line)
     request = AugmentRequest(
         table, output, texts, references, evidence, reordering_table, reordering_out, monolingual, edit, entries_out,
-        scan, sort, seed,
+        scan, sort, seed, rare,
     )  # fmt: skip
     report = augment(request, watch)
     document(report.as_dict())

@@ -49,6 +49,7 @@ class AugmentRequest:
         scan: how the tables are read.
         sort: whether they are sorted first.
         seed: of the words that are learnt from, and of word vectors.
+        rare: words of the texts that were seen at most so often in training get more entries.
     """
 
     table: str
@@ -64,12 +65,31 @@ class AugmentRequest:
     scan: TableScan = field(default_factory=TableScan)
     sort: bool = False
     seed: int = 1
+    rare: int = 0
 
     def __post_init__(self) -> None:
         if self.references and len(self.references) != len(self.texts):
             raise ValueError(f"{len(self.texts)} texts, but {len(self.references)} references")
         if (self.reordering_table is None) != (self.reordering_out is None):
             raise ValueError("a reordering table to read and one to write need each other")
+
+
+@dataclass(frozen=True)
+class RareWords:
+    """What words got that had entries already, but few.
+
+    Attributes:
+        words, tokens: rare ones of the texts.
+        translated: words that have more entries now.
+        entries: new ones.
+        right: tokens for which some new entry stands in the reference; None without references.
+    """
+
+    words: int
+    tokens: int
+    translated: int
+    entries: int
+    right: int | None
 
 
 @dataclass(frozen=True)
@@ -80,11 +100,12 @@ class AugmentReport:
         lines: of the table before.
         words, tokens: unknown ones of the texts.
         translated: words that have entries now.
-        entries: new ones.
+        entries: their new ones.
         columns: scores more than before: 0 if the table had its flags.
         sources: name -> what each source of evidence gave.
         right: tokens for which some new entry stands in the reference, and those for which the first does; None without
             references.
+        rare: what rare words got; None if they were to get nothing.
     """
 
     lines: int
@@ -95,6 +116,7 @@ class AugmentReport:
     columns: int
     sources: Mapping[str, SourceReport]
     right: tuple[int, int] | None
+    rare: RareWords | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -116,27 +138,40 @@ def augment(request: AugmentRequest, watch: Watch = NOBODY) -> AugmentReport:
     sentences = [_sentences(*both) for both in zip(request.texts, request.references, strict=False)]
     with Input(request.table) as source, watch.file("words", source.size()) as progress:
         check_plausible(source, scan)
-        table = read_words(source, len(request.evidence), replace(scan, progress=progress))
-    unknown = _unknown_words(request, table, scan)
+        table = read_words(source, len(request.evidence), replace(scan, progress=progress), request.rare)
+    unknown, rare = _words_to_translate(request, table, scan)
     vectors = _vectors(request, watch)
     augmenter = learn_augmenter(table.entries, request.evidence, vectors, request.seed)
     new: dict[str, Sequence[NewEntry]] = {}
-    with watch.items("translate", len(unknown), "unknown word") as tick:
-        for word in sorted(unknown):
-            if found := augmenter.entries(word):
+    with watch.items("translate", len(unknown) + len(rare), "word") as tick:
+        for word in sorted([*unknown, *rare]):
+            if found := augmenter.entries(word, table.rare.get(word, ())):
                 new[word] = found
             tick(1)
     columns = 0 if table.augmented else len(request.evidence)
     lines = _write(request, new, columns, scan, watch)
+    more = {word: new.pop(word) for word in rare if word in new}
     sources, right = report_sources(augmenter, new, unknown, sentences)
-    return AugmentReport(
-        lines, len(unknown), unknown.total(), len(new), sum(map(len, new.values())), columns, sources, right
-    )
+    report = AugmentReport(lines, len(unknown), unknown.total(), len(new), _count(new), columns, sources, right)
+    if not request.rare:
+        return report
+    _, good = report_sources(augmenter, more, rare, sentences)
+    return replace(report, rare=RareWords(
+        len(rare), rare.total(), len(more), _count(more), good[0] if good else None
+    ))  # fmt: skip
 
 
-def _unknown_words(request: AugmentRequest, table: WordTable, scan: TableScan) -> Counter[str]:
-    """The words of the texts that get entries, and how often they are there."""
+def _count(new: Mapping[str, Sequence[NewEntry]]) -> int:
+    """Of entries."""
+    return sum(map(len, new.values()))
+
+
+def _words_to_translate(
+    request: AugmentRequest, table: WordTable, scan: TableScan
+) -> tuple[Counter[str], Counter[str]]:
+    """The words of the texts that have no entries, and those that are rare, and how often they are there."""
     found: Counter[str] = Counter()
+    seldom: Counter[str] = Counter()
     for path in request.texts:
         words, sentences = words_of(path)
         unknown = Counter({word: count for word, count in words.items() if word not in table.known})
@@ -147,8 +182,13 @@ def _unknown_words(request: AugmentRequest, table: WordTable, scan: TableScan) -
             message = f"{known}; expected {FORM}"
             scan.refuse(DataError(display_name(path), message, remedy="go on"))
         found += unknown
+        seldom += Counter({word: count for word, count in words.items() if word in table.rare})
     # Bars part the fields of a table, and factors.
-    return Counter({word: count for word, count in found.items() if has_letter(word) and "|" not in word})
+    wanted = [
+        Counter({word: count for word, count in one.items() if has_letter(word) and "|" not in word})
+        for one in (found, seldom)
+    ]
+    return wanted[0], wanted[1]
 
 
 def _vectors(request: AugmentRequest, watch: Watch) -> dict[str, FloatArray] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import heapq
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,12 +23,12 @@ from phrasetool.pipeline import run
 def write_augmented(
     source: Input, output: Output, new: Iterable[str], new_lines: NewLines, columns: int, scan: TableScan
 ) -> int:
-    """Write a sorted table with new sources in their places.
+    """Write a sorted table with new entries in their places.
 
     Args:
         source: the table, at its beginning.
         output: where it goes.
-        new: words, none of them a source of the table.
+        new: words; those that are sources of the table get more entries.
         new_lines: makes their lines.
         columns: scores of 1 that all lines of the table get behind theirs.
         scan: how it is read.
@@ -51,13 +52,13 @@ def write_augmented(
         if not groups.ascending:
             raise _not_sorted(source.name, raw.first_entry)
         text = annotated_lines(block, np.ones((len(block), columns)), passes).tobytes()
-        first, last = (bisect.bisect_left(keys, key) for key in (groups.first, groups.last))
-        rows = [groups.row_after(key) for key in keys[first:last]]
+        first, last = bisect.bisect_left(keys, groups.first), bisect.bisect_right(keys, groups.last)
         offsets = _offsets(block, passes, len(text))
         parts, at = list[bytes](), 0
-        for row, more in zip(rows, lines(first, last, form), strict=True):
-            parts += [text[at : offsets[row]], more]
-            at = int(offsets[row])
+        for key, more in zip(keys[first:last], lines(first, last, form), strict=True):
+            begin, end = (int(offsets[row]) for row in groups.rows(key))
+            parts += [text[at:begin], _merged(text[begin:end], more)]
+            at = end
         return raw, _Piece(groups.first, groups.last, first, last, form, output.encode(b"".join([*parts, text[at:]])))
 
     done, total = 0, 0
@@ -104,15 +105,23 @@ class _Groups:
         keys = [self._key(group) for group in range(self._count)]
         return all(one < other for one, other in itertools.pairwise(keys))
 
-    def row_after(self, key: bytes) -> int:
-        """The first line of the first source that stands behind."""
+    def rows(self, key: bytes) -> tuple[int, int]:
+        """The lines of a source, from and up to; where it would stand if it has none."""
         group = bisect.bisect_left(range(self._count), key, key=self._key)
-        return int(self._block.group_offsets[group])
+        there = group < self._count and self._key(group) == key
+        return int(self._block.group_offsets[group]), int(self._block.group_offsets[group + there])
 
     def _key(self, group: int) -> bytes:
         row = self._block.group_offsets[group]
         start, end = self._block.line_offsets[row], self._block.source_ends[row]
         return _key(self._block.text[start : end if end >= 0 else start].tobytes().strip())
+
+
+def _merged(own: bytes, more: bytes) -> bytes:
+    """The lines of a source, which stay in their order, with others, which are sorted, in their places."""
+    if not own:
+        return more
+    return b"".join(heapq.merge(own.splitlines(keepends=True), more.splitlines(keepends=True)))
 
 
 def _offsets(block: EntryBlock, keep: Mask, size: int) -> Int64Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,21 +33,24 @@ class WordTable:
     Attributes:
         entries: those that were learnt from a bitext.
         known: all words that have entries.
+        rare: word -> all its targets, of words that were learnt from a bitext and seen so seldom as was asked for.
         augmented: whether others have flags, so that the last columns are those of an earlier run.
     """
 
     entries: WordEntries
     known: Collection[str]
+    rare: Mapping[str, Collection[str]]
     augmented: bool
 
 
-def read_words(source: Input, columns: int, scan: TableScan) -> WordTable:
+def read_words(source: Input, columns: int, scan: TableScan, rare: int = 0) -> WordTable:
     """Read the entries whose source is one word; they are held in memory.
 
     Args:
         source: a table with the four scores of Moses' training, at its beginning.
         columns: sources of evidence, each with a column of flags if the table was augmented before.
         scan: how it is read.
+        rare: words are rare that were seen at most so often.
 
     Raises:
         DataError: the table is damaged, has a faulty line and the scan says `fail`, has fewer scores, has factors, or
@@ -62,12 +65,15 @@ def read_words(source: Input, columns: int, scan: TableScan) -> WordTable:
     entries: dict[str, list[WordEntry]] = {}
     flagged: dict[str, list[WordEntry]] = {}
     counts: dict[str, float] = {}
+    targets: dict[str, set[str]] = {}
     done, flags = 0, _Flags()
     for raw, rows in run(scan.raw_blocks(source), work, scan.threads):
         for word, entry, count, others in rows:
             flags.see(others)
             (flagged if _SET in others[-columns:] else entries).setdefault(word, []).append(entry)
             counts[word] = count
+            if count <= rare:
+                targets.setdefault(word, set()).add(entry.target)
         done += raw.lines
         scan.progress(raw.position, done)
     known = entries.keys() | flagged.keys()
@@ -77,7 +83,9 @@ def read_words(source: Input, columns: int, scan: TableScan) -> WordTable:
         # What looked like a flag was a score.
         for word, more in flagged.items():
             entries.setdefault(word, []).extend(more)
-    return WordTable(WordEntries(entries, counts), known, augmented)
+    # Words that have nothing but flagged entries were unknown before.
+    learnt = {word: found for word, found in targets.items() if word in entries}
+    return WordTable(WordEntries(entries, counts), known, learnt, augmented)
 
 
 def of_one_word(block: EntryBlock) -> Mask:

@@ -35,6 +35,12 @@ def augment_summary(report: AugmentReport, request: AugmentRequest) -> Iterator[
                 f"in the reference: some translation of {_share(report.right[0], report.tokens)} of the unknown words, "
                 f"the best one of {_share(report.right[1], report.tokens)}"
             )
+    if rare := report.rare:
+        right = f"; some new one of {_share(rare.right, rare.tokens)} of these is in the reference"
+        yield (
+            f"{rare.words:,} words ({rare.tokens:,} in the text) were rare; {rare.translated:,} have {rare.entries:,} "
+            f"more entries now{right if rare.right is not None else ''}"
+        )
     if edit := request.edit:
         yield (
             f"{edit.output} names {edit.table} as {edit.feature.name}, with {edit.scores + report.columns} scores "
