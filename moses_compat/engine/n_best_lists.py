@@ -48,6 +48,15 @@ class NBestList:
     features: DoubleArray
     totals: DoubleArray
 
+    @classmethod
+    def of_text(cls, name: str, text: bytes) -> NBestList:
+        """A list with one hypothesis a sentence and no features: the lines of a text."""
+        symbols = Symbols()
+        words = symbols.read_lines(text)
+        count = len(words)
+        lines = [line + b"\n" for line in text.split(b"\n")[:-1]]
+        return cls(name, lines, np.arange(count), words, symbols, (), np.zeros((count, 0)), np.zeros(count))
+
     def __len__(self) -> int:
         return len(self.lines)
 

@@ -10,7 +10,7 @@ import pandas as pd
 from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.build import BuildPlan, plan_build
 from moses_compat.experiments.build_commands import BuildStore, CommandRunner
-from moses_compat.experiments.ladder import ladder_frames
+from moses_compat.experiments.ladder import check_translators, ladder_frames
 from moses_compat.experiments.model_phrases import phrase_frames
 from moses_compat.experiments.outputs import write_outputs
 from moses_compat.experiments.pruned_tables import pruned_table_frames
@@ -20,7 +20,7 @@ from moses_compat.experiments.workbench import Cluster, Session, look_at_develop
 from moses_compat.files.streams import Input
 from moses_compat.jobs.prune_sources import both_directions
 from moses_compat.measures.model_fit import FitCheck
-from moses_compat.measures.model_sources import dimension_of_model, is_translator, model_source
+from moses_compat.measures.model_sources import dimension_of_model, model_source
 from moses_compat.tables.blocks import raw_blocks
 from phrasetool.disk.writable import check_folder
 from phrasetool.errors import ModelError, PhraseToolError, reason
@@ -57,14 +57,13 @@ def run_experiment(
     if config.moses:
         _check_model(config.moses)
         _check_similarities(config, config.moses, watch)
-    for folder in config.ladder.rerank if config.ladder else ():
-        if not is_translator(folder):
-            raise ModelError(f"{folder}: is no translator, which ladder.rerank in {config.path} asks for")
     check_folder(config.output)
     session = Session(config, read_experiment_texts(config), threads, watch, cluster)
     _warn_of_overlaps(session)
     if config.moses:
         _look_first(session)
+    if config.ladder:
+        check_translators(session, config.ladder)
     session.part("texts")
     try:
         os.makedirs(config.output, exist_ok=True)

@@ -10,16 +10,35 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from moses_compat.engine.n_best_lists import NBestList
 from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.build_commands import BuildStore, CommandRunner
 from moses_compat.experiments.ladder_plan import TESTS, plan_ladder
 from moses_compat.experiments.text_sets import ExperimentTexts
 from moses_compat.experiments.workbench import Session
 from moses_compat.files.streams import Input, Output
+from moses_compat.jobs.reranking.rescore import SourceText, check_fit, load_directed
 from moses_compat.tables.blocks import raw_blocks
 from phrasetool.errors import DataError
 from phrasetool.experiments.results import LadderRuns, Scoreboard, ladder_frame
 from phrasetool.experiments.settings import DEV, LadderSettings, TextPair
+from phrasetool.smt.corpus.symbols import Symbols
+
+
+def check_translators(session: Session, asked: LadderSettings) -> None:
+    """Refuse translators that can not tell the translations of the development set from others, before hours go by.
+
+    Raises:
+        PhraseToolError: there is no translator in a folder, it is of other languages, or it finds sentences beside
+            their translations no likelier than beside others.
+    """
+    if asked.rerank:
+        files, texts, force = session.config.dev, session.texts, session.config.force
+        symbols = Symbols()
+        source = SourceText(files.source, symbols.read_lines(texts.sources[DEV]), symbols)
+        target = NBestList.of_text(files.target, texts.targets[DEV])
+        judges = [load_directed(folder, source, target, force, session.watch) for folder in asked.rerank]
+        check_fit(judges, source, target, session.threads, force, session.watch)
 
 
 def ladder_frames(

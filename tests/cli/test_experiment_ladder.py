@@ -88,6 +88,17 @@ def finished(tmp_path_factory):
     return folder
 
 
+def test_a_translator_of_other_languages_is_refused_before_anything_is_made(finished, tmp_path):
+    texts = [f"{text}.{side}" for text in ("dev", "one", "two") for side in ("src", "trg")]
+    for name in ("experiment.toml", "table.gz", "moses.ini", "lm.arpa", *texts):
+        write(tmp_path / name, (finished / name).read_bytes())
+    save_model(random_model([b"quite", b"others"], [b"than", b"these"]), tmp_path / "translator")
+    done = run_inside("experiment", tmp_path / "experiment.toml", "-q")
+    assert done.code == 1
+    assert "translator: does not translate between" in done.message
+    assert not (tmp_path / "out").exists()
+
+
 def frame(folder):
     return pd.read_parquet(folder / "out" / "ladder.parquet")
 
