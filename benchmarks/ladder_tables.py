@@ -1,0 +1,39 @@
+"""Tables of the ladder; see result_tables.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kept_results import find, markdown
+
+
+def _cell(row: Mapping[str, Any], name: str) -> str:
+    """A gain with its interval, marked where it is significant."""
+    if row.get(name) is None:
+        return ""
+    p = row[f"{name}_p"]
+    mark = "\\*\\*" if p < 0.01 else "\\*" if p < 0.05 else ""
+    return f"{row[name]:+.2f} ({row[f'{name}_low']:+.2f} to {row[f'{name}_high']:+.2f}){mark}"
+
+
+def ladder() -> str:
+    """BLEU of each step of each pair on all its test sets, and what it gains."""
+    rows = []
+    for pair, found in find("ladders/pairs").items():
+        for step, row in found["steps"].items():
+            rows.append([
+                pair, step, f"{row['entries']:,}", f"{row['bleu']:.2f}", _cell(row, "gain"), _cell(row, "total"),
+            ])  # fmt: skip
+    return markdown("pair | step | entries | BLEU | over the step below | over the table as it is", rows, right=4)
+
+
+def means() -> str:
+    """Mean gain over the pairs."""
+    found = find("ladders/mean")
+    return markdown("step | pairs | mean gain over the table as it is", [
+        [step, str(of["pairs"]), f"{of['total']:+.2f}"] for step, of in found.items()
+    ])  # fmt: skip
+
+
+TABLES = {"ladder": ladder, "means of the ladder": means}
