@@ -122,7 +122,7 @@ def reordering_type(model, spelling="wbe"):
 
 def feature_set(model):
     reordering = ReorderingModel.parse(reordering_type(model)) if model.kind else None
-    return FeatureSet(len(model.weights["TranslationModel"]), reordering, unknown_weight=model.unknown_weight)
+    return FeatureSet((len(model.weights["TranslationModel"]),), reordering, unknown_weight=model.unknown_weight)
 
 
 def weight_vector(model):
@@ -144,6 +144,7 @@ def table_of(model, sentences):
         Phrases.from_lists([[]] * len(model.entries)),
         np.array([entry.counts for entry in model.entries], np.float32).reshape(-1, 3),
         np.arange(len(model.entries)),
+        np.zeros(len(model.entries), np.int32),
     )
     return build_table(entries, source, target, np.unique(texts.words).astype(np.int32)), texts
 

@@ -43,7 +43,7 @@ def decoder_identity(model: MosesModel, texts: Mapping[str, bytes]) -> str:
     return digest_of(
         _VERSION,
         *(file_digest(path) for path in model.paths),
-        repr((features.sizes, features.reordering, features.unknown_weight)),
+        repr((features.sizes, features.reordering, features.unknown_weight, model.decoding)),
         repr(model.search),
         *(part for name, text in texts.items() for part in (name, text)),
     )

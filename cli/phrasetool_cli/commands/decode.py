@@ -69,7 +69,7 @@ def command(
     document = json_document(json_file, [text, ini, *model.paths], [output, n_best[0] if n_best else None])
     model = model.searching(**search)
     translator, sentences = load_translator(model, read_sentences(text), threads, quiet)
-    tell_coverage(translator.table, sentences.sentences, text, model.table, TerminalWatch(quiet))
+    tell_coverage(translator.table, sentences.sentences, text, model.shown_tables, TerminalWatch(quiet))
     by = chosen_runner(engine, address, threads)
     wanted = n_best[1] if n_best else 1
     total = 0.0

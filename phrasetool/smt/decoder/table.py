@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -101,6 +102,7 @@ class TranslationTable:
         counts: float32, shape (N, 3), c(t) c(s) c(s,t); NaN where the table does not say.
         numbers: int64, shape (N,): where each stands in the table, from 0; -1 for one that is not of the table, but was
             made to copy a word that no entry translates alone.
+        tables: int32, shape (N,): which phrase table each is of, by its place in the ini; 0 for a copy.
     """
 
     source_symbols: Symbols
@@ -113,6 +115,7 @@ class TranslationTable:
     alignments: Phrases
     counts: FloatArray
     numbers: Int64Array
+    tables: Int32Array
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -144,17 +147,74 @@ class Entries:
     alignments: Phrases
     counts: FloatArray
     numbers: Int64Array
+    tables: Int32Array
 
     def select(self, keep: npt.NDArray[np.bool_]) -> Entries:
         """Some of the N entries, bool, shape (N,)."""
         return Entries(
             self.sources.select(keep), self.targets.select(keep), self.scores[keep], self.reordering[keep],
-            self.alignments.select(keep), self.counts[keep], self.numbers[keep],
+            self.alignments.select(keep), self.counts[keep], self.numbers[keep], self.tables[keep],
+        )  # fmt: skip
+
+    def in_table(self, table: int, columns: slice, width: int) -> Entries:
+        """The same as entries of one of several tables, with scores of 0 for the others as Moses has it.
+
+        Args:
+            table: its place in the ini.
+            columns: where its scores stand among those of all tables.
+            width: scores of all tables.
+        """
+        scores = np.zeros((len(self.scores), width), np.float32)
+        scores[:, columns] = self.scores
+        return replace(self, scores=scores, tables=np.full(len(scores), table, np.int32))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Entries]) -> Entries:
+        """The entries of one after those of another; all have as many scores."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            *(Phrases.concatenate([getattr(part, name) for part in parts]) if isinstance(value, Phrases)
+              else np.concatenate([getattr(part, name) for part in parts])
+              for name, value in vars(parts[0]).items())
         )  # fmt: skip
 
 
+class DecodingPath(NamedTuple):
+    """A way to translation options, as a line of an ini's `[mapping]`.
+
+    Attributes:
+        table: the phrase table that gives them, by its place in the ini.
+        backoff: 0 if it is always taken; else it is there for source phrases of more words than that, if the paths
+            before it have nothing for them.  Of the first path the value means nothing.
+    """
+
+    table: int
+    backoff: int = 0
+
+
+def without_backed_off(entries: Entries, paths: Sequence[DecodingPath]) -> Entries:
+    """The entries that Moses takes (TranslationOptionCollection::CreateTranslationOptions)."""
+    if not any(path.backoff for path in paths[1:]):
+        return entries
+    keep = np.ones(len(entries.sources), np.bool_)
+    numbers = number_distinct(entries.sources)[0]
+    known = np.zeros(int(numbers.max(initial=-1)) + 1, np.bool_)
+    for place, path in enumerate(paths):
+        own = np.flatnonzero(entries.tables == path.table)
+        if place and path.backoff:
+            keep[own] = (entries.sources.lengths[own] > path.backoff) & ~known[numbers[own]]
+            own = own[keep[own]]
+        known[numbers[own]] = True
+    return entries.select(keep)
+
+
 def build_table(
-    entries: Entries, source_symbols: Symbols, target_symbols: Symbols, copied: Int32Array | None = None
+    entries: Entries,
+    source_symbols: Symbols,
+    target_symbols: Symbols,
+    copied: Int32Array | None = None,
+    paths: Sequence[DecodingPath] = (),
 ) -> TranslationTable:
     """Put entries in order of their sources and add copies of words that cannot be translated alone.
 
@@ -164,7 +224,9 @@ def build_table(
         entries: in any order; the order within a source is kept.
         source_symbols, target_symbols: the ids of the entries' words.
         copied: source words of the text to translate; those without an entry of their own get a copy.
+        paths: the order in which several tables are asked.
     """
+    entries = without_backed_off(entries, paths)
     columns, orientations = entries.scores.shape[1], entries.reordering.shape[1]
     if copied is None:
         copied = np.zeros(0, np.int32)
@@ -191,6 +253,7 @@ def build_table(
         alignments.select(order),
         np.concatenate([entries.counts, np.repeat(zeros + np.float32(np.nan), 3, axis=1)])[order],
         np.concatenate([entries.numbers, np.full(added, -1, np.int64)])[order],
+        np.concatenate([entries.tables, np.zeros(added, np.int32)])[order],
     )
 
 

@@ -16,8 +16,14 @@ from phrasetool.smt.decoder.features import FeatureSet, Vector
 from phrasetool.smt.decoder.hypotheses import longest_jump, make_stacks
 from phrasetool.smt.decoder.stack_search import stack_search
 from phrasetool.smt.decoder.table import TranslationTable
-from phrasetool.smt.decoder.translation_options import TranslationOptions, WordScores, prepare_options, score_targets
-from phrasetool.smt.language_model.automaton import LanguageModel
+from phrasetool.smt.decoder.translation_options import (
+    TableLimit,
+    TranslationOptions,
+    WordScores,
+    prepare_options,
+    score_targets,
+)
+from phrasetool.smt.language_model.target_model import SearchedModel, TargetModel
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,8 @@ class SearchOptions:
         beam_threshold: a hypothesis is dropped when its probability is below this share of the best of its stack;
             0 for none.
         distortion_limit: words a jump may span; negative for no limit (but that of 63 words).
-        table_limit: translation options per source phrase; 0 for all.
+        table_limit: translation options per source phrase, of each phrase table; 0 for all.  One number for all tables,
+            or one for each by its place in the ini.
 
     Raises:
         ValueError: a value is out of range.
@@ -42,12 +49,13 @@ class SearchOptions:
     pop_limit: int = 1000
     beam_threshold: float = 1e-5
     distortion_limit: int = 6
-    table_limit: int = 20
+    table_limit: TableLimit = 20
 
     def __post_init__(self) -> None:
         if self.algorithm not in ("stack", "cube"):
             raise ValueError(f"unknown search {self.algorithm!r}; expected stack or cube")
-        if self.stack_size < 1 or self.pop_limit < 1 or self.table_limit < 0 or not 0 <= self.beam_threshold <= 1:
+        limits = (self.table_limit,) if isinstance(self.table_limit, int) else self.table_limit
+        if self.stack_size < 1 or self.pop_limit < 1 or min(limits) < 0 or not 0 <= self.beam_threshold <= 1:
             raise ValueError("stack size and pop limit must be positive, the beam threshold between 0 and 1")
 
     @property
@@ -77,7 +85,7 @@ class Translator:
 
     Args:
         table: the entries that the text to translate can use, with copies for its unknown words.
-        language_model: of the target language.
+        language_model: of the target language; one or several.
         features: the model's feature functions.
         weights: float64, shape (F,).
         table_limit: see `SearchOptions`.
@@ -86,10 +94,10 @@ class Translator:
     def __init__(
         self,
         table: TranslationTable,
-        language_model: LanguageModel,
+        language_model: TargetModel,
         features: FeatureSet,
         weights: Vector,
-        table_limit: int = 20,
+        table_limit: TableLimit = 20,
         *,
         word_scores: WordScores | None = None,
     ) -> None:
@@ -109,15 +117,15 @@ class Translator:
             self.table, self.language_model, self.features, weights, self.table_limit, word_scores=self._words
         )
 
-    def _search(self, options: SearchOptions, keep_arcs: bool) -> Search:
+    def _search(self, options: SearchOptions, keep_arcs: bool, searched: SearchedModel) -> Search:
         slices, model = self.features.slices, self.features.reordering
         return Search(
-            float(self.weights[slices["LM"]][0]),
+            searched.weight,
             float(self.weights[slices["Distortion"]][0]),
             longest_jump(options.distortion_limit),
             model.kind if model else -1,
-            self.language_model.begin_state,
-            self.language_model.end_word,
+            searched.begin_state,
+            searched.end_word,
             keep_arcs,
         )
 
@@ -144,8 +152,9 @@ class Translator:
         if sentence.min() < 0:
             raise ValueError("a word of the sentence is not among the table's source words")
         stacks = make_stacks(len(sentence), options.stack_size, options.beam)
-        arguments = (sentence, self.table.index, self.options, self.language_model.automaton)
-        search = self._search(options, n_best > 1)
+        searched = self.language_model.searched(self.weights[self.features.language_part])
+        arguments = (sentence, self.table.index, self.options, searched.model)
+        search = self._search(options, n_best > 1, searched)
         if options.algorithm == "cube":
             pool, best = cube_search(*arguments, search, stacks, options.pop_limit)
         else:
@@ -172,16 +181,21 @@ class Translator:
             steps: int32, shape (3, P): entries, starts and ends, in target order.
         """
         slices, model = self.features.slices, self.features.reordering
-        names = ("LexicalReordering", "Distortion", "LM", "WordPenalty", "PhrasePenalty", "TranslationModel")
+        names = ("LexicalReordering", "Distortion", "WordPenalty", "PhrasePenalty", "TranslationModel")
         layout = [slices[name].start if name in slices else -1 for name in names]
         layout += [model.kind, model.first_column("backward"), model.first_column("forward")] if model else [-1, -1, -1]
         features = np.zeros((len(offsets) - 1, len(self.features)))
+        offsets, targets = np.asarray(offsets, np.int64), self.table.targets
         derivation_features(
-            np.asarray(offsets, np.int64), np.ascontiguousarray(steps, np.int32), self.table.targets.offsets,
-            self._words.ids, self.table.scores, self.table.reordering, np.array(layout, np.int64),
-            model.column_weights if model else np.zeros(0, np.int32), self.language_model.automaton,
-            self.language_model.begin_state, self.language_model.end_word, features,
+            offsets, np.ascontiguousarray(steps, np.int32), targets.offsets, self.table.scores, self.table.reordering,
+            np.array(layout, np.int64), model.column_weights if model else np.zeros(0, np.int32), features,
         )  # fmt: skip
+        phrases = Phrases(targets.offsets, self._words.ids).select(steps[0].astype(np.int64))
+        # Moses does not score the sentence end after a phrase without target words.
+        ended = np.diff(offsets) > 0
+        ended[ended] = phrases.lengths[offsets[1:][ended] - 1] > 0
+        sentences = Phrases(phrases.offsets[offsets], phrases.words)
+        features[:, self.features.language_part] = self.language_model.sentences(sentences, ended)
         return features
 
     def words(self, translation: Translation, derivation: int = 0) -> Int32Array:

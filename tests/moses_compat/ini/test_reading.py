@@ -234,8 +234,8 @@ def test_a_model(write_ini, tmp_path):
     assert model.tuneable.all()
     assert (model.search.distortion_limit, model.search.table_limit, model.search.stack_size) == (6, 20, 200)
     assert model.table == str(tmp_path / "table.gz")
-    assert model.language_model == "/models/lm.arpa"
-    assert model.paths == [model.table, model.language_model, str(tmp_path / "reordering.gz")]
+    assert model.language_models == ("/models/lm.arpa",)
+    assert model.paths == [model.table, *model.language_models, str(tmp_path / "reordering.gz")]
     assert model.features.unknown_weight == 1
     assert model.named_weights(model.weights)["LexicalReordering0"] == [0.3] * 6
     replaced = MosesModel.read(write_ini(INI), "a", "b")
