@@ -4,7 +4,9 @@
     multi30k-de-en    half of the pairs with the target of another
 
 The filter is a classifier of sentence pairs that has seen no clean pair but those of the development set: one is
-trained on each half of the dirty bitext, and judges the other half; neither is told which pairs are wrong.  Each bitext
+trained on each half of the dirty bitext, and judges the other half; neither is told which pairs are wrong.  `filtered
+twice` trains once more, on what the first round kept of each half, and judges all pairs of the other; `filtered
+loosely` keeps whatever is parallel with a probability of at least a tenth, as a table bears noise.  Each bitext
 makes a phrase-based model of its own (aligned, extracted, tuned), all with one language model, of the right targets;
 its table is then pruned by several methods (`phrasetool experiment`).  Work that was interrupted goes on by its files.
 """
@@ -34,8 +36,10 @@ CORPORA = {
 METHODS = ("semantic", "significance", "count", "composition", "composition+count", "composition+semantic")
 SIZES = (0.5, 0.3, 0.1, 0.05)
 # What is pruned, by which methods; of the others the full table is what counts.
-PRUNED = {"dirty": METHODS, "filtered": ("count", "composition+count", "composition+semantic")}
+_SOME = ("count", "composition+count", "composition+semantic")
+PRUNED = {"dirty": METHODS, "filtered": _SOME, "filtered twice": _SOME, "filtered loosely": _SOME}
 SEED = 1
+LOOSE = 0.1
 # What a pair of the dirty bitext is.
 CLEAN, MISALIGNED, CONTAINED = 0, 1, 2
 
@@ -103,31 +107,54 @@ def bitexts(name: str, work: Path, pairs: int | None) -> dict[str, tuple[Path, P
     return made  # type: ignore[return-value]
 
 
-def filtered(name: str, work: Path, dirty: tuple[Path, Path], threads: str) -> tuple[tuple[Path, Path], dict[str, Any]]:
-    """The dirty bitext without what classifiers of its other half reject; and how right they are.
+def filtered(
+    name: str, work: Path, dirty: tuple[Path, Path], threads: str
+) -> tuple[dict[str, tuple[Path, Path]], dict[str, Any]]:
+    """The dirty bitext without what classifiers of its other half reject, in two rounds; and how right they are.
 
-    The threshold is the one that was best on the development set: what learns from wrong pairs is sure of few.
+    The threshold of the first two is the one that was best on the development set: what learns from wrong pairs is
+    sure of few.
     """
-    source, target, _ = CORPORA[name]
-    kept = (work / f"filtered.{source}", work / f"filtered.{target}")
-    dev = [DATA / name / f"dev.{side}" for side in (source, target)]
     texts = [read_text_lines(str(path)) for path in dirty]
     # Neighbours in the file may be alike, so every second one.
     halves = [np.arange(half, len(texts[0]), 2) for half in (0, 1)]
-    for half, rows in enumerate(halves):
-        for path, side in zip(dirty, texts, strict=True):
-            _write(work / f"half-{half}{path.suffix}", [side[i] for i in rows])
-    keep, likely = (np.zeros(len(texts[0]), np.bool_) for _ in range(2))
+    kinds = np.load(work / "kinds.npy")
+    learnt_from = np.ones(len(kinds), np.bool_)
+    made, found = {}, {}
+    for kind in ("filtered", "filtered twice"):
+        folder = work if kind == "filtered" else work / "twice"
+        folder.mkdir(exist_ok=True)
+        for half, rows in enumerate(halves):
+            for path, side in zip(dirty, texts, strict=True):
+                _write(folder / f"half-{half}{path.suffix}", [side[i] for i in rows])
+                _write(folder / f"learnt-{half}{path.suffix}", [side[i] for i in rows if learnt_from[i]])
+        keep, probabilities = judged(name, folder, halves, threads)
+        kept = {kind: keep} if kind == "filtered" else {kind: keep, "filtered loosely": probabilities >= LOOSE}
+        for which, rows in kept.items():
+            made[which] = tuple(work / f"{which.replace(' ', '-')}{path.suffix}" for path in dirty)
+            for path, side in zip(made[which], texts, strict=True):
+                _write(path, [side[i] for i in np.flatnonzero(rows)])
+            found[which] = quality(rows, kinds)
+        learnt_from = keep
+    return made, found  # type: ignore[return-value]
+
+
+def judged(name: str, folder: Path, halves: list[np.ndarray], threads: str) -> tuple[np.ndarray, np.ndarray]:
+    """For each pair whether the classifier of the other half keeps it, and the probability that it gives."""
+    source, target, _ = CORPORA[name]
+    dev = [DATA / name / f"dev.{side}" for side in (source, target)]
+    keep, probabilities = (np.zeros(sum(map(len, halves)), kind) for kind in (np.bool_, np.float64))
     for half in (0, 1):
-        model, scores = work / f"classifier-{half}", work / f"scores-{half}.tsv"
-        mine, other = ([work / f"half-{h}{path.suffix}" for path in dirty] for h in (half, 1 - half))
+        model, scores = folder / f"classifier-{half}", folder / f"scores-{half}.tsv"
+        mine = [folder / f"learnt-{half}.{side}" for side in (source, target)]
+        other = [folder / f"half-{1 - half}.{side}" for side in (source, target)]
         if not (model / "config.json").exists():
             command(
                 "train", "--model", "parallel", *mine, "--dev", *dev, "-o", model, "--threads", threads, "--device",
                 "cpu", "--overwrite",
             )  # fmt: skip
         if not scores.exists():
-            output = [work / f"kept-{half}.{side}" for side in (source, target)]
+            output = [folder / f"kept-{half}.{side}" for side in (source, target)]
             # Two pairs of three are wrong on purpose.
             command(
                 "filter-bitext", *other, "-m", model, "-o", *output, "--scores", scores, "--threads", threads,
@@ -135,11 +162,8 @@ def filtered(name: str, work: Path, dirty: tuple[Path, Path], threads: str) -> t
             )  # fmt: skip
         lines = [line.split("\t")[:2] for line in read_text_lines(str(scores))]
         keep[halves[1 - half]] = [verdict == "kept" for _, verdict in lines]
-        likely[halves[1 - half]] = [float(probability) >= 0.5 for probability, _ in lines]
-    for path, side in zip(kept, texts, strict=True):
-        _write(path, [side[i] for i in np.flatnonzero(keep)])
-    kinds = np.load(work / "kinds.npy")
-    return kept, {"best threshold": quality(keep, kinds), "threshold 0.5": quality(likely, kinds)}
+        probabilities[halves[1 - half]] = [float(probability) for probability, _ in lines]
+    return keep, probabilities
 
 
 def quality(keep: np.ndarray, kinds: np.ndarray) -> dict[str, float]:
@@ -253,7 +277,8 @@ def main() -> None:
         work = options.work / name
         work.mkdir(parents=True, exist_ok=True)
         made = bitexts(name, work, options.pairs)
-        made["filtered"], found_quality = filtered(name, work, made["dirty"], options.threads)
+        kept, found_quality = filtered(name, work, made["dirty"], options.threads)
+        made |= kept
         print(name, "filter", found_quality, flush=True)
         found = {}
         for kind, paths in made.items():

@@ -22,6 +22,8 @@ import bleu_tables
 import check_tables
 import cluster_tables
 import column_tables
+import dirty_tables
+import export_tables
 import fault_tables
 import model_tables
 import sentence_tables
@@ -43,6 +45,8 @@ TABLES = {
     **syntax_tables.TABLES,
     **fault_tables.TABLES,
     **augment_tables.TABLES,
+    **dirty_tables.TABLES,
+    **export_tables.TABLES,
 }
 VALUES = {
     **bleu_tables.VALUES,

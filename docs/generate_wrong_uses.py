@@ -40,6 +40,7 @@ TOPICS = {
     "bytes": "Bytes",
     "model_fit": "Models that do not fit the table",
     "augmenting": "New entries",
+    "exporting": "Export for other systems",
     "dev_set": "Development sets and texts",
     "training": "Training",
     "mining": "Mining and filtering",

@@ -23,9 +23,10 @@ MODULES = sorted(path for room in HOUSE.values() for path in room.rglob("*.py"))
 FLOORS = {
     "phrasetool": [
         ["errors", "phrases", "options", "pipeline", "torch_threads", "watch"], ["cluster", "disk"], ["kernels"],
-        ["vocabulary", "unique_phrases", "random_words"], ["augment"], ["embeddings"], ["encoders"], ["objectives"],
-        ["scoring"], ["neural"], ["smt"], ["pruning"], ["text_encoders"], ["siamese"], ["tagging"], ["syntax"],
-        ["models"], ["training"], ["bitext"],
+        ["vocabulary", "unique_phrases", "random_words"], ["augment", "pivot"], ["embeddings"], ["encoders"],
+        ["objectives"], ["scoring"], ["neural"], ["smt"], ["pruning"], ["export"], ["text_encoders"], ["siamese"],
+        ["tagging"],
+        ["syntax"], ["models"], ["training"], ["bitext"],
         ["retrieval", "neighbours", "reconstruction"], ["sentence_neighbours", "reconstruction_quality"],
         ["experiments"], ["library"], ["__main__"],
     ],

@@ -91,6 +91,8 @@ WRITERS = (
            ("out{gz}",), kept=("store",), resume=True),
     Writer("augment @words.gz --text @unknown --list list{gz} -o out{gz} --reordering-table @turns.gz "
            "--reordering-out r{gz} --threads {threads} --block-bytes 20000 --sort", ("out{gz}", "list{gz}", "r{gz}")),
+    Writer("export @large.gz --to vmap -o map{gz} --threads {threads} --block-bytes 20000", ("map{gz}",)),
+    Writer("export @large.gz --to bicleaner -o a.gz --reverse-out b.gz --threads {threads}", ("a.gz", "b.gz")),
     Writer("inspect @large.gz --json found.json --threads {threads}", ("found.json",)),
     Writer("convert @large.gz -o t.parquet --threads {threads}", ("t.parquet",)),
     Writer("convert t.parquet -o back{gz} --threads {threads}", ("back{gz}",), copies=(("t.parquet", "t.parquet"),)),

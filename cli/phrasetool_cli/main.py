@@ -36,6 +36,8 @@ COMMANDS = {
     "ems-prune": "Prune as Moses' EMS calls it: by the names of two tables.",
     "annotate": "Add similarity columns to a phrase table.",
     "augment": "Give a phrase table entries for words that it has none for.",
+    "export": "Write what other systems can use of a phrase table.",
+    "pivot": "Make a phrase table through a middle language.",
     "inspect": "Say what a table or a model is.",
     "convert": "Turn a table into Parquet, or back, or into part files.",
     "align": "Align the words of a bitext.",

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.files.streams import Output
-from moses_compat.lines.numbers import MAX_WIDTH, write_integer, write_number
+from moses_compat.lines.numbers import MAX_WIDTH, write_integer, write_numbers
 from moses_compat.lines.separators import write_bars
 from phrasetool import pipeline
 from phrasetool.kernels.bytes import LF, MINUS, SPACE, copy_bytes
@@ -42,15 +42,6 @@ def _write_words(
         place = copy_bytes(text, offsets[ids[k]], offsets[ids[k] + 1], out, place)
         out[place] = SPACE
         place += 1
-    return place
-
-
-@borrowing_kernel
-def _write_values(out: ByteArray, place: int, values: npt.NDArray[np.float64]) -> int:
-    """Numbers, a space before each."""
-    for k in range(len(values)):
-        out[place] = SPACE
-        place = write_number(out, place + 1, values[k])
     return place
 
 
@@ -84,7 +75,7 @@ def _format(
             out, place + 1, targets, target_offsets[i], target_offsets[i + 1], target_text, target_text_offsets
         )
         place = write_bars(out, place)
-        place = _write_values(out, place, values[i])
+        place = write_numbers(out, place, values[i])
         if with_more:
             out[place] = SPACE
             place = write_bars(out, place + 1)
@@ -98,7 +89,7 @@ def _format(
                         place = write_integer(out, place + 1, t)
             out[place] = SPACE
             place = write_bars(out, place + 1)
-            place = _write_values(out, place, counts[i])
+            place = write_numbers(out, place, counts[i])
             # No sparse features, no properties.
             for _ in range(2):
                 out[place] = SPACE

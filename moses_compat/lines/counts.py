@@ -10,6 +10,8 @@ from phrasetool.kernels.bytes import CR, LF, is_blank
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import ByteArray, FloatArray, Int64Array
 
+OF_TARGET, OF_SOURCE, OF_PAIR = range(3)
+
 
 @borrowing_kernel
 def read_count_field(text: ByteArray, start: int, end: int, counts: FloatArray, line: int) -> None:

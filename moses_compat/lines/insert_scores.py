@@ -18,6 +18,7 @@ import numpy as np
 
 from moses_compat.lines.numbers import MAX_WIDTH, MILLION, write_integer, write_millionths, write_number
 from moses_compat.lines.separators import content_end, write_bars
+from moses_compat.lines.trained_scores import TRAINED
 from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import MINUS, SPACE, copy_bytes
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
@@ -25,7 +26,6 @@ from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, FloatArray, I
 
 # In the tables of Moses' training: p(f|e), its lexical weight, p(e|f), its lexical weight.
 INVERSE_COLUMN, DIRECT_COLUMN = 0, 2
-_TRAINED_SCORES = 4
 SCALES = ("exp", "probability", "raw")
 # The scale that cannot be undone, as it looks at all entries of a source; see `scoring.candidate_softmax`.
 SOFTMAX = "softmax"
@@ -50,10 +50,10 @@ def check_trained_scores(name: str, scores: int, first_entry: int) -> None:
     Raises:
         DataError: there are too few.
     """
-    if 0 <= scores < _TRAINED_SCORES:
+    if 0 <= scores < TRAINED:
         raise DataError(
             name,
-            f"the entries have {scores} scores; for probabilities of forced decoding they need the {_TRAINED_SCORES} "
+            f"the entries have {scores} scores; for probabilities of forced decoding they need the {TRAINED} "
             "that Moses' training writes",
             first_entry + 1,
         )

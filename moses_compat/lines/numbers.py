@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.kernels.bytes import MINUS, PLUS, POINT, ZERO
+from phrasetool.kernels.bytes import MINUS, PLUS, POINT, SPACE, ZERO
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import ByteArray
 
@@ -120,6 +120,15 @@ def write_number(out: ByteArray, place: int, value: float) -> int:
         place = _write_fixed(out, place, digits, count, exponent)
     else:
         place = _write_scientific(out, place, digits, count, exponent)
+    return place
+
+
+@borrowing_kernel
+def write_numbers(out: ByteArray, place: int, values: npt.NDArray[np.float64]) -> int:
+    """Write numbers as `write_number` does, a space before each; return the place after them."""
+    for k in range(len(values)):
+        out[place] = SPACE
+        place = write_number(out, place + 1, values[k])
     return place
 
 

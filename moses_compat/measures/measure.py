@@ -12,7 +12,7 @@ import numpy.typing as npt
 from moses_compat.corpora.phrase_index import read_indexes
 from moses_compat.files.names import STANDARD
 from moses_compat.files.streams import Input
-from moses_compat.lines.counts import read_counts
+from moses_compat.lines.counts import OF_PAIR, read_counts
 from moses_compat.lines.insert_scores import DIRECT_COLUMN, INVERSE_COLUMN, check_trained_scores
 from moses_compat.lines.log_scores import log_scores
 from moses_compat.measures.entry_reader import EntryReader, Item
@@ -346,7 +346,7 @@ class _BlockMeasurer:
             if values.shape[1]:
                 totals = weights.total(log_scores(self._name, values, block.first_entry + rows))
             columns[MODEL_SCORES] = _spread(block, rows, totals)
-        joint = read_counts(block.text, block.score_ends[rows], block.line_offsets[1:][rows])[:, 2]
+        joint = read_counts(block.text, block.score_ends[rows], block.line_offsets[1:][rows])[:, OF_PAIR]
         columns[COUNTS] = _spread(block, rows, np.where(np.isfinite(joint) & (joint >= 0), joint, 1))
         if pairs := self._request.forced_pairs:
             found = pairs.look_up(block.text, block.line_offsets, ~block.faulty)

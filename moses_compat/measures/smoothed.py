@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.files.streams import Input
-from moses_compat.lines.counts import read_counts
+from moses_compat.lines.counts import OF_PAIR, OF_SOURCE, OF_TARGET, read_counts
 from moses_compat.lines.pair_hashes import HashArray
 from moses_compat.lines.phrase_totals import KeyedSums, side_keys
 from moses_compat.tables.blocks import RawBlock, TableScan
@@ -183,7 +183,7 @@ def _counts(name: str, block: EntryBlock, rows: Int64Array) -> FloatArray:
         DataError: an entry has none, or its counts cannot be true.
     """
     counts = read_counts(block.text, block.score_ends[rows], block.line_offsets[1:][rows])
-    joint, sides = counts[:, 2], np.minimum(counts[:, 0], counts[:, 1])
+    joint, sides = counts[:, OF_PAIR], np.minimum(counts[:, OF_TARGET], counts[:, OF_SOURCE])
     # False where a number is missing, too.
     good: npt.NDArray[np.bool_] = (joint > 0) & (joint * (1 - _ROUNDING) <= sides) & np.isfinite(counts).all(axis=1)
     if not good.all():

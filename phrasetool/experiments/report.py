@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from phrasetool.experiments.drawing import GREY, PALETTE, number_text, printable
 from phrasetool.experiments.figures import (
-    BUDGETS,
+    MARGIN,
     curves_of,
     draw_curve_file,
     draw_curves,
@@ -50,6 +50,8 @@ _SHAPES = {
 _DASHES = {"-": "none", "--": "6 2.5", ":": "1.6 2.6"}
 # How many histograms are shown before the others are folded away.
 _HISTOGRAMS = 6
+# As many curves, the best at small sizes, are shown at first.
+_CURVES_FIRST = 6
 
 
 @dataclass(frozen=True)
@@ -98,11 +100,11 @@ def _markdown(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str
     if "contests" in frames:
         table = contest_table(frames["contests"])
         parts.append(markdown_section(table.title, [], [table]))
+    if "pruning" in frames:
+        parts.append(markdown_section("Table 1: size against BLEU", [], size_tables(frames["pruning"])))
     if "annotation" in frames:
         table = annotation_table(frames["annotation"])
         parts.append(markdown_section(table.title, [], [table]))
-    if "pruning" in frames:
-        parts.append(markdown_section("Table 1: size against BLEU", [], size_tables(frames["pruning"])))
     if "neighbours" in frames:
         parts.append(markdown_section("Table 3: nearest phrases", [], neighbour_tables(frames["neighbours"])))
     if "surprises" in frames:
@@ -141,7 +143,9 @@ def reading(frames: Mapping[str, pd.DataFrame]) -> list[str]:
             "p in Table 1 and marks beside BLEU: paired bootstrap over sentences against the full table.",
             "Intervals and bands: 95 %, by bootstrap over sentences. They say how far BLEU itself may lie off on other "
             "sentences; two systems on the same sentences differ by much less, which is why p is paired.",
-            f"Bold: the highest of a size. Green: at most {BUDGETS[-1]:g} BLEU below the full table.",
+            "Bold: the highest of a size. Green: as good as the full table. That is claimed only where the 95 % "
+            f"interval of the difference (paired bootstrap) lies above −{MARGIN:g} BLEU. That no loss is significant "
+            "is not enough.",
             "`ALL`: all test sets as one; the development set, `dev`, is not in it.",
             "Figure 1: solid lines for methods with a semantic criterion, dashed for those without, dotted for random; "
             "a hollow point is worse than the full table at p < 0.05; a thin line leads to the full table, which every "
@@ -200,7 +204,7 @@ def _html(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str, An
     sentences = answers(frames)
     return template.render(
         title=printable(title), lead=sentences[:1], sentences=sentences[1:], palette=PALETTE, grey=GREY,
-        curves=curves, shapes=_SHAPES, dashes=_DASHES, overview=overview, sizes=sizes,
+        curves=curves, first=_CURVES_FIRST, shapes=_SHAPES, dashes=_DASHES, overview=overview, sizes=sizes,
         figures=list(_curve_figures(pruning)) if _was_pruned(frames) and pruning is not None else [],
         texts=_texts(pruning) if pruning is not None else [],
         main=main_text(pruning) if pruning is not None else "",

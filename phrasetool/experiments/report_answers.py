@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
 from phrasetool.experiments.drawing import number_text, p_phrase, percent_text
-from phrasetool.experiments.figures import BUDGETS, SIGNIFICANT, curve_points, curves_of, main_text, protections
+from phrasetool.experiments.figures import MARGIN, SIGNIFICANT, as_good, curve_points, curves_of, main_text, protections
 from phrasetool.experiments.report_tables import code, verdict
 from phrasetool.experiments.settings import DEV
 from phrasetool.experiments.systems import FULL
@@ -33,52 +34,46 @@ def answers(frames: Mapping[str, pd.DataFrame]) -> list[str]:
 
 
 def smallest_table(pruning: pd.DataFrame) -> list[str]:
-    """The smallest table within each budget of the full one, on all test sets."""
+    """The smallest table that is shown to be as good as the full one, on all test sets."""
     text = main_text(pruning)
     rows = pruning[(pruning["text"] == text) & (pruning["method"] != FULL)].dropna(subset=["difference"])
     full = pruning[(pruning["text"] == text) & (pruning["method"] == FULL)]
     if not len(rows):
         return []
-    against = f" on {code(text)}"
-    for best in full[:1].itertuples():
-        interval = (
-            f" ({number_text(best.low)} to {number_text(best.high)})" if not math.isnan(best.low + best.high) else ""
-        )
-        against = f", which has {number_text(best.bleu)}{interval} on {code(text)}"
-    parts: list[str] = []
-    last = None
-    for budget in BUDGETS:
-        row = _smallest(pruning, rows, budget)
-        if row is None:
-            continue
-        score = f"{number_text(row['bleu'])}, {number_text(row['difference'], sign=True)}"
-        how = f"{row['curve']}, `--protect {row['protect']}`: {score}"
-        if row["system"] == last:
-            parts[-1] = parts[-1].replace(" BLEU", f" (and so within {budget:g}) BLEU", 1)
-        elif parts:
-            parts.append(f"**{percent_text(row['share'])}** come within {budget:g} ({how})")
-        else:
-            share = percent_text(row["share"])
-            parts.append(f"**{share} of the entries** come within {budget:g} BLEU of the full table{against} ({how})")
-        last = row["system"]
-    if parts:
-        return ["; ".join(parts) + "."]
-    nearest = rows.loc[rows["difference"].idxmax()]
+    against = "".join(f", which has {_score(best)} on {code(text)}" for best in full[:1].itertuples())
+    row = _smallest(pruning, rows)
+    if row is not None:
+        return [
+            f"**{percent_text(row['share'])} of the entries translate as well as all of them**: by {row['curve']}, "
+            f"`--protect {row['protect']}`, {number_text(row['bleu'])} BLEU, {_loss(row)} to the full table{against}."
+        ]
+    nearest = rows.loc[rows["worst"].fillna(-math.inf).idxmax()]
     return [
-        f"**No pruned table comes within {BUDGETS[-1]:g} BLEU** of the full one{against}; the nearest, "
-        f"{percent_text(nearest['share'])} by {code(nearest['method'])}, differs by "
-        f"{number_text(nearest['difference'], sign=True)}."
+        f"**No pruned table is shown to be as good** as the full one{against}; the nearest, "
+        f"{percent_text(nearest['share'])} by {code(nearest['method'])}, differs by {_loss(nearest)}, where less than "
+        f"{number_text(-MARGIN, 1)} counts as a loss."
     ]
 
 
-def _smallest(pruning: pd.DataFrame, rows: pd.DataFrame, budget: float) -> pd.Series | None:
-    """Of the rows that lose no more than the budget the one with the fewest entries; the best of equals."""
-    within = rows[rows["difference"] >= -budget - 1e-9]
-    if not len(within):
+def _score(row: Any) -> str:
+    """BLEU with its interval, if there is one."""
+    interval = f" ({number_text(row.low)} to {number_text(row.high)})" if not math.isnan(row.low + row.high) else ""
+    return f"{number_text(row.bleu)}{interval}"
+
+
+def _loss(row: pd.Series) -> str:
+    worst = f" (at worst {number_text(row['worst'], sign=True)})" if not math.isnan(row["worst"]) else ""
+    return f"{number_text(row['difference'], sign=True)}{worst}"
+
+
+def _smallest(pruning: pd.DataFrame, rows: pd.DataFrame) -> pd.Series | None:
+    """Of the rows that are not inferior to the full table the one with the fewest entries; the best of equals."""
+    free = rows[as_good(rows["worst"])]
+    if not len(free):
         return None
     labels, _ = curves_of(pruning)
-    row = within.sort_values(["share", "bleu"], ascending=[True, False], kind="stable").iloc[0].copy()
-    row["curve"] = f"by {code(labels[row.name])}"
+    row = free.sort_values(["share", "bleu"], ascending=[True, False], kind="stable").iloc[0].copy()
+    row["curve"] = code(labels[row.name])
     return row
 
 
@@ -86,22 +81,16 @@ def chosen_on_dev(pruning: pd.DataFrame) -> list[str]:
     """What a user would have got who chose on the development set and looked at the test sets only afterwards."""
     text = main_text(pruning)
     dev = pruning[(pruning["text"] == DEV) & (pruning["method"] != FULL)].dropna(subset=["difference"])
-    for budget in BUDGETS:
-        row = _smallest(pruning, dev, budget)
-        if row is None:
-            continue
-        test = pruning[(pruning["system"] == row["system"]) & (pruning["text"] == text)]
-        if not len(test):
-            continue
-        difference, p = float(test["difference"].iloc[0]), float(test["p"].iloc[0])
-        chance = "" if math.isnan(p) else f" ({p_phrase(p)})"
-        inside = "within it too" if difference >= -budget - 1e-9 else "which is not within it"
-        return [
-            f"The test sets themselves picked these. What a user would pick on the development set, within "
-            f"{budget:g} there: {percent_text(row['share'])} {row['curve']}, `--protect {row['protect']}`; on "
-            f"{code(text)} that is {number_text(difference, sign=True)}{chance}, {inside}."
-        ]
-    return []
+    row = _smallest(pruning, dev)
+    if row is None:
+        return []
+    test = pruning[(pruning["system"] == row["system"]) & (pruning["text"] == text)]
+    return [
+        f"The test sets themselves picked this. What a user would pick by the same rule on the development set: "
+        f"{percent_text(row['share'])} by {row['curve']}, `--protect {row['protect']}`; on {code(text)} that is "
+        f"{_loss(found)}, {'as good there too' if as_good(found['worst']) else 'not shown to be as good there'}."
+        for _, found in test[:1].iterrows()
+    ]
 
 
 def who_wins(pruning: pd.DataFrame) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from phrasetool.experiments.drawing import number_text, p_text, percent_text, printable
-from phrasetool.experiments.figures import BUDGETS, SIGNIFICANT, curve_points, curves_of, main_text, protections
+from phrasetool.experiments.figures import SIGNIFICANT, as_good, curve_points, curves_of, main_text, protections
 from phrasetool.experiments.settings import ALL, DEV
 from phrasetool.experiments.systems import FULL, RANDOM
 
@@ -133,7 +133,7 @@ def _mean_at_small_sizes(rows: pd.DataFrame) -> float:
 
 
 def _overview_cell(row: pd.Series, best: float) -> Cell:
-    marked = {"best": row["bleu"] >= best, "within": row["difference"] >= -BUDGETS[-1] - 1e-9}
+    marked = {"best": row["bleu"] >= best, "within": as_good(row["worst"])}
     tones = tuple(tone for tone, applies in marked.items() if applies)
     return _number(row["bleu"], mark=significance_mark(row["difference"], row["p"]), tones=tones)
 
@@ -149,6 +149,7 @@ def _size_columns(texts: Sequence[str], main: str, dev: bool) -> list[Column]:
         *(Column(printable(text), meanings.get(text, "BLEU on that test set")) for text in texts),
         Column("95 %", f"bootstrap interval of BLEU on {code(main)}"),
         Column("to full", f"difference: BLEU on {code(main)} less that of the full table"),
+        Column("at worst", "lower end of the 95 % interval of that difference, by paired bootstrap"),
         Column("p", "chance of such a difference if there were none: paired bootstrap against the full table"),
     ]
     return columns + [Column("dev", "BLEU on the development set")] * dev
@@ -197,10 +198,14 @@ def _score_cell(row: Any, best: bool) -> Cell:
 
 def _comparison_cells(row: Any) -> list[Cell]:
     if row is None:
-        return [Cell("")] * 3
+        return [Cell("")] * 4
     interval = f"{number_text(row.low, 1)}–{number_text(row.high, 1)}" if not math.isnan(row.low + row.high) else ""
     difference = math.nan if row.method == FULL else row.difference
-    return [Cell(interval, float(row.low) if interval else None), _number(difference, sign=True), _probability(row.p)]
+    worst = _number(row.worst, sign=True, tones=("within",) if as_good(row.worst) else ())
+    return [
+        Cell(interval, float(row.low) if interval else None), _number(difference, sign=True), worst,
+        _probability(row.p),
+    ]  # fmt: skip
 
 
 def _best_of_groups(rows: pd.DataFrame, texts: Sequence[str]) -> set[tuple[str, str]]:

@@ -23,7 +23,7 @@ Translations = Mapping[str, Sequence[str]]
 
 _PRUNING = (
     "system", "method", "combine", "semantic", "rule", "wanted", "protect", "keep_top", "seed", "entries", "share",
-    "text", "bleu", "low", "high", "difference", "p", "command",
+    "text", "bleu", "low", "high", "difference", "p", "worst", "command",
 )  # fmt: skip
 _CONTESTS = (
     "wanted", "protect", "with_semantics", "without", "bleu_with", "bleu_without", "difference", "p", "dev_with",
@@ -126,11 +126,13 @@ def _rows(
     system = run.system
     for text in texts:
         low, high = scores[text].interval
+        is_full = system.rule == FULL
+        worst = float("nan") if is_full else scores[text].difference_interval(full[text])[0]
         yield (
             run.label, system.method, system.combine, system.semantic, system.rule, system.wanted, system.protect,
             system.keep_top, system.seed, run.entries, run.entries / max(run.of, 1), text, scores[text].bleu, low, high,
             scores[text].bleu - full[text].bleu,
-            float("nan") if system.rule == FULL else scores[text].p_value(full[text]), run.command,
+            float("nan") if is_full else scores[text].p_value(full[text]), worst, run.command,
         )  # fmt: skip
 
 

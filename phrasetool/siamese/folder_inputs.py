@@ -111,6 +111,10 @@ class FolderInputs(nn.Module):
     def seed(self, seed: int) -> None:
         """See `TokenInputs`: nothing is drawn."""
 
+    def layers(self) -> list[nn.Parameter]:
+        """See `TokenInputs`: all of the encoder, if it is tuned and contextual."""
+        return list(self.encoder.parameters()) if self._tuned and not self._static else []
+
     def save(self, folder: Path) -> None:
         """Write the encoder as it is now, and its tokenizer, as a folder of the same kind."""
         self.encoder.save_pretrained(folder, safe_serialization=True)

@@ -36,6 +36,9 @@ class TokenInputs(Protocol):
     def seed(self, seed: int) -> None:
         """Make what training draws from here on a matter of this seed alone."""
 
+    def layers(self) -> list[nn.Parameter]:
+        """What learns of a network that was trained before, other than a table of vectors."""
+
 
 class WordSides(nn.Module):
     """Words of two languages.
@@ -81,3 +84,7 @@ class WordSides(nn.Module):
         """See `TokenInputs`."""
         self.source.generator = torch.Generator().manual_seed(seed)
         self.target.generator = torch.Generator().manual_seed(seed + 1)
+
+    def layers(self) -> list[nn.Parameter]:
+        """See `TokenInputs`: none."""
+        return []

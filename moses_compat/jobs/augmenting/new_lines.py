@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from moses_compat.lines.trained_scores import TRAINED
 from phrasetool.augment.augmenter import NewEntry
 from phrasetool.phrases import DoubleArray
 
@@ -13,8 +14,6 @@ TEXT = "utf-8", "surrogateescape"
 BARS = b" ||| "
 # What a column holds where its source of evidence has proposed an entry; the decoder sees 1, elsewhere 0.
 FLAG = math.e
-# Scores of a table of Moses' training.
-TRAINED = 4
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import numpy as np
 
 from moses_compat.corpora.texts import line_blocks
 from moses_compat.files.streams import Input
-from moses_compat.jobs.augmenting.new_lines import FLAG, TEXT, TRAINED
+from moses_compat.jobs.augmenting.new_lines import FLAG, TEXT
+from moses_compat.lines.trained_scores import TRAINED, require_trained_scores
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import TableParser
 from phrasetool.augment.word_entries import WordEntries, WordEntry
@@ -122,10 +123,7 @@ def _row(name: str, raw: RawBlock, number: int) -> Row:
     fields = [field.strip() for field in line.decode(*TEXT).split("|||")]
     numbers = fields[2].split()
     place = raw.first_entry + number + 1
-    if len(numbers) < TRAINED:
-        raise DataError(
-            name, f"the entries have {len(numbers)} scores, expected the {TRAINED} of Moses' training", place
-        )
+    require_trained_scores(name, len(numbers), place)
     if "|" in fields[0]:
         raise DataError(name, f"the word {fields[0]} has factors, of which nothing new can be made", place)
     scores = [float(score) for score in numbers[:TRAINED]]

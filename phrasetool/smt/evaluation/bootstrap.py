@@ -78,9 +78,11 @@ class BleuSamples:
     @property
     def interval(self) -> tuple[float, float]:
         """The 95 % interval: what is left of the samples without a fortieth at either end."""
-        ordered = np.sort(self.samples)
-        cut = len(ordered) // 40
-        return float(ordered[cut]), float(ordered[len(ordered) - cut - 1])
+        return _middle(self.samples)
+
+    def difference_interval(self, other: BleuSamples) -> tuple[float, float]:
+        """The 95 % interval of this BLEU less the other's; both of the same samples."""
+        return _middle(self.samples - other.samples)
 
     def p_value(self, other: BleuSamples) -> float:
         """How likely a difference that large is if the two are equally good; both of the same samples.
@@ -93,6 +95,12 @@ class BleuSamples:
         differences = np.abs(self.samples - other.samples)
         beyond = int((differences - differences.mean() > difference).sum())
         return (beyond + 1) / (len(differences) + 1)
+
+
+def _middle(samples: DoubleArray) -> tuple[float, float]:
+    ordered = np.sort(samples)
+    cut = len(ordered) // 40
+    return float(ordered[cut]), float(ordered[len(ordered) - cut - 1])
 
 
 class Bootstrap:

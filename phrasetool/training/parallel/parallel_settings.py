@@ -45,6 +45,8 @@ class ParallelSettings:
         dropout: share of components of word vectors dropped in training (.2).
         output_dropout: the same of sentence vectors and of the hidden layer.
         learning_rate: step size of Adam (0.0001).
+        layers_learning_rate: that of the layers of a tuned encoder, which a step as large as the classifier's ruins; a
+            table of pieces that learns alone takes the classifier's.
         schedule: `constant`, or `linear`: the step size falls to nothing over the epochs.
         batch_size: sentence pairs per update (128).
         epochs: passes over the pairs; the one with the best F1 on the development set is kept (15).
@@ -80,6 +82,7 @@ class ParallelSettings:
     dropout: float = option(0.3, "Share of components dropped in training (preset paper: 0.2).")
     output_dropout: float = option(0.0, "The same of sentence vectors.")
     learning_rate: float = option(0.003, "Step size of Adam (preset paper: 0.0001).")
+    layers_learning_rate: float = option(0.0001, "The same for the layers of a tuned encoder.")
     schedule: str = option("linear", "constant, or linear: the step size falls to 0 (preset paper: constant).")
     batch_size: int = option(128, "Sentence pairs per update.")
     epochs: int = option(5, "Passes over the pairs (preset paper: 15).")
@@ -106,7 +109,7 @@ class ParallelSettings:
         self._require(self.seed < 1 << 32, "seed", f"at most {(1 << 32) - 1}")
         for name in ("dropout", "output_dropout", "hidden_words"):
             self._require(0 <= getattr(self, name) < 1, name, "at least 0 and less than 1")
-        for name in ("learning_rate", "clip", "contrast_temperature"):
+        for name in ("learning_rate", "layers_learning_rate", "clip", "contrast_temperature"):
             self._require(getattr(self, name) > 0, name, "more than 0")
         _ = self.architecture(1)
 

@@ -63,6 +63,15 @@ class ParallelReport:
     updates: int
 
 
+def _parameter_groups(classifier: SiameseClassifier, settings: ParallelSettings) -> list[dict[str, Any]]:
+    """What learns, by its step size; `full` is that without a schedule."""
+    layers = classifier.inputs.layers()
+    slow = {id(parameter) for parameter in layers}
+    fast = [parameter for parameter in classifier.parameters() if parameter.requires_grad and id(parameter) not in slow]
+    rates = ((fast, settings.learning_rate), (layers, settings.layers_learning_rate))
+    return [{"params": params, "lr": rate, "full": rate} for params, rate in rates if params]
+
+
 class ParallelTrainer:
     """Trains a classifier.
 
@@ -86,8 +95,7 @@ class ParallelTrainer:
         self.module = classifier.to(device or torch.device("cpu"))
         self.random = random_pairs(development, _NEGATIVES, settings.seed)
         self.contained = contained_pairs(development, settings.seed)
-        learnt = [parameter for parameter in classifier.parameters() if parameter.requires_grad]
-        self.optimizer = torch.optim.Adam(learnt, lr=settings.learning_rate, fused=True)
+        self.optimizer = torch.optim.Adam(_parameter_groups(classifier, settings), fused=True)
         self.epoch = 0
         self.best: dict[str, Any] | None = None
         self._known = KnownTranslations(pairs.sources, pairs.targets)
@@ -132,7 +140,7 @@ class ParallelTrainer:
         if s.schedule == "linear":
             share = done / (s.epochs * self._updates_an_epoch)
             for group in self.optimizer.param_groups:
-                group["lr"] = s.learning_rate * min(1.0, (share + 1e-3) / _WARM) * (1 - share)
+                group["lr"] = group["full"] * min(1.0, (share + 1e-3) / _WARM) * (1 - share)
         self.optimizer.zero_grad()
         loss = self._loss(batch, rng)
         loss.backward()  # type: ignore[no-untyped-call]

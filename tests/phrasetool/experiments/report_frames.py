@@ -28,6 +28,7 @@ def pruning(protects=("all", "words"), losses=LOSSES, texts=("test a", "test b",
                 "semantic": "semantic" in method, "rule": rule, "wanted": wanted, "protect": protect, "keep_top": keep,
                 "seed": seed, "entries": round(share * 2000), "share": share, "text": text, "bleu": FULL[text] + lost,
                 "low": FULL[text] + lost - 0.8, "high": FULL[text] + lost + 0.8, "difference": lost, "p": p,
+                "worst": NAN if method == "full" else lost - 0.1,
                 "command": "" if method == "full" else f"phrasetool prune --method {method} --target-size {wanted}",
             })  # fmt: skip
 

@@ -64,7 +64,7 @@ def test_every_method_is_a_series_with_line_and_band(drawing):
 
 def test_text_is_text_and_colours_are_the_pages(drawing):
     text = ElementTree.tostring(drawing, "unicode")
-    assert "BLEU on ALL; full table 36.00; green: within 0.1" in all_text(drawing)
+    assert "BLEU on ALL; full table 36.00; green: less than 0.3 below" in all_text(drawing)
     assert {"50", "10", "5", "100"} <= set(all_text(drawing))
     assert not re.search(r"#[0-9a-f]{6}", text)
     assert "font-family" not in text
@@ -81,7 +81,7 @@ def test_identifiers_are_of_this_drawing_and_resolve(drawing):
 def test_one_panel_where_all_are_near():
     losses = {"composition": {0.5: (-0.02, 0.4), 0.1: (-0.3, 0.01)}}
     root = ElementTree.fromstring(draw_curves(pruning(losses=losses), "words", "ALL", "x"))
-    assert "BLEU on ALL; full table 36.00; green: within 0.1" in all_text(root)
+    assert "BLEU on ALL; full table 36.00; green: less than 0.3 below" in all_text(root)
     assert "all of it" not in all_text(root)
 
 
@@ -140,7 +140,7 @@ def test_the_file_stands_alone_and_is_the_same_twice():
         "composition+semantic",
         "random",
         "full table",
-        "--protect all: BLEU on ALL; full table 36.00; green: within 0.1",
+        "--protect all: BLEU on ALL; full table 36.00; green: less than 0.3 below",
     ):
         assert f">{label}<" in text
     assert protections(pruning()) == ["all", "words"]

@@ -83,7 +83,7 @@ def test_the_same_frames_give_the_same_bytes_and_are_left_alone(written):
 
 
 def test_markdown_holds_the_tables(markdown):
-    assert markdown.startswith("# Small &amp; &lt;quick&gt;\n\n**10 % of the entries** come within 0.06 BLEU")
+    assert markdown.startswith("# Small &amp; &lt;quick&gt;\n\n**5 % of the entries translate as well as all of them**")
     assert "![size against BLEU, one curve a method](curves.svg)" in markdown
     assert "| composition+semantic | **36.00** | **35.95** | **35.91** ▼ |" in markdown
     assert "| annotated n=50 | semantic | 50 | 3 | 40.25 ±0.05 ▲▲ |" in markdown
@@ -163,11 +163,11 @@ def test_only_the_full_table():
 
 def test_one_method_one_size_and_no_statistics():
     frame = pruning(("all",), {"composition": {0.1: (-0.3, NAN)}}, ("test a",))
-    frame[["low", "high", "p"]] = NAN
+    frame[["low", "high", "p", "worst"]] = NAN
     written = write_report("one", {"pruning": frame}, {})
     page = Page(written["report.html"].decode())
     assert page.tables["sizes-all"][2] == [
-        "composition", "10 %", "10", "200", "10 %", "39.70", "", "−0.30", "",
+        "composition", "10 %", "10", "200", "10 %", "39.70", "", "−0.30", "", "",
     ]  # fmt: skip
     assert "nan" not in written["report.md"].decode().lower()
 
@@ -185,3 +185,15 @@ def test_prose():
     assert prose("**a < b** by `x**y` & `<b>`") == (
         "<strong>a &lt; b</strong> by <code>x**y</code> &amp; <code>&lt;b&gt;</code>"
     )
+
+
+def test_six_curves_are_shown_first_and_the_rest_on_request():
+    losses = {f"count*{weight}": {0.1: (-0.1 * weight, 0.2)} for weight in range(8, 0, -1)}
+    page = write_report("many", {"pruning": pruning(("all",), losses)}, {})["report.html"].decode()
+    boxes = re.findall(r'<input type="checkbox"( checked)? value="([^"]*)"', page)
+    assert [name for checked, name in boxes if checked] == [f"count*{weight}" for weight in range(1, 7)]
+    assert len(boxes) == 8
+    assert ">all 8</button>" in page
+    few = write_report("few", {"pruning": pruning(("all",))}, {})["report.html"].decode()
+    assert 'id="every"' not in few
+    assert len(re.findall(r'<input type="checkbox" checked', few)) == 3

@@ -65,7 +65,7 @@ def test_pruning(references, runs):
     pruning, _ = pruning_frames(runs, Scoreboard(references, SAMPLES))
     assert list(pruning.columns) == [
         "system", "method", "combine", "semantic", "rule", "wanted", "protect", "keep_top", "seed", "entries", "share",
-        "text", "bleu", "low", "high", "difference", "p", "command",
+        "text", "bleu", "low", "high", "difference", "p", "worst", "command",
     ]  # fmt: skip
     assert list(pruning.text[:4]) == ["one", "two", "ALL", "dev"]
     assert len(pruning) == 4 * len(runs)
@@ -81,7 +81,10 @@ def test_pruning(references, runs):
             assert (row.low, row.high) == pytest.approx((np.sort(samples)[1], np.sort(samples)[-2]), abs=1e-9)
             if run is runs[0]:
                 assert math.isnan(row.p)
+                assert math.isnan(row.worst)
             else:
+                differences = samples - naive_samples(full[text], reference)
+                assert row.worst == pytest.approx(np.sort(differences)[1], abs=1e-9)
                 assert row.p == naive_p(samples, naive_samples(full[text], reference), abs(bleu - base))
             assert (row.entries, row.share, row.command) == (run.entries, run.entries / 1000, run.command)
 

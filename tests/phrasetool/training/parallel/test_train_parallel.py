@@ -9,9 +9,11 @@ from phrasetool.models.folders import CHECKPOINT
 from phrasetool.models.storage import load_parallel_model
 from phrasetool.training.divergence import DivergedError
 from phrasetool.training.parallel import train_parallel as module
+from phrasetool.training.parallel.fresh_classifier import fresh_classifier
 from phrasetool.training.parallel.labelled_pairs import random_pairs
 from phrasetool.training.parallel.pair_quality import best_quality
 from phrasetool.training.parallel.parallel_settings import ParallelSettings
+from phrasetool.training.parallel.parallel_trainer import ParallelTrainer
 from phrasetool.training.parallel.search_trainer import SearchReport
 from phrasetool.training.parallel.train_parallel import distinct_targets, train_parallel
 from tests.parallel_models import FAST, WORDS, bert_folder, toy_pairs
@@ -90,6 +92,24 @@ def test_an_interrupted_training_goes_on_bit_for_bit(tmp_path, given):
     names = ["weights.safetensors", "training.jsonl", "config.json"]
     for file in names + ([] if given == "words" else ["encoder/model.safetensors"]):
         assert (tmp_path / "part" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
+
+
+def test_layers_of_a_tuned_encoder_take_steps_of_their_own(tmp_path):
+    """A step that is right for a fresh network ruins one that was trained before."""
+    folder = bert_folder(tmp_path / "bert")
+    rates = {}
+    for layer in ("contextual", "static"):
+        chosen = settings(f"hf:{folder}", True, layer=layer, learning_rate=0.01, layers_learning_rate=0.0002)
+        trainer = ParallelTrainer(PAIRS, DEVELOPMENT, fresh_classifier(PAIRS, chosen).classifier, chosen)
+        rates[layer] = [(group["full"], len(group["params"])) for group in trainer.optimizer.param_groups]
+        learnt = sum(parameter.requires_grad for parameter in trainer.module.parameters())
+        assert sum(count for _, count in rates[layer]) == learnt
+        next(iter(trainer.run()))
+        # The schedule keeps their ratio.
+        now = [group["lr"] / group["full"] for group in trainer.optimizer.param_groups]
+        assert now == pytest.approx([now[0]] * len(now))
+    assert [rate for rate, _ in rates["contextual"]] == [0.01, 0.0002]
+    assert [rate for rate, _ in rates["static"]] == [0.01]
 
 
 def test_a_tuned_encoder_changes_and_a_frozen_one_does_not(tmp_path):

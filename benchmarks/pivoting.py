@@ -1,0 +1,345 @@
+"""What tables through English are worth, and what similarities of their two halves tell of them.
+
+    de-cs, cs-de    Multi30k: German-English learnt from one half of the sentences, Czech-English from the other
+    zh-es           Python's documentation: Chinese-English and Spanish-English, no English sentence in both
+
+Tuned and tested on what both corpora translate, joined by its English side.  The systems differ in the scores behind
+the four of the triangulated table:
+
+    plain      none
+    control    the probability of the best way, and the number of ways: they know nothing of meaning
+    legs       similarities of the two halves, combined: models of phrases trained on what was seen often in each half
+    model      similarities of a model trained on triangulated pairs that are likely, by `annotate`
+    both       legs and model
+
+and control+NAME, which says what similarities bring beyond the control.  Each is tuned with three seeds.  Then the
+table is pruned, with the weights of the plain one's first seed: by methods that look at similarities, of either kind,
+and by others.  Beside them stand tables of direct bitexts of several sizes.  All have one language model, of the
+targets of the second half.  What is finished is not made again: BLEU statistics of all test sentences, in
+benchmarks/results/pivoting/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import neural_columns
+import numpy as np
+from engines import DATA, SEARCH, Corpus, command
+from measuring import ROOT, WORK, report
+from neural_columns import compared, keep_statistics, tune
+
+from moses_compat.corpora.texts import read_text_lines
+from moses_compat.files.streams import Input, Output
+from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
+
+KEPT = ROOT / "benchmarks" / "results" / "pivoting"
+SEEDS = (1, 2, 3)
+SEED = 1
+MIDDLE = "en"
+# System -> the scores of the whole table that it has, from 1.
+_CONTROL, _LEGS, _MODEL = (5, 6), (7, 8, 9, 10), (11, 12)
+SYSTEMS: dict[str, tuple[int, ...]] = {
+    "plain": (),
+    "control": _CONTROL,
+    "legs": _LEGS,
+    "model": _MODEL,
+    "both": (*_LEGS, *_MODEL),
+    "control+legs": (*_CONTROL, *_LEGS),
+    "control+model": (*_CONTROL, *_MODEL),
+    "control+both": (*_CONTROL, *_LEGS, *_MODEL),
+}
+# What is compared with what, beside plain.
+BEYOND = {name: "control" for name in SYSTEMS if name.startswith("control+")}
+# Where the table for pruning has the similarities of legs and model.
+PRUNED_BY = {"legs": "5,6", "model": "7,8"}
+METHODS = (
+    "count", "probability", "composition", "composition+count", "semantic", "count+semantic", "composition+semantic",
+)  # fmt: skip
+SIZES = (0.5, 0.3, 0.15, 0.1, 0.05)
+DIRECT = (1000, 2000, 5000, 10000, 14500)
+# A pair is learnt from if it was seen so often, and is so probable either way.
+_SEEN, _LIKELY = 2.0, 0.1
+_SEEN_THROUGH = 1.0
+
+
+@dataclass(frozen=True)
+class Triangle(Corpus):
+    """A language pair without a bitext of its own.
+
+    Attributes:
+        first, second: corpora of its languages and English.
+        work: where its texts are.
+    """
+
+    first: str = ""
+    second: str = ""
+    work: Path = field(default_factory=Path)
+
+    def text(self, part: str, language: str) -> str:
+        """A text of it: `first.LANGUAGE` and `second.LANGUAGE` of the halves, `dev`, `direct`, tests."""
+        return str(self.work / f"{part}.{language}")
+
+
+def triangles(work: Path) -> dict[str, Triangle]:
+    """Name -> language pair."""
+    multi30k = ("test_2016_flickr", "test_2018_flickr")
+    return {
+        name: Triangle(name, *languages, tests, first, second, work / name)
+        for name, languages, tests, first, second in (
+            ("de-cs", ("de", "cs"), multi30k, "multi30k-de-en", "multi30k-cs-en"),
+            ("cs-de", ("cs", "de"), multi30k, "multi30k-cs-en", "multi30k-de-en"),
+            ("zh-es", ("zh", "es"), ("test",), "pydocs-zh-en", "pydocs-es-en"),
+        )
+    }
+
+
+def _write(path: str, lines: Sequence[str]) -> None:
+    Path(path).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+
+def _read(name: str, part: str, language: str) -> list[str]:
+    path = DATA / name / f"{part}.{language}"
+    return read_text_lines(str(path if path.exists() else f"{path}.gz"))
+
+
+def texts(pair: Triangle, sample: int | None) -> None:
+    """Write the halves, what joins them, and the direct bitext; a part of each for a sample."""
+    pair.work.mkdir(parents=True, exist_ok=True)
+    if Path(pair.text("direct", pair.target)).exists():
+        return
+    ends = ((pair.first, pair.source), (pair.second, pair.target))
+    joined = {part: _joined(pair, part) for part in ("train", "dev", *pair.tests)}
+    held_out = {row[1] for part in ("dev", *pair.tests) for row in joined[part]}
+    for part in ("dev", *pair.tests):
+        rows = joined[part][: max(20, sample // 50) if sample else None]
+        for language, side in ((pair.source, 0), (MIDDLE, 1), (pair.target, 2)):
+            _write(pair.text(part, language), [row[side] for row in rows])
+    trains = [dict(zip(_read(name, "train", MIDDLE), _read(name, "train", end), strict=True)) for name, end in ends]
+    shared = sorted((trains[0].keys() & trains[1].keys()) - held_out)
+    order = np.random.default_rng(SEED).permutation(len(shared))
+    halves = [{shared[k] for k in part} for part in np.array_split(order, 2)]
+    for number, (part, (_, language)) in enumerate(zip(("first", "second"), ends, strict=True)):
+        other = halves[1 - number]
+        rows = [(end, middle) for middle, end in trains[number].items() if middle not in other | held_out]
+        rows = rows[: sample or None]
+        _write(pair.text(part, language), [end for end, _ in rows])
+        _write(pair.text(part, MIDDLE), [middle for _, middle in rows])
+    # The largest last: a run that was interrupted begins again.
+    rows = [row for row in joined["train"] if row[1] not in held_out]
+    rows = [rows[k] for k in np.random.default_rng(SEED).permutation(len(rows))[: max(DIRECT)]]
+    _write(pair.text("direct", pair.source), [row[0] for row in rows])
+    _write(pair.text("direct", pair.target), [row[2] for row in rows])
+
+
+def _joined(pair: Triangle, part: str) -> list[tuple[str, str, str]]:
+    """Source, English and target of what both corpora translate; each English sentence once."""
+    source = dict(zip(_read(pair.first, part, MIDDLE), _read(pair.first, part, pair.source), strict=True))
+    target = dict(zip(_read(pair.second, part, MIDDLE), _read(pair.second, part, pair.target), strict=True))
+    return [(text, middle, target[middle]) for middle, text in source.items() if middle in target]
+
+
+def extracted(folder: Path, source: str, target: str, threads: str) -> tuple[Path, Path]:
+    """Phrase table and reordering table of a bitext."""
+    folder.mkdir(parents=True, exist_ok=True)
+    aligned, table, reordering = (folder / name for name in ("aligned.gz", "table.gz", "reordering.gz"))
+    if not aligned.exists():
+        command("align", source, target, "-o", aligned)
+    if not table.exists():
+        command("extract", source, target, aligned, "-o", table, "--reordering-table", reordering, "--threads", threads)
+    return table, reordering
+
+
+def likely_pairs(table: Path, pairs: Path, seen: float) -> None:
+    """The entries of a table that were seen often and are probable, with their counts, to train on."""
+    with Input(str(table)) as source, Output(str(pairs)) as out:
+        for piece in source.whole_lines():
+            lines = []
+            for line in piece.decode("utf-8", "surrogateescape").splitlines():
+                fields = [part.strip() for part in line.split("|||")]
+                scores, count = [float(score) for score in fields[2].split()], float(fields[4].split()[2])
+                if count >= seen and min(scores[0], scores[2]) >= _LIKELY:
+                    lines.append(f"{fields[0]} ||| {fields[1]} ||| {max(1, math.floor(count))}\n")
+            out.write_text("".join(lines).encode("utf-8", "surrogateescape"))
+
+
+def annotated(table: Path, folder: Path, seen: float, threads: str, sample: int | None, pairs_of: Path) -> Path:
+    """A table with the similarities of a model that is trained on likely pairs of a table."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pairs, model, output = folder / "pairs.gz", folder / "model", folder / "annotated.gz"
+    if not pairs.exists():
+        likely_pairs(pairs_of, pairs, seen)
+    if not (model / "config.json").exists():
+        quick = ["--iterations", "1", "--dimension", "10"] if sample else []
+        command("train", pairs, "-o", model, "--threads", threads, "--overwrite", *quick)
+    if not output.exists():
+        command("annotate", table, "-m", model, "-o", output, "--threads", threads, "--force")
+    return output
+
+
+def whole_table(pair: Triangle, threads: str, sample: int | None) -> tuple[Path, Path]:
+    """The triangulated table with all columns, and its reordering table."""
+    legs, reordering = [], []
+    ends = (("first", pair.source, MIDDLE), ("second", MIDDLE, pair.target))
+    for part, source, target in ends:
+        folder = pair.work / part
+        table, beside = extracted(folder, pair.text(part, source), pair.text(part, target), threads)
+        legs.append(annotated(table, folder, _SEEN, threads, sample, table))
+        reordering.append(beside)
+    triangulated, beside = pair.work / "triangulated.gz", pair.work / "reordering.gz"
+    if not triangulated.exists():
+        command(
+            "pivot", *legs, "--columns", "ways", "--similarities", "5,6", "--reordering-tables", *reordering,
+            "--reordering-out", beside, "-o", triangulated, "--json", pair.work / "pivot.json", "--threads", threads,
+        )  # fmt: skip
+    whole = annotated(triangulated, pair.work / "through", _SEEN_THROUGH, threads, sample, triangulated)
+    return whole, beside
+
+
+def with_scores(table: Path, output: Path, scores: Sequence[int]) -> None:
+    """A table with these scores, from 1, behind the first four."""
+    wanted = [*range(4), *(number - 1 for number in scores)]
+    with Input(str(table)) as source, Output(str(output)) as out:
+        for piece in source.whole_lines():
+            lines = []
+            for line in piece.splitlines():
+                fields = line.split(b" ||| ", 3)
+                found = fields[2].split()
+                fields[2] = b" ".join(found[number] for number in wanted)
+                lines.append(b" ||| ".join(fields) + b"\n")
+            out.write_text(b"".join(lines))
+
+
+def ini_of(pair: Triangle, table: Path, reordering: Path, ini: Path) -> Path:
+    """An ini with default weights."""
+    lm = pair.work / "lm.arpa.gz"
+    if not lm.exists():
+        command("lm", pair.text("second", pair.target), "--order", "5", "-o", lm)
+    if not ini.exists():
+        command("moses-ini", "--table", table, "--reordering-table", reordering, "--lm", lm, "-o", ini)
+    return ini
+
+
+def system_ini(pair: Triangle, system: str, threads: str, sample: int | None) -> Path:
+    """The ini of a system, not tuned."""
+    whole, reordering = whole_table(pair, threads, sample)
+    folder = pair.work / "systems"
+    folder.mkdir(exist_ok=True)
+    table = folder / f"{system}.gz"
+    if not table.exists():
+        with_scores(whole, table, SYSTEMS[system])
+    return ini_of(pair, table, reordering, folder / f"{system}.ini")
+
+
+def direct_ini(pair: Triangle, size: int, threads: str) -> Path:
+    """The ini of a direct bitext of so many pairs."""
+    folder = pair.work / f"direct-{size}"
+    folder.mkdir(exist_ok=True)
+    sides = []
+    for language in (pair.source, pair.target):
+        sides.append(str(folder / f"text.{language}"))
+        _write(sides[-1], read_text_lines(pair.text("direct", language))[:size])
+    return ini_of(pair, *extracted(folder, *sides, threads), folder / "start.ini")
+
+
+def pruned_ini(pair: Triangle, method: str, by: str, size: float, tuned: Path, threads: str) -> Path:
+    """The ini of the pruned table, with the weights of the plain one."""
+    folder = pair.work / "pruned"
+    folder.mkdir(exist_ok=True)
+    name = f"{method}-{by}-{round(100 * size)}"
+    table, reordering, ini = folder / f"{name}.gz", folder / f"{name}.reordering.gz", folder / f"{name}.ini"
+    if not ini.exists():
+        whole, start = folder / "whole.gz", folder / "whole.ini"
+        if not whole.exists():
+            with_scores(pair.work / "through" / "annotated.gz", whole, (*_LEGS[:2], *_MODEL))
+        if not start.exists():
+            command("moses-ini", tuned, "--table", whole, "-o", start)
+        columns = ["--columns", PRUNED_BY[by]] if "semantic" in method else []
+        command(
+            "prune", whole, "--method", method, "--target-size", str(size), "--protect", "words", "--keep-top", "1",
+            "--moses-ini", start, *columns,
+            "--reordering-table", pair.work / "reordering.gz", "--reordering-out", reordering, "-o", table,
+            "--threads", threads, "--force",
+        )  # fmt: skip
+        command("moses-ini", start, "--table", table, "--reordering-table", reordering, "-o", ini)
+    return ini
+
+
+def samples_of(path: Path) -> BleuSamples:
+    statistics = np.load(path)["ALL"].astype(np.int64)
+    return Bootstrap(len(statistics))(statistics)
+
+
+def figures_of(kept: Path, pair: Triangle) -> dict[str, Any]:
+    """BLEU of what is finished, beside the plain table tuned with the same seeds, and its control."""
+    found: dict[str, dict[int, BleuSamples]] = {}
+    for path in sorted((kept / pair.name).glob("*.npz")):
+        name, _, seed = path.stem.rpartition("-")
+        found.setdefault(name, {})[int(seed)] = samples_of(path)
+    figures: dict[str, Any] = {}
+    for name, runs in found.items():
+        figures[name] = {"BLEU": [round(run.bleu, 2) for _, run in sorted(runs.items())]}
+        for label, other in (("to plain", "plain"), ("to control", BEYOND.get(name))):
+            seeds = sorted(runs.keys() & found.get(other or "", {}).keys())
+            if other and other != name and seeds:
+                figures[name][label] = compared(*([found[n][seed] for seed in seeds] for n in (other, name)))
+    told = pair.work / "pivot.json"
+    return {**({"pivot": json.loads(told.read_text())} if told.exists() else {}), "systems": figures}
+
+
+def measure(pair: Triangle, kept: Path, seeds: Sequence[int], threads: str, sample: int | None) -> None:
+    """Make, tune, prune and keep what is missing of a pair."""
+    texts(pair, sample)
+    sizes = [size for size in DIRECT if size <= len(read_text_lines(pair.text("direct", pair.source)))]
+    runs = [(name, seed) for seed, name in itertools.product(seeds, (*SYSTEMS, *(f"direct-{n}" for n in sizes)))]
+    for name, seed in runs:
+        path = kept / pair.name / f"{name}-{seed}.npz"
+        if not path.exists():
+            if name in SYSTEMS:
+                ini = system_ini(pair, name, threads, sample)
+            else:
+                ini = direct_ini(pair, int(name.rpartition("-")[2]), threads)
+            tune(ini, pair, pair.work / "tuned" / f"{name}-{seed}", seed, threads, path)
+            print(pair.name, name, seed, figures_of(kept, pair)["systems"].get(name), flush=True)
+    tuned = pair.work / "tuned" / f"plain-{seeds[0]}" / "moses.ini"
+    for method, size in itertools.product(METHODS, SIZES):
+        for by in PRUNED_BY if "semantic" in method else ("table",):
+            name = f"pruned-{method}-{by}-{round(100 * size)}"
+            path = kept / pair.name / f"{name}-{seeds[0]}.npz"
+            if not path.exists():
+                ini = pruned_ini(pair, method, by, size, tuned, threads)
+                keep_statistics(ini, pair, pair.work / "pruned" / name, threads, path)
+                print(pair.name, name, figures_of(kept, pair)["systems"].get(name), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, default=WORK / "pivoting")
+    parser.add_argument("--pairs", nargs="+", default=list(triangles(WORK)), choices=triangles(WORK))
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
+    parser.add_argument("--threads", default="1")
+    parser.add_argument("--sample", type=int, metavar="N", help="so many sentences a half; nothing is kept of it")
+    options = parser.parse_args()
+    work, kept = options.work, KEPT
+    if options.sample:
+        work = options.work / f"sample-{options.sample}"
+        kept, neural_columns.ITERATIONS = work / "kept", 1
+    pairs = triangles(work)
+    for name in options.pairs:
+        measure(pairs[name], kept, options.seeds, options.threads, options.sample)
+        found = {name: figures_of(kept, pair) for name, pair in pairs.items() if (kept / name).exists()}
+        if options.sample:
+            print(json.dumps(found, indent=1))
+        else:
+            report("pivoting", {"search": SEARCH, "pairs": found})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""What vocabulary maps and shortlists cover, at equal candidates of a sentence, and how fast they are written.
+
+For each language pair, a table (the reference run's, or one extracted here into the work folder), and its test sets:
+
+    counts        as build-vmap.py of OpenNMT's WNMT 2018 papers chooses: the words of the N most frequently extracted
+                  translations of each source phrase of up to three words
+    vmap          `phrasetool export --to vmap`, by a least probability
+    counts, words, and shortlist      the same for single words: the N most frequent translations, and `--to shortlist`
+
+with the same words as candidates of every sentence.  From lists of several sizes follows, between them in a straight
+line, how many reference tokens are covered at the mean number of candidates that the counts-only way has.
+
+    python benchmarks/vocabulary_maps.py [PAIR ...] [--rounds 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from augmenting import PAIRS
+from engines import DATA, Corpus, command
+from measuring import COMMAND, WORK, report, summary, usage
+
+from moses_compat.corpora.texts import read_text_lines
+from moses_compat.files.streams import Input
+from phrasetool.vocabulary import unescape
+
+LONGEST = 3
+ALWAYS = 100
+# Translations of a phrase, of the counts-only way; least probabilities, of ours.
+DEPTHS = (1, 2, 3, 5, 8, 12, 20)
+LEAST = (0.7, 0.55, 0.45, 0.37, 0.3, 0.2, 0.1, 0.05, 0.03, 0.015, 0.007, 0.003, 0.0015, 0.0007)
+Map = dict[str, set[str]]
+
+
+def table_of(corpus: Corpus, threads: str) -> Path:
+    """The reference run's table, or one that is extracted if it is not there."""
+    moses = DATA / corpus.name / "moses" / "phrase-table.gz"
+    if moses.exists():
+        return moses
+    folder = WORK / "vocabulary_maps" / corpus.name / "engine"
+    folder.mkdir(parents=True, exist_ok=True)
+    aligned, table = folder / "aligned.gz", folder / "table.gz"
+    if not aligned.exists():
+        command("align", *corpus.train, "-o", aligned)
+    if not table.exists():
+        command("extract", *corpus.train, aligned, "-o", table, "--threads", threads)
+    return table
+
+
+def sentences(corpus: Corpus) -> tuple[list[list[str]], list[list[str]]]:
+    """The test sets and their references, in words as they read."""
+
+    def side(language: str) -> list[list[str]]:
+        lines = (line for part in corpus.tests for line in read_text_lines(corpus.text(part, language)))
+        return [unescape(line.encode()).decode().split() for line in lines]
+
+    return side(corpus.source), side(corpus.target)
+
+
+def runs(words: Sequence[str], longest: int = LONGEST) -> Iterable[str]:
+    """The source phrases of a sentence."""
+    for first, last in itertools.combinations(range(len(words) + 1), 2):
+        if last - first <= longest:
+            yield " ".join(words[first:last])
+
+
+def by_counts(table: Path, needed: set[str]) -> dict[str, list[set[str]]]:
+    """The words of the translations of each phrase, those of the most frequent first."""
+    entries: defaultdict[str, list[tuple[float, set[str]]]] = defaultdict(list)
+    with Input(str(table)) as source:
+        for block in source.whole_lines():
+            for line in unescape(block).decode("utf-8", "replace").split("\n"):
+                key, _, rest = line.partition(" ||| ")
+                if key in needed and rest:
+                    target, _, _, counts = rest.split(" ||| ")[:4]
+                    entries[key].append((float(counts.split()[2]), set(target.split())))
+    # Equally frequent ones stay in the order of the table.
+    return {key: [words for _, words in sorted(found, key=lambda one: -one[0])] for key, found in entries.items()}
+
+
+def covered(sides: tuple[list[list[str]], list[list[str]]], chosen: Map, always: Iterable[str]) -> tuple[float, float]:
+    """Mean candidates of a sentence, and the share of the reference tokens among them."""
+    fixed, sizes, hits, tokens = set(always), 0, 0, 0
+    for source, target in zip(*sides, strict=True):
+        found = fixed.union(*(chosen[key] for key in runs(source) if key in chosen))
+        sizes, tokens = sizes + len(found), tokens + len(target)
+        hits += sum(word in found for word in target)
+    return sizes / len(sides[0]), hits / tokens
+
+
+def vocabulary_map(table: Path, least: float, work: Path, needed: set[str]) -> tuple[Map, list[str]]:
+    """What a vocabulary map says of the phrases that are needed, and what is always a candidate."""
+    path = work / "vmap.txt"
+    command("export", table, "--to", "vmap", "-o", path, "--always", ALWAYS, "--min-prob", least, "--targets", 1000)
+    chosen: Map = {}
+    for line in path.read_text("utf-8").split("\n")[:-1]:
+        key, _, words = line.partition("\t")
+        if not key or key in needed:
+            chosen[key] = set(words.split(" "))
+    return chosen, sorted(chosen.pop(""))
+
+
+def shortlist(table: Path, work: Path, needed: set[str]) -> list[tuple[str, str, float]]:
+    """Source, target and probability of a shortlist with all that is needed."""
+    path = work / "shortlist.txt"
+    command("export", table, "--to", "shortlist", "-o", path, "--min-prob", LEAST[-1], "--targets", 100_000)
+    fields = (line.split(" ") for line in path.read_text("utf-8").split("\n")[:-1])
+    return [(source, target, float(share)) for target, source, share in fields if source in needed]
+
+
+def curves(corpus: Corpus, threads: str) -> dict[str, Any]:
+    """Candidates and coverage of lists of all sizes, and ours at the candidates of the counts-only way."""
+    table, sides = table_of(corpus, threads), sentences(corpus)
+    work = WORK / "vocabulary_maps" / corpus.name
+    work.mkdir(parents=True, exist_ok=True)
+    needed = {key for line in sides[0] for key in runs(line)}
+    ranked = by_counts(table, needed)
+    maps = [vocabulary_map(table, least, work, needed) for least in LEAST]
+    always = maps[0][1]
+    listed = shortlist(table, work, needed)
+    lists: list[Map] = []
+    for least in LEAST:
+        lists.append(defaultdict(set))
+        for source, target, share in listed:
+            if share >= least:
+                lists[-1][source].add(target)
+    found: dict[str, Any] = {}
+    for kind, ours, longest in (("vmap", [chosen for chosen, _ in maps], LONGEST), ("shortlist", lists, 1)):
+        sizes, shares = zip(*(covered(sides, chosen, always) for chosen in ours), strict=True)
+        counts = [
+            covered(sides, {k: set().union(*v[:depth]) for k, v in ranked.items() if k.count(" ") < longest}, always)
+            for depth in DEPTHS
+        ]
+        found[kind] = {
+            "candidates": [round(size, 2) for size, _ in counts],
+            "counts": [round(100 * share, 2) for _, share in counts],
+            "ours": [round(100 * float(np.interp(size, sizes, shares)), 2) for size, _ in counts],
+            "outside": [not sizes[0] <= size <= sizes[-1] for size, _ in counts],
+        }
+    return found
+
+
+def rightness(corpus: Corpus, threads: str) -> dict[str, Any]:
+    """How many pairs of the lexicon are right in the first test set."""
+    document = WORK / "vocabulary_maps" / corpus.name / "lexicon.json"
+    texts = [corpus.text(corpus.tests[0], language) for language in (corpus.source, corpus.target)]
+    command(
+        "export", table_of(corpus, threads), "--to", "lexicon", "-o", document.with_suffix(".tsv"), "--json", document,
+        "--evaluate", *texts, "--threads", threads,
+    )  # fmt: skip
+    told = json.loads(document.read_text())
+    right = told["rightness"]
+    return {"pairs": told["pairs"], "seen": right.pop("pairs"), **right}
+
+
+def speed(corpus: Corpus, threads: str, rounds: int) -> dict[str, Any]:
+    """Seconds and memory of whole processes, after one that is not counted."""
+    table, work = table_of(corpus, threads), WORK / "vocabulary_maps" / corpus.name
+    work.mkdir(parents=True, exist_ok=True)
+    lines = int(subprocess.run(f"zcat {table} | wc -l", shell=True, check=True, capture_output=True).stdout)
+    found: dict[str, Any] = {"entries": lines, "threads": int(threads)}
+    for kind in ("vmap", "shortlist", "lexicon", "bicleaner"):
+        arguments = ["export", table, "--to", kind, "-o", work / f"{kind}.out.gz", "--threads", threads, "-q"]
+        used = [usage([COMMAND, *map(str, arguments)]) for _ in range(rounds + 1)][1:]
+        found[kind] = {
+            "wall": summary([one.wall for one in used]), "cpu": summary([one.cpu for one in used]),
+            "peak": max(one.peak for one in used),
+        }  # fmt: skip
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pairs", nargs="*", default=list(PAIRS))
+    parser.add_argument("--threads", default="2")
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    # First: a process counts the memory of the one that starts it as its own.
+    timed = {given.pairs[0]: speed(PAIRS[given.pairs[0]], given.threads, given.rounds)}
+    figures: dict[str, Any] = {"always": ALWAYS, "speed": timed, "pairs": {}}
+    for name in given.pairs:
+        corpus = PAIRS[name]
+        figures["pairs"][name] = {**curves(corpus, given.threads), "lexicon": rightness(corpus, given.threads)}
+    report("vocabulary_maps", figures)
+
+
+if __name__ == "__main__":
+    main()

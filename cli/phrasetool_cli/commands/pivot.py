@@ -1,0 +1,123 @@
+"""`phrasetool pivot`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from phrasetool_cli.shared.columns.pivot_summary import pivot_summary
+from phrasetool_cli.shared.flags import output_option, table_options
+from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.shared.parameter_types import Share, column_pair, names_of, size_in_bytes
+from phrasetool_cli.shared.progress import TerminalWatch
+from phrasetool_cli.shared.sections import SectionedCommand, sections
+
+if TYPE_CHECKING:
+    from moses_compat.jobs.pivoting.pivot import Similarities
+
+_COLUMNS = ("ways", "agreement")
+_EXAMPLE = """\b
+Example:
+  phrasetool pivot de-en.gz en-cs.gz -o de-cs.gz
+  phrasetool pivot de-en.gz en-cs.gz de-fr.gz fr-cs.gz --columns ways,agreement -o de-cs.gz
+  phrasetool pivot de-en.annotated.gz en-cs.annotated.gz --similarities 5,6 -o de-cs.gz
+  phrasetool pivot de-en.gz en-cs.gz --reordering-tables de-en.r.gz en-cs.r.gz --reordering-out de-cs.r.gz -o de-cs.gz
+  phrasetool align demo-output/corpus.en demo-output/corpus.zh -o en-zh.aligned.gz && \\
+  phrasetool extract demo-output/corpus.en demo-output/corpus.zh en-zh.aligned.gz -o en-zh.gz && \\
+  phrasetool pivot demo-output/engine/phrase-table.gz en-zh.gz -o - | head -3
+"""
+
+
+@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@click.argument("tables", nargs=-1, required=True, metavar="A-B B-C [A-B2 B2-C]...")
+@sections(
+    "What is written",
+    output_option("Where the table goes."),
+    click.option("--columns", type=names_of(_COLUMNS), default=None, metavar="NAME,...",
+                 help="More scores: ways, the probability of the best way and how many there are; agreement, how many "
+                      "middle languages have the entry."),
+    click.option("--similarities", type=column_pair, multiple=True, metavar="A,B",
+                 help="Combine the similarities that `annotate` wrote to these two scores of the tables (source-to-"
+                      "target first); once for all tables, or once for each, in their order.  Four scores are added."),
+    click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp",
+                 help="How the similarities were written (see annotate)."),
+    click.option("--reordering-tables", nargs=2, multiple=True, metavar="A-B B-C",
+                 help="The reordering tables of two tables; once for each middle language, in their order."),
+    click.option("--reordering-out", metavar="FILE", help="Where the reordering table goes."),
+    "Which entries",
+    click.option("--keep-best", type=click.IntRange(0), default=100, metavar="N",
+                 help="Entries that a source may have, those with the highest p(c|a); 0: all."),
+    click.option("--least-probability", type=Share(), default=0.0, metavar="P",
+                 help="Leave out entries of the tables whose p(target|source) is lower."),
+    click.option("--counts", type=click.Choice(["expected", "min"]), default="expected",
+                 help="How often a pair is taken to have been seen: as often as can be expected, or each time as often "
+                      "as the less frequent pair of the way."),
+    "Memory",
+    click.option("--memory", type=size_in_bytes, default="2G", metavar="BYTES",
+                 help="For entries; the others wait in temporary files.  Never changes the output."),
+    click.option("--temporary", metavar="FOLDER", help="Where temporary files go.  [default: $TMPDIR]"),
+    "How the table is read",
+    click.option("--sort", is_flag=True, help="Sort the tables first, as Moses does (LC_ALL=C sort)."),
+    None,
+    json_option,
+    table_options,
+)  # fmt: skip
+def command(
+    tables: tuple[str, ...], output: str, columns: tuple[str, ...] | None, similarities: tuple[tuple[int, int], ...],
+    scale: str, reordering_tables: tuple[tuple[str, str], ...], reordering_out: str | None, keep_best: int,
+    least_probability: float, counts: str, memory: int, temporary: str | None, sort: bool, threads: int,
+    block_bytes: int, max_line: int, on_error: str, allow_empty: bool, force: bool, quiet: bool, json_file: str | None,
+) -> None:  # fmt: skip
+    """Make a phrase table through a middle language.
+
+    A-B translates to the middle language, B-C from it; A-C is made of all ways over a phrase of B.  Its four scores are
+    sums over these ways, p(c|a) = sum of p(b|a) p(c|b), and so on; over several middle languages, with two tables each,
+    their mean.  Alignment points are those of the best way, and the counts say how often source, target and pair can be
+    expected to be seen.  Tables are sorted (LC_ALL=C), as Moses writes them, and so is what is written.
+    """
+    from moses_compat.jobs.pivoting.pivot import PivotRequest, pivot
+    from moses_compat.tables.blocks import TableScan
+    from phrasetool.errors import PhraseToolError
+
+    if len(tables) % 2:
+        raise click.UsageError(f"{len(tables)} tables; expected two for each middle language, to it and from it")
+    pairs = list(zip(tables[::2], tables[1::2], strict=True))
+    legs = [path for pair in reordering_tables for path in pair]
+    if bool(reordering_tables) != bool(reordering_out):
+        raise click.UsageError("--reordering-tables and --reordering-out go together; give both or none")
+    if reordering_tables and len(reordering_tables) != len(pairs):
+        message = f"{len(pairs)} middle languages, but {len(reordering_tables)} --reordering-tables"
+        raise click.UsageError(f"{message}; give one for each, or none")
+    if similarities and len(similarities) not in (1, len(tables)):
+        message = f"{len(tables)} tables, but {len(similarities)} --similarities"
+        raise click.UsageError(f"{message}; give one for all, or one for each")
+    if [*tables, *legs].count("-") > 1:
+        raise click.UsageError("only one input can be standard input")
+    if on_error == "keep":
+        raise click.UsageError("--on-error keep is not for lines of two tables; skip leaves them out")
+    if temporary and not os.path.isdir(temporary):
+        raise PhraseToolError(f"{temporary}: there is no such folder for temporary files")
+    check_outputs([*tables, *legs], [output, reordering_out])
+    document = json_document(json_file, [*tables, *legs], [output, reordering_out])
+    scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force, max_line=max_line)
+    request = PivotRequest(
+        pairs, output, reordering_tables, reordering_out, _similarities(similarities, len(pairs), scale), columns or (),
+        keep_best, least_probability, counts == "min", scan, sort, memory, temporary,
+    )  # fmt: skip
+    watch = TerminalWatch(quiet)
+    report = pivot(request, watch)
+    document(report.as_dict())
+    for line in pivot_summary(report, request):
+        watch.say(line)
+
+
+def _similarities(columns: tuple[tuple[int, int], ...], middles: int, scale: str) -> list[Similarities]:
+    """What the tables of each middle language say in their columns."""
+    from moses_compat.measures.similarities import ColumnSimilarities
+
+    each = [ColumnSimilarities(*pair, scale) for pair in columns]
+    each = each * (2 * middles) if len(each) == 1 else each
+    return list(zip(each[::2], each[1::2], strict=True))

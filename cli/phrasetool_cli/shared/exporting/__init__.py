@@ -1,0 +1,1 @@
+"""What `phrasetool export` takes, does and says."""

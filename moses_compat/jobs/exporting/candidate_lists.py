@@ -1,0 +1,223 @@
+"""Lists of candidates: the vocabulary map of CTranslate2, the shortlist of Marian.
+
+The table is read once.  The candidates of every source phrase go to disk; when all are there, it is known which target
+words are the most frequent, and what single words bring, and the list is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from moses_compat.files.names import display_name, scratch_place
+from moses_compat.files.streams import Output
+from moses_compat.jobs.exporting.entries import EntrySelector, SourceEntries, word_of
+from moses_compat.jobs.exporting.list_coverage import CoverageMeter
+from moses_compat.jobs.exporting.request import CandidateReport, CandidateRequest
+from moses_compat.tables.sorted_copy import open_table
+from phrasetool.errors import DataError
+from phrasetool.export.joined_texts import Texts, joined, lines_of
+from phrasetool.export.selection import Selector, as_phrases, most_frequent
+from phrasetool.export.target_candidates import CandidateStore, word_probabilities
+from phrasetool.export.units import UnitTable, Words
+from phrasetool.export.vocabularies import UnitVocabulary, read_vocabulary
+from phrasetool.phrases import DoubleArray, Int32Array, Phrases
+from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.vocabulary import unescape
+from phrasetool.watch import NOBODY, Watch
+
+# A vocabulary that knows less of a table is another one; one that knows less than the second may be.
+_LEAST_UNITS, _FEW_UNITS = 0.1, 0.7
+
+
+class ListWriter(Protocol):
+    """Writes a list of candidates."""
+
+    def write(self, output: Output, collected: Collected, meter: CoverageMeter | None) -> CandidateReport:
+        """Write it, and let the meter see its lines."""
+
+
+class Collected:
+    """All candidates of a table.
+
+    Args:
+        request: what is wanted.
+
+    Attributes:
+        sources, targets: the units of the table's words.
+        store: the candidates, in the order of the table.
+        frequencies: float64, shape (V,), how often each target unit was seen in translations of single words.
+    """
+
+    def __init__(self, request: CandidateRequest) -> None:
+        self.request = request
+        self.source_vocabulary, self.target_vocabulary = (
+            read_vocabulary(path) if path else UnitVocabulary(Words())
+            for path in (request.source_vocabulary, request.target_vocabulary)
+        )
+        self._source_words, self._target_words = Symbols(), Symbols()
+        # A map is looked up by what is written, also of words that the system does not know.
+        known = self.source_vocabulary.numbers if request.shortlist else None
+        source, target = self.source_vocabulary.segmenter, self.target_vocabulary.segmenter
+        self.sources = UnitTable(self._source_words, word_of, source, known, request.shortlist)
+        self.targets = UnitTable(self._target_words, word_of, target, self.target_vocabulary.numbers, both=True)
+        self.store = CandidateStore(scratch_place(request.output))
+        self.frequencies = np.zeros(0)
+        self._seen = np.zeros((2, 2))
+        self.entries = 0
+
+    def add(self, found: SourceEntries) -> None:
+        """The entries of the next block."""
+        self.entries += found.raw.lines
+        sources = self._source_words.read_fields(found.text, found.source_starts, found.source_ends)
+        words = self._target_words.read_fields(found.text, found.target_starts, found.target_ends)
+        targets = self.targets.expand(words)
+        single = np.repeat(sources.lengths == 1, np.diff(found.group_offsets))
+        self._count(targets, np.where(single, found.counts, 0))
+        self._look_at_units(sources, found.weights, words, found.counts)
+        self.store.append(
+            word_probabilities(
+                sources, found.weights, found.group_offsets, targets, found.values, len(self.targets.units),
+                0.0 if self.request.shortlist else self.request.least,
+            )
+        )  # fmt: skip
+
+    def _count(self, targets: Phrases, counts: DoubleArray) -> None:
+        missing = len(self.targets.units) - len(self.frequencies)
+        self.frequencies = np.concatenate([self.frequencies, np.zeros(missing)])
+        np.add.at(self.frequencies, targets.words, np.repeat(counts, targets.lengths))
+
+    def _look_at_units(self, sources: Phrases, weights: DoubleArray, targets: Phrases, counts: DoubleArray) -> None:
+        """Which share of the words the vocabularies know."""
+        sides = ((self.sources, sources, weights), (self.targets, targets, counts))
+        for side, (units, phrases, times) in enumerate(sides):
+            known = units.known(phrases.words)
+            seen = np.repeat(times, phrases.lengths)
+            self._seen[side] += seen[known].sum(), seen.sum()
+
+    def check_units(self) -> tuple[float, float]:
+        """Refuse a vocabulary that knows next to nothing of the table, or warn of one that knows little.
+
+        Returns:
+            The shares of the table's source and target words that the vocabularies know.
+
+        Raises:
+            DataError: it knows next to nothing, and the scan does not say `force`.
+        """
+        request = self.request
+        shares = [float(known / seen) if seen else 1.0 for known, seen in self._seen]
+        names = (request.source_vocabulary, request.target_vocabulary)
+        for side, path, share in zip(("source", "target"), names, shares, strict=True):
+            if path and share < _FEW_UNITS:
+                message = (
+                    f"knows {100 * share:.0f}% of the {side} words of {display_name(request.table)}; expected the "
+                    "vocabulary of the same language, with the same tokens and capitals"
+                )
+                error = DataError(path, message, remedy="go on")
+                if share < _LEAST_UNITS:
+                    request.scan.refuse(error)
+                else:
+                    request.scan.warn(str(error))
+        return shares[0], shares[1]
+
+    def knows(self, unit: bytes) -> bool:
+        """Whether a source unit occurs in the table."""
+        return self.sources.units.id(unit) >= 0
+
+    @property
+    def always(self) -> Int32Array:
+        """The units that are always candidates."""
+        return most_frequent(self.frequencies, self.request.always)
+
+    @property
+    def target_texts(self) -> Texts:
+        """The target units."""
+        return Texts(*self.targets.units.text)
+
+
+def _units_of_line(vocabulary: UnitVocabulary, units: UnitTable, line: str) -> list[bytes]:
+    """The units of a line of text that is evaluated with: words are read as in the table."""
+    if isinstance(vocabulary.segmenter, Words):
+        return unescape(line.encode("utf-8", "surrogateescape")).split()
+    return units.line(line)
+
+
+def export_candidates(request: CandidateRequest, writer: ListWriter, watch: Watch = NOBODY) -> CandidateReport:
+    """Write a list of candidates.
+
+    Raises:
+        DataError: a file is damaged, the table is not sorted or has too few scores, or vocabularies or texts do not
+            fit.
+        PhraseToolError: a file cannot be written.
+    """
+    scan = request.scan
+    collected = Collected(request)
+    meter = None
+    if request.evaluate:
+        meter = CoverageMeter(
+            request.evaluate,
+            partial(_units_of_line, collected.source_vocabulary, collected.sources),
+            partial(_units_of_line, collected.target_vocabulary, collected.targets),
+        )
+    opened = open_table(request.table, request.output, scan, watch, "read", sort=request.sort)
+    with opened as (source, followed), Output(request.output) as output:
+        for found in EntrySelector(source, followed, request.longest, request.similarities).blocks():
+            collected.add(found)
+        known = collected.check_units()
+        report = writer.write(output, collected, meter)
+        report.source_units, report.target_units = known
+        report.entries, report.sources = collected.entries, len(collected.store)
+        if meter:
+            report.coverage = meter.coverage(collected.knows)
+            meter.check(report.coverage, collected.knows, scan)
+    return report
+
+
+class MapWriter:
+    """Writes a vocabulary map as CTranslate2 reads it (src/vocabulary_map.cc).
+
+    A line is a source phrase, a tab, and target units with a space between; the phrase is empty for units that are
+    always candidates.  A phrase that had two lines would have the candidates of the second.
+    """
+
+    def write(self, output: Output, collected: Collected, meter: CoverageMeter | None) -> CandidateReport:
+        """See `ListWriter`."""
+        always = collected.always
+        report = CandidateReport(always=len(always))
+        for text in self._texts(collected, always, report):
+            output.write_text(text)
+            if meter:
+                meter.see_map(text)
+        return report
+
+    @staticmethod
+    def _texts(collected: Collected, always: Int32Array, report: CandidateReport) -> Iterator[bytes]:
+        yield b"\t%s\n" % collected.targets.units.join(always)
+        store, words = collected.store, collected.target_texts
+        selector = Selector(collected.request.most, always, len(words.offsets) - 1)
+        selector.learn(store.pieces(), collected.sources.words)
+        # Only words that are put together in several ways can read alike.
+        seen: set[bytes] | None = set() if collected.source_vocabulary.segmenter.glues else None
+        for found in selector.select(store.pieces()):
+            chosen = np.flatnonzero(np.diff(found.offsets))
+            keys, rows = collected.sources.keys(found.sources.select(chosen))
+            lines = lines_of(keys, joined(as_phrases(found), words), chosen[rows]).tobytes()
+            if seen is not None:
+                lines = _first_of_each(lines, seen)
+            report.phrases += lines.count(b"\n")
+            report.candidates += int(np.diff(found.offsets)[chosen[rows]].sum())
+            yield lines
+
+
+def _first_of_each(lines: bytes, seen: set[bytes]) -> bytes:
+    """The lines whose keys were not there before."""
+    kept = []
+    for line in lines.splitlines(keepends=True):
+        key = line.partition(b"\t")[0]
+        if key not in seen:
+            seen.add(key)
+            kept.append(line)
+    return b"".join(kept)

@@ -1,0 +1,120 @@
+"""The entries of a table that are frequent and probable enough, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from moses_compat.files.streams import Input
+from moses_compat.lines.counts import OF_PAIR, OF_SOURCE, OF_TARGET, read_counts
+from moses_compat.lines.phrase_text import phrase_text
+from moses_compat.lines.trained_scores import DIRECT, INVERSE, require_trained_scores
+from moses_compat.measures.entry_reader import EntryReader, Item
+from moses_compat.measures.similarities import SimilaritySource
+from moses_compat.tables.blocks import RawBlock, TableScan
+from phrasetool.export.target_candidates import discounted_frequencies
+from phrasetool.phrases import Mask
+from phrasetool.pipeline import run
+
+
+@dataclass(frozen=True)
+class PairEntry:
+    """An entry.
+
+    Attributes:
+        source, target: as they read, words with a space between.
+        direct, inverse: p(target|source) and p(source|target).
+        discounted: both with half a count taken off, where counts are known.
+        count: how often it was extracted; 1 where the table does not say.
+        similarity: the mean of both directions; None if nothing is known of it.
+    """
+
+    source: str
+    target: str
+    direct: float
+    inverse: float
+    discounted: tuple[float, float]
+    count: float
+    similarity: float | None
+
+
+@dataclass(frozen=True)
+class PairFilter:
+    """Which entries are taken.
+
+    Attributes:
+        longest: words of a side.
+        least: either probability, discounted or not.
+        count: how often an entry was extracted; of all where the table does not say.
+        discounted: whether the probabilities are compared with half a count taken off.
+    """
+
+    longest: int
+    least: float
+    count: float = 0
+    discounted: bool = True
+
+
+def read_pairs(
+    source: Input, scan: TableScan, chosen: PairFilter, similarities: SimilaritySource | None = None, both: bool = True
+) -> Iterator[tuple[RawBlock, list[PairEntry]]]:
+    """The entries that a filter takes, block by block.
+
+    Args:
+        source: the table, at its beginning; in any order.
+        scan: how it is read.
+        chosen: the filter.
+        similarities: what else is known of the entries.
+        both: whether both probabilities must be high enough; else one of them.
+
+    Raises:
+        DataError: the table is damaged, has a faulty line and the scan says `fail`, or has fewer than four scores.
+    """
+
+    def columns(scores: int) -> tuple[int, ...]:
+        require_trained_scores(source.name, scores, 1)
+        return (INVERSE, DIRECT) if scores > DIRECT else ()
+
+    reader = EntryReader(source, scan, similarities, columns=columns)
+
+    def work(item: Item) -> tuple[RawBlock, list[PairEntry]]:
+        read = reader(item)
+        block = read.block
+        if not read.columns.shape[1]:
+            return read.raw, []
+        sizes = np.diff(block.group_offsets)
+        short = np.repeat((block.source_lengths > 0) & (block.source_lengths <= chosen.longest), sizes)
+        counts = read_counts(block.text, block.score_ends, block.line_offsets[1:]).astype(np.float64)
+        known: Mask = np.logical_and(np.isfinite(counts).all(axis=1), (counts[:, :OF_PAIR] > 0).all(axis=1))
+        plain = np.clip(read.columns[:, ::-1], 0, 1)
+        taken = discounted_frequencies(counts[:, [OF_PAIR]], counts[:, [OF_SOURCE, OF_TARGET]])
+        less = np.where(known[:, None], np.clip(taken, 0, 1), plain)
+        enough = (less if chosen.discounted else plain) >= chosen.least
+        good = short & ~block.faulty & (enough.all(axis=1) if both else enough.any(axis=1))
+        good &= ~known | (counts[:, OF_PAIR] >= chosen.count)
+        found = []
+        for row in np.flatnonzero(good).tolist():
+            line, end = int(block.line_offsets[row]), int(block.source_ends[row])
+            words = phrase_text(block.text[end + 3 : block.target_ends[row]].tobytes())
+            if not words or words.count(" ") >= chosen.longest:
+                continue
+            similarity = None
+            if read.scores and read.scores.opinion[row]:
+                similarity = float(read.scores.similarities[row].mean(dtype=np.float64))
+            found.append(
+                PairEntry(
+                    phrase_text(block.text[line:end].tobytes()), words, float(plain[row, 0]), float(plain[row, 1]),
+                    (float(less[row, 0]), float(less[row, 1])), float(counts[row, OF_PAIR]) if known[row] else 1.0,
+                    similarity,
+                )
+            )  # fmt: skip
+        return read.raw, found
+
+    entries = 0
+    for raw, found in run(reader.items(), work, scan.threads):
+        yield raw, found
+        entries += raw.lines
+        scan.progress(raw.position, entries)
+    reader.finish(entries)

@@ -1,0 +1,175 @@
+"""A lexicon: the term pairs of a table, and how many of them are right in sentences that nothing was learnt from."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from moses_compat.corpora.texts import read_text_lines
+from moses_compat.files.streams import Output
+from moses_compat.jobs.exporting.pair_entries import PairEntry, PairFilter, read_pairs
+from moses_compat.jobs.exporting.term_files import write_terms
+from moses_compat.measures.similarities import SimilaritySource
+from moses_compat.tables.blocks import TableScan
+from moses_compat.tables.sorted_copy import open_table
+from phrasetool.errors import DataError
+from phrasetool.export.terms import TermPair, best_terms, is_term, spread
+from phrasetool.vocabulary import unescape
+from phrasetool.watch import NOBODY, Watch
+
+# Stop words are counted in the one-word entries that are so probable, whatever is asked of pairs.
+_LEAST_OF_WORDS = 0.1
+
+
+@dataclass(frozen=True)
+class LexiconRequest:
+    """A lexicon that is wanted.
+
+    Attributes:
+        table: a phrase table, in any order; `-` for standard input.
+        output: where the lexicon goes.
+        form: `tsv`, `csv` or `tbx`.
+        languages: codes of both, for `tbx`.
+        most: translations of a source, and sources of a target.
+        longest: words of a term.
+        least: either probability of a pair, with half a count taken off.
+        count: how often a pair must have been extracted.
+        stop_words: so many of the most frequent words of a side are at no end of a term of several words.
+        sample: write so many pairs alone, evenly over all ranks; 0: all.
+        evaluate: a text and its translation, to say how often a pair is right.
+        similarities: what else is known of the entries.
+        scan: how the table is read.
+    """
+
+    table: str
+    output: str
+    form: str = "tsv"
+    languages: tuple[str, str] = ("und", "und")
+    most: int = 3
+    longest: int = 4
+    least: float = 0.1
+    count: int = 2
+    stop_words: int = 50
+    sample: int = 0
+    evaluate: Sequence[str] | None = None
+    similarities: SimilaritySource | None = None
+    scan: TableScan = field(default_factory=TableScan)
+
+
+@dataclass(frozen=True)
+class Rightness:
+    """How often pairs are right.
+
+    Attributes:
+        pairs: those whose source occurs in the text.
+        right: those of which the target is in the translation of such a sentence.
+        places, right_places: sentences in which a source occurs, and those with the target in their translation.
+    """
+
+    pairs: int
+    right: int
+    places: int
+    right_places: int
+
+
+@dataclass(frozen=True)
+class LexiconReport:
+    """What was written.
+
+    Attributes:
+        entries: lines of the table.
+        considered: entries that are frequent and probable enough.
+        terms: those of them whose sides may be terms.
+        pairs: of the lexicon.
+        written: of them.
+        rightness: of all pairs of the lexicon.
+    """
+
+    entries: int
+    considered: int
+    terms: int
+    pairs: int
+    written: int
+    rightness: Rightness | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+
+def export_lexicon(request: LexiconRequest, watch: Watch = NOBODY) -> LexiconReport:
+    """Write a lexicon.
+
+    Raises:
+        DataError: a file is damaged, the table has too few scores, or texts have different numbers of lines.
+        PhraseToolError: the lexicon cannot be written.
+    """
+    found: list[PairEntry] = []
+    frequencies: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    entries = 0
+    chosen = PairFilter(request.longest, min(request.least, _LEAST_OF_WORDS), request.count)
+    opened = open_table(request.table, request.output, request.scan, watch, "read")
+    with opened as (source, scan), Output(request.output) as output:
+        for raw, pairs in read_pairs(source, scan, chosen, request.similarities):
+            entries += raw.lines
+            found += (pair for pair in pairs if min(pair.discounted) >= request.least)
+            for pair in pairs:
+                for side, text in enumerate((pair.source, pair.target)):
+                    if " " not in text:
+                        frequencies[side][text] += int(pair.count)
+        stops = [set(_most(counts, request.stop_words)) for counts in frequencies]
+        terms = [
+            _term(pair) for pair in found
+            if is_term(pair.source.split(" "), stops[0]) and is_term(pair.target.split(" "), stops[1])
+        ]  # fmt: skip
+        lexicon = best_terms(terms, request.most)
+        written = spread(lexicon, request.sample) if request.sample else lexicon
+        write_terms(output, written, request.form, request.languages)
+    right = rightness(lexicon, request.evaluate) if request.evaluate else None
+    return LexiconReport(entries, len(found), len(terms), len(lexicon), len(written), right)
+
+
+def _most(counts: Counter[str], number: int) -> list[str]:
+    return heapq.nsmallest(number, counts, key=lambda word: (-counts[word], word))
+
+
+def _term(pair: PairEntry) -> TermPair:
+    lengths = pair.source.count(" ") + 1, pair.target.count(" ") + 1
+    worth = math.sqrt(pair.discounted[0] * pair.discounted[1] * min(lengths) / max(lengths))
+    if pair.similarity is not None:
+        worth *= math.exp(pair.similarity - 1)
+    return TermPair(pair.source, pair.target, worth, pair.direct, pair.inverse, pair.count, pair.similarity)
+
+
+def _plain(line: str) -> str:
+    """A line of text as pairs read."""
+    return " ".join(unescape(line.encode("utf-8", "surrogateescape")).decode("utf-8", "replace").split())
+
+
+def rightness(pairs: Sequence[TermPair], texts: Sequence[str]) -> Rightness:
+    """How often pairs are right in a text, tokenised as the table, and its translation.
+
+    Raises:
+        DataError: a text cannot be read, or they have different numbers of lines.
+    """
+    sources, targets = ([_plain(line) for line in lines] for lines in map(read_text_lines, texts))
+    if len(sources) != len(targets):
+        raise DataError(texts[1], f"{len(targets):,} lines, but {texts[0]} has {len(sources):,}")
+    longest = max((pair.source.count(" ") + 1 for pair in pairs), default=0)
+    places: defaultdict[str, set[int]] = defaultdict(set)
+    for number, line in enumerate(sources):
+        words = line.split(" ")
+        for first in range(len(words)):
+            for last in range(first + 1, min(first + longest, len(words)) + 1):
+                places[" ".join(words[first:last])].add(number)
+    seen = right = occurrences = right_places = 0
+    for pair in pairs:
+        if lines := places.get(pair.source):
+            hits = sum(f" {pair.target} " in f" {targets[number]} " for number in lines)
+            seen, right = seen + 1, right + (hits > 0)
+            occurrences, right_places = occurrences + len(lines), right_places + hits
+    return Rightness(seen, right, occurrences, right_places)

@@ -1,0 +1,1 @@
+"""Tables through a middle language."""

@@ -1,0 +1,208 @@
+"""From the words of a table to the units of another system: words, or the pieces that its segmenter makes of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from phrasetool.export.joined_texts import Texts, joined
+from phrasetool.phrases import Int32Array, Int64Array, Mask, Phrases
+from phrasetool.smt.corpus.symbols import Symbols
+
+SPACE_MARK = "\u2581"
+# The same in vocabularies of bytes, whose segmenters are to be told of the space.
+_BYTE_SPACE = "\u0120"
+# Contractions that Moses' tokeniser parts from the word before.
+_CONTRACTION = re.compile(r"n't|'\w{1,2}", re.IGNORECASE)
+# Scripts written without spaces: Thai to Burmese, Khmer, kana, Han, and their extensions.
+_WITHOUT_SPACES = re.compile(
+    "[\u0e00-\u0eff\u0f00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+
+
+class Segmenter(Protocol):
+    """Makes units of words.
+
+    Attributes:
+        glues: whether a word may have other units where no space stands before it in running text.
+    """
+
+    glues: bool
+
+    def __call__(self, word: str) -> Sequence[str]:
+        """The units of a word with a space before it; none if there is no way to write it."""
+
+    def glued(self, word: str) -> Sequence[str]:
+        """The units of a word without a space before it."""
+
+    def text(self, line: str) -> list[str]:
+        """The units of a line of text, as the system that uses them would make them."""
+
+
+class Words:
+    """Words are units."""
+
+    glues = False
+
+    def __call__(self, word: str) -> Sequence[str]:
+        """The word."""
+        return (word,)
+
+    glued = __call__
+
+    def text(self, line: str) -> list[str]:
+        """The words of a line."""
+        return line.split()
+
+
+class Pieces:
+    """Units are what a segmenter for running text makes of words.
+
+    Args:
+        encode: from a text to its pieces.
+        known: all pieces.
+    """
+
+    def __init__(self, encode: Callable[[str], Sequence[str]], known: Collection[str]) -> None:
+        self._encode, self._known = encode, known
+        self._before = " " if encode("a")[:1] != encode(" a")[:1] and encode(" a")[0].startswith(_BYTE_SPACE) else ""
+        mark = encode(self._before + "a")[:1]
+        self._mark = next((m for m in (SPACE_MARK, _BYTE_SPACE) if mark and mark[0].startswith(m)), "")
+        self.glues = bool(self._mark)
+
+    def __call__(self, word: str) -> Sequence[str]:
+        """The pieces of a word behind a space."""
+        return self._encode(self._before + word)
+
+    def glued(self, word: str) -> Sequence[str]:
+        """The pieces of a word behind another one, if it is of those that stand there without a space."""
+        pieces = self(word)
+        if not self.glues or not pieces or not may_be_glued(word) or not pieces[0].startswith(self._mark):
+            return pieces
+        first = pieces[0].removeprefix(self._mark)
+        if first and first not in self._known:
+            return (*(letter for letter in first if letter in self._known), *pieces[1:])
+        return (first, *pieces[1:]) if first else pieces[1:]
+
+    def text(self, line: str) -> list[str]:
+        """The pieces of a line of running text."""
+        return list(self._encode(line))
+
+
+def may_be_glued(word: str) -> bool:
+    """Whether a token of a table may have stood in its text without a space before it."""
+    return bool(not word[0].isalnum() or _CONTRACTION.fullmatch(word) or _WITHOUT_SPACES.match(word))
+
+
+class UnitTable:
+    """The units of the words of a table, which may get more words.
+
+    Args:
+        symbols: the words, as they are written in the table.
+        word_of: what a word of the table says; empty for what is no word.
+        segmenter: makes units of it.
+        known: the units that there are; others are left out.  None: all.
+        both: whether a word that may be glued to the one before has the units of both forms at once.
+    """
+
+    def __init__(
+        self, symbols: Symbols, word_of: Callable[[bytes], str], segmenter: Segmenter,
+        known: Collection[str] | None = None, both: bool = False,
+    ) -> None:  # fmt: skip
+        self.units = Symbols()
+        self._symbols, self._word_of, self._segmenter = symbols, word_of, segmenter
+        self._allowed, self._both = known, both
+        self._known = 0
+        none = Phrases(np.zeros(1, np.int64), np.zeros(0, np.int32))
+        self._spaced, self._glued = none, none
+
+    def _learn(self) -> tuple[Phrases, Phrases]:
+        """The units of all words, with a space before them and without."""
+        if self._known < len(self._symbols):
+            new = [self._units_of(written) for written in self._symbols.words[self._known :]]
+            self._spaced = Phrases.concatenate([self._spaced, self._numbered([spaced for spaced, _ in new])])
+            if self._segmenter.glues:
+                self._glued = Phrases.concatenate([self._glued, self._numbered([glued for _, glued in new])])
+            self._known = len(self._symbols)
+        return self._spaced, self._glued
+
+    def _units_of(self, written: bytes) -> tuple[Sequence[str], Sequence[str]]:
+        """The units of a word of the table, with a space before it and without."""
+        word = self._word_of(written)
+        spaced = self._segmenter(word) if word else ()
+        if not spaced or not self._segmenter.glues:
+            return spaced, spaced
+        glued = self._segmenter.glued(word)
+        return tuple(dict.fromkeys((*spaced, *glued))) if self._both else spaced, glued
+
+    def _numbered(self, words: Sequence[Sequence[str]]) -> Phrases:
+        allowed = self._allowed
+        text = "".join(" ".join(u for u in units if allowed is None or u in allowed) + "\n" for units in words)
+        return self.units.read_lines(text.encode("utf-8", "surrogateescape"))
+
+    def expand(self, phrases: Phrases) -> Phrases:
+        """Phrases of words as phrases of units."""
+        return _expanded(phrases, self._learn()[0])
+
+    @property
+    def words(self) -> int:
+        """How many words there are."""
+        return len(self._symbols)
+
+    def known(self, words: Int32Array) -> Mask:
+        """bool, shape (N,), whether each word has units."""
+        found: Mask = self._learn()[0].lengths[words] > 0
+        return found
+
+    def keys(self, phrases: Phrases) -> tuple[Texts, Int64Array]:
+        """The texts of phrases in units, and the number of the phrase of each text, in ascending order.
+
+        A phrase has a text for each way in which its words may have been put together: all with spaces, all but the
+        first without where that may be, or all.  It has none if there are no units of one of its words.
+        """
+        spaced, glued = self._learn()
+        words = Texts(*self.units.text)
+        whole = np.ones(len(phrases), np.bool_)
+        owner = np.repeat(np.arange(len(phrases)), phrases.lengths)
+        whole[owner[spaced.lengths[phrases.words] == 0]] = False
+        rows = np.flatnonzero(whole)
+        chosen = phrases.select(rows)
+        if not self._segmenter.glues:
+            return joined(_expanded(chosen, spaced), words), rows
+        both = Phrases.concatenate([spaced, glued])
+        inside = np.ones(len(chosen.words), np.bool_)
+        inside[chosen.offsets[:-1][chosen.lengths > 0]] = False
+        forms = [
+            joined(_expanded(Phrases(chosen.offsets, chosen.words + len(spaced) * form.astype(np.int32)), both), words)
+            for form in (np.zeros_like(inside), inside, np.ones_like(inside))
+        ]
+        return _distinct(forms, rows)
+
+    def line(self, text: str) -> list[bytes]:
+        """The units of a line of running text."""
+        return [unit.encode("utf-8", "surrogateescape") for unit in self._segmenter.text(text)]
+
+
+def _expanded(phrases: Phrases, units: Phrases) -> Phrases:
+    """Phrases with the units of each word in its place."""
+    found = units.select(phrases.words)
+    ends = np.concatenate([[0], np.cumsum(found.lengths)])
+    return Phrases(ends[phrases.offsets], found.words)
+
+
+def _distinct(forms: Sequence[Texts], rows: Int64Array) -> tuple[Texts, Int64Array]:
+    """The texts of each row that differ, one after another."""
+    texts: list[bytes] = []
+    owners: list[int] = []
+    data = [form.text.tobytes() for form in forms]
+    ends = [form.offsets.tolist() for form in forms]
+    for number, row in enumerate(rows.tolist()):
+        found = dict.fromkeys(text[end[number] : end[number + 1]] for text, end in zip(data, ends, strict=True))
+        texts.extend(found)
+        owners.extend([row] * len(found))
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([len(text) for text in texts], out=offsets[1:])
+    return Texts(np.frombuffer(b"".join(texts), np.uint8), offsets), np.array(owners, np.int64)

@@ -1,0 +1,137 @@
+"""Entries of a leg: a table from one language to another, of which two joined by their middle make a third."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.kernels.hashing import FNV_BASIS, GOLDEN, fnv, mix
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import ByteArray, DoubleArray, Int64Array
+
+# Columns of the numbers of an entry: p(s|t), its lexical weight, p(t|s), its lexical weight, how often the pair was
+# seen, and how often the end of the leg that is not in the middle was.
+INVERSE, INVERSE_LEXICAL, DIRECT, DIRECT_LEXICAL, JOINT, OUTER = range(6)
+FIXED_NUMBERS = 6
+# Behind them, where there are some: similarities source-to-target and target-to-source in [0, 1], then probabilities of
+# monotone, swap, other towards the phrase before, and towards the next.
+SIMILARITIES, ORIENTATIONS = 2, 6
+# What stands behind every phrase: so its bytes sort as lines of a table do.
+PHRASE_END = b" |||"
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """N runs of items, one after another.
+
+    Attributes:
+        items: the items of all.
+        offsets: int64, shape (N + 1,), where each run begins.
+    """
+
+    items: npt.NDArray[Any]
+    offsets: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, run: int) -> npt.NDArray[Any]:
+        return self.items[self.offsets[run] : self.offsets[run + 1]]
+
+    def part(self, first: int, last: int) -> Ragged:
+        """Runs first..last - 1; their items are a view."""
+        offsets = self.offsets[first : last + 1]
+        return Ragged(self.items[offsets[0] : offsets[-1]], offsets - offsets[0])
+
+    def select(self, runs: Int64Array) -> Ragged:
+        """These runs, in this order."""
+        lengths = np.diff(self.offsets)[runs]
+        offsets = np.zeros(len(runs) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        places = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][runs] - offsets[:-1], lengths)
+        return Ragged(self.items[places], offsets)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Ragged]) -> Ragged:
+        """All runs of the parts, of which there is at least one."""
+        lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        return cls(np.concatenate([part.items for part in parts]), offsets)
+
+
+@dataclass(frozen=True)
+class LegRows:
+    """N entries of a leg, in G groups of one source.
+
+    Attributes:
+        sources: uint8, the bytes of each group's source, `PHRASE_END` behind it.
+        groups: int64, shape (G + 1,), the first entry of each group.
+        targets: uint8, as the sources, of each entry.
+        points: int32, the alignment points of each entry, source position << 16 | target position.
+        numbers: float64, shape (N, K), see above.
+    """
+
+    sources: Ragged
+    groups: Int64Array
+    targets: Ragged
+    points: Ragged
+    numbers: DoubleArray
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def key(self, group: int) -> bytes:
+        """The source of a group, as it sorts."""
+        return bytes(self.sources[group].tobytes())
+
+    def part(self, first: int, last: int) -> LegRows:
+        """Groups first..last - 1; a view."""
+        groups = self.groups[first : last + 1]
+        a, b = int(groups[0]), int(groups[-1])
+        return LegRows(
+            self.sources.part(first, last), groups - a, self.targets.part(a, b), self.points.part(a, b),
+            self.numbers[a:b],
+        )  # fmt: skip
+
+    def select(self, groups: Int64Array) -> LegRows:
+        """These groups, in this order."""
+        rows = Ragged(np.arange(len(self)), self.groups).select(groups)
+        return LegRows(
+            self.sources.select(groups), rows.offsets, self.targets.select(rows.items), self.points.select(rows.items),
+            self.numbers[rows.items],
+        )  # fmt: skip
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[LegRows]) -> LegRows:
+        """All groups of the parts, of which there is at least one."""
+        sizes = np.concatenate([np.diff(part.groups) for part in parts])
+        groups = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(sizes, out=groups[1:])
+        return cls(
+            Ragged.concatenate([part.sources for part in parts]), groups,
+            Ragged.concatenate([part.targets for part in parts]), Ragged.concatenate([part.points for part in parts]),
+            np.concatenate([part.numbers for part in parts]),
+        )  # fmt: skip
+
+
+@exact_kernel
+def _hash(text: ByteArray, offsets: Int64Array, hashes: npt.NDArray[np.uint64]) -> None:
+    for run in range(len(hashes)):
+        first, second = FNV_BASIS, GOLDEN
+        for i in range(offsets[run], offsets[run + 1]):
+            first = fnv(first, text[i])
+            second = mix(second, text[i])
+        hashes[run, 0], hashes[run, 1] = first, second
+
+
+def hash_phrases(phrases: Ragged) -> npt.NDArray[np.uint64]:
+    """128 bits of a hash of each phrase, uint64, shape (N, 2); of a billion phrases no two share theirs, but for a
+    chance of one to 10^20."""
+    hashes = np.empty((len(phrases), 2), np.uint64)
+    _hash(np.ascontiguousarray(phrases.items, np.uint8), phrases.offsets, hashes)
+    return hashes

@@ -1,0 +1,154 @@
+"""Which group of the second leg each entry of the first one leads to, found outside of memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.disk.disk_columns import DiskColumn
+from phrasetool.disk.partitions import Partitions, Records, even_cuts, parts_for
+from phrasetool.kernels.bytes import SPACE
+from phrasetool.phrases import ByteArray, Int64Array
+from phrasetool.pivot.leg_rows import DIRECT, Ragged, hash_phrases
+from phrasetool.pivot.leg_store import LegStore, bytes_of_groups
+
+NO_LINK = -1
+_PHRASE = np.dtype([("key", "u8"), ("check", "u8"), ("row", "i8"), ("bytes", "i8"), ("units", "i8"), ("words", "i4")])
+_LINK = np.dtype([("row", "i8"), ("group", "i8"), ("bytes", "i8")])
+# Of a record while its part is sorted and looked up.
+_PHRASE_BYTES, _LINK_BYTES = 3 * _PHRASE.itemsize, 3 * _LINK.itemsize
+# Sums of whole numbers do not depend on how records are parted.
+_UNITS = 10**9
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """How much of the first leg's middle the second one knows.
+
+    Attributes:
+        phrases, found_phrases: distinct middle phrases of the first leg, and those that the second has entries for.
+        words, found_words: tokens of these.
+        mass: of the probability p(middle | source) of the first leg, the share that goes to phrases that were found.
+    """
+
+    phrases: int
+    found_phrases: int
+    words: int
+    found_words: int
+    mass: float
+
+    @property
+    def share(self) -> float:
+        """Of the distinct phrases."""
+        return self.found_phrases / max(1, self.phrases)
+
+    @property
+    def share_of_words(self) -> float:
+        """Of the tokens of distinct phrases."""
+        return self.found_words / max(1, self.words)
+
+
+class Links:
+    """Entries of the first leg and groups of the second.
+
+    Args:
+        first, second: the legs.
+        memory: bytes that may be used.
+        folder: for files without a name.
+
+    Attributes:
+        coverage: how much was found.
+
+    Raises:
+        PhraseToolError: the disk is full.
+    """
+
+    def __init__(self, first: LegStore, second: LegStore, memory: int, folder: str | None) -> None:
+        parts = parts_for(len(first) + second.groups, _PHRASE_BYTES, memory)
+        cuts = _cuts_of_hashes(parts)
+        asked, known = Partitions(folder, _PHRASE, cuts), Partitions(folder, _PHRASE, cuts)
+        _add_targets(first, asked)
+        _add_sources(second, known)
+        by_row = Partitions(folder, _LINK, even_cuts(len(first), parts_for(len(first), _LINK_BYTES, memory)))
+        totals = np.zeros(6, np.int64)
+        for part in range(len(asked)):
+            wanted = asked.take(part)
+            group, size = _look_up(wanted, known.take(part))
+            totals += _totals(wanted, group >= 0)
+            by_row.add(wanted["row"], row=wanted["row"], group=group, bytes=size)
+        self._column = DiskColumn(folder, np.int64, 2)
+        for part, (start, end) in enumerate(by_row.bounds(0, len(first))):
+            records = by_row.take(part)
+            rows = np.empty((end - start, 2), np.int64)
+            rows[records["row"] - start, 0] = records["group"]
+            rows[records["row"] - start, 1] = records["bytes"]
+            self._column.append(rows)
+        phrases, found, words, found_words, units, found_units = totals.tolist()
+        self.coverage = Meeting(phrases, found, words, found_words, found_units / max(1, units))
+
+    def read(self, first: int, last: int) -> tuple[Int64Array, Int64Array]:
+        """The group of each entry first..last - 1, `NO_LINK` where there is none, and the memory that it takes."""
+        rows = self._column.read(first, last)
+        return np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
+
+
+def _cuts_of_hashes(parts: int) -> Int64Array:
+    """Hashes, taken as signed, are spread evenly."""
+    return np.array([-(2**63) + (2**64 * part) // parts for part in range(1, parts)], np.int64)
+
+
+def _add(phrases: Ragged, first: int, to: Partitions, **fields: npt.NDArray[np.int64]) -> None:
+    hashes = hash_phrases(phrases)
+    rows = first + np.arange(len(phrases))
+    keys = np.ascontiguousarray(hashes[:, 0])
+    to.add(keys.view(np.int64), key=keys, check=hashes[:, 1], row=rows, words=_words(phrases), **fields)
+
+
+def _add_targets(leg: LegStore, to: Partitions) -> None:
+    row = 0
+    for block in leg.blocks():
+        units = np.rint(_UNITS * np.clip(block.numbers[:, DIRECT], 0, 1)).astype(np.int64)
+        _add(block.targets, row, to, bytes=np.zeros(len(block), np.int64), units=units)
+        row += len(block)
+
+
+def _add_sources(leg: LegStore, to: Partitions) -> None:
+    group = 0
+    for block in leg.blocks():
+        sizes = bytes_of_groups(block)
+        _add(block.sources, group, to, bytes=sizes, units=np.zeros(len(sizes), np.int64))
+        group += len(sizes)
+
+
+def _words(phrases: Ragged) -> Int64Array:
+    """Tokens of each phrase: a space stands behind each."""
+    text: ByteArray = phrases.items
+    spaces = np.concatenate([np.zeros(1, np.int64), np.cumsum(text == SPACE)])
+    words: Int64Array = np.diff(spaces[phrases.offsets])
+    return words
+
+
+def _look_up(wanted: Records, known: Records) -> tuple[Int64Array, Int64Array]:
+    """Group and its bytes of each wanted phrase."""
+    order = np.argsort(known["key"], kind="stable")
+    keys = known["key"][order]
+    places = np.searchsorted(keys, wanted["key"])
+    group, size = np.full(len(wanted), NO_LINK, np.int64), np.zeros(len(wanted), np.int64)
+    inside = np.flatnonzero(places < len(keys))
+    rows = order[places[inside]]
+    same = (known["key"][rows] == wanted["key"][inside]) & (known["check"][rows] == wanted["check"][inside])
+    group[inside[same]], size[inside[same]] = known["row"][rows[same]], known["bytes"][rows[same]]
+    return group, size
+
+
+def _totals(wanted: Records, found: npt.NDArray[np.bool_]) -> Int64Array:
+    """Distinct phrases and their words, and the mass of all, each with the found ones beside it."""
+    _, first = np.unique(wanted["key"], return_index=True)
+    words = wanted["words"].astype(np.int64)
+    once = found[first]
+    return np.array(
+        [len(first), once.sum(), words[first].sum(), words[first][once].sum(), wanted["units"].sum(),
+         wanted["units"][found].sum()], np.int64,
+    )  # fmt: skip

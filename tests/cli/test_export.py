@@ -1,0 +1,98 @@
+"""`phrasetool export` through the command line."""
+
+import gzip
+import json
+
+import pytest
+
+from tests.commands import run_inside, write
+from tests.moses_compat.jobs.exporting.reading import TABLE, read_map, read_shortlist
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    write(tmp_path / "table.gz", TABLE.encode())
+    (tmp_path / "source").write_text("das haus\nklein\n")
+    (tmp_path / "target").write_text("the house\nsmall thing\n")
+    (tmp_path / "words").write_text("</s>\nhaus\ndas\nthe\nhouse\nsmall\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("options", [(), ("--threads", 2, "--block-bytes", 40)])
+def test_a_map(files, options):
+    done = run_inside("export", "table.gz", "--to", "vmap", "-o", "vmap", "--always", 2, "--json", "json", "--evaluate",
+                      "source", "target", *options)  # fmt: skip
+    assert done.code == 0, done.err
+    assert read_map((files / "vmap").read_bytes())[0]["haus"] == ["building"]
+    found = json.loads((files / "json").read_text())
+    assert (found["phrases"], found["always"], found["coverage"]["covered"]) == (5, 2, 3)
+    assert done.err.splitlines() == [
+        "phrasetool: 5 phrases with 6 candidates (1.2 of a phrase), 2 units are always candidates",
+        "phrasetool: 75.0% of the 4 reference tokens are candidates of their sentence, 75.0% of any; in 50.0% of the 2 "
+        "sentences all are",
+        "phrasetool: candidates of a sentence: mean 4.5, median 4, 95th percentile 6",
+    ]
+
+
+def test_streams(files):
+    done = run_inside("export", "-", "--to", "vmap", "-q", stdin=TABLE.encode())
+    assert done.code == 0, done.err
+    assert done.out == run_inside("export", "table.gz", "--to", "vmap", "-q").out != b""
+    turned = "".join(reversed(TABLE.splitlines(keepends=True))).encode()
+    again = run_inside("export", "-", "--to", "vmap", "-q", "--sort", stdin=turned)
+    assert again.out == run_inside("export", "-", "--to", "vmap", "-q", "--sort", stdin=TABLE.encode()).out
+
+
+def test_shortlists(files):
+    vocabularies = ("--source-vocab", "words", "--target-vocab", "words", "--always", 1, "--force")
+    done = run_inside("export", "table.gz", "--to", "shortlist", "-o", "lex.s2t.gz", *vocabularies)
+    assert done.code == 0, done.err
+    found = read_shortlist(gzip.decompress((files / "lex.s2t.gz").read_bytes()))
+    assert found == {"das": {"the": 0.6875}, "haus": {"house": 0.6875}}
+    done = run_inside("export", "table.gz", "--to", "shortlist", "--format", "binary", "-o", "lex.bin", *vocabularies)
+    assert done.code == 0, done.err
+    assert (files / "lex.bin").read_bytes()[:8] == 0xF11A48D5013417F5.to_bytes(8, "little")
+
+
+def test_lexicons(files):
+    done = run_inside("export", "table.gz", "--to", "lexicon", "--sample", 2, "--stop-words", 0, "--evaluate", "source",
+                      "target")  # fmt: skip
+    assert done.code == 0, done.err
+    assert [line.split(b"\t")[0] for line in done.out.splitlines()] == [b"source", b"klein", b"das"]
+    assert "2 written" in done.err
+    assert "of 100.0% the target is in a translation" in done.err
+    done = run_inside("export", "table.gz", "--to", "bicleaner", "-o", "s.gz", "--reverse-out", "t.gz", "-q")
+    assert done.code == 0, done.err
+    assert b"klein small 1\n" in gzip.decompress((files / "t.gz").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["table.gz"], 2, "Missing option '--to'"),
+        (["table.gz", "--to", "vmap", "--format", "binary"], 2, "--format does not go with --to vmap"),
+        (["table.gz", "--to", "shortlist", "--longest", "2"], 2, "--longest does not go with --to shortlist"),
+        (["table.gz", "--to", "shortlist", "--format", "tsv"], 2, "--to shortlist has the forms text, binary, not tsv"),
+        (["table.gz", "--to", "shortlist", "--format", "binary"], 2, "a binary shortlist needs both vocabularies"),
+        (["table.gz", "--to", "lexicon", "--format", "tbx"], 2, "--format tbx and --languages go together"),
+        (["table.gz", "--to", "lexicon", "--languages", "german"], 2, "is not two codes of languages"),
+        (["table.gz", "--to", "bicleaner", "-o", "d.txt"], 2, "expected a name with .gz, not d.txt"),
+        (["table.gz", "--to", "vmap", "--scale", "raw"], 2, "--scale is for --columns"),
+        (["table.gz", "--to", "vmap", "--columns", "1,2", "-m", "x"], 2, "give one"),
+        (["-", "--to", "vmap", "--evaluate", "-", "target"], 2, "only one input can be standard input"),
+        (["table.gz", "--to", "vmap", "-o", "source", "--evaluate", "source", "target"], 1, "the output is the input"),
+        (["table.gz", "--to", "vmap", "--evaluate", "source", "words"], 1, "words: 6 lines, but source has 2"),
+        (["table.gz", "--to", "vmap", "--columns", "5,6"], 1, "column 6 was asked for, but entries have 4 scores"),
+        (["table.gz", "--to", "vmap", "--target-vocab", "no"], 1, "no: cannot read the vocabulary: No such file"),
+        (["no.gz", "--to", "vmap"], 1, "no.gz: No such file or directory"),
+        (["words", "--to", "lexicon"], 1, "words"),
+    ],
+)  # fmt: skip
+def test_wrong_uses(files, arguments, code, said):
+    before = {path: path.read_bytes() for path in files.iterdir()}
+    done = run_inside("export", *arguments)
+    assert done.code == code, done.err
+    assert said in done.message
+    assert done.out == b""
+    assert {path: path.read_bytes() for path in files.iterdir()} == before

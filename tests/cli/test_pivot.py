@@ -1,0 +1,93 @@
+"""`phrasetool pivot` through the command line."""
+
+import json
+import re
+
+import pytest
+
+from tests.commands import read, run_inside, write
+from tests.moses_compat.jobs.pivoting.toy_legs import reordering_text, table_text, triangle
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for number, legs in enumerate(triangle(7, 2)):
+        for name, leg in zip(("to", "from"), legs, strict=True):
+            write(tmp_path / f"{name}{number}.gz", table_text(leg, 6))
+            write(tmp_path / f"{name}{number}.reo.gz", reordering_text(leg))
+    write(tmp_path / "lm.arpa", b"\\data\\\nngram 1=3\n\n\\1-grams:\n-1 <unk>\n-1 <s>\n-1 </s>\n\n\\end\\\n")
+    return tmp_path
+
+
+ALL = ("to0.gz", "from0.gz", "to1.gz", "from1.gz", "--columns", "ways,agreement", "--similarities", "5,6",
+       "--reordering-tables", "to0.reo.gz", "from0.reo.gz", "--reordering-tables", "to1.reo.gz", "from1.reo.gz",
+       "--keep-best", "3", "--force")  # fmt: skip
+
+
+def test_a_table_and_what_others_make_of_it(files):
+    done = run_inside("pivot", *ALL, "-o", "out.gz", "--reordering-out", "reo.gz", "--json", "json")
+    assert done.code == 0, done.err
+    found = json.loads((files / "json").read_text())
+    lines = read(files / "out.gz").splitlines()
+    assert lines == sorted(lines)
+    assert len(lines) == found["entries"] == len(read(files / "reo.gz").splitlines())
+    assert [line.split(b"|||")[:2] for line in lines] == [
+        line.split(b"|||")[:2] for line in read(files / "reo.gz").splitlines()
+    ]
+    said = done.err.splitlines()
+    assert re.fullmatch(r"phrasetool: to0.gz: \d+% of its 9 target phrases \(.*\) are sources of from0.gz", said[-5])
+    assert said[-3].startswith(f"phrasetool: {found['entries']:,} entries of {found['sources']} sources, ")
+    assert said[-1].startswith("phrasetool: scores 5 to 11: probability of the best way; ways; middle languages; simil")
+    # One thread and little memory: the same bytes.
+    again = run_inside(
+        "pivot", *ALL, "-o", "again", "--reordering-out", "reo2", "--memory", 1, "--threads", 1, "--block-bytes", 99,
+        "--temporary", files,
+    )  # fmt: skip
+    assert again.code == 0, again.err
+    assert read(files / "again") == read(files / "out.gz")
+    assert read(files / "reo2") == read(files / "reo.gz")
+    for command in (
+        ("moses-ini", "--table", "out.gz", "--reordering-table", "reo.gz", "--lm", "lm.arpa", "-o", "new.ini"),
+        ("inspect", "out.gz"),
+        ("prune", "out.gz", "--threshold", "0.9", "--columns", "8,9", "--keep-top", "1", "-o", "pruned.gz"),
+        ("prune", "out.gz", "--method", "count+semantic", "--target-size", "0.5", "--protect", "none", "--columns",
+         "8,9", "--reordering-table", "reo.gz", "--reordering-out", "pruned.reo.gz", "-o", "half.gz"),
+    ):  # fmt: skip
+        done = run_inside(*command)
+        assert done.code == 0, done.err
+    assert "num-features=11" in (files / "new.ini").read_text()
+    half = read(files / "half.gz").splitlines()
+    assert len(half) == len(lines) // 2 == len(read(files / "pruned.reo.gz").splitlines())
+    assert 0 < len(read(files / "pruned.gz").splitlines()) < len(lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["to0.gz"], 2, "1 tables; expected two for each middle language"),
+        (["to0.gz", "from0.gz", "to1.gz"], 2, "3 tables; expected two"),
+        ([], 2, "Missing argument"),
+        (["to0.gz", "from0.gz", "--columns", "magic"], 2, "'magic' is not one of ways, agreement"),
+        (["to0.gz", "from0.gz", *["--similarities", "5,6"] * 3], 2, "2 tables, but 3 --similarities"),
+        (["to0.gz", "from0.gz", "--similarities", "6,7"], 1, "column 7 was asked for, but entries have 6 scores"),
+        (["to0.gz", "from0.gz", "--reordering-out", "r"], 2, "go together; give both or none"),
+        (["to0.gz", "from0.gz", *["--reordering-tables", "to0.reo.gz", "from0.reo.gz"] * 2, "--reordering-out", "r"],
+         2, "1 middle languages, but 2 --reordering-tables"),
+        (["-", "-"], 2, "only one input can be standard input"),
+        (["to0.gz", "from0.gz", "-o", "to0.gz"], 1, "the output is the input to0.gz"),
+        (["to0.gz", "nowhere.gz"], 1, "nowhere.gz: No such file or directory"),
+        (["to0.gz", "from0.gz", "--on-error", "keep"], 2, "skip leaves them out"),
+        (["to0.gz", "from0.gz", "--temporary", "nowhere"], 1, "nowhere: there is no such folder"),
+        (["from0.gz", "to0.gz"], 1, "it looks as if both were given in the wrong order, or the wrong way round"),
+        (["to0.gz", "to0.gz"], 1, "it looks as if to0.gz were given the wrong way round; --force goes on all the same"),
+        (["to0.gz", "lm.arpa"], 1, "looks like a language model in ARPA form"),
+        (["to0.gz", "from0.reo.gz"], 1, "looks like a reordering table"),
+    ],
+)  # fmt: skip
+def test_wrong_uses(files, arguments, code, said):
+    before = sorted(path.name for path in files.iterdir())
+    done = run_inside("pivot", *arguments, "-q", *(() if "-o" in arguments else ("-o", "out.gz")))
+    assert done.code == code
+    assert said in done.message
+    assert sorted(path.name for path in files.iterdir()) == before
