@@ -75,8 +75,8 @@ class Laboratory:
         """A decoder that has some of the entries.
 
         Args:
-            keep: bool, shape (N,), which of the N entries of the whole table are there; all if None.  The entries of other
-                tables of the ini stay.
+            keep: bool, shape (N,), which of the N entries of the whole table are there; all if None.  Those of
+                other tables of the ini stay.
         """
         entries = self.entries
         if keep is not None:

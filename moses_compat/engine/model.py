@@ -233,9 +233,7 @@ class MosesModel:
         return {self.features.name(feature): weights[slices[feature]].tolist() for feature in self.listed}
 
 
-def _place_of(
-    ini: MosesIni, lines: Sequence[FeatureLine], decoding: Sequence[DecodingPath], table: str | None
-) -> int:
+def _place_of(ini: MosesIni, lines: Sequence[FeatureLine], decoding: Sequence[DecodingPath], table: str | None) -> int:
     """Which of several phrase tables a file is, or takes the place of."""
     if table is None or len(lines) == 1:
         return decoding[0].table

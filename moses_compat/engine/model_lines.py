@@ -33,8 +33,8 @@ def lines_by_feature(ini: MosesIni) -> dict[str, FeatureLine]:
     """The ini's feature lines by what they are to the decoder, see `FeatureSet.sizes`.
 
     Raises:
-        DataError: there is one that the decoder does not know, or takes once only, or one is missing; all that follow here
-            raise it too, for a line that is not as it must be.
+        DataError: there is one that the decoder does not know, or takes once only, or one is missing; all that follow
+            here raise it too, for a line that is not as it must be.
     """
     found: dict[str, FeatureLine] = {}
     for line in ini.features:
@@ -75,15 +75,16 @@ def decoding_paths(ini: MosesIni, tables: int) -> tuple[DecodingPath, ...]:
     Without `[mapping]` Moses uses the first table alone (StaticData::LoadDecodeGraphs).
 
     Raises:
-        DataError: a line of `[mapping]` is not `PATH T TABLE`, asks for a table that is not there or for several steps in
-            a row; or a line of `[decoding-graph-backoff]` is no number.
+        DataError: a line of `[mapping]` is not `PATH T TABLE`, asks for a table that is not there or for several steps
+            in a row; or a line of `[decoding-graph-backoff]` is no number.
     """
     found: list[int] = []
     for value, number in ini.values("mapping") or [("0 T 0", 1)]:
         words = WORD.findall(value)
         path, step, place = ["0", *words][-3:] if len(words) in (2, 3) else ("", "", "")
         if step != "T" or not (_COUNT.fullmatch(path) and _COUNT.fullmatch(place)):
-            raise ini.error(f"[mapping]: expected `PATH T TABLE`, found {value!r}; other steps are not supported", number)
+            message = f"expected `PATH T TABLE`, found {value!r}; other steps are not supported"
+            raise ini.error(f"[mapping]: {message}", number)
         if int(place) >= tables:
             raise ini.error(f"[mapping]: there is no phrase table {place}; the ini has {tables}", number)
         if int(path) != len(found) or int(place) in found:

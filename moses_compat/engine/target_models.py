@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from moses_compat.engine.arpa import load_language_model
-from moses_compat.engine.kenlm_binary import PROBING, hashed_model, is_kenlm_binary, mapped, read_head
-from moses_compat.engine.kenlm_trie import trie_model
+from moses_compat.engine.kenlm.kenlm_binary import PROBING, hashed_model, is_kenlm_binary, mapped, read_head
+from moses_compat.engine.kenlm.kenlm_trie import trie_model
 from phrasetool.errors import DataError
 from phrasetool.smt.language_model.automaton import LanguageModel
 from phrasetool.smt.language_model.hashed import HashedModel
-from phrasetool.smt.language_model.language_models import LanguageModels
 from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD
+from phrasetool.smt.language_model.several_models import LanguageModels
 from phrasetool.smt.language_model.target_model import TargetModel
 
 

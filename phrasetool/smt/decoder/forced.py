@@ -219,9 +219,7 @@ class ForcedDecoder:
         )
         for counts, inverse, direct, column in self._left_out:
             lengths = np.diff(self.table.index.offsets)[self.table.sources_of(placements.entries)].astype(np.int32)
-            leave_out(
-                placements, counts, self.table.scores, lengths, float(inverse), float(direct), column, column + 2
-            )
+            leave_out(placements, counts, self.table.scores, lengths, float(inverse), float(direct), column, column + 2)
         limit = longest_jump(self.options.distortion_limit)
         found = self._find(n, m, placements, limit)
         if found is not None:

@@ -174,10 +174,15 @@ class Entries:
         if len(parts) == 1:
             return parts[0]
         return cls(
-            *(Phrases.concatenate([getattr(part, name) for part in parts]) if isinstance(value, Phrases)
-              else np.concatenate([getattr(part, name) for part in parts])
-              for name, value in vars(parts[0]).items())
-        )  # fmt: skip
+            Phrases.concatenate([part.sources for part in parts]),
+            Phrases.concatenate([part.targets for part in parts]),
+            np.concatenate([part.scores for part in parts]),
+            np.concatenate([part.reordering for part in parts]),
+            Phrases.concatenate([part.alignments for part in parts]),
+            np.concatenate([part.counts for part in parts]),
+            np.concatenate([part.numbers for part in parts]),
+            np.concatenate([part.tables for part in parts]),
+        )
 
 
 class DecodingPath(NamedTuple):

@@ -36,8 +36,8 @@ class TranslationOptions(NamedTuple):
         forward_classes: int32, shape (K,): equal where the forward scores are equal.
         word_offsets: int64, shape (K + 1,).
         words: int32, shape (W,): target words, as ids of the language model.
-        states: int32, shape (W,): the language model's state after each word, from the empty context; -1 where it is not
-            told.
+        states: int32, shape (W,): the language model's state after each word, from the empty context; -1 where it is
+            not told.
         rest: float64, shape (W,): log10 of the words after this one in the same option, from the empty context; read
             where the state is told.
     """

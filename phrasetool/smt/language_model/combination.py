@@ -32,8 +32,8 @@ class Combination(NamedTuple):
         ids: int32, shape (K, V): what each model calls a word.
         hashed: bool, shape (K,): whether a model is one of `memory`; else it is one of the automata.
         places: int64, shape (K + 1,): where in a row what each model keeps begins, and where the last ends.
-        parts: int64, shape (K + 1, 3): where the slots of arcs, the words and the states of each model begin in the arrays
-            that follow, and where the last end.
+        parts: int64, shape (K + 1, 3): where the slots of arcs, the words and the states of each model begin in the
+            arrays that follow, and where the last end.
         arcs, arc_scores, arc_states, word_scores, word_states, signatures, backoffs, failures: of the automata, one
             after the other.
         memory: uint32, of the other models; numbers: float32, the same.
@@ -75,7 +75,8 @@ def _automaton_of(c: Combination, k: int) -> Automaton:
     word, last_word = c.parts[k, 1], c.parts[k + 1, 1]
     state, last_state = c.parts[k, 2], c.parts[k + 1, 2]
     return Automaton(
-        c.arcs[2 * slot : 2 * last_slot], c.arc_scores[4 * slot : 4 * last_slot], c.arc_states[4 * slot : 4 * last_slot],
+        c.arcs[2 * slot : 2 * last_slot], c.arc_scores[4 * slot : 4 * last_slot],
+        c.arc_states[4 * slot : 4 * last_slot],
         c.word_scores[2 * word : 2 * last_word], c.word_states[2 * word : 2 * last_word],
         c.signatures[2 * state : 2 * last_state], c.backoffs[4 * state : 4 * last_state],
         c.failures[4 * state : 4 * last_state], np.uint64(last_slot - slot),
@@ -210,7 +211,12 @@ def with_room_for_states(model: Combination, states: int) -> Combination:
 
 @exact_kernel
 def score_phrases(
-    c: Combination, row: int, end_word: int, offsets: Int64Array, words: Int32Array, ended: npt.NDArray[np.bool_],
+    c: Combination,
+    row: int,
+    end_word: int,
+    offsets: Int64Array,
+    words: Int32Array,
+    ended: npt.NDArray[np.bool_],
     scores: DoubleArray,
 ) -> None:
     """scores[i, k] = log10 of phrase i by model k after the context of a row, with the end where `ended`."""

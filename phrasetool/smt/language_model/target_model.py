@@ -37,7 +37,7 @@ class TargetModel(Protocol):
         """log10 of N phrases from the empty context, float64, shape (N, K)."""
 
     def walked(self, phrases: Phrases) -> tuple[Int32Array, DoubleArray]:
-        """The states after each of W words of phrases and what follows, see `TranslationOptions`; each of shape (W,)."""
+        """The states after each of W words and what follows, shape (W,) each; see `TranslationOptions`."""
 
     def sentences(self, sentences: Phrases, ended: npt.NDArray[np.bool_]) -> DoubleArray:
         """Natural logarithms of N sentences after `<s>`, float64, shape (N, K).

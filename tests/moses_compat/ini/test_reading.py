@@ -189,7 +189,7 @@ MODEL_FAULTS = [
     ("PhraseDictionaryMemory", "PhraseDictionaryOnDisk", "PhraseDictionaryOnDisk", "OnDisk table"),
     ("\nDistortion\n", "\nDistortion\nOpSequenceModel path=x\n", "OpSequenceModel", "does not know the feature OpSeq"),
     ("\nDistortion\n", "\nDistortion\nDistortion name=D\n", "Distortion name=D", "D: Distortion0 is there already"),
-    ("\nDistortion\n", "\nDistortion\nSRILM path=x\n", "KENLM", "LM0: SRILM0 is there already"),
+    ("\nDistortion\n", "\nDistortion\nSRILM path=x\n", "SRILM", "no line SRILM0="),
     ("input-factor=0", "input-factor=0,1", "PhraseDictionaryMemory", "input-factor=0,1: factors are not supported"),
     (" factor=0", " factor=1", "KENLM", "factor=1: factors are not supported"),
     ("num-features=4 ", "", "PhraseDictionaryMemory", "expected num-features=NUMBER, found None"),

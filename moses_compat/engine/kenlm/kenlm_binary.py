@@ -9,7 +9,6 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -145,7 +144,7 @@ def hashed_model(path: str, data: ByteArray, head: Head) -> HashedModel:
     Raises:
         DataError: the file is truncated.
     """
-    *_, highest = counts = head.counts
+    counts = head.counts
     words = _slots(counts[0], head.multiplier)
     vocabulary = head.size // 4 + 2
     layout = np.zeros(LAYOUT_WIDTH, np.int64)

@@ -2,9 +2,9 @@
 
 A 1-gram leads to the 2-grams that end with its word, each of these to the 3-grams that end with them, and so on: where
 they begin, and where those of the next entry begin.  Entries are packed bit by bit: a word, numbers, and that pointer.
-Words are ids in the order of their hashes, 0 for the unknown one.  What kenlm's source says of it: lm/search_trie.hh and
-lm/search_trie.cc (what lies where), lm/trie.hh and lm/trie.cc (entries), lm/bhiksha.hh and lm/bhiksha.cc (pointers),
-lm/quantize.hh (numbers), lm/vocab.cc (`SortedVocabulary`), util/bit_packing.hh (bits).
+Words are ids in the order of their hashes, 0 for the unknown one.  What kenlm's source says of it: lm/search_trie.hh
+and lm/search_trie.cc (what lies where), lm/trie.hh and lm/trie.cc (entries), lm/bhiksha.hh and lm/bhiksha.cc
+(pointers), lm/quantize.hh (numbers), lm/vocab.cc (`SortedVocabulary`), util/bit_packing.hh (bits).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.engine.kenlm_binary import ARRAY, QUANTISED, REBUILD, TRIE, Head, check_size
+from moses_compat.engine.kenlm.kenlm_binary import ARRAY, QUANTISED, REBUILD, TRIE, Head, check_size
 from phrasetool.errors import DataError
 from phrasetool.phrases import ByteArray, FloatArray, Int32Array, Int64Array
 from phrasetool.smt.language_model.automaton import LanguageModel
@@ -218,7 +218,7 @@ def trie_model(path: str, data: ByteArray, head: Head, vocabulary: Collection[by
 def _children(
     trie: _Trie, order: _Order, paths: Int32Array, begins: Int64Array, ends: Int64Array, renumbered: Int32Array
 ) -> tuple[Int32Array, Int64Array]:
-    """The entries of an order that known words lead to: their words, the last of the n-gram first, and where they are."""
+    """The entries that known words lead to: their words, the last of the n-gram first, and where they are."""
     sizes = ends - begins
     totals = np.concatenate([[0], np.cumsum(sizes)])
     found_paths, found_entries = [np.zeros((0, paths.shape[1] + 1), np.int32)], [np.zeros(0, np.int64)]
