@@ -84,7 +84,7 @@ class Laboratory:
             entries = entries.select(~own | keep[np.where(own, entries.numbers, 0)])
         words = [phrases.words for phrases in self.sentences.values()]
         copied: Int32Array = np.unique(np.concatenate([np.zeros(0, np.int32), *words]))
-        table = build_table(entries, self.source_symbols, self.target_symbols, copied, self.model.decoding)
+        table = build_table(entries, self.source_symbols, self.target_symbols, copied)
         limit = self.model.search.table_limit
         return Translator(table, self.language_model, self.model.features, self.model.weights, limit)
 

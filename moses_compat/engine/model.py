@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from moses_compat.engine.decoder_tables import InputPhrases, load_entries, load_reordering
 from moses_compat.engine.model_lines import (
-    decoding_paths,
     lines_by_feature,
     lines_of,
     number_of,
@@ -21,6 +20,7 @@ from moses_compat.engine.model_lines import (
     search_options,
     tuneable_weights,
     unknown_weight,
+    used_tables,
     weights_of,
 )
 from moses_compat.engine.target_models import load_language_models
@@ -32,7 +32,7 @@ from phrasetool.errors import DataError
 from phrasetool.phrases import ByteArray
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.features import FeatureSet, Vector, numbered
-from phrasetool.smt.decoder.table import DecodingPath, Entries, TranslationTable, build_table
+from phrasetool.smt.decoder.table import Entries, TranslationTable, build_table
 from phrasetool.smt.decoder.translator import SearchOptions, Translator
 from phrasetool.watch import ReadingProgress
 
@@ -50,7 +50,7 @@ class MosesModel:
         table_files, language_models: paths of all, in the ini's order.
         reordering: path, or None.
         search: the ini's limits.
-        decoding: which tables are used, in which order.
+        decoding: the places of the tables that are used, in the order of the ini's decoding paths.
         place: of the table that is meant where one is, such as the one to prune.
         table_name: what messages call that table, if not by its path.
     """
@@ -64,7 +64,7 @@ class MosesModel:
     language_models: tuple[str, ...]
     reordering: str | None
     search: SearchOptions
-    decoding: tuple[DecodingPath, ...] = (DecodingPath(0),)
+    decoding: tuple[int, ...] = (0,)
     place: int = 0
     table_name: str | None = None
 
@@ -95,7 +95,7 @@ class MosesModel:
             len(language_lines),
         )
         weights = weights_of(ini, features, lines)
-        decoding = decoding_paths(ini, len(table_lines))
+        decoding = used_tables(ini, len(table_lines))
         place = _place_of(ini, table_lines, decoding, table)
         files = [path_of(ini, line) for line in table_lines]
         files[place] = table or files[place]
@@ -121,12 +121,12 @@ class MosesModel:
     @property
     def used_tables(self) -> list[str]:
         """The tables that are used, in the order in which they are asked."""
-        return [self.table_files[path.table] for path in self.decoding]
+        return [self.table_files[place] for place in self.decoding]
 
     @property
     def shown_tables(self) -> str:
         """What messages call the tables that are used."""
-        return " and ".join(self._named(path.table) for path in self.decoding)
+        return " and ".join(self._named(place) for place in self.decoding)
 
     def _named(self, place: int) -> str:
         return self.table_name if self.table_name and place == self.place else self.table_files[place]
@@ -139,7 +139,7 @@ class MosesModel:
     @property
     def tables(self) -> dict[str, str]:
         """What is read of it, as progress calls it, and where it is."""
-        tables = {self._label(path.table): self.table_files[path.table] for path in self.decoding}
+        tables = {self._label(place): self.table_files[place] for place in self.decoding}
         return {**tables, "reordering table": self.reordering or ""}
 
     def _label(self, place: int) -> str:
@@ -201,7 +201,7 @@ class MosesModel:
         self, source: InputPhrases, targets: Symbols, threads: int, progress: ReadingProgress | None
     ) -> Entries:
         found = []
-        for place, _ in self.decoding:
+        for place in self.decoding:
             columns = self.features.table_columns(place)
             entries = load_entries(
                 self.table_files[place], source, targets, columns.stop - columns.start, threads,
@@ -214,7 +214,7 @@ class MosesModel:
 
     def _table(self, entries: Entries, source: InputPhrases, targets: Symbols) -> TranslationTable:
         words = np.unique(source.sentences.words).astype(np.int32)
-        return build_table(entries, source.symbols, targets, words, self.decoding)
+        return build_table(entries, source.symbols, targets, words)
 
     def _with_reordering(
         self, entries: Entries, source: InputPhrases, targets: Symbols, threads: int, progress: ReadingProgress | None
@@ -233,12 +233,12 @@ class MosesModel:
         return {self.features.name(feature): weights[slices[feature]].tolist() for feature in self.listed}
 
 
-def _place_of(ini: MosesIni, lines: Sequence[FeatureLine], decoding: Sequence[DecodingPath], table: str | None) -> int:
+def _place_of(ini: MosesIni, lines: Sequence[FeatureLine], decoding: Sequence[int], table: str | None) -> int:
     """Which of several phrase tables a file is, or takes the place of."""
     if table is None or len(lines) == 1:
-        return decoding[0].table
+        return decoding[0]
     place = lines.index(choose_table(ini, table))
-    if place not in [path.table for path in decoding]:
+    if place not in decoding:
         raise ini.error(f"[mapping] does not use {lines[place].name}, which {table} is", lines[place].line)
     return place
 

@@ -14,7 +14,6 @@ from moses_compat.ini.moses_ini import MosesIni
 from moses_compat.ini.tables import BINARY
 from phrasetool.smt.decoder.features import DIGITS, FeatureSet, Vector, numbered
 from phrasetool.smt.decoder.orientation import ReorderingModel
-from phrasetool.smt.decoder.table import DecodingPath
 from phrasetool.smt.decoder.translator import SearchOptions
 
 _SINGLE = ("Distortion", "WordPenalty", "PhrasePenalty")
@@ -69,14 +68,14 @@ def lines_of(lines: Mapping[str, FeatureLine], feature: str) -> list[FeatureLine
     return [line for name, line in lines.items() if name.rstrip(DIGITS) == feature]
 
 
-def decoding_paths(ini: MosesIni, tables: int) -> tuple[DecodingPath, ...]:
-    """The order in which an ini's phrase tables are asked, and when.
+def used_tables(ini: MosesIni, tables: int) -> tuple[int, ...]:
+    """The phrase tables that an ini uses, by their places, in the order of its decoding paths.
 
     Without `[mapping]` Moses uses the first table alone (StaticData::LoadDecodeGraphs).
 
     Raises:
         DataError: a line of `[mapping]` is not `PATH T TABLE`, asks for a table that is not there or for several steps
-            in a row; or a line of `[decoding-graph-backoff]` is no number.
+            in a row; or a path is there for what other paths leave.
     """
     found: list[int] = []
     for value, number in ini.values("mapping") or [("0 T 0", 1)]:
@@ -91,12 +90,11 @@ def decoding_paths(ini: MosesIni, tables: int) -> tuple[DecodingPath, ...]:
             message = "each path and each table once, in order; several steps of a path are not supported"
             raise ini.error(f"[mapping]: {value!r}: expected {message}", number)
         found.append(int(place))
-    backoffs = [0] * len(found)
-    for path, (value, number) in enumerate(ini.values("decoding-graph-backoff")[: len(found)]):
-        if not _COUNT.fullmatch(value):
-            raise ini.error(f"[decoding-graph-backoff]: expected a whole number, found {value!r}", number)
-        backoffs[path] = int(value)
-    return tuple(map(DecodingPath, found, backoffs))
+    # Of the first path the number means nothing; versions of Moses do not agree about those of the others.
+    for value, number in ini.values("decoding-graph-backoff")[1 : len(found)]:
+        if value != "0":
+            raise ini.error(f"[decoding-graph-backoff]: expected 0, found {value!r}: back-off is not supported", number)
+    return tuple(found)
 
 
 def number_of(ini: MosesIni, line: FeatureLine, key: str, default: int | None = None) -> int:

@@ -185,41 +185,8 @@ class Entries:
         )
 
 
-class DecodingPath(NamedTuple):
-    """A way to translation options, as a line of an ini's `[mapping]`.
-
-    Attributes:
-        table: the phrase table that gives them, by its place in the ini.
-        backoff: 0 if it is always taken; else it is there for source phrases of more words than that, if the paths
-            before it have nothing for them.  Of the first path the value means nothing.
-    """
-
-    table: int
-    backoff: int = 0
-
-
-def without_backed_off(entries: Entries, paths: Sequence[DecodingPath]) -> Entries:
-    """The entries that Moses takes (TranslationOptionCollection::CreateTranslationOptions)."""
-    if not any(path.backoff for path in paths[1:]):
-        return entries
-    keep = np.ones(len(entries.sources), np.bool_)
-    numbers = number_distinct(entries.sources)[0]
-    known = np.zeros(int(numbers.max(initial=-1)) + 1, np.bool_)
-    for place, path in enumerate(paths):
-        own = np.flatnonzero(entries.tables == path.table)
-        if place and path.backoff:
-            keep[own] = (entries.sources.lengths[own] > path.backoff) & ~known[numbers[own]]
-            own = own[keep[own]]
-        known[numbers[own]] = True
-    return entries.select(keep)
-
-
 def build_table(
-    entries: Entries,
-    source_symbols: Symbols,
-    target_symbols: Symbols,
-    copied: Int32Array | None = None,
-    paths: Sequence[DecodingPath] = (),
+    entries: Entries, source_symbols: Symbols, target_symbols: Symbols, copied: Int32Array | None = None
 ) -> TranslationTable:
     """Put entries in order of their sources and add copies of words that cannot be translated alone.
 
@@ -229,9 +196,7 @@ def build_table(
         entries: in any order; the order within a source is kept.
         source_symbols, target_symbols: the ids of the entries' words.
         copied: source words of the text to translate; those without an entry of their own get a copy.
-        paths: the order in which several tables are asked.
     """
-    entries = without_backed_off(entries, paths)
     columns, orientations = entries.scores.shape[1], entries.reordering.shape[1]
     if copied is None:
         copied = np.zeros(0, np.int32)
