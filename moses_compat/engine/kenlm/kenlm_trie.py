@@ -113,7 +113,9 @@ class _Trie:
         self._kind = head.kind - TRIE
         self._at = head.size
         self.bits = _Bits(data)
-        self.hashes: Places = self._take(8 * (head.counts[0] + 1)).view("<u8")
+        # How many there are, then as much room as there are words; the unknown one has none.
+        hashes: Places = self._take(8 * (head.counts[0] + 1)).view("<u8")
+        self.hashes = hashes[1 : 1 + int(min(hashes[0], head.counts[0]))]
         numbers = self._quantised() if self._kind & QUANTISED else [None] * (len(head.counts) - 1)
         self.unigrams = self._take(_UNIGRAM.itemsize * (head.counts[0] + 2)).view(_UNIGRAM)
         self.orders = [self._order(n, numbers[n - 2]) for n in range(2, len(head.counts) + 1)]
@@ -170,9 +172,9 @@ class _Trie:
 
     def ids(self, words: list[bytes]) -> Int64Array:
         """The ids of words, 0 for those that the model does not have."""
-        known, hashes = self.hashes[1:], word_hashes(words)
-        places = np.searchsorted(known, hashes)
-        found: Int64Array = np.where(known[np.minimum(places, len(known) - 1)] == hashes, places + 1, 0)
+        hashes = word_hashes(words)
+        first, behind = (np.searchsorted(self.hashes, hashes, side) for side in ("left", "right"))
+        found: Int64Array = np.where(first < behind, first + 1, 0)
         return found
 
 

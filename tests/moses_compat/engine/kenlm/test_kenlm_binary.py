@@ -171,7 +171,7 @@ def test_truncated_files(tmp_path, kind):
     end = data.rindex(b"<unk>\0")
     for size in range(len(b"mmap lm http"), end - 8, 7):
         path = write(tmp_path / "lm", data[:size])
-        with pytest.raises(DataError, match="truncated|damaged"):
+        with pytest.raises(DataError, match=r"truncated|damaged"):
             load_language_models([str(path)], WORDS)
 
 
@@ -188,9 +188,8 @@ def test_damaged_files_are_read_or_refused(tmp_path, kind):
         path = write(tmp_path / "lm", bytes(changed))
         try:
             assert len(ours(path, sentences)) == len(sentences)
-        except DataError as error:
+        except DataError:
             refused += 1
-            assert "\n" not in str(error)
     assert refused > 0
 
 
