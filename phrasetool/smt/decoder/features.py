@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +46,7 @@ class FeatureSet:
     unknown_weight: float = 1.0
     language_models: int = 1
 
-    @property
+    @cached_property
     def sizes(self) -> dict[str, int]:
         """Values of each feature function, in order; see `numbered` for the keys of several of a kind."""
         return {
@@ -57,7 +58,7 @@ class FeatureSet:
             **{numbered("TranslationModel", i): size for i, size in enumerate(self.tables)},
         }
 
-    @property
+    @cached_property
     def slices(self) -> dict[str, slice]:
         """Where each feature function stands in a vector."""
         found, first = {}, 0
