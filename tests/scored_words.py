@@ -4,7 +4,7 @@ import numpy as np
 
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.smt.language_model.automaton import score_word
-from phrasetool.smt.language_model.combination import score_phrase, with_room_for_states
+from phrasetool.smt.language_model.combination import score_phrase
 
 
 @exact_kernel
@@ -38,13 +38,11 @@ def score_jointly(models, sentences, weights):
 
     Words are bytes; the states of all sentences are of one search.  Returns a pair of lists for each sentence.
     """
-    searched = models.searched(np.array(weights, np.float64))
+    searched = models.searched(np.array(weights, np.float64), sum(map(len, sentences)))
     found = []
     for sentence in sentences:
         words = models.ids(sentence)
         scores, states = np.empty(len(words)), np.empty(len(words), np.int64)
-        room = with_room_for_states(searched.model, len(words))
-        searched = searched._replace(model=room)
-        _score_jointly(room, searched.begin_state, words, scores, states)
+        _score_jointly(searched.model, searched.begin_state, words, scores, states)
         found.append((searched.weight * scores, states.tolist()))
     return found

@@ -21,7 +21,7 @@ from phrasetool.smt.decoder.stack_search import find_spans, future_costs, score_
 from phrasetool.smt.decoder.table import PhraseIndex
 from phrasetool.smt.decoder.translation_options import TranslationOptions
 from phrasetool.smt.language_model.automaton import Automaton
-from phrasetool.smt.language_model.combination import lacks_room, with_room_for_states
+from phrasetool.smt.language_model.combination import LACKS_ROOM, lacks_room
 from phrasetool.smt.language_model.ngrams import LN10
 
 EDGE = np.dtype(
@@ -338,7 +338,7 @@ def cube_search(
             if at[2] == len(waiting):
                 waiting, heap = with_room(waiting, at[2], 1), with_room(heap, at[2], 1)
             if lacks_room(automaton, 1):
-                automaton = with_room_for_states(automaton, 1)
+                return pool[:used], np.int32(LACKS_ROOM)
         used = at[0]
         if stack < n:
             alive = sorted_stack(stacks, pool, stack)

@@ -27,10 +27,10 @@ from phrasetool.smt.decoder.translation_options import TranslationOptions
 from phrasetool.smt.language_model.automaton import Automaton, score_word
 from phrasetool.smt.language_model.combination import (
     AUTOMATON_FIELDS,
+    LACKS_ROOM,
     lacks_room,
     score_final,
     score_phrase,
-    with_room_for_states,
 )
 from phrasetool.smt.language_model.ngrams import LN10
 
@@ -111,7 +111,8 @@ def stack_search(
     """Translate one sentence.
 
     Returns:
-        The pool, and the number of the best complete hypothesis, or -1 if there is none.
+        The pool, and the number of the best complete hypothesis, or -1 if there is none, or LACKS_ROOM if
+        there are too many states of language models.
     """
     n = len(words)
     spans = find_spans(index, words)
@@ -144,7 +145,7 @@ def stack_search(
                 if used + count > len(pool):
                     pool = with_room(pool, used, count)
                 if lacks_room(automaton, count):
-                    automaton = with_room_for_states(automaton, count)
+                    return pool[:used], np.int32(LACKS_ROOM)
                 used = _expand(
                     alive[member], pool, used, stack, spans, future, options, automaton, search, stacks, local, round_,
                     known_for, known_scores, known_states,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from phrasetool.phrases import DoubleArray, Int32Array, Phrases
 from phrasetool.pipeline import Runner, run
@@ -23,7 +24,11 @@ from phrasetool.smt.decoder.translation_options import (
     prepare_options,
     score_targets,
 )
+from phrasetool.smt.language_model.combination import LACKS_ROOM
 from phrasetool.smt.language_model.target_model import SearchedModel, TargetModel
+
+# States of language models that a search first has room for.
+_FIRST_ROOM = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,7 @@ class Translator:
         self.features = features
         self.weights = np.asarray(weights, np.float64)
         self.table_limit = table_limit
+        self._room = _FIRST_ROOM
         self._words = word_scores or score_targets(table, language_model)
         self.options: TranslationOptions = prepare_options(
             table, language_model, self._words, features, self.weights, table_limit
@@ -151,14 +157,7 @@ class Translator:
             return self._with_features(np.zeros(2, np.int64), np.zeros((3, 0), np.int32), np.zeros(1))
         if sentence.min() < 0:
             raise ValueError("a word of the sentence is not among the table's source words")
-        stacks = make_stacks(len(sentence), options.stack_size, options.beam)
-        searched = self.language_model.searched(self.weights[self.features.language_part])
-        arguments = (sentence, self.table.index, self.options, searched.model)
-        search = self._search(options, n_best > 1, searched)
-        if options.algorithm == "cube":
-            pool, best = cube_search(*arguments, search, stacks, options.pop_limit)
-        else:
-            pool, best = stack_search(*arguments, search, stacks)
+        pool, best = self._found(sentence, options, n_best > 1)
         if best < 0:
             raise ValueError("no derivation covers the sentence")
         entries, targets = self.options.entries, self.table.targets
@@ -168,6 +167,23 @@ class Translator:
         steps, score = best_steps(pool, best)
         steps[0] = entries[steps[0]]
         return self._with_features(np.array([0, steps.shape[1]]), steps, np.array([score]))
+
+    def _found(self, sentence: Int32Array, options: SearchOptions, keep_arcs: bool) -> tuple[npt.NDArray[np.void], int]:
+        """The pool of a search, and its best complete hypothesis."""
+        while True:
+            room = self._room
+            stacks = make_stacks(len(sentence), options.stack_size, options.beam)
+            searched = self.language_model.searched(self.weights[self.features.language_part], room)
+            arguments = (sentence, self.table.index, self.options, searched.model)
+            search = self._search(options, keep_arcs, searched)
+            if options.algorithm == "cube":
+                pool, best = cube_search(*arguments, search, stacks, options.pop_limit)
+            else:
+                pool, best = stack_search(*arguments, search, stacks)
+            if best != LACKS_ROOM:
+                return pool, best
+            # The next sentences begin with as much.
+            self._room = max(self._room, 4 * room)
 
     def _with_features(self, offsets: np.ndarray, steps: Int32Array, scores: DoubleArray) -> Translation:
         features = self.score_steps(offsets, steps)
@@ -185,17 +201,15 @@ class Translator:
         layout = [slices[name].start if name in slices else -1 for name in names]
         layout += [model.kind, model.first_column("backward"), model.first_column("forward")] if model else [-1, -1, -1]
         features = np.zeros((len(offsets) - 1, len(self.features)))
-        offsets, targets = np.asarray(offsets, np.int64), self.table.targets
+        offsets, steps = np.asarray(offsets, np.int64), np.ascontiguousarray(steps, np.int32)
+        targets = self.table.targets
         derivation_features(
-            offsets, np.ascontiguousarray(steps, np.int32), targets.offsets, self.table.scores, self.table.reordering,
+            offsets, steps, targets.offsets, self.table.scores, self.table.reordering,
             np.array(layout, np.int64), model.column_weights if model else np.zeros(0, np.int32), features,
         )  # fmt: skip
-        phrases = Phrases(targets.offsets, self._words.ids).select(steps[0].astype(np.int64))
-        # Moses does not score the sentence end after a phrase without target words.
-        ended = np.diff(offsets) > 0
-        ended[ended] = phrases.lengths[offsets[1:][ended] - 1] > 0
-        sentences = Phrases(phrases.offsets[offsets], phrases.words)
-        features[:, self.features.language_part] = self.language_model.sentences(sentences, ended)
+        features[:, self.features.language_part] = self.language_model.sentences(
+            offsets, steps[0], Phrases(targets.offsets, self._words.ids)
+        )
         return features
 
     def words(self, translation: Translation, derivation: int = 0) -> Int32Array:

@@ -140,18 +140,22 @@ def _score_sentences(
     begin_state: int,
     end_word: int,
     offsets: Int64Array,
+    chosen: Int32Array,
+    word_offsets: Int64Array,
     words: Int32Array,
-    ended: npt.NDArray[np.bool_],
     scores: DoubleArray,
 ) -> None:
-    """scores[i] = natural logarithm of sentence i, with its end where `ended`."""
+    """scores[i] = natural logarithm of sentence i; see `TargetModel.sentences`."""
     for i in range(len(scores)):
         state = np.int64(begin_state)
-        total = 0.0
-        for j in range(offsets[i], offsets[i + 1]):
-            score, state = score_word(automaton, state, words[j])
-            total += score * LN10
-        if ended[i]:
+        total, empty = 0.0, True
+        for p in range(offsets[i], offsets[i + 1]):
+            first, last = word_offsets[chosen[p]], word_offsets[chosen[p] + 1]
+            empty = first == last
+            for j in range(first, last):
+                score, state = score_word(automaton, state, words[j])
+                total += score * LN10
+        if not empty:
             total += score_word(automaton, state, end_word)[0] * LN10
         scores[i] = total
 
@@ -356,14 +360,14 @@ class LanguageModel:
         _walk_phrases(self.automaton, phrases.offsets, phrases.words, states, rest)
         return states, rest
 
-    def sentences(self, sentences: Phrases, ended: npt.NDArray[np.bool_]) -> DoubleArray:
+    def sentences(self, offsets: Int64Array, chosen: Int32Array, phrases: Phrases) -> DoubleArray:
         """See `TargetModel`."""
-        scores = np.empty(len(sentences), np.float64)
+        scores = np.empty(len(offsets) - 1, np.float64)
         _score_sentences(
-            self.automaton, self.begin_state, self.end_word, sentences.offsets, sentences.words, ended, scores
+            self.automaton, self.begin_state, self.end_word, offsets, chosen, phrases.offsets, phrases.words, scores
         )
         return scores[:, None]
 
-    def searched(self, weights: DoubleArray) -> SearchedModel:
+    def searched(self, weights: DoubleArray, room: int) -> SearchedModel:
         """See `TargetModel`."""
         return SearchedModel(self.automaton, float(weights[0]), self.begin_state, self.end_word)

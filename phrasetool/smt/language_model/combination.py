@@ -18,8 +18,11 @@ from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array
 from phrasetool.smt.language_model.automaton import Automaton, score_word
 from phrasetool.smt.language_model.hashed import Words32, read_hashed
+from phrasetool.smt.language_model.ngrams import LN10
 
 NONE = -1
+# What a search returns instead of its best hypothesis where it needs more room for states.
+LACKS_ROOM = -2
 # Rows that are no states: what is worked with, and the empty context.
 _BEFORE, _AFTER, EMPTY, FIRST_STATE = range(4)
 
@@ -39,7 +42,7 @@ class Combination(NamedTuple):
         memory: uint32, of the other models; numbers: float32, the same.
         layouts: int64, shape (K, LAYOUT_WIDTH), of the other models.
         contexts: int32, shape (R * W,); context_backoffs: float32, the same memory.
-        slots: int32, shape (P,), P a power of two: states by hash, -1 where free.
+        slots: int32, shape (P,), P = 2 R, a power of two: states by hash, -1 where free.
         used: int64, shape (1,): rows that are used.
     """
 
@@ -180,53 +183,46 @@ def score_final(c: Combination, state: int, word: int) -> float:
 
 @borrowing_kernel
 def lacks_room(model: Combination, states: int) -> bool:
-    """Whether so many states more may be too many; an automaton has them all."""
+    """Whether there may be no room for so many states more; an automaton has them all."""
     if len(model) == AUTOMATON_FIELDS:
         return False
     return model.used[0] + states > len(model.slots) >> 1
 
 
 @exact_kernel
-def with_room_for_states(model: Combination, states: int) -> Combination:
-    """The models with room for so many states more; an automaton is returned as it is."""
-    if len(model) == AUTOMATON_FIELDS:
-        return model
-    width = model.places[len(model.places) - 1]
-    size = len(model.slots)
-    while model.used[0] + states > size >> 1:
-        size *= 2
-    contexts = np.empty((size >> 1) * width, np.int32)
-    for i in range(model.used[0] * width):
-        contexts[i] = model.contexts[i]
-    larger = Combination(
-        model.weights, model.ids, model.hashed, model.places, model.parts, model.arcs, model.arc_scores,
-        model.arc_states, model.word_scores, model.word_states, model.signatures, model.backoffs, model.failures,
-        model.memory, model.numbers, model.layouts, contexts, contexts.view(np.float32), np.full(size, NONE, np.int32),
-        model.used,
-    )  # fmt: skip
-    for state in range(FIRST_STATE, model.used[0]):
-        larger.slots[_slot(larger, state)] = state
-    return larger
+def score_phrases(c: Combination, offsets: Int64Array, words: Int32Array, scores: DoubleArray) -> None:
+    """scores[i, k] = log10 of phrase i by model k, from the empty context."""
+    for i in range(len(offsets) - 1):
+        for k in range(len(c.weights)):
+            row, after = np.int64(EMPTY), np.int64(_BEFORE)
+            total = 0.0
+            for j in range(offsets[i], offsets[i + 1]):
+                total += _read(c, k, row, after, words[j])
+                row, after = after, np.int64(_BEFORE + _AFTER) - after
+            scores[i, k] = total
 
 
 @exact_kernel
-def score_phrases(
+def score_sentences(
     c: Combination,
-    row: int,
     end_word: int,
     offsets: Int64Array,
+    chosen: Int32Array,
+    word_offsets: Int64Array,
     words: Int32Array,
-    ended: npt.NDArray[np.bool_],
     scores: DoubleArray,
 ) -> None:
-    """scores[i, k] = log10 of phrase i by model k after the context of a row, with the end where `ended`."""
+    """scores[i, k] = natural logarithm of sentence i by model k; see `TargetModel.sentences`."""
     for i in range(len(offsets) - 1):
         for k in range(len(c.weights)):
-            at, after = np.int64(row), np.int64(_BEFORE)
-            total = 0.0
-            for j in range(offsets[i], offsets[i + 1]):
-                total += _read(c, k, at, after, words[j])
-                at, after = after, np.int64(_BEFORE + _AFTER) - after
-            if ended[i]:
-                total += _read(c, k, at, after, end_word)
-            scores[i, k] = total
+            row, after = np.int64(FIRST_STATE), np.int64(_BEFORE)
+            total, empty = 0.0, True
+            for p in range(offsets[i], offsets[i + 1]):
+                first, last = word_offsets[chosen[p]], word_offsets[chosen[p] + 1]
+                empty = first == last
+                for j in range(first, last):
+                    total += _read(c, k, row, after, words[j])
+                    row, after = after, np.int64(_BEFORE + _AFTER) - after
+            if not empty:
+                total += _read(c, k, row, after, end_word)
+            scores[i, k] = total * LN10

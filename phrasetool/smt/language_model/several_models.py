@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.phrases import DoubleArray, Int32Array, Phrases
+from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases
 from phrasetool.smt.language_model.automaton import UNKNOWN_ID, LanguageModel
 from phrasetool.smt.language_model.combination import (
     EMPTY,
@@ -16,14 +16,11 @@ from phrasetool.smt.language_model.combination import (
     Combination,
     read_word,
     score_phrases,
-    with_room_for_states,
+    score_sentences,
 )
 from phrasetool.smt.language_model.hashed import LAYOUT_WIDTH, TABLES, UNIGRAMS, HashedModel
-from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, LN10, UNKNOWN_WORD
+from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, UNKNOWN_WORD
 from phrasetool.smt.language_model.target_model import SearchedModel
-
-# States that a search begins with room for.
-_FIRST_ROOM = 1 << 10
 
 
 class LanguageModels:
@@ -56,33 +53,38 @@ class LanguageModels:
 
     def isolated(self, phrases: Phrases) -> DoubleArray:
         """See `TargetModel`."""
-        return self._scores(phrases, EMPTY, np.zeros(len(phrases), np.bool_))
+        scores = np.empty((len(phrases), len(self._combination.weights)))
+        score_phrases(self._private(), phrases.offsets, phrases.words, scores)
+        return scores
 
     def walked(self, phrases: Phrases) -> tuple[Int32Array, DoubleArray]:
         """See `TargetModel`: states are made while a sentence is translated, so none is told."""
         return np.full(len(phrases.words), NONE, np.int32), np.zeros(len(phrases.words))
 
-    def sentences(self, sentences: Phrases, ended: npt.NDArray[np.bool_]) -> DoubleArray:
+    def sentences(self, offsets: Int64Array, chosen: Int32Array, phrases: Phrases) -> DoubleArray:
         """See `TargetModel`."""
-        return self._scores(sentences, FIRST_STATE, ended) * LN10
-
-    def _scores(self, phrases: Phrases, row: int, ended: npt.NDArray[np.bool_]) -> DoubleArray:
-        scores = np.empty((len(phrases), len(self._combination.weights)))
-        score_phrases(self._private(), row, self.end_word, phrases.offsets, phrases.words, ended, scores)
+        scores = np.empty((len(offsets) - 1, len(self._combination.weights)))
+        score_sentences(self._private(), self.end_word, offsets, chosen, phrases.offsets, phrases.words, scores)
         return scores
 
-    def searched(self, weights: DoubleArray) -> SearchedModel:
+    def searched(self, weights: DoubleArray, room: int) -> SearchedModel:
         """See `TargetModel`."""
         # A search may take it for granted that scores with a weight of 1 are not above 0.
         sign = 1.0 if (weights >= 0).all() else -1.0
-        model = self._private()._replace(weights=np.ascontiguousarray(sign * weights, np.float64))
-        return SearchedModel(with_room_for_states(model, _FIRST_ROOM), sign, FIRST_STATE, self.end_word)
+        model = self._private(room)._replace(weights=np.ascontiguousarray(sign * weights, np.float64))
+        return SearchedModel(model, sign, FIRST_STATE, self.end_word)
 
-    def _private(self) -> Combination:
-        """A copy whose states are its own; threads search side by side."""
+    def _private(self, room: int = 0) -> Combination:
+        """A copy whose states are its own, as threads search side by side, with room for so many more at least."""
         found = self._combination
-        contexts = found.contexts.copy()
-        return found._replace(contexts=contexts, context_backoffs=contexts.view(np.float32), used=found.used.copy())
+        rows = 1 << (int(found.used[0]) + room - 1).bit_length()
+        contexts = np.empty(rows * int(found.places[-1]), np.int32)
+        contexts[: len(found.contexts)] = found.contexts
+        # `lacks_room` lets half of the slots be taken.
+        slots = np.full(2 * rows, NONE, np.int32)
+        return found._replace(
+            contexts=contexts, context_backoffs=contexts.view(np.float32), slots=slots, used=found.used.copy()
+        )
 
 
 def _combined(models: Sequence[LanguageModel | HashedModel], ids: Int32Array) -> Combination:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-from phrasetool.phrases import DoubleArray, Int32Array, Phrases
+from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases
 
 
 class SearchedModel(NamedTuple):
@@ -39,13 +36,16 @@ class TargetModel(Protocol):
     def walked(self, phrases: Phrases) -> tuple[Int32Array, DoubleArray]:
         """The states after each of W words and what follows, shape (W,) each; see `TranslationOptions`."""
 
-    def sentences(self, sentences: Phrases, ended: npt.NDArray[np.bool_]) -> DoubleArray:
+    def sentences(self, offsets: Int64Array, chosen: Int32Array, phrases: Phrases) -> DoubleArray:
         """Natural logarithms of N sentences after `<s>`, float64, shape (N, K).
 
+        `</s>` follows a sentence, but not a last phrase without words, as Moses has it, nor no phrase at all.
+
         Args:
-            sentences: N of them.
-            ended: bool, shape (N,), whether `</s>` follows.
+            offsets: int64, shape (N + 1,): where in `chosen` the phrases of each begin.
+            chosen: int32, shape (P,): numbers of phrases.
+            phrases: of all of them, the words.
         """
 
-    def searched(self, weights: DoubleArray) -> SearchedModel:
-        """The models for one search under K weights."""
+    def searched(self, weights: DoubleArray, room: int) -> SearchedModel:
+        """The models for one search under K weights, with room for so many states where they are not all known."""

@@ -61,11 +61,17 @@ def test_n_best_lists_are_complete(two, seed):
 
 
 def test_many_states(two):
-    """More states than there is room for at first, in sentences that are longer than a window."""
+    """More states than there is room for at first, in sentences that are longer than a window; the same is found."""
     rng = random.Random(5)
     sentence = random_sentence(rng, 90)
     model = random_model(rng, sentence[:20], two[0], tables=2)
     translator, texts = translator_of(model, [sentence], two[1])
     for algorithm in ("stack", "cube"):
         options = search_options(model, algorithm=algorithm, stack_size=300, pop_limit=3000)
-        check_features(model, translator, sentence, translator.translate(texts[0], options))
+        roomy = translator.translate(texts[0], options, 5)
+        check_features(model, translator, sentence, roomy)
+        narrow = translator.with_weights(translator.weights)
+        narrow._room = 1
+        found = narrow.translate(texts[0], options, 5)
+        assert narrow._room > 10
+        assert found.steps.scores.tolist() == roomy.steps.scores.tolist()
