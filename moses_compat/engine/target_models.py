@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from moses_compat.engine.arpa import load_language_model
+from moses_compat.engine.arpa import load_language_model, read_order
 from moses_compat.engine.kenlm.kenlm_binary import PROBING, hashed_model, is_kenlm_binary, mapped, read_head
 from moses_compat.engine.kenlm.kenlm_trie import trie_model
+from moses_compat.files.streams import Input
 from phrasetool.errors import DataError
 from phrasetool.smt.language_model.automaton import LanguageModel
 from phrasetool.smt.language_model.hashed import HashedModel
 from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD
 from phrasetool.smt.language_model.several_models import LanguageModels
 from phrasetool.smt.language_model.target_model import TargetModel
+
+
+def order_of(path: str) -> int:
+    """The order of the language model in a file, ARPA text or binary.
+
+    Raises:
+        DataError: it is neither.
+    """
+    if is_kenlm_binary(path):
+        return len(read_head(path, mapped(path)).counts)
+    with Input(path) as source:
+        return read_order(source)
 
 
 def load_language_models(paths: Sequence[str], vocabulary: Collection[bytes]) -> TargetModel:

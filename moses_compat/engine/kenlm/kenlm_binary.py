@@ -117,11 +117,6 @@ def read_head(path: str, data: ByteArray) -> Head:
     return Head(kind, multiplier, counts, -(-size // 8) * 8)
 
 
-def read_order(path: str) -> int:
-    """The order of the model in a binary file; see `read_head`."""
-    return len(read_head(path, mapped(path)).counts)
-
-
 def check_size(path: str, data: ByteArray, expected: int) -> None:
     """Refuse a file that is shorter than its head says.
 

@@ -206,7 +206,9 @@ def trie_model(path: str, data: ByteArray, head: Head, vocabulary: Collection[by
     paths: Int32Array = tables[0].words
     begins, ends = (trie.unigrams["next"][known + i].astype(np.int64) for i in (0, 1))
     for n, order in enumerate(trie.orders, 2):
-        if (begins > ends).any() or ends.max(initial=0) > head.counts[n - 1]:
+        # What belongs to one entry belongs to no other.
+        wrong = begins.min(initial=0) < 0 or (begins > ends).any() or ends.max(initial=0) > head.counts[n - 1]
+        if wrong or (ends - begins).sum() > head.counts[n - 1]:
             raise DataError(path, f"this binary file of kenlm is damaged; {REBUILD}")
         paths, entries = _children(trie, order, paths, begins, ends, renumbered)
         scores, backoffs = order.scores(trie.bits, entries)
