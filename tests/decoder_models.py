@@ -14,7 +14,7 @@ from phrasetool.smt.decoder.orientation import ReorderingModel
 from phrasetool.smt.decoder.table import Entries, build_table
 from phrasetool.smt.decoder.translator import SearchOptions, Translator
 from tests import naive_decoder
-from tests.naive_decoder import Entry
+from tests.naive_decoder import Entry, numbered
 
 SOURCE = [b"a", b"b", b"c", b"d", b"e"]
 TARGET = [b"v", b"w", b"x", b"y", b"z"]
@@ -66,8 +66,8 @@ def _log(rng):
     return float(np.float32(math.log(probability))) if probability else -100.0
 
 
-def random_entries(rng, sentence, columns, orientations, empty=0.1):
-    """Entries for some spans of a sentence, and some that it does not use."""
+def random_entries(rng, sentence, tables, orientations, empty=0.1):
+    """Entries for some spans of a sentence, and some that it does not use; an entry of table t has tables[t] scores."""
     spans = {tuple(sentence[i : i + 1]) for i in range(len(sentence)) if rng.random() < 0.9}
     for size in (2, 3):
         for i in range(len(sentence) - size + 1):
@@ -79,11 +79,12 @@ def random_entries(rng, sentence, columns, orientations, empty=0.1):
         for _ in range(rng.choice([1, 1, 2, 3])):
             size = 0 if rng.random() < empty else rng.choice([1, 1, 1, 2, 3])
             words = tuple(rng.choices(TARGET, k=size))
-            scores = tuple(_log(rng) for _ in range(columns))
+            table = rng.randrange(len(tables)) if len(tables) > 1 else 0
+            scores = tuple(_log(rng) for _ in range(tables[table]))
             reordering = tuple(_log(rng) for _ in range(orientations)) if rng.random() < 0.9 else ()
             joint = rng.randint(1, 3)
             counts = (joint + rng.randint(0, 3), joint + rng.randint(0, 3), joint)
-            entries.append(Entry(source, words, scores, reordering, counts))
+            entries.append(Entry(source, words, scores, reordering, counts, table=table))
     return entries
 
 
@@ -91,14 +92,16 @@ def random_sentence(rng, size):
     return rng.choices([*SOURCE, UNKNOWN], weights=[4] * len(SOURCE) + [1], k=size)
 
 
-def random_model(rng, sentence, language_model=None, empty=0.1):
-    """A model whose table fits the sentence."""
+def random_model(rng, sentence, language_model=None, empty=0.1, tables=1):
+    """A model whose tables fit the sentence; see `naive_decoder.Model`."""
     kind = rng.choice(KINDS)
     directions = rng.choice(DIRECTIONS) if kind else ()
     collapsed = bool(kind) and rng.random() < 0.3
-    columns = rng.choice([1, 4, 4, 5])
+    columns = [rng.choice([1, 4, 4, 5]) for _ in range(tables)]
+    language_models = len(language_model) if isinstance(language_model, list) else 1
     orientations = len(directions) * naive_decoder.ORIENTATIONS.get(kind, 0)
-    sizes = {"Distortion": 1, "LM": 1, "WordPenalty": 1, "PhrasePenalty": 1, "TranslationModel": columns}
+    sizes = {"Distortion": 1, **{numbered("LM", i): 1 for i in range(language_models)}, "WordPenalty": 1}
+    sizes |= {"PhrasePenalty": 1, **{numbered("TranslationModel", i): size for i, size in enumerate(columns)}}
     if kind:
         sizes = {"LexicalReordering": len(directions) if collapsed else orientations, **sizes}
     weights = {name: [round(rng.gauss(0.3, 0.5), 3) for _ in range(size)] for name, size in sizes.items()}
@@ -110,7 +113,7 @@ def random_model(rng, sentence, language_model=None, empty=0.1):
         directions,
         collapsed,
         distortion_limit=rng.choice([-1, 0, 1, 2, 3, 6]),
-        table_limit=rng.choice([0, 1, 2, 20]),
+        table_limit=rng.choice([0, 1, 2, 20]) if tables == 1 else tuple(rng.choices([0, 1, 2, 20], k=tables)),
         unknown_weight=rng.choice([1.0, 1.0, 0.02]),
     )
 
@@ -122,7 +125,8 @@ def reordering_type(model, spelling="wbe"):
 
 def feature_set(model):
     reordering = ReorderingModel.parse(reordering_type(model)) if model.kind else None
-    return FeatureSet(len(model.weights["TranslationModel"]), reordering, unknown_weight=model.unknown_weight)
+    count = max(len(model.language_models), 1)
+    return FeatureSet(tuple(model.tables), reordering, unknown_weight=model.unknown_weight, language_models=count)
 
 
 def weight_vector(model):
@@ -133,17 +137,21 @@ def table_of(model, sentences):
     """The model's entries as a `TranslationTable`, and the sentences in its ids."""
     source, target = Symbols(), Symbols()
     texts = source.read_lines(b"".join(b" ".join(sentence) + b"\n" for sentence in sentences))
-    columns = len(model.weights["TranslationModel"])
+    first = np.cumsum([0, *model.tables])
+    scores = np.zeros((len(model.entries), first[-1]), np.float32)
+    for row, entry in zip(scores, model.entries, strict=True):
+        row[first[entry.table] : first[entry.table + 1]] = entry.scores
     orientations = len(model.directions) * naive_decoder.ORIENTATIONS.get(model.kind, 0)
     reordering = [entry.reordering or (0.0,) * orientations for entry in model.entries]
     entries = Entries(
         Phrases.from_lists([[source.add(word) for word in entry.source] for entry in model.entries]),
         Phrases.from_lists([[target.add(word) for word in entry.target] for entry in model.entries]),
-        np.array([entry.scores for entry in model.entries], np.float32).reshape(-1, columns),
+        scores,
         np.array(reordering, np.float32).reshape(len(model.entries), orientations),
         Phrases.from_lists([[]] * len(model.entries)),
         np.array([entry.counts for entry in model.entries], np.float32).reshape(-1, 3),
         np.arange(len(model.entries)),
+        np.array([entry.table for entry in model.entries], np.int32),
     )
     return build_table(entries, source, target, np.unique(texts.words).astype(np.int32)), texts
 
@@ -184,9 +192,11 @@ def _number(log):
     return b"%.9g" % (math.exp(log) if log > -100 else 0)
 
 
-def table_text(model):
+def table_text(model, table=0):
     rows = []
     for entry in model.entries:
+        if entry.table != table:
+            continue
         points = b" ".join(b"%d-%d" % (i, i) for i in range(min(len(entry.source), len(entry.target))))
         sides = b"%s ||| %s" % (b" ".join(entry.source), b" ".join(entry.target))
         numbers = b" ".join(map(_number, entry.scores)), points, b"%d %d %d" % entry.counts
@@ -204,9 +214,15 @@ def reordering_text(model):
     )
 
 
-def ini_text(model, arpa):
-    """A moses.ini of the model; paths beside it but for the language model's."""
-    lines = ["# a model", "[distortion-limit]", f"{model.distortion_limit}", "", "[feature]", "UnknownWordPenalty"]
+def table_file(table):
+    return f"table{table or ''}.gz"
+
+
+def ini_text(model, *language_models):
+    """A moses.ini of the model; paths beside it but for those of language models."""
+    lines = ["# a model", "[distortion-limit]", f"{model.distortion_limit}", "", "[mapping]"]
+    lines += [*(f"{i} T {i}" for i in range(len(model.tables))), "", "[feature]", "UnknownWordPenalty"]
+    limits = [model.table_limit] * len(model.tables) if isinstance(model.table_limit, int) else model.table_limit
     if model.kind:
         lines.append(
             f"LexicalReordering name=LexicalReordering0 num-features={len(model.weights['LexicalReordering'])} "
@@ -214,20 +230,22 @@ def ini_text(model, arpa):
         )
     lines += [
         "Distortion", "WordPenalty", "PhrasePenalty",
-        f"PhraseDictionaryMemory name=TranslationModel0 num-features={len(model.weights['TranslationModel'])} "
-        f"path=table.gz input-factor=0 output-factor=0 table-limit={model.table_limit}",
-        f"KENLM name=LM0 factor=0 path={arpa} order=3",
+        *(f"PhraseDictionaryMemory name=TranslationModel{i} num-features={size} path={table_file(i)} "
+          f"input-factor=0 output-factor=0 table-limit={limits[i]}" for i, size in enumerate(model.tables)),
+        *(f"KENLM name=LM{i} factor=0 path={path} order=3" for i, path in enumerate(language_models)),
         "", "[weight]", f"UnknownWordPenalty0= {model.unknown_weight}",
-        *(f"{name}0= {' '.join(map(str, values))}" for name, values in model.weights.items()),
+        *(f"{name}{'' if name[-1].isdigit() else 0}= {' '.join(map(str, values))}"
+          for name, values in model.weights.items()),
     ]  # fmt: skip
     return "".join(line + "\n" for line in lines).encode()
 
 
-def write_model(model, folder, arpa):
+def write_model(model, folder, *language_models):
     """Write the files of a model; return the path of its moses.ini."""
     folder.mkdir(exist_ok=True)
-    (folder / "table.gz").write_bytes(gzip.compress(table_text(model), 1, mtime=0))
+    for table in range(len(model.tables)):
+        (folder / table_file(table)).write_bytes(gzip.compress(table_text(model, table), 1, mtime=0))
     if model.kind:
         (folder / "reordering.gz").write_bytes(gzip.compress(reordering_text(model), 1, mtime=0))
-    (folder / "moses.ini").write_bytes(ini_text(model, arpa))
+    (folder / "moses.ini").write_bytes(ini_text(model, *language_models))
     return folder / "moses.ini"

@@ -15,11 +15,16 @@ class Entry:
     reordering: tuple = ()
     counts: tuple = (math.nan, math.nan, math.nan)
     copy: bool = False
+    table: int = 0
 
 
 @dataclass
 class Model:
-    """Scores are natural logarithms; `language_model` is kenlm's; `weights` by feature."""
+    """Scores are natural logarithms; `weights` by feature.
+
+    `language_model` is kenlm's, or a list of several; an entry's scores are those of its table.  The weights of a
+    second model or table are called LM1 and TranslationModel1; the table limit is one, or one for each table.
+    """
 
     entries: list
     weights: dict
@@ -38,24 +43,50 @@ class Model:
             return [Entry(words, words, (0.0,) * len(self.weights["TranslationModel"]), copy=True)]
         return found
 
+    @property
+    def language_models(self):
+        """(name, model) of each."""
+        models = self.language_model if isinstance(self.language_model, list) else [self.language_model]
+        return [(numbered("LM", i), model) for i, model in enumerate(models) if model]
+
+    @property
+    def tables(self):
+        """Scores of an entry of each table."""
+        return [len(values) for name, values in self.weights.items() if name.startswith("TranslationModel")]
+
     def options(self, words):
-        """The entries that the table limit lets through."""
-        found = self.known(words)
-        if self.table_limit and len(found) > self.table_limit:
-            found = sorted(found, key=self.isolated, reverse=True)[: self.table_limit]
+        """The entries that the table limit lets through, of each table."""
+        found = []
+        for table in range(len(self.tables)):
+            limit = self.table_limit if isinstance(self.table_limit, int) else self.table_limit[table]
+            entries = [entry for entry in self.known(words) if entry.table == table]
+            if limit and len(entries) > limit:
+                entries = sorted(entries, key=self.isolated, reverse=True)[:limit]
+            found += entries
         return found
 
     def static(self, entry):
         """What an entry adds wherever it stands."""
         return (
-            sum(w * x for w, x in zip(self.weights["TranslationModel"], entry.scores, strict=True))
+            sum(w * x for w, x in zip(self.weights[table_name(entry)], entry.scores, strict=True))
             - self.weights["WordPenalty"][0] * len(entry.target)
             + self.weights["PhrasePenalty"][0]
             + (-100 * self.unknown_weight if entry.copy else 0)
         )
 
     def isolated(self, entry):
-        return self.static(entry) + self.weights["LM"][0] * LN10 * log10(self.language_model, entry.target, begin=False)
+        return self.static(entry) + sum(
+            self.weights[name][0] * LN10 * log10(model, entry.target, begin=False)
+            for name, model in self.language_models
+        )
+
+
+def numbered(name, place):
+    return f"{name}{place or ''}"
+
+
+def table_name(entry):
+    return numbered("TranslationModel", entry.table)
 
 
 def log10(language_model, words, begin=True, end=False):
@@ -97,7 +128,7 @@ def features(model, derivation):
         found["PhrasePenalty"][0] += 1
         found["WordPenalty"][0] -= len(entry.target)
         for i, score in enumerate(entry.scores):
-            found["TranslationModel"][i] += score
+            found[table_name(entry)][i] += score
         if model.kind:
             o = orientation(model.kind, previous[:2] if previous else None, (start, end))
             for d, direction in enumerate(model.directions):
@@ -110,7 +141,8 @@ def features(model, derivation):
         previous = (start, end, entry)
     # The sentence end is not scored after a phrase without target words, nor when there is no phrase.
     ended = bool(derivation) and bool(derivation[-1][2].target)
-    found["LM"][0] = LN10 * log10(model.language_model, words, end=ended) if model.language_model else 0.0
+    for name, language_model in model.language_models:
+        found[name][0] = LN10 * log10(language_model, words, end=ended)
     return found
 
 
@@ -223,7 +255,7 @@ def left_out(model, placed, entry):
         direct = math.log(joint_left / max(source_count - own, joint_left))
     else:
         inverse = direct = SINGLETON_SCORE * (len(entry.source) + len(entry.target))
-    weights = model.weights["TranslationModel"]
+    weights = model.weights[table_name(entry)]
     return weights[0] * (inverse - entry.scores[0]) + weights[2] * (direct - entry.scores[2])
 
 

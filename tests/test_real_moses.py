@@ -3,7 +3,9 @@
 Skipped where Moses' programs are not on the PATH.
 """
 
+import gzip
 import os
+import random
 import shutil
 import subprocess
 from pathlib import Path
@@ -98,17 +100,17 @@ def derivations(candidates):
     return {(c.sentence, tuple(c.words), tuple(c.spans)): c for c in candidates}
 
 
-def compare(theirs, found):
+def compare(theirs, found, sentences=SENTENCES):
     """The same best translations, and the same features of every derivation that is in both n-best lists."""
     (their_lines, their_list), (our_lines, our_list) = theirs, found
     their_best, our_best = best_of(their_list), best_of(our_list)
-    assert their_best.keys() == our_best.keys() == set(range(SENTENCES))
+    assert their_best.keys() == our_best.keys() == set(range(sentences))
     for number, total in their_best.items():
         assert our_best[number] == pytest.approx(total, abs=TOLERANCE)
     # Where two translations are equally good, either may win.
     runners_up = {
         number: [c.total for c in their_list if c.sentence == number and c.words != their_lines[number]]
-        for number in range(SENTENCES)
+        for number in range(sentences)
     }
     for number, (line, other) in enumerate(zip(their_lines, our_lines, strict=True)):
         tied = any(total > their_best[number] - TOLERANCE for total in runners_up[number])
@@ -149,3 +151,72 @@ def test_binary_tables(folder, moses, kind):
     text = Path("weighted.ini").read_text().splitlines()
     Path(f"{kind}.ini").write_text("".join(new.get(line.split(" ")[0], line) + "\n" for line in text))
     compare(moses_output(moses(), f"{kind}.ini", kind), our_output("weighted.ini", f"weighted.{kind}"))
+
+
+SEVERAL = """\
+[mapping]
+0 T 0
+1 T 1
+
+[distortion-limit]
+6
+
+[stack]
+50
+
+[feature]
+UnknownWordPenalty
+WordPenalty
+PhrasePenalty
+PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=first.gz input-factor=0 output-factor=0
+PhraseDictionaryMemory name=Other num-features=2 path=second.gz input-factor=0 output-factor=0 table-limit=3
+LexicalReordering num-features=6 type=wbe-msd-bidirectional-fe input-factor=0 output-factor=0 path=reordering.gz
+Distortion
+KENLM name=LM0 factor=0 path=lm3.binary order=3
+KENLM name=Small factor=0 path=lm.arpa order=2
+
+[weight]
+UnknownWordPenalty0= 1
+WordPenalty0= -0.3
+PhrasePenalty0= 0.1
+TranslationModel0= 0.06 0.01 0.09 0.05
+Other= 0.1 0.03
+LexicalReordering0= 0.09 0.02 0.1 0.05 0.02 0.06
+Distortion0= 0.05
+LM0= 0.2
+Small= 0.1
+"""
+
+
+@pytest.fixture(scope="module")
+def several(moses, tmp_path_factory):
+    """Two tables that share a third of their entries, the second with two scores; 100 sentences of their words."""
+    folder = tmp_path_factory.mktemp("several")
+    first, second = [], []
+    for number, line in enumerate(gzip.decompress((GOLDEN / "table.7.gz").read_bytes()).splitlines(keepends=True)):
+        fields = line.split(b" ||| ")
+        if number % 3 < 2:
+            first.append(line)
+        if number % 3 > 0:
+            scores = b" ".join(fields[2].split()[::2])
+            second.append(b" ||| ".join([*fields[:2], scores, *fields[3:]]))
+    (folder / "first.gz").write_bytes(gzip.compress(b"".join(first)))
+    (folder / "second.gz").write_bytes(gzip.compress(b"".join(second)))
+    shutil.copy(GOLDEN / "reordering.gz", folder / "reordering.gz")
+    rng = random.Random(1)
+    sentences = (GOLDEN / "bitext.source").read_bytes().split(b"\n")[:-1]
+    words = [*b" ".join(sentences).split(), b"never-seen"]
+    sentences += [b" ".join(rng.choices(words, k=rng.randint(2, 8))) for _ in range(100 - len(sentences))]
+    write(folder / "text", b"".join(line + b"\n" for line in sentences))
+    write(folder / "several.ini", SEVERAL.encode())
+    for order, name in (("3", "lm3.arpa"), ("2", "lm.arpa")):
+        ours("lm", GOLDEN / "bitext.target", "--order", order, "-o", folder / name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        yield moses("build_binary")
+
+
+@pytest.mark.parametrize("kind", [["probing"], ["-q", "8", "-b", "7", "-a", "12", "trie"]], ids=" ".join)
+def test_two_tables_and_two_language_models(several, moses, kind):
+    subprocess.run([several, *kind, "lm3.arpa", "lm3.binary"], check=True, capture_output=True, timeout=60)
+    compare(moses_output(moses(), "several.ini", "several"), our_output("several.ini", "several"), 100)

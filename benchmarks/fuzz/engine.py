@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
+from measuring import ROOT
+
 from fuzz.target import Target, Wrong, written
 from moses_compat.engine.arpa import load_language_model
 from moses_compat.engine.model import MosesModel
 from moses_compat.engine.n_best_lists import read_n_best, with_features
+from moses_compat.engine.target_models import load_language_models
 from moses_compat.ini.reading import read_moses_ini
+from phrasetool.phrases import Phrases
 from tests.decoder_models import random_arpa
 from tests.small_experiment import INI as SMALL_INI
 from tests.tables import INI
 
+_KENLM = ROOT / "tests/golden/kenlm"
 # Is left out, and noticed.
 _MARK = b"\xef\xbb\xbf"
 _INI_WORDS = (
@@ -34,6 +40,14 @@ def _run_ini(data: bytes) -> None:
 
 def _run_arpa(data: bytes) -> None:
     load_language_model(written("lm.arpa", data))
+
+
+def _run_kenlm(data: bytes) -> None:
+    words = [b"v", b"w", b"x", b"y", b"q"]
+    model = load_language_models([written("lm.binary", data)], words)
+    phrases = Phrases.from_lists([model.ids(words).tolist()] * 3)
+    model.isolated(phrases)
+    model.sentences(np.array([0, 3]), np.arange(3, dtype=np.int32), phrases)
 
 
 def _run_n_best(data: bytes) -> None:
@@ -58,5 +72,6 @@ TARGETS = (
     Target("ARPA", [random_arpa(random.Random(seed)) for seed in range(4)], _run_arpa,
            (b"\\data\\", b"\\1-grams:", b"\\2-grams:", b"\\end\\", b"ngram 1=", b"ngram 3=", b"<s>", b"</s>", b"<unk>",
             b"-99", b"\t", b"-0.5\t<unk>\n")),
+    Target("kenlm", [(_KENLM / f"model.{kind}").read_bytes() for kind in ("probing", "trie", "quantised")], _run_kenlm),
     Target("n-best list", _LISTS, _run_n_best, (b"|||", b" ||| ", b"= ", b"0 ||| ", b"F= ", b"9" * 30)),
 )  # fmt: skip

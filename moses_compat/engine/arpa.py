@@ -15,6 +15,7 @@ import numpy as np
 
 from moses_compat.engine import arpa_lines
 from moses_compat.engine.arpa_lines import ALL, Known, scan_section
+from moses_compat.engine.kenlm.kenlm_binary import MAGIC
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.numbers import write_digits, write_integer
 from moses_compat.lines.scores import OK
@@ -38,7 +39,6 @@ from phrasetool.smt.language_model.smoothing_on_disk import DiskModel, DiskNgram
 _DECIMALS = 9
 _WIDTH = 5 + _DECIMALS
 _BLOCK_ROWS = 1 << 17
-_KENLM_BINARY = b"mmap lm http"
 # kenlm takes it for the unknown word too (lm/vocab.cc).
 _OTHER_UNKNOWN_WORD = b"<UNK>"
 _COUNT = re.compile(rb"ngram[ \t]+(\d+)[ \t]*=[ \t]*(\d+)")
@@ -89,7 +89,7 @@ class _Reader:
 
     def counts(self) -> list[int]:
         """Read the head: how many n-grams of each order there are."""
-        if self.data.startswith(_KENLM_BINARY):
+        if self.data.startswith(MAGIC):
             raise DataError(self.name, "this is a binary file of kenlm; the ARPA text that it was made from is needed")
         if self.line() != b"\\data\\":
             raise self.fault("not an ARPA file: expected \\data\\", self.start)

@@ -274,6 +274,7 @@ def load_entries(
         Phrases.concatenate(alignments),
         np.concatenate([np.zeros((0, 3), np.float32), *counts]),
         np.concatenate([np.zeros(0, np.int64), *numbers]),
+        np.zeros(sum(map(len, numbers)), np.int32),
     )
 
 

@@ -132,8 +132,8 @@ class DevelopmentCheck:
         share = coverage(table, sentences)
         if share >= _DOUBTFUL:
             return share
-        table_name = self.model.table_name or self.model.table
-        _check_entries(self.model.table, table_name)
+        table_name = self.model.shown_tables
+        _check_entries(self.model.used_tables, table_name)
         name = display_name(self.source)
         found = f"{name}: {_percent(share)} of its {len(sentences.words):,} tokens have a translation in "
         found += table_name
@@ -221,7 +221,9 @@ def _percent(share: float) -> str:
     return f"{share:.1%}".replace("%", " %")
 
 
-def _check_entries(path: str, name: str) -> None:
-    with Input(path, name) as table:
-        if not any(block.strip() for block in table.whole_lines()):
-            raise DataError(name, "the table has no entries")
+def _check_entries(paths: Sequence[str], name: str) -> None:
+    for path in paths:
+        with Input(path, name) as table:
+            if any(block.strip() for block in table.whole_lines()):
+                return
+    raise DataError(name, "the table has no entries")

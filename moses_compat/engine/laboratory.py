@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moses_compat.engine.arpa import load_language_model
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.model import MosesModel
+from moses_compat.engine.target_models import load_language_models
 from phrasetool.phrases import Int32Array, Mask, Phrases
 from phrasetool.pipeline import Runner, run
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.table import Entries, build_table
 from phrasetool.smt.decoder.translator import Translator
-from phrasetool.smt.language_model.automaton import LanguageModel
+from phrasetool.smt.language_model.target_model import TargetModel
 from phrasetool.watch import ReadingProgress
 
 
@@ -31,7 +31,7 @@ class Laboratory:
         model: the ini.
         sentences: of each text by its name, in the ids of `source_symbols`.
         source_symbols, target_symbols: words.
-        entries: of the table, those that the texts can use.
+        entries: of the tables, those that the texts can use.
         language_model: of the target language.
         threads: for translating.
         runner: has sentences translated; threads if None.
@@ -42,7 +42,7 @@ class Laboratory:
     source_symbols: Symbols
     target_symbols: Symbols
     entries: Entries
-    language_model: LanguageModel
+    language_model: TargetModel
     threads: int = 1
     runner: Runner | None = None
 
@@ -68,16 +68,20 @@ class Laboratory:
         # Words may have to be copied, whatever is pruned, so the language model is asked for all of them.
         targets = Symbols(symbols.words)
         entries = model.load_entries(source, targets, threads, progress)
-        language_model = load_language_model(model.language_model, targets.words)
+        language_model = load_language_models(model.language_models, targets.words)
         return cls(model, sentences, symbols, targets, entries, language_model, threads)
 
     def translator(self, keep: Mask | None = None) -> Translator:
         """A decoder that has some of the entries.
 
         Args:
-            keep: bool, shape (N,), which of the N entries of the whole table are there; all if None.
+            keep: bool, shape (N,), which of the N entries of the whole table are there; all if None.  Those of
+                other tables of the ini stay.
         """
-        entries = self.entries if keep is None else self.entries.select(keep[self.entries.numbers])
+        entries = self.entries
+        if keep is not None:
+            own = entries.tables == self.model.place
+            entries = entries.select(~own | keep[np.where(own, entries.numbers, 0)])
         words = [phrases.words for phrases in self.sentences.values()]
         copied: Int32Array = np.unique(np.concatenate([np.zeros(0, np.int32), *words]))
         table = build_table(entries, self.source_symbols, self.target_symbols, copied)

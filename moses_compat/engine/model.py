@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,29 +10,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.engine.arpa import load_language_model
 from moses_compat.engine.decoder_tables import InputPhrases, load_entries, load_reordering
+from moses_compat.engine.model_lines import (
+    lines_by_feature,
+    lines_of,
+    number_of,
+    path_of,
+    reordering_model,
+    search_options,
+    tuneable_weights,
+    unknown_weight,
+    used_tables,
+    weights_of,
+)
+from moses_compat.engine.target_models import load_language_models
 from moses_compat.ini.lines import FeatureLine
 from moses_compat.ini.moses_ini import MosesIni
 from moses_compat.ini.reading import read_moses_ini
-from moses_compat.ini.tables import BINARY
+from moses_compat.ini.tables import choose_table
 from phrasetool.errors import DataError
 from phrasetool.phrases import ByteArray
 from phrasetool.smt.corpus.symbols import Symbols
-from phrasetool.smt.decoder.features import FeatureSet, Vector
-from phrasetool.smt.decoder.orientation import ReorderingModel
+from phrasetool.smt.decoder.features import FeatureSet, Vector, numbered
 from phrasetool.smt.decoder.table import Entries, TranslationTable, build_table
 from phrasetool.smt.decoder.translator import SearchOptions, Translator
 from phrasetool.watch import ReadingProgress
-
-_SINGLE = ("Distortion", "WordPenalty", "PhrasePenalty")
-_LANGUAGE_MODELS = ("KENLM", "SRILM", "IRSTLM", "LM")
-# Sections that change what is translated, and values that leave them off.
-_UNSUPPORTED = ("weight-file", "xml-input", "drop-unknown", "input-type", "lmodel-oov-feature", "phrase-drop-allowed")
-_HARMLESS = ("0", "false", "pass-through")
-_KNOWN = (*_SINGLE, "UnknownWordPenalty", "PhraseDictionaryMemory", "LexicalReordering", *_LANGUAGE_MODELS)
-# Of features and the like; `isdigit` takes digits that `int` does not.
-_COUNT = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,12 @@ class MosesModel:
         weights: float64, shape (F,); 0 for a feature the ini does not have.
         listed: the feature functions the ini has and lets be tuned, in the order of a vector: those of n-best lists.
         tuneable: bool, shape (F,): what tuning may change.
-        table, language_model: paths.
+        table_files, language_models: paths of all, in the ini's order.
         reordering: path, or None.
         search: the ini's limits.
-        table_name: what messages call the table, if not by its path.
+        decoding: the places of the tables that are used, in the order of the ini's decoding paths.
+        place: of the table that is meant where one is, such as the one to prune.
+        table_name: what messages call that table, if not by its path.
     """
 
     ini: MosesIni
@@ -58,10 +60,12 @@ class MosesModel:
     weights: Vector
     listed: tuple[str, ...]
     tuneable: npt.NDArray[np.bool_]
-    table: str
-    language_model: str
+    table_files: tuple[str, ...]
+    language_models: tuple[str, ...]
     reordering: str | None
     search: SearchOptions
+    decoding: tuple[int, ...] = (0,)
+    place: int = 0
     table_name: str | None = None
 
     @classmethod
@@ -70,45 +74,77 @@ class MosesModel:
 
         Args:
             path: the ini.
-            table, reordering: use these files instead of those it names.
+            table, reordering: use these files instead of those it names; of several tables, the table must be one of
+                them.
 
         Raises:
             DataError: it cannot be read, or asks for what this decoder does not have; see `read_moses_ini`.
         """
         ini = read_moses_ini(path)
-        lines = _lines_by_feature(ini)
+        lines = lines_by_feature(ini)
         ini.check_weights()
-        table_line, language_line = lines["TranslationModel"], lines["LM"]
-        reordering_line = lines.get("LexicalReordering")
+        table_lines, reordering_line = lines_of(lines, "TranslationModel"), lines.get("LexicalReordering")
         if reordering is not None and reordering_line is None:
             raise ini.error(f"there is no LexicalReordering among the features that could read {reordering}")
+        language_lines = lines_of(lines, "LM")
         features = FeatureSet(
-            _number(ini, table_line, "num-features"),
-            _reordering_model(ini, reordering_line) if reordering_line else None,
+            tuple(number_of(ini, line, "num-features") for line in table_lines),
+            reordering_model(ini, reordering_line) if reordering_line else None,
             {feature: line.name for feature, line in lines.items()},
-            _unknown_weight(ini, lines.get("UnknownWordPenalty")),
+            unknown_weight(ini, lines.get("UnknownWordPenalty")),
+            len(language_lines),
         )
+        weights = weights_of(ini, features, lines)
+        decoding = used_tables(ini, len(table_lines))
+        place = _place_of(ini, table_lines, decoding, table)
+        files = [path_of(ini, line) for line in table_lines]
+        files[place] = table or files[place]
         return cls(
             ini,
             features,
-            _weights(ini, features, lines),
+            weights,
             tuple(f for f in features.sizes if f in lines and lines[f].arguments.get("tuneable") != "false"),
-            _tuneable(ini, features, lines),
-            table or _path(ini, table_line),
-            _path(ini, language_line),
-            (reordering or _path(ini, reordering_line, ".gz")) if reordering_line else None,
-            _search_options(ini, table_line),
+            tuneable_weights(ini, features, lines),
+            tuple(files),
+            tuple(path_of(ini, line) for line in language_lines),
+            (reordering or path_of(ini, reordering_line, ".gz")) if reordering_line else None,
+            search_options(ini, table_lines),
+            decoding,
+            place,
         )
+
+    @property
+    def table(self) -> str:
+        """The table that is meant where one is."""
+        return self.table_files[self.place]
+
+    @property
+    def used_tables(self) -> list[str]:
+        """The tables that are used, in the order in which they are asked."""
+        return [self.table_files[place] for place in self.decoding]
+
+    @property
+    def shown_tables(self) -> str:
+        """What messages call the tables that are used."""
+        return " and ".join(self._named(place) for place in self.decoding)
+
+    def _named(self, place: int) -> str:
+        return self.table_name if self.table_name and place == self.place else self.table_files[place]
 
     @property
     def paths(self) -> list[str]:
         """The files it reads."""
-        return [self.table, self.language_model, *([self.reordering] if self.reordering is not None else [])]
+        return [*self.used_tables, *self.language_models, *([self.reordering] if self.reordering is not None else [])]
 
     @property
     def tables(self) -> dict[str, str]:
         """What is read of it, as progress calls it, and where it is."""
-        return {"phrase table": self.table, "reordering table": self.reordering or ""}
+        tables = {self._label(place): self.table_files[place] for place in self.decoding}
+        return {**tables, "reordering table": self.reordering or ""}
+
+    def _label(self, place: int) -> str:
+        name = self.features.name(numbered("TranslationModel", place))
+        return "phrase table" if len(self.decoding) == 1 else f"phrase table {name}"
 
     def searching(self, **options: Any) -> MosesModel:
         """The model with other limits of the search than its ini's; fields of `SearchOptions`, None for the ini's."""
@@ -137,7 +173,7 @@ class MosesModel:
         vocabulary = [*targets.words, *source.symbols.words]
         pool = ThreadPoolExecutor(1)
         try:
-            reading = pool.submit(load_language_model, self.language_model, vocabulary)
+            reading = pool.submit(load_language_models, self.language_models, vocabulary)
             if threads == 1:
                 wait([reading])
             entries = self._with_reordering(entries, source, targets, threads, progress)
@@ -145,14 +181,14 @@ class MosesModel:
         finally:
             # Who interrupts does not wait for a large language model.
             pool.shutdown(wait=False)
-        table = _table(entries, source, targets)
+        table = self._table(entries, source, targets)
         return Translator(table, model, self.features, self.weights, self.search.table_limit), source
 
     def load_table(
         self, source: InputPhrases, targets: Symbols, threads: int = 1, progress: ReadingProgress | None = None
     ) -> TranslationTable:
         """Read the phrase and reordering table entries that a text can use; see `load`."""
-        return _table(self.load_entries(source, targets, threads, progress), source, targets)
+        return self._table(self.load_entries(source, targets, threads, progress), source, targets)
 
     def load_entries(
         self, source: InputPhrases, targets: Symbols, threads: int = 1, progress: ReadingProgress | None = None
@@ -164,10 +200,21 @@ class MosesModel:
     def _phrase_entries(
         self, source: InputPhrases, targets: Symbols, threads: int, progress: ReadingProgress | None
     ) -> Entries:
-        columns = self.features.table_scores
-        return load_entries(
-            self.table, source, targets, columns, threads, _part(progress, "phrase table"), self.table_name
-        )
+        found = []
+        for place in self.decoding:
+            columns = self.features.table_columns(place)
+            entries = load_entries(
+                self.table_files[place], source, targets, columns.stop - columns.start, threads,
+                _part(progress, self._label(place)), self._named(place),
+            )  # fmt: skip
+            if len(self.features.tables) > 1:
+                entries = entries.in_table(place, columns, sum(self.features.tables))
+            found.append(entries)
+        return Entries.concatenate(found)
+
+    def _table(self, entries: Entries, source: InputPhrases, targets: Symbols) -> TranslationTable:
+        words = np.unique(source.sentences.words).astype(np.int32)
+        return build_table(entries, source.symbols, targets, words)
 
     def _with_reordering(
         self, entries: Entries, source: InputPhrases, targets: Symbols, threads: int, progress: ReadingProgress | None
@@ -186,143 +233,20 @@ class MosesModel:
         return {self.features.name(feature): weights[slices[feature]].tolist() for feature in self.listed}
 
 
-def _table(entries: Entries, source: InputPhrases, targets: Symbols) -> TranslationTable:
-    return build_table(entries, source.symbols, targets, np.unique(source.sentences.words).astype(np.int32))
+def _place_of(ini: MosesIni, lines: Sequence[FeatureLine], decoding: Sequence[int], table: str | None) -> int:
+    """Which of several phrase tables a file is, or takes the place of."""
+    if table is None or len(lines) == 1:
+        return decoding[0]
+    place = lines.index(choose_table(ini, table))
+    if place not in decoding:
+        raise ini.error(f"[mapping] does not use {lines[place].name}, which {table} is", lines[place].line)
+    return place
 
 
 def _part(progress: ReadingProgress | None, label: str) -> Callable[[int, int], None] | None:
     if progress is None:
         return None
     return lambda position, entries: progress(label, position, entries)
-
-
-def _lines_by_feature(ini: MosesIni) -> dict[str, FeatureLine]:
-    """The ini's feature lines by what they are to the decoder."""
-    found: dict[str, FeatureLine] = {}
-    for line in ini.features:
-        if line.kind in BINARY:
-            path = line.arguments.get("path", "")
-            raise ini.error(
-                f"{line.name} is a {BINARY[line.kind]} table ({path}), which only Moses reads; "
-                "name the text table it was made from as PhraseDictionaryMemory",
-                line.line,
-            )
-        if line.kind not in _KNOWN:
-            known = ", ".join(_KNOWN)
-            raise ini.error(f"the decoder does not know the feature {line.kind}; it knows {known}", line.line)
-        feature = line.kind
-        if line.kind == "PhraseDictionaryMemory":
-            feature = "TranslationModel"
-        elif line.kind in _LANGUAGE_MODELS:
-            feature = "LM"
-        if feature in found:
-            raise ini.error(f"{line.name}: {found[feature].name} is there already; this decoder takes one", line.line)
-        for key in ("factor", "input-factor", "output-factor"):
-            if line.arguments.get(key, "0") != "0":
-                raise ini.error(f"{line.name}: {key}={line.arguments[key]}: factors are not supported", line.line)
-        found[feature] = line
-    for feature, kind in (("TranslationModel", "PhraseDictionaryMemory"), ("LM", "KENLM")):
-        if feature not in found:
-            raise ini.error(f"there is no {kind} among the features")
-    return found
-
-
-def _number(ini: MosesIni, line: FeatureLine, key: str, default: int | None = None) -> int:
-    value = line.arguments.get(key)
-    if value is None and default is not None:
-        return default
-    if value is None or not _COUNT.fullmatch(value):
-        raise ini.error(f"{line.name}: expected {key}=NUMBER, found {value!r}", line.line)
-    return int(value)
-
-
-def _path(ini: MosesIni, line: FeatureLine, *suffixes: str) -> str:
-    """The file a feature reads; Moses adds .gz to the name of a reordering table itself."""
-    named = line.arguments.get("path")
-    if not named:
-        raise ini.error(f"{line.name}: expected path=FILE", line.line)
-    path = ini.resolve(named)
-    for suffix in suffixes:
-        if not os.path.exists(path) and os.path.exists(ini.resolve(named + suffix)):
-            return ini.resolve(named + suffix)
-    return path
-
-
-def _reordering_model(ini: MosesIni, line: FeatureLine) -> ReorderingModel:
-    if "default-scores" in line.arguments:
-        raise ini.error(f"{line.name}: default-scores are not supported", line.line)
-    try:
-        model = ReorderingModel.parse(line.arguments.get("type", ""))
-    except ValueError as error:
-        raise ini.error(f"{line.name}: {error}", line.line) from error
-    expected = _number(ini, line, "num-features", model.weights)
-    if expected != model.weights:
-        raise ini.error(f"{line.name}: its type has {model.weights} features, not {expected}", line.line)
-    return model
-
-
-def _unknown_weight(ini: MosesIni, line: FeatureLine | None) -> float:
-    return _line_weights(ini, line, 1)[0] if line and line.name in ini.weights else float(line is not None)
-
-
-def _line_weights(ini: MosesIni, line: FeatureLine, size: int) -> list[float]:
-    values = ini.weights.get(line.name)
-    if values is None:
-        raise ini.error(f"[weight] has no line {line.name}=", line.line)
-    if len(values) != size:
-        raise ini.error(f"{line.name} has {size} features but {len(values)} weights", ini.weight_lines[line.name])
-    return values
-
-
-def _weights(ini: MosesIni, features: FeatureSet, lines: Mapping[str, FeatureLine]) -> Vector:
-    # An ini may claim any number of features: looked at before there is an array for them.
-    found = {
-        feature: _line_weights(ini, lines[feature], part.stop - part.start)
-        for feature, part in features.slices.items()
-        if feature in lines
-    }
-    weights = np.zeros(len(features))
-    for feature, values in found.items():
-        weights[features.slices[feature]] = values
-    return weights
-
-
-def _search_options(ini: MosesIni, table: FeatureLine) -> SearchOptions:
-    for section in _UNSUPPORTED:
-        values = ini.sections.get(section)
-        if values is not None and (not values or values[0] not in _HARMLESS):
-            raise ini.error(f"[{section}] is not supported by this decoder")
-    algorithm = ini.number("search-algorithm", 0)
-    if algorithm not in (0, 1):
-        raise ini.error(f"[search-algorithm] {algorithm} is not supported; expected 0 (stacks) or 1 (cube pruning)")
-    beam = ini.sections.get("beam-threshold", ["1e-5"])
-    try:
-        return SearchOptions(
-            algorithm="cube" if algorithm else "stack",
-            stack_size=ini.number("stack", 200),
-            pop_limit=ini.number("cube-pruning-pop-limit", 1000),
-            beam_threshold=float(beam[0]) if beam else 1e-5,
-            distortion_limit=ini.number("distortion-limit", -1),
-            table_limit=_number(ini, table, "table-limit", 20),
-        )
-    except ValueError as error:
-        raise ini.error(f"[stack], [cube-pruning-pop-limit] or [beam-threshold]: {error}") from error
-
-
-def _tuneable(ini: MosesIni, features: FeatureSet, lines: Mapping[str, FeatureLine]) -> npt.NDArray[np.bool_]:
-    tuneable = np.zeros(len(features), np.bool_)
-    for feature, part in features.slices.items():
-        if feature not in lines:
-            continue
-        line = lines[feature]
-        size = part.stop - part.start
-        components = line.arguments.get("tuneable-components")
-        flags = components.split(",") if components else ["true"] * size
-        if len(flags) != size:
-            raise ini.error(f"{line.name}: {size} features but {len(flags)} tuneable-components", line.line)
-        allowed = line.arguments.get("tuneable", "true") != "false"
-        tuneable[part] = [allowed and flag == "true" for flag in flags]
-    return tuneable
 
 
 def check_sides(sentences: int, references: int, source_name: str, reference_name: str) -> None:

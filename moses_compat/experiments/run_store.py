@@ -45,6 +45,8 @@ def decoder_identity(model: MosesModel, texts: Mapping[str, bytes]) -> str:
         *(file_digest(path) for path in model.paths),
         repr((features.sizes, features.reordering, features.unknown_weight)),
         repr(model.search),
+        # Of one table, what was kept before there could be several is found again.
+        *([repr((model.decoding, model.place))] if len(features.tables) > 1 else []),
         *(part for name, text in texts.items() for part in (name, text)),
     )
 

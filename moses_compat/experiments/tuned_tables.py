@@ -194,15 +194,18 @@ def annotated(laboratory: Laboratory, model: MosesModel, values: FloatArray) -> 
         model: the laboratory's, maybe with other weights.
         values: float32, shape (N, C), logarithms.
     """
-    entries = laboratory.entries
+    entries, features, place = laboratory.entries, model.features, model.place
     added = values.shape[1]
-    features = replace(model.features, table_scores=model.features.table_scores + added)
-    # The scores of the table are the last features of a vector.
+    sizes = [size + added * (i == place) for i, size in enumerate(features.tables)]
+    column = features.table_columns(place).stop
+    at = np.full(added, features.table_part.start + column)
     more = replace(
-        model, features=features, weights=np.append(model.weights, np.zeros(added)),
-        tuneable=np.append(model.tuneable, np.ones(added, np.bool_)),
+        model, features=replace(features, tables=tuple(sizes)), weights=np.insert(model.weights, at, 0.0),
+        tuneable=np.insert(model.tuneable, at, True),
     )  # fmt: skip
-    scores = np.hstack([entries.scores, values[entries.numbers]], dtype=np.float32)
+    own = entries.tables == place
+    new = np.where(own[:, None], values[np.where(own, entries.numbers, 0)], np.float32(0))
+    scores = np.hstack([entries.scores[:, :column], new, entries.scores[:, column:]], dtype=np.float32)
     return replace(laboratory, model=more, entries=replace(entries, scores=scores))
 
 

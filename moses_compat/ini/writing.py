@@ -27,7 +27,7 @@ def new_moses_ini(
     """
     for path in (table, language_model, reordering or ""):
         writable_path(path)
-    features = FeatureSet(columns, ReorderingModel.parse(reordering_type) if reordering else None)
+    features = FeatureSet((columns,), ReorderingModel.parse(reordering_type) if reordering else None)
     weights, slices = features.default_weights(), features.slices
     factors = "input-factor=0 output-factor=0"
     lines = [

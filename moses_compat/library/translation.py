@@ -59,7 +59,7 @@ def decode(
     model = _model(moses_ini, table, search)
     with watch.reading(model.tables) as progress:
         translator, source = model.load("".join(f"{line}\n" for line in lines).encode(), threads, progress)
-    tell_coverage(translator.table, source.sentences, "the text", model.table, watch)
+    tell_coverage(translator.table, source.sentences, "the text", model.shown_tables, watch)
     found = []
     with watch.items("translate", len(lines), "sentence") as tick:
         for translation in translator.translate_all(source.sentences, model.search, threads=threads):

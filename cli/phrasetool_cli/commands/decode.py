@@ -51,9 +51,9 @@ def command(
 ) -> None:  # fmt: skip
     """Translate text with a phrase-based model.
 
-    TEXT has one tokenised sentence a line; `-` is standard input.  The model is a moses.ini with a text phrase table,
-    an ARPA language model and, if there is one, a text reordering table; what is found is what Moses would find with
-    the same limits.
+    TEXT has one tokenised sentence a line; `-` is standard input.  The model is a moses.ini with text phrase tables,
+    language models (ARPA text or kenlm's binary files) and, if there is one, a text reordering table; what is found is
+    what Moses would find with the same limits.
     """
     from moses_compat.corpora.texts import read_sentences
     from moses_compat.engine.development_check import tell_coverage
@@ -69,7 +69,7 @@ def command(
     document = json_document(json_file, [text, ini, *model.paths], [output, n_best[0] if n_best else None])
     model = model.searching(**search)
     translator, sentences = load_translator(model, read_sentences(text), threads, quiet)
-    tell_coverage(translator.table, sentences.sentences, text, model.table, TerminalWatch(quiet))
+    tell_coverage(translator.table, sentences.sentences, text, model.shown_tables, TerminalWatch(quiet))
     by = chosen_runner(engine, address, threads)
     wanted = n_best[1] if n_best else 1
     total = 0.0

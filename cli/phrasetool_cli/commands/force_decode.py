@@ -88,7 +88,7 @@ def command(
     if same_file(source, target):
         raise PhraseToolError(f"{target}: is the file of the source, too; expected its translation")
     # The language model of the ini is not asked.
-    check_inputs([source, target, model.table])
+    check_inputs([source, target, *model.used_tables])
     document = json_document(json_file, [source, target, ini, *model.paths], [output])
     limit = model.search.distortion_limit if distortion_limit is None else distortion_limit
     text = InputPhrases.of(read_sentences(source))
@@ -102,8 +102,8 @@ def command(
         options = ForcedOptions(stack_size, limit, leave_one_out, partial)
         decoder = ForcedDecoder(entries, model.features, model.weights, options)
     except ValueError as error:
-        raise PhraseToolError(f"{model.table}: {error}") from error
-    tell_coverage(entries, text.sentences, source, model.table, TerminalWatch(quiet))
+        raise PhraseToolError(f"{model.shown_tables}: {error}") from error
+    tell_coverage(entries, text.sentences, source, model.shown_tables, TerminalWatch(quiet))
     by = chosen_runner(engine, address, threads)
     outcomes: Counter[int] = Counter()
 

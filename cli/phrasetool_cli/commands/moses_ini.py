@@ -27,7 +27,8 @@ Example:
     click.option("--reordering-table", metavar="FILE", help="A reordering table."),
     output_option("The ini to write."),
     "For a new ini",
-    click.option("--lm", "language_model", metavar="FILE", help="The language model, ARPA text.  Required."),
+    click.option("--lm", "language_model", metavar="FILE",
+                 help="The language model, ARPA text or a binary file of kenlm.  Required."),
     click.option("--reordering-type", default="wbe-msd-bidirectional-fe-allff", metavar="TYPE",
                  help="What the reordering table holds."),
     click.option("--distortion-limit", type=int, default=6, metavar="N", help="Words a jump may span."),
@@ -79,16 +80,13 @@ def command(
 def _new(
     table: str, language_model: str, reordering_table: str | None, reordering_type: str, distortion_limit: int
 ) -> str:
-    from moses_compat.engine.arpa import read_order
-    from moses_compat.files.streams import Input
+    from moses_compat.engine.target_models import order_of
     from moses_compat.ini.writing import new_moses_ini
     from moses_compat.tables.blocks import scores_of_table
 
     columns = scores_of_table(table)
-    with Input(language_model) as source:
-        order = read_order(source)
     return new_moses_ini(
-        os.path.abspath(table), columns, os.path.abspath(language_model), order,
+        os.path.abspath(table), columns, os.path.abspath(language_model), order_of(language_model),
         os.path.abspath(reordering_table) if reordering_table else None, reordering_type, distortion_limit,
     )  # fmt: skip
 

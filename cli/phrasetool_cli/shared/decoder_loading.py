@@ -20,7 +20,7 @@ def load_translator(model: MosesModel, text: bytes, threads: int, quiet: bool) -
         table = translator.table
         copies = int(table.copies.sum())
         say(
-            f"{len(source.sentences):,} sentences; {len(table) - copies:,} entries of {model.table} can be used, "
-            f"{copies:,} words have no translation and will be copied"
+            f"{len(source.sentences):,} sentences; {len(table) - copies:,} entries of {model.shown_tables} "
+            f"can be used, {copies:,} words have no translation and will be copied"
         )
     return translator, source

@@ -19,8 +19,10 @@ from phrasetool.smt.decoder.extension import Search, future_parts, may_follow, s
 from phrasetool.smt.decoder.hypotheses import NONE, Stacks, add, chains, cover, is_covered, sorted_stack, with_room
 from phrasetool.smt.decoder.stack_search import find_spans, future_costs, score_option, with_sentence_end
 from phrasetool.smt.decoder.table import PhraseIndex
-from phrasetool.smt.decoder.translation_options import LN10, TranslationOptions
+from phrasetool.smt.decoder.translation_options import TranslationOptions
 from phrasetool.smt.language_model.automaton import Automaton
+from phrasetool.smt.language_model.combination import LACKS_ROOM, lacks_room
+from phrasetool.smt.language_model.ngrams import LN10
 
 EDGE = np.dtype(
     [
@@ -263,7 +265,7 @@ def _fill(
     waiting, heap = fringe
     used, edge_to_begin, made, pops, taken, turns = at[0], at[1], at[2], at[3], at[4], at[5]
     complete = stack == len(stacks.sizes) - 1
-    while used < len(pool) and made < len(waiting):
+    while used < len(pool) and made < len(waiting) and not lacks_room(automaton, 1):
         if edge_to_begin >= 0:
             edge, row, column = edge_to_begin, np.int64(0), np.int64(0)
             edge_to_begin = np.int64(edges[edge].next)
@@ -335,6 +337,8 @@ def cube_search(
                 pool = with_room(pool, at[0], 1)
             if at[2] == len(waiting):
                 waiting, heap = with_room(waiting, at[2], 1), with_room(heap, at[2], 1)
+            if lacks_room(automaton, 1):
+                return pool[:used], np.int32(LACKS_ROOM)
         used = at[0]
         if stack < n:
             alive = sorted_stack(stacks, pool, stack)

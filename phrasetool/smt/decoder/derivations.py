@@ -13,8 +13,6 @@ from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array
 from phrasetool.smt.decoder.hypotheses import NONE, with_room
 from phrasetool.smt.decoder.orientation import orientation_of
-from phrasetool.smt.decoder.translation_options import LN10
-from phrasetool.smt.language_model.automaton import Automaton, score_word
 
 
 class Steps(NamedTuple):
@@ -163,43 +161,32 @@ def derivation_features(
     offsets: Int64Array,
     steps: Int32Array,
     target_offsets: Int64Array,
-    language_words: Int32Array,
     table_scores: FloatArray,
     reordering_scores: FloatArray,
     layout: Int64Array,
     column_weights: Int32Array,
-    automaton: Automaton,
-    begin_state: int,
-    end_word: int,
     features: DoubleArray,
 ) -> None:
-    """Add up the features of derivations.
+    """Add up the features of derivations, but for those of language models.
 
     Args:
         offsets, steps: D derivations, as `n_best_steps` returns them.
-        target_offsets, language_words: the target phrases of all entries, in ids of the language model.
+        target_offsets: of the target phrases of all entries.
         table_scores, reordering_scores: of all entries.
-        layout: where in a feature vector reordering, distortion, language model, word penalty, phrase penalty and
-            table scores begin; then the kind of the reordering model (-1: none), and the first columns of its
+        layout: where in a feature vector reordering, distortion, word penalty, phrase penalty and table scores begin;
+            then the kind of the reordering model (-1: none), and the first columns of its
             backward and forward scores (-1: none).
         column_weights: int32, which reordering feature each column of the reordering table belongs to.
         features: float64, shape (D, F), zeros; filled.
     """
-    reordering, distortion, language, word, phrase, table, kind, backward, forward = layout
+    reordering, distortion, word, phrase, table, kind, backward, forward = layout
     for d in range(len(offsets) - 1):
-        state = np.int64(begin_state)
         previous_start, previous_end, previous = -1, -1, -1
-        empty = True
         for p in range(offsets[d], offsets[d + 1]):
             entry, start, end = steps[0, p], steps[1, p], steps[2, p]
             features[d, distortion] -= abs(previous_end + 1 - start)
             features[d, phrase] += 1
-            first, last = target_offsets[entry], target_offsets[entry + 1]
-            features[d, word] -= last - first
-            empty = first == last
-            for j in range(first, last):
-                score, state = score_word(automaton, state, language_words[j])
-                features[d, language] += score * LN10
+            features[d, word] -= target_offsets[entry + 1] - target_offsets[entry]
             for c in range(table_scores.shape[1]):
                 features[d, table + c] += table_scores[entry, c]
             if kind >= 0:
@@ -211,5 +198,3 @@ def derivation_features(
                     c = forward + o
                     features[d, reordering + column_weights[c]] += reordering_scores[previous, c]
             previous_start, previous_end, previous = start, end, entry
-        if not empty:
-            features[d, language] += score_word(automaton, state, end_word)[0] * LN10

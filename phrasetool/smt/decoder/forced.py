@@ -186,10 +186,16 @@ class ForcedDecoder:
         self.options = options
         self._static = static_scores(table, features, weights)
         self._backward, self._forward, self._classes = weigh_reordering(table.reordering, features, weights)
-        scores = weights[features.slices["TranslationModel"]]
-        self._phi_weights = (float(scores[0]), float(scores[2])) if len(scores) > 2 else (0.0, 0.0)
-        if options.leave_one_out and (table.scores.shape[1] < 3 or np.isnan(table.counts[~table.copies]).any()):
+        scores = weights[features.table_part]
+        firsts = [features.table_columns(i).start for i in range(len(features.tables))]
+        short = min(features.tables) < 3
+        if options.leave_one_out and (short or np.isnan(table.counts[~table.copies]).any()):
             raise ValueError("leave-one-out needs p(f|e) and p(e|f) as scores 1 and 3, and counts c(t) c(s) c(s,t)")
+        # Of each table: the counts of its entries; weights and columns of the two probabilities.
+        self._left_out = [] if not options.leave_one_out else [
+            (np.where((table.tables == i)[:, None], table.counts, np.float32(np.nan)), scores[k], scores[k + 2], k)
+            for i, k in enumerate(firsts)
+        ]  # fmt: skip
         kind = features.reordering.kind if features.reordering else -1
         self._search = Search(0.0, float(weights[features.slices["Distortion"]][0]), 0, kind, 0, 0, False)
 
@@ -211,11 +217,9 @@ class ForcedDecoder:
         placements = place_entries(
             spans, self.table.first, targets.offsets, targets.words, self._static, reference, vocabulary + 1
         )
-        if self.options.leave_one_out:
-            lengths = np.diff(self.table.index.offsets)[self.table.sources_of(placements.entries)]
-            leave_out(
-                placements, self.table.counts, self.table.scores, lengths.astype(np.int32), *self._phi_weights, 0, 2
-            )
+        for counts, inverse, direct, column in self._left_out:
+            lengths = np.diff(self.table.index.offsets)[self.table.sources_of(placements.entries)].astype(np.int32)
+            leave_out(placements, counts, self.table.scores, lengths, float(inverse), float(direct), column, column + 2)
         limit = longest_jump(self.options.distortion_limit)
         found = self._find(n, m, placements, limit)
         if found is not None:

@@ -23,8 +23,16 @@ from phrasetool.smt.decoder.extension import (
 )
 from phrasetool.smt.decoder.hypotheses import NONE, Stacks, add, chains, cover, is_covered, sorted_stack, with_room
 from phrasetool.smt.decoder.table import PhraseIndex, find_phrase
-from phrasetool.smt.decoder.translation_options import LN10, TranslationOptions
+from phrasetool.smt.decoder.translation_options import TranslationOptions
 from phrasetool.smt.language_model.automaton import Automaton, score_word
+from phrasetool.smt.language_model.combination import (
+    AUTOMATON_FIELDS,
+    LACKS_ROOM,
+    lacks_room,
+    score_final,
+    score_phrase,
+)
+from phrasetool.smt.language_model.ngrams import LN10
 
 
 @exact_kernel
@@ -56,7 +64,13 @@ def score_option(automaton: Automaton, options: TranslationOptions, option: int,
     """log10 of an option's words after `state`, and the state after them.
 
     As soon as the state is the one reached without context, the rest is known.
+
+    Args:
+        automaton: or a `Combination`, as in all that follows, which must have room for one state more.
     """
+    if len(automaton) != AUTOMATON_FIELDS:
+        first, last = options.word_offsets[option], options.word_offsets[option + 1]
+        return score_phrase(automaton, options.words, first, last, state)
     total = 0.0
     for j in range(options.word_offsets[option], options.word_offsets[option + 1]):
         score, state = score_word(automaton, state, options.words[j])
@@ -66,13 +80,21 @@ def score_option(automaton: Automaton, options: TranslationOptions, option: int,
     return total, np.int64(state)
 
 
+@borrowing_kernel
+def _score_end(automaton: Automaton, state: int, word: int) -> float:
+    """log10 of one word after `state`."""
+    if len(automaton) != AUTOMATON_FIELDS:
+        return score_final(automaton, state, word)
+    return score_word(automaton, state, word)[0]
+
+
 @inner_kernel
 def with_sentence_end(
     automaton: Automaton, options: TranslationOptions, search: Search, option: int, score: float, state: int
 ) -> float:
     """The language-model score of a translation that `option` completes, given that of its words and the state then."""
     if options.word_offsets[option + 1] > options.word_offsets[option]:
-        score += score_word(automaton, state, search.end_word)[0]
+        score += _score_end(automaton, state, search.end_word)
     # Moses does not score the sentence end after a phrase without target words.
     return score
 
@@ -89,7 +111,8 @@ def stack_search(
     """Translate one sentence.
 
     Returns:
-        The pool, and the number of the best complete hypothesis, or -1 if there is none.
+        The pool, and the number of the best complete hypothesis, or -1 if there is none, or LACKS_ROOM if
+        there are too many states of language models.
     """
     n = len(words)
     spans = find_spans(index, words)
@@ -121,6 +144,8 @@ def stack_search(
                 # Each option of the sentence makes one record at most.
                 if used + count > len(pool):
                     pool = with_room(pool, used, count)
+                if lacks_room(automaton, count):
+                    return pool[:used], np.int32(LACKS_ROOM)
                 used = _expand(
                     alive[member], pool, used, stack, spans, future, options, automaton, search, stacks, local, round_,
                     known_for, known_scores, known_states,

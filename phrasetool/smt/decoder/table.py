@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -101,6 +102,7 @@ class TranslationTable:
         counts: float32, shape (N, 3), c(t) c(s) c(s,t); NaN where the table does not say.
         numbers: int64, shape (N,): where each stands in the table, from 0; -1 for one that is not of the table, but was
             made to copy a word that no entry translates alone.
+        tables: int32, shape (N,): which phrase table each is of, by its place in the ini; 0 for a copy.
     """
 
     source_symbols: Symbols
@@ -113,6 +115,7 @@ class TranslationTable:
     alignments: Phrases
     counts: FloatArray
     numbers: Int64Array
+    tables: Int32Array
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -144,13 +147,42 @@ class Entries:
     alignments: Phrases
     counts: FloatArray
     numbers: Int64Array
+    tables: Int32Array
 
     def select(self, keep: npt.NDArray[np.bool_]) -> Entries:
         """Some of the N entries, bool, shape (N,)."""
         return Entries(
             self.sources.select(keep), self.targets.select(keep), self.scores[keep], self.reordering[keep],
-            self.alignments.select(keep), self.counts[keep], self.numbers[keep],
+            self.alignments.select(keep), self.counts[keep], self.numbers[keep], self.tables[keep],
         )  # fmt: skip
+
+    def in_table(self, table: int, columns: slice, width: int) -> Entries:
+        """The same as entries of one of several tables, with scores of 0 for the others as Moses has it.
+
+        Args:
+            table: its place in the ini.
+            columns: where its scores stand among those of all tables.
+            width: scores of all tables.
+        """
+        scores = np.zeros((len(self.scores), width), np.float32)
+        scores[:, columns] = self.scores
+        return replace(self, scores=scores, tables=np.full(len(scores), table, np.int32))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Entries]) -> Entries:
+        """The entries of one after those of another; all have as many scores."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            Phrases.concatenate([part.sources for part in parts]),
+            Phrases.concatenate([part.targets for part in parts]),
+            np.concatenate([part.scores for part in parts]),
+            np.concatenate([part.reordering for part in parts]),
+            Phrases.concatenate([part.alignments for part in parts]),
+            np.concatenate([part.counts for part in parts]),
+            np.concatenate([part.numbers for part in parts]),
+            np.concatenate([part.tables for part in parts]),
+        )
 
 
 def build_table(
@@ -191,6 +223,7 @@ def build_table(
         alignments.select(order),
         np.concatenate([entries.counts, np.repeat(zeros + np.float32(np.nan), 3, axis=1)])[order],
         np.concatenate([entries.numbers, np.full(added, -1, np.int64)])[order],
+        np.concatenate([entries.tables, np.zeros(added, np.int32)])[order],
     )
 
 

@@ -16,10 +16,12 @@ from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array, Phrases
 from phrasetool.smt.decoder.features import UNKNOWN_WORD_SCORE, FeatureSet, Vector
 from phrasetool.smt.decoder.table import TranslationTable
-from phrasetool.smt.language_model.automaton import Automaton, LanguageModel, score_word
+from phrasetool.smt.language_model.ngrams import LN10
+from phrasetool.smt.language_model.target_model import TargetModel
 from phrasetool.unique_phrases import number_distinct
 
-LN10 = 2.302585092994046
+# Options of a source: of all tables, or of each.
+TableLimit = int | tuple[int, ...]
 
 
 class TranslationOptions(NamedTuple):
@@ -34,8 +36,10 @@ class TranslationOptions(NamedTuple):
         forward_classes: int32, shape (K,): equal where the forward scores are equal.
         word_offsets: int64, shape (K + 1,).
         words: int32, shape (W,): target words, as ids of the language model.
-        states: int32, shape (W,): the language model's state after each word, from the empty context.
-        rest: float64, shape (W,): log10 of the words after this one in the same option, from the empty context.
+        states: int32, shape (W,): the language model's state after each word, from the empty context; -1 where it is
+            not told.
+        rest: float64, shape (W,): log10 of the words after this one in the same option, from the empty context; read
+            where the state is told.
     """
 
     first: Int64Array
@@ -49,35 +53,6 @@ class TranslationOptions(NamedTuple):
     words: Int32Array
     states: Int32Array
     rest: DoubleArray
-
-
-@exact_kernel
-def _score_in_isolation(automaton: Automaton, offsets: Int64Array, words: Int32Array, scores: DoubleArray) -> None:
-    """scores[i] = log10 of phrase i, from the empty context."""
-    for i in range(len(scores)):
-        total = 0.0
-        state = np.int64(0)
-        for j in range(offsets[i], offsets[i + 1]):
-            score, state = score_word(automaton, state, words[j])
-            total += score
-        scores[i] = total
-
-
-@exact_kernel
-def _walk_options(
-    automaton: Automaton, offsets: Int64Array, words: Int32Array, states: Int32Array, rest: DoubleArray
-) -> None:
-    for i in range(len(offsets) - 1):
-        state = np.int64(0)
-        for j in range(offsets[i], offsets[i + 1]):
-            score, state = score_word(automaton, state, words[j])
-            rest[j] = score
-            states[j] = state
-        total = 0.0
-        for j in range(offsets[i + 1] - 1, offsets[i] - 1, -1):
-            score = rest[j]
-            rest[j] = total
-            total += score
 
 
 @exact_kernel
@@ -102,34 +77,65 @@ def _choose(first: Int64Array, isolated: DoubleArray, limit: int, chosen: Int64A
         chosen_first[g + 1] = count
 
 
+def choose_entries(table: TranslationTable, isolated: DoubleArray, limit: TableLimit) -> tuple[Int64Array, Int64Array]:
+    """The best entries of every source, of each table as many as its limit lets through.
+
+    Args:
+        table: N entries.
+        isolated: float64, shape (N,), what they are ranked by.
+        limit: as of `prepare_options`.
+
+    Returns:
+        As `first` of `TranslationOptions`; and int64, the entries, the best of a source first.
+    """
+    count = int(table.tables.max(initial=0)) + 1
+    limits = (limit,) * count if isinstance(limit, int) else limit
+    # A full insertion sort of a long list would take quadratic time.
+    if count == 1 and limits[0] > 0:
+        chosen, first = np.empty(len(table), np.int64), np.zeros(len(table.first), np.int64)
+        _choose(table.first, isolated, limits[0], chosen, first)
+        return first, chosen[: first[-1]]
+    sources = table.entry_sources
+    chosen = np.lexsort((-isolated, sources))
+    if any(limits):
+        ranked = np.lexsort((-isolated, table.tables, sources))
+        groups = np.stack([sources, table.tables])[:, ranked]
+        begins = np.flatnonzero(np.append(True, (groups[:, 1:] != groups[:, :-1]).any(axis=0)))
+        rank = np.empty(len(table), np.int64)
+        rank[ranked] = np.arange(len(table)) - np.repeat(begins, np.diff(np.append(begins, len(table))))
+        most = np.array([size or len(table) for size in limits])
+        chosen = chosen[(rank < most[table.tables])[chosen]]
+    first = np.zeros(len(table.first), np.int64)
+    np.cumsum(np.bincount(sources[chosen], minlength=len(first) - 1), out=first[1:])
+    return first, chosen
+
+
 @dataclass
 class WordScores:
     """What the language model says of a table's targets, whatever the weights: computed once, used by every tuning run.
 
     Attributes:
         ids: int32, ids of the language model for the words of `TranslationTable.targets`, one after another.
-        isolated: float64, shape (N,), log10 of each target without context.
+        isolated: float64, shape (N, K), log10 of each target without context, by each of K language models.
     """
 
     ids: Int32Array
     isolated: DoubleArray
 
 
-def score_targets(table: TranslationTable, model: LanguageModel) -> WordScores:
+def score_targets(table: TranslationTable, model: TargetModel) -> WordScores:
     """Score all targets of a table without context."""
     ids = model.ids(table.target_symbols.words)[table.targets.words]
-    isolated = np.empty(len(table), np.float64)
-    _score_in_isolation(model.automaton, table.targets.offsets, ids, isolated)
-    return WordScores(ids, isolated)
+    return WordScores(ids, model.isolated(Phrases(table.targets.offsets, ids)))
 
 
 def prepare_options(
     table: TranslationTable,
-    model: LanguageModel,
+    model: TargetModel,
     words: WordScores,
     features: FeatureSet,
     weights: Vector,
-    limit: int = 20,
+    limit: TableLimit = 20,
 ) -> TranslationOptions:
     """Weigh the entries of a table and choose each source's options.
 
@@ -139,27 +145,17 @@ def prepare_options(
         words: of `score_targets`.
         features: how `weights` is laid out.
         weights: float64, shape (F,).
-        limit: options per source, 0 for all (Moses' table-limit).
+        limit: options per source, 0 for all (Moses' table-limit); one number for all tables, or one for each.
 
     Raises:
         ValueError: there are not as many weights as features.
     """
     static = static_scores(table, features, weights)
-    isolated = static + words.isolated * (LN10 * weights[features.slices["LM"]])
-    chosen = np.empty(len(table), np.int64)
-    first = np.zeros(len(table.first), np.int64)
-    # A full insertion sort of a long list would take quadratic time.
-    if limit == 0:
-        chosen = np.lexsort((-isolated, table.entry_sources))
-        first = table.first
-    else:
-        _choose(table.first, isolated, limit, chosen, first)
-        chosen = chosen[: first[-1]]
+    isolated = static + (words.isolated * (LN10 * weights[features.language_part])).sum(axis=1)
+    first, chosen = choose_entries(table, isolated, limit)
     selected = table.targets.select(chosen)
     ids = Phrases(table.targets.offsets, words.ids).select(chosen).words
-    states = np.empty(len(ids), np.int32)
-    rest = np.empty(len(ids), np.float64)
-    _walk_options(model.automaton, selected.offsets, ids, states, rest)
+    states, rest = model.walked(Phrases(selected.offsets, ids))
     backward, forward, classes = weigh_reordering(table.reordering[chosen], features, weights)
     return TranslationOptions(
         first, chosen.astype(np.int32), isolated[chosen], static[chosen], backward, forward, classes,
@@ -177,7 +173,7 @@ def static_scores(table: TranslationTable, features: FeatureSet, weights: Vector
         raise ValueError(f"{weights.shape[0]} weights for {len(features)} features")
     slices = features.slices
     scores: DoubleArray = (
-        table.scores.astype(np.float64) @ weights[slices["TranslationModel"]]
+        table.scores.astype(np.float64) @ weights[features.table_part]
         - table.targets.lengths * weights[slices["WordPenalty"]]
         + weights[slices["PhrasePenalty"]]
         + np.where(table.copies, features.unknown_weight * UNKNOWN_WORD_SCORE, 0.0)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from phrasetool.phrases import DoubleArray, Int32Array, Phrases
 from phrasetool.pipeline import Runner, run
@@ -16,8 +17,18 @@ from phrasetool.smt.decoder.features import FeatureSet, Vector
 from phrasetool.smt.decoder.hypotheses import longest_jump, make_stacks
 from phrasetool.smt.decoder.stack_search import stack_search
 from phrasetool.smt.decoder.table import TranslationTable
-from phrasetool.smt.decoder.translation_options import TranslationOptions, WordScores, prepare_options, score_targets
-from phrasetool.smt.language_model.automaton import LanguageModel
+from phrasetool.smt.decoder.translation_options import (
+    TableLimit,
+    TranslationOptions,
+    WordScores,
+    prepare_options,
+    score_targets,
+)
+from phrasetool.smt.language_model.combination import LACKS_ROOM
+from phrasetool.smt.language_model.target_model import SearchedModel, TargetModel
+
+# States of language models that a search first has room for.
+_FIRST_ROOM = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -31,7 +42,8 @@ class SearchOptions:
         beam_threshold: a hypothesis is dropped when its probability is below this share of the best of its stack;
             0 for none.
         distortion_limit: words a jump may span; negative for no limit (but that of 63 words).
-        table_limit: translation options per source phrase; 0 for all.
+        table_limit: translation options per source phrase, of each phrase table; 0 for all.  One number for all tables,
+            or one for each by its place in the ini.
 
     Raises:
         ValueError: a value is out of range.
@@ -42,12 +54,13 @@ class SearchOptions:
     pop_limit: int = 1000
     beam_threshold: float = 1e-5
     distortion_limit: int = 6
-    table_limit: int = 20
+    table_limit: TableLimit = 20
 
     def __post_init__(self) -> None:
         if self.algorithm not in ("stack", "cube"):
             raise ValueError(f"unknown search {self.algorithm!r}; expected stack or cube")
-        if self.stack_size < 1 or self.pop_limit < 1 or self.table_limit < 0 or not 0 <= self.beam_threshold <= 1:
+        limits = (self.table_limit,) if isinstance(self.table_limit, int) else self.table_limit
+        if self.stack_size < 1 or self.pop_limit < 1 or min(limits) < 0 or not 0 <= self.beam_threshold <= 1:
             raise ValueError("stack size and pop limit must be positive, the beam threshold between 0 and 1")
 
     @property
@@ -77,7 +90,7 @@ class Translator:
 
     Args:
         table: the entries that the text to translate can use, with copies for its unknown words.
-        language_model: of the target language.
+        language_model: of the target language; one or several.
         features: the model's feature functions.
         weights: float64, shape (F,).
         table_limit: see `SearchOptions`.
@@ -86,10 +99,10 @@ class Translator:
     def __init__(
         self,
         table: TranslationTable,
-        language_model: LanguageModel,
+        language_model: TargetModel,
         features: FeatureSet,
         weights: Vector,
-        table_limit: int = 20,
+        table_limit: TableLimit = 20,
         *,
         word_scores: WordScores | None = None,
     ) -> None:
@@ -98,6 +111,7 @@ class Translator:
         self.features = features
         self.weights = np.asarray(weights, np.float64)
         self.table_limit = table_limit
+        self._room = _FIRST_ROOM
         self._words = word_scores or score_targets(table, language_model)
         self.options: TranslationOptions = prepare_options(
             table, language_model, self._words, features, self.weights, table_limit
@@ -109,15 +123,15 @@ class Translator:
             self.table, self.language_model, self.features, weights, self.table_limit, word_scores=self._words
         )
 
-    def _search(self, options: SearchOptions, keep_arcs: bool) -> Search:
+    def _search(self, options: SearchOptions, keep_arcs: bool, searched: SearchedModel) -> Search:
         slices, model = self.features.slices, self.features.reordering
         return Search(
-            float(self.weights[slices["LM"]][0]),
+            searched.weight,
             float(self.weights[slices["Distortion"]][0]),
             longest_jump(options.distortion_limit),
             model.kind if model else -1,
-            self.language_model.begin_state,
-            self.language_model.end_word,
+            searched.begin_state,
+            searched.end_word,
             keep_arcs,
         )
 
@@ -143,13 +157,7 @@ class Translator:
             return self._with_features(np.zeros(2, np.int64), np.zeros((3, 0), np.int32), np.zeros(1))
         if sentence.min() < 0:
             raise ValueError("a word of the sentence is not among the table's source words")
-        stacks = make_stacks(len(sentence), options.stack_size, options.beam)
-        arguments = (sentence, self.table.index, self.options, self.language_model.automaton)
-        search = self._search(options, n_best > 1)
-        if options.algorithm == "cube":
-            pool, best = cube_search(*arguments, search, stacks, options.pop_limit)
-        else:
-            pool, best = stack_search(*arguments, search, stacks)
+        pool, best = self._found(sentence, options, n_best > 1)
         if best < 0:
             raise ValueError("no derivation covers the sentence")
         entries, targets = self.options.entries, self.table.targets
@@ -159,6 +167,23 @@ class Translator:
         steps, score = best_steps(pool, best)
         steps[0] = entries[steps[0]]
         return self._with_features(np.array([0, steps.shape[1]]), steps, np.array([score]))
+
+    def _found(self, sentence: Int32Array, options: SearchOptions, keep_arcs: bool) -> tuple[npt.NDArray[np.void], int]:
+        """The pool of a search, and its best complete hypothesis."""
+        while True:
+            room = self._room
+            stacks = make_stacks(len(sentence), options.stack_size, options.beam)
+            searched = self.language_model.searched(self.weights[self.features.language_part], room)
+            arguments = (sentence, self.table.index, self.options, searched.model)
+            search = self._search(options, keep_arcs, searched)
+            if options.algorithm == "cube":
+                pool, best = cube_search(*arguments, search, stacks, options.pop_limit)
+            else:
+                pool, best = stack_search(*arguments, search, stacks)
+            if best != LACKS_ROOM:
+                return pool, best
+            # The next sentences begin with as much.
+            self._room = max(self._room, 4 * room)
 
     def _with_features(self, offsets: np.ndarray, steps: Int32Array, scores: DoubleArray) -> Translation:
         features = self.score_steps(offsets, steps)
@@ -172,16 +197,19 @@ class Translator:
             steps: int32, shape (3, P): entries, starts and ends, in target order.
         """
         slices, model = self.features.slices, self.features.reordering
-        names = ("LexicalReordering", "Distortion", "LM", "WordPenalty", "PhrasePenalty", "TranslationModel")
+        names = ("LexicalReordering", "Distortion", "WordPenalty", "PhrasePenalty", "TranslationModel")
         layout = [slices[name].start if name in slices else -1 for name in names]
         layout += [model.kind, model.first_column("backward"), model.first_column("forward")] if model else [-1, -1, -1]
         features = np.zeros((len(offsets) - 1, len(self.features)))
+        offsets, steps = np.asarray(offsets, np.int64), np.ascontiguousarray(steps, np.int32)
+        targets = self.table.targets
         derivation_features(
-            np.asarray(offsets, np.int64), np.ascontiguousarray(steps, np.int32), self.table.targets.offsets,
-            self._words.ids, self.table.scores, self.table.reordering, np.array(layout, np.int64),
-            model.column_weights if model else np.zeros(0, np.int32), self.language_model.automaton,
-            self.language_model.begin_state, self.language_model.end_word, features,
+            offsets, steps, targets.offsets, self.table.scores, self.table.reordering,
+            np.array(layout, np.int64), model.column_weights if model else np.zeros(0, np.int32), features,
         )  # fmt: skip
+        features[:, self.features.language_part] = self.language_model.sentences(
+            offsets, steps[0], Phrases(targets.offsets, self._words.ids)
+        )
         return features
 
     def words(self, translation: Translation, derivation: int = 0) -> Int32Array:

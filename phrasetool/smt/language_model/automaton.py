@@ -18,8 +18,9 @@ import numpy.typing as npt
 from phrasetool.kernels.hashing import GOLDEN, home
 from phrasetool.kernels.interning import NO_KEY, find_key
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
-from phrasetool.phrases import FloatArray, Int32Array, Int64Array
-from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, BackoffModel, NgramTable
+from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array, Phrases
+from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, LN10, BackoffModel, NgramTable
+from phrasetool.smt.language_model.target_model import SearchedModel
 
 UNKNOWN_ID = 0
 _FREE = -1
@@ -102,6 +103,61 @@ def score_word(automaton: Automaton, state: int, word: int) -> tuple[float, int]
         total += automaton.backoffs[_FOUR * context + _TWO]
         context = np.uint64(automaton.failures[_FOUR * context + _THREE])
     return total + automaton.word_scores[_TWO * unsigned], np.int64(automaton.word_states[_TWO * unsigned + _ONE])
+
+
+@exact_kernel
+def _score_in_isolation(automaton: Automaton, offsets: Int64Array, words: Int32Array, scores: DoubleArray) -> None:
+    """scores[i] = log10 of phrase i, from the empty context."""
+    for i in range(len(scores)):
+        total = 0.0
+        state = np.int64(0)
+        for j in range(offsets[i], offsets[i + 1]):
+            score, state = score_word(automaton, state, words[j])
+            total += score
+        scores[i] = total
+
+
+@exact_kernel
+def _walk_phrases(
+    automaton: Automaton, offsets: Int64Array, words: Int32Array, states: Int32Array, rest: DoubleArray
+) -> None:
+    for i in range(len(offsets) - 1):
+        state = np.int64(0)
+        for j in range(offsets[i], offsets[i + 1]):
+            score, state = score_word(automaton, state, words[j])
+            rest[j] = score
+            states[j] = state
+        total = 0.0
+        for j in range(offsets[i + 1] - 1, offsets[i] - 1, -1):
+            score = rest[j]
+            rest[j] = total
+            total += score
+
+
+@exact_kernel
+def _score_sentences(
+    automaton: Automaton,
+    begin_state: int,
+    end_word: int,
+    offsets: Int64Array,
+    chosen: Int32Array,
+    word_offsets: Int64Array,
+    words: Int32Array,
+    scores: DoubleArray,
+) -> None:
+    """scores[i] = natural logarithm of sentence i; see `TargetModel.sentences`."""
+    for i in range(len(scores)):
+        state = np.int64(begin_state)
+        total, empty = 0.0, True
+        for p in range(offsets[i], offsets[i + 1]):
+            first, last = word_offsets[chosen[p]], word_offsets[chosen[p] + 1]
+            empty = first == last
+            for j in range(first, last):
+                score, state = score_word(automaton, state, words[j])
+                total += score * LN10
+        if not empty:
+            total += score_word(automaton, state, end_word)[0] * LN10
+        scores[i] = total
 
 
 @inner_kernel
@@ -291,3 +347,27 @@ class LanguageModel:
     def ids(self, words: Iterable[bytes]) -> Int32Array:
         """The ids of words, int32; 0, that of `<unk>`, for those that the model does not know."""
         return np.array([self._ids.get(word, UNKNOWN_ID) for word in words], np.int32)
+
+    def isolated(self, phrases: Phrases) -> DoubleArray:
+        """See `TargetModel`."""
+        scores = np.empty(len(phrases), np.float64)
+        _score_in_isolation(self.automaton, phrases.offsets, phrases.words, scores)
+        return scores[:, None]
+
+    def walked(self, phrases: Phrases) -> tuple[Int32Array, DoubleArray]:
+        """See `TargetModel`."""
+        states, rest = np.empty(len(phrases.words), np.int32), np.empty(len(phrases.words), np.float64)
+        _walk_phrases(self.automaton, phrases.offsets, phrases.words, states, rest)
+        return states, rest
+
+    def sentences(self, offsets: Int64Array, chosen: Int32Array, phrases: Phrases) -> DoubleArray:
+        """See `TargetModel`."""
+        scores = np.empty(len(offsets) - 1, np.float64)
+        _score_sentences(
+            self.automaton, self.begin_state, self.end_word, offsets, chosen, phrases.offsets, phrases.words, scores
+        )
+        return scores[:, None]
+
+    def searched(self, weights: DoubleArray, room: int) -> SearchedModel:
+        """See `TargetModel`."""
+        return SearchedModel(self.automaton, float(weights[0]), self.begin_state, self.end_word)

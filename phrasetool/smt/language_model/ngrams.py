@@ -11,6 +11,8 @@ BEGIN_WORD = b"<s>"
 END_WORD = b"</s>"
 # What kenlm gives the unknown word of a model that has none.
 UNKNOWN_LOG_PROBABILITY = -100.0
+# Models hold decimal logarithms, a decoder's features are natural ones.
+LN10 = 2.302585092994046
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def test_a_mask_is_a_table_with_fewer_entries(folder, model, texts):
     for keep in (np.arange(len(lines)) % 3 == 0, ~everything):
         small = folder / "small.gz"
         small.write_bytes(gzip.compress(b"".join(lines[i] for i in np.flatnonzero(keep))))
-        written = Laboratory.load(replace(model, table=str(small)), texts)
+        written = Laboratory.load(replace(model, table_files=(str(small),)), texts)
         ticks = []
         found = laboratory.translate(laboratory.translator(keep), lambda ticks=ticks: ticks.append(1))
         assert found == written.translate(written.translator())

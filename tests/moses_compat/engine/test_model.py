@@ -226,6 +226,6 @@ def test_the_pairs_of_forced_decoding_are_pairs_that_moses_used(moses_run, refer
 @pytest.mark.requires_reference
 def test_the_language_model_of_the_words_at_hand_is_the_whole_one(moses_run):
     words = [b"a", b"man", b"in", b"a", b"blue", b"shirt", b".", b"anstarrt"]
-    whole, restricted = load_language_model(moses_run.model.language_model), moses_run.translator.language_model
+    whole, restricted = load_language_model(moses_run.model.language_models[0]), moses_run.translator.language_model
     assert score_sentence(restricted, words) == pytest.approx(score_sentence(whole, words), abs=1e-5)
     assert len(restricted.words) < len(whole.words)

@@ -201,7 +201,7 @@ def test_keys_differ_when_anything_does(folder, model, measures, texts):
         decoder_identity(model, texts),
         decoder_identity(model, {**texts, "one": b"a\n"}),
         decoder_identity(replace(model, search=replace(model.search, stack_size=7)), texts),
-        decoder_identity(replace(model, table=model.language_model), texts),
+        decoder_identity(replace(model, table_files=model.language_models), texts),
     ]
     keys = [run.key for identity in identities for run in plan(systems, measures, model, identity)[0]]
     other = replace(model, weights=model.weights * 2)

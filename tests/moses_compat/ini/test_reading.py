@@ -189,7 +189,7 @@ MODEL_FAULTS = [
     ("PhraseDictionaryMemory", "PhraseDictionaryOnDisk", "PhraseDictionaryOnDisk", "OnDisk table"),
     ("\nDistortion\n", "\nDistortion\nOpSequenceModel path=x\n", "OpSequenceModel", "does not know the feature OpSeq"),
     ("\nDistortion\n", "\nDistortion\nDistortion name=D\n", "Distortion name=D", "D: Distortion0 is there already"),
-    ("\nDistortion\n", "\nDistortion\nSRILM path=x\n", "KENLM", "LM0: SRILM0 is there already"),
+    ("\nDistortion\n", "\nDistortion\nSRILM path=x\n", "SRILM", "no line SRILM0="),
     ("input-factor=0", "input-factor=0,1", "PhraseDictionaryMemory", "input-factor=0,1: factors are not supported"),
     (" factor=0", " factor=1", "KENLM", "factor=1: factors are not supported"),
     ("num-features=4 ", "", "PhraseDictionaryMemory", "expected num-features=NUMBER, found None"),
@@ -234,8 +234,8 @@ def test_a_model(write_ini, tmp_path):
     assert model.tuneable.all()
     assert (model.search.distortion_limit, model.search.table_limit, model.search.stack_size) == (6, 20, 200)
     assert model.table == str(tmp_path / "table.gz")
-    assert model.language_model == "/models/lm.arpa"
-    assert model.paths == [model.table, model.language_model, str(tmp_path / "reordering.gz")]
+    assert model.language_models == ("/models/lm.arpa",)
+    assert model.paths == [model.table, *model.language_models, str(tmp_path / "reordering.gz")]
     assert model.features.unknown_weight == 1
     assert model.named_weights(model.weights)["LexicalReordering0"] == [0.3] * 6
     replaced = MosesModel.read(write_ini(INI), "a", "b")

@@ -109,7 +109,7 @@ def test_the_score_of_a_run_of_moses(write_ini, tmp_path):
     assert "PhraseDictionaryMemory0= -0.120628 -0.0240981 -0.0500109 -0.0240981 0.999896" in line
 
 
-ONE_TABLE = VERSION_1.replace("6 0 0 1 /tables/glue\n", "").replace("\n1.0\n", "\n")
+ONE_TABLE = VERSION_1.replace("6 0 0 1 /tables/glue\n", "").replace("\n1.0\n", "\n").replace("\n0 T 1\n", "\n")
 
 
 def test_a_model(write_ini):
@@ -121,6 +121,13 @@ def test_a_model(write_ini):
         "LexicalReordering", "Distortion", "LM", "WordPenalty", "PhrasePenalty", "TranslationModel",
     )  # fmt: skip
     assert MosesModel.read(write_ini(ONE_TABLE)).features.unknown_weight == 1
+
+
+def test_a_model_of_two_tables(write_ini):
+    model = MosesModel.read(write_ini(VERSION_1.replace("0 T 1", "1 T 1")))
+    assert (model.features.tables, model.decoding) == ((2, 1), (0, 1))
+    assert [path.rpartition("/")[2] for path in model.table_files] == ["small.gz", "glue"]
+    assert len(model.named_weights(model.weights)["PhraseDictionaryMemory1"]) == 1
 
 
 def test_limits_of_each_table(write_ini):
@@ -186,7 +193,7 @@ def test_faults_name_their_line(write_ini, old, new, message):
 def test_what_the_decoder_lacks_is_refused(write_ini, section, message):
     with pytest.raises(DataError, match=message):
         MosesModel.read(write_ini(section + ONE_TABLE))
-    with pytest.raises(DataError, match="PhraseDictionaryMemory0 is there already; this decoder takes one"):
+    with pytest.raises(DataError, match="'0 T 1': expected each path and each table once, in order; several steps"):
         MosesModel.read(write_ini(VERSION_1))
 
 

@@ -37,7 +37,7 @@ def test_it_is_the_model_that_was_asked_for(tmp_path, columns, kind, limit):
         assert (arguments["LexicalReordering0"]["path"], arguments["LexicalReordering0"]["type"]) == ("/x/r.gz", kind)
     assert ini.weights == expected
     model = MosesModel.read(path)
-    assert (model.table, model.language_model) == ("/x/t.gz", "/x/lm.arpa")
+    assert (model.table, model.language_models) == ("/x/t.gz", ("/x/lm.arpa",))
     assert model.search.distortion_limit == limit
 
 

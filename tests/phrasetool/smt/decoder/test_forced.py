@@ -33,7 +33,7 @@ from tests.decoder_models import (
     table_of,
     weight_vector,
 )
-from tests.naive_decoder import Entry
+from tests.naive_decoder import Entry, numbered
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -41,10 +41,11 @@ SEEDS = st.integers(0, 2**32 - 1)
 def random_pair(rng, longest):
     """A model, a sentence, and a reference that it can often produce."""
     sentence = random_sentence(rng, rng.randint(1, longest))
-    model = random_model(rng, sentence, empty=0.1)
-    if len(model.weights["TranslationModel"]) < 3:
-        model.weights["TranslationModel"] = [0.2] * 4
-        model.entries = [replace(e, scores=(*e.scores * 4,)[:4]) for e in model.entries]
+    model = random_model(rng, sentence, empty=0.1, tables=rng.choice([1, 1, 2]))
+    for table, columns in enumerate(model.tables):
+        if columns < 3:
+            model.weights[numbered("TranslationModel", table)] = [0.2] * 4
+            model.entries = [replace(e, scores=(*e.scores * 4,)[:4]) if e.table == table else e for e in model.entries]
     derivation, covered = [], set()
     while len(covered) < len(sentence):
         starts = [i for i in range(len(sentence)) if i not in covered]

@@ -51,6 +51,7 @@ def entries(pairs, source, target):
         Phrases.from_lists([[0, 257]] * len(pairs)),
         np.ones((len(pairs), 3), np.float32),
         np.arange(len(pairs)),
+        np.zeros(len(pairs), np.int32),
     )
 
 
@@ -92,6 +93,7 @@ def test_a_table_without_entries_is_all_copies():
     found = Entries(
         Phrases.from_lists([]), Phrases.from_lists([]), np.zeros((0, 2), np.float32), np.zeros((0, 0), np.float32),
         Phrases.from_lists([]), np.zeros((0, 3), np.float32), np.zeros(0, np.int64),
+        np.zeros(0, np.int32),
     )  # fmt: skip
     table = build_table(found, source, target, np.unique(text.words).astype(np.int32))
     assert table.copies.tolist() == [True, True]

@@ -31,12 +31,12 @@ def crowded_model(seed, language_models):
     rng = random.Random(seed)
     number = rng.randrange(len(language_models.ours))
     sentence = random_sentence(rng, 4)
-    model = random_model(rng, sentence, language_models.kenlm[number])
-    columns, orientations = len(model.weights["TranslationModel"]), 0
+    model = random_model(rng, sentence, language_models.kenlm[number], tables=rng.choice([1, 2]))
+    orientations = 0
     if model.kind:
         orientations = naive.ORIENTATIONS[model.kind] * len(model.directions)
     for _ in range(rng.choice([0, 3, 12])):
-        model.entries += random_entries(rng, sentence, columns, orientations)
+        model.entries += random_entries(rng, sentence, model.tables, orientations)
     return model, sentence, language_models.ours[number]
 
 

@@ -1,0 +1,1 @@
+"""Binary language models of kenlm."""

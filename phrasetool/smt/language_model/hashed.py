@@ -1,0 +1,192 @@
+"""Back-off models as kenlm keeps them in its hash tables, in memory as they lie in the file.
+
+An n-gram is found by a number of 64 bits made of its words, the last one first; so nothing lists the n-grams, and
+words are known by a hash alone.  What kenlm's source says of it: lm/search_hashed.hh (tables and numbers), lm/vocab.hh
+and lm/vocab.cc (words), util/probing_hash_table.hh (slots), lm/weights.hh and lm/blank.hh (what signs mean),
+util/murmur_hash.cc (MurmurHash64A), lm/model.cc (`ScoreExceptBackoff`, how a score comes about).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
+from phrasetool.phrases import ByteArray, FloatArray, Int32Array, Int64Array
+
+Words32 = npt.NDArray[np.uint32]
+
+MAX_ORDER = 16
+# Places in a row of `layouts`: the order, the 1-grams, then a table and its slots for each higher order.
+ORDER, UNIGRAMS, TABLES = range(3)
+LAYOUT_WIDTH = TABLES + 2 * (MAX_ORDER - 1)
+# A slot of a table: 64 bits of number, then probability and back-off; no back-off in the highest order.
+MIDDLE_SLOT, LONGEST_SLOT = 4, 3
+# A slot of the vocabulary: 64 bits of hash, then the word's id.
+WORD_SLOT = 3
+# The back-off of what no longer n-gram continues is -0, of what some do 0.
+_NO_EXTENSION = np.uint32(0x80000000)
+_SIGN = np.uint32(31)
+_ONE = np.uint64(1)
+_HALF = np.uint64(32)
+_CONTEXT, _WORD = np.uint64(8978948897894561157), np.uint64(17894857484156487943)
+_MURMUR, _SHIFT, _BYTE = np.uint64(0xC6A4A7935BD1E995), np.uint64(47), np.uint64(8)
+
+
+@dataclass(frozen=True)
+class HashedModel:
+    """A model of one of kenlm's files.
+
+    Attributes:
+        memory: uint32, read only: the file.
+        layout: int64, shape (LAYOUT_WIDTH,): where in the memory what lies.
+        vocabulary: where in the memory the slots of words begin, and how many there are.
+        words: one more than the largest id of a word.
+    """
+
+    memory: Words32
+    layout: Int64Array
+    vocabulary: tuple[int, int]
+    words: int
+
+    @property
+    def order(self) -> int:
+        """Words of its longest n-grams."""
+        return int(self.layout[ORDER])
+
+    def ids(self, words: Sequence[bytes]) -> Int32Array:
+        """The ids of words, int32; 0, that of the unknown word, for those that the model does not know.
+
+        Raises:
+            ValueError: the file gives a word an id that it has no numbers for.
+        """
+        ids = np.zeros(len(words), np.int64)
+        _find_words(word_hashes(words), self.memory, *self.vocabulary, ids)
+        if len(ids) and (ids.min() < 0 or ids.max() >= self.words):
+            raise ValueError("a word has an id beyond the 1-grams")
+        return ids.astype(np.int32)
+
+
+@exact_kernel
+def _hash_words(text: ByteArray, offsets: Int64Array, hashes: npt.NDArray[np.uint64]) -> None:
+    """MurmurHash64A, seed 0."""
+    for word in range(len(hashes)):
+        first, last = offsets[word], offsets[word + 1]
+        h = np.uint64(last - first) * _MURMUR
+        whole = first + (last - first) // 8 * 8
+        for place in range(first, whole, 8):
+            k = np.uint64(0)
+            for i in range(7, -1, -1):
+                k = (k << _BYTE) | np.uint64(text[place + i])
+            k *= _MURMUR
+            k ^= k >> _SHIFT
+            k *= _MURMUR
+            h ^= k
+            h *= _MURMUR
+        if whole < last:
+            k = np.uint64(0)
+            for i in range(last - 1, whole - 1, -1):
+                k = (k << _BYTE) | np.uint64(text[i])
+            h ^= k
+            h *= _MURMUR
+        h ^= h >> _SHIFT
+        h *= _MURMUR
+        h ^= h >> _SHIFT
+        hashes[word] = h
+
+
+def word_hashes(words: Sequence[bytes]) -> npt.NDArray[np.uint64]:
+    """What kenlm knows words by, uint64."""
+    offsets = np.zeros(len(words) + 1, np.int64)
+    np.cumsum([len(word) for word in words], out=offsets[1:])
+    hashes = np.empty(len(words), np.uint64)
+    _hash_words(np.frombuffer(b"".join(words), np.uint8), offsets, hashes)
+    return hashes
+
+
+@borrowing_kernel
+def _find_slot(memory: Words32, table: int, slots: int, size: int, key: np.uint64) -> int:
+    """Where in the memory the slot of a key begins, or -1: linear probing, 0 for a free slot."""
+    slot = np.int64(key % np.uint64(slots))
+    for _ in range(slots):
+        place = table + slot * size
+        found = np.uint64(memory[place]) | np.uint64(memory[place + 1]) << _HALF
+        if found == key:
+            return np.int64(place)
+        if found == 0:
+            break
+        slot += 1
+        if slot == slots:
+            slot = np.int64(0)
+    return np.int64(-1)
+
+
+@exact_kernel
+def _find_words(hashes: npt.NDArray[np.uint64], memory: Words32, table: int, slots: int, ids: Int64Array) -> None:
+    for i in range(len(hashes)):
+        place = _find_slot(memory, table, slots, WORD_SLOT, hashes[i])
+        ids[i] = memory[place + 2] if place >= 0 else 0
+
+
+@borrowing_kernel
+def read_hashed(
+    memory: Words32,
+    numbers: FloatArray,
+    layout: Int64Array,
+    contexts: Int32Array,
+    backoffs: FloatArray,
+    before: int,
+    after: int,
+    word: int,
+) -> float:
+    """Read one word; for use inside other kernels.
+
+    A context is its length n, its words from the last one on, and its back-offs, that of the last word alone first:
+    1 + 2 (order - 1) numbers of 32 bits, of which 1 + n and n mean something.
+
+    Args:
+        memory, layout: of a `HashedModel`.
+        numbers: float32, the same memory.
+        contexts: int32; backoffs: float32, the same memory.
+        before: where a context begins.
+        after: where the context behind the word is written.
+        word: an id of the model.  Nothing is checked.
+
+    Returns:
+        log10 of the word's probability, float32.
+    """
+    order = layout[ORDER]
+    length = np.int64(contexts[before])
+    place = layout[UNIGRAMS] + 2 * word
+    # The sign says whether no longer n-gram ends like this one.
+    longest = (memory[place] >> _SIGN) != 0
+    score = -np.abs(numbers[place])
+    contexts[after + 1] = word
+    backoffs[after + order] = numbers[place + 1]
+    kept = np.int64(memory[place + 1] != _NO_EXTENSION)
+    matched = np.int64(1)
+    key = np.uint64(word)
+    while matched <= length and not longest:
+        key = (key * _CONTEXT) ^ ((np.uint64(contexts[before + matched]) + _ONE) * _WORD)
+        n = matched + 1
+        table = TABLES + 2 * (n - 2)
+        size = LONGEST_SLOT if n == order else MIDDLE_SLOT
+        place = _find_slot(memory, layout[table], layout[table + 1], size, key)
+        if place < 0:
+            break
+        matched = n
+        score = -np.abs(numbers[place + 2])
+        if n == order:
+            break
+        longest = (memory[place + 2] >> _SIGN) != 0
+        contexts[after + n] = contexts[before + n - 1]
+        backoffs[after + order + n - 1] = numbers[place + 3]
+        if memory[place + 3] != _NO_EXTENSION:
+            kept = n
+    for i in range(matched - 1, length):
+        score += backoffs[before + order + i]
+    contexts[after] = kept
+    return score
