@@ -65,7 +65,7 @@ def test_a_table_and_what_others_make_of_it(files):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["to0.gz"], 2, "1 tables; expected two for each middle language"),
+        (["to0.gz"], 2, "1 table; expected two for each middle language"),
         (["to0.gz", "from0.gz", "to1.gz"], 2, "3 tables; expected two"),
         ([], 2, "Missing argument"),
         (["to0.gz", "from0.gz", "--columns", "magic"], 2, "'magic' is not one of ways, agreement"),
