@@ -130,6 +130,8 @@ def mining() -> str:
 TABLES = {
     "classifiers of sentence pairs": partial(classifiers, "tatoeba-zh-en"),
     "length of sentences": partial(length, "tatoeba-zh-en"),
+    "classifiers of Japanese sentence pairs": partial(classifiers, "enja-small"),
+    "length of Japanese sentences": partial(length, "enja-small"),
     "reranking": reranking,
     "rerank curve": rerank_curve,
     "mining": mining,
