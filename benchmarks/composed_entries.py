@@ -11,7 +11,7 @@ import itertools
 import math
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,56 +30,53 @@ class Entry:
     points: tuple[tuple[int, int], ...]
 
 
-def ngrams(lines: Iterable[str]) -> Counter[str]:
-    """How often two to `LONGEST` words stand together."""
-    found: Counter[str] = Counter()
+def ngrams(lines: Iterable[str]) -> Iterator[str]:
+    """All places where two to `LONGEST` words stand together."""
     for line in lines:
         words = line.split()
         for n in range(2, LONGEST + 1):
-            found.update(" ".join(words[i : i + n]) for i in range(len(words) - n + 1))
-    return found
+            yield from (" ".join(words[i : i + n]) for i in range(len(words) - n + 1))
+
+
+def read_lines(table: Path) -> Iterator[str]:
+    """The lines of a table."""
+    with gzip.open(table, "rt", encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
+        yield from lines
 
 
 def lacking(table: Path, texts: Sequence[str | Path], bitext: str | Path) -> list[str]:
     """N-grams of texts without an entry, which stand at least `OFTEN` times in these and in the bitext's source."""
-    wanted = ngrams(line for text in texts for line in read_text_lines(str(text)))
-    often = Counter({gram: wanted[gram] for gram in wanted})
-    for line in read_text_lines(str(bitext)):
-        words = line.split()
-        for n in range(2, LONGEST + 1):
-            for i in range(len(words) - n + 1):
-                if (gram := " ".join(words[i : i + n])) in wanted:
-                    often[gram] += 1
-    with gzip.open(table, "rt", encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
-        known = {line.split(" ||| ", 1)[0] for line in lines}
+    often = Counter(ngrams(line for text in texts for line in read_text_lines(str(text))))
+    often.update([gram for gram in ngrams(read_text_lines(str(bitext))) if gram in often])
+    known = {line.split(" ||| ", 1)[0] for line in read_lines(table)}
     return sorted(gram for gram, count in often.items() if count >= OFTEN and gram not in known)
+
+
+def splits(gram: str) -> list[tuple[str, str]]:
+    """Its beginnings and the rest."""
+    words = gram.split()
+    return [(" ".join(words[:place]), " ".join(words[place:])) for place in range(1, len(words))]
 
 
 def parts_of(table: Path, grams: Iterable[str]) -> dict[str, list[Entry]]:
     """The best entries, by p(e|f), of all that n-grams can be made of."""
-    wanted = set()
-    for gram in grams:
-        words = gram.split()
-        wanted |= {" ".join(words[:i]) for i in range(1, len(words))} | {
-            " ".join(words[i:]) for i in range(1, len(words))
-        }
+    wanted = {part for gram in grams for split in splits(gram) for part in split}
     found: dict[str, list[Entry]] = {}
-    with gzip.open(table, "rt", encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
-        for line in lines:
-            source, target, scores, points = line.rstrip("\n").split(" ||| ")[:4]
-            if source in wanted:
-                pairs = tuple((int(s), int(t)) for s, t in (point.split("-") for point in points.split()))
-                found.setdefault(source, []).append(Entry(target, tuple(map(float, scores.split())), pairs))
+    for line in read_lines(table):
+        source, target, scores, points = line.rstrip("\n").split(" ||| ")[:4]
+        if source in wanted:
+            pairs = tuple((int(s), int(t)) for s, t in (point.split("-") for point in points.split()))
+            found.setdefault(source, []).append(Entry(target, tuple(map(float, scores.split())), pairs))
     return {source: sorted(some, key=lambda e: -e.scores[2])[:BEST] for source, some in found.items()}
 
 
 def composed(gram: str, parts: dict[str, list[Entry]]) -> list[tuple[str, Entry]]:
     """The best entries of an n-gram, by the split whose parts have the most probable ones."""
-    words, best = gram.split(), []
-    for place in range(1, len(words)):
-        first, second = " ".join(words[:place]), " ".join(words[place:])
-        if first in parts and second in parts:
-            best.append((parts[first][0].scores[2] * parts[second][0].scores[2], place, first, second))
+    best = [
+        (parts[first][0].scores[2] * parts[second][0].scores[2], place, first, second)
+        for place, (first, second) in enumerate(splits(gram), 1)
+        if first in parts and second in parts
+    ]
     if not best:
         return []
     _, place, first, second = max(best)
@@ -103,17 +100,16 @@ def line_of(gram: str, entry: Entry, flag: str = "") -> str:
 
 def with_entries(table: Path, added: Iterable[tuple[str, Entry]], path: Path) -> None:
     """Write a table with more entries, which a flag column tells from the old ones."""
-    with gzip.open(table, "rt", encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
-        sorting = subprocess.Popen(
-            f"LC_ALL=C sort | gzip -1 > {path}", shell=True, stdin=subprocess.PIPE, text=True, encoding="utf-8",
-            errors="surrogateescape",
-        )  # fmt: skip
-        assert sorting.stdin is not None
-        for line in lines:
-            source, target, scores, rest = line.split(" ||| ", 3)
-            sorting.stdin.write(f"{source} ||| {target} ||| {scores}{_NO} ||| {rest}")
-        for gram, entry in added:
-            sorting.stdin.write(line_of(gram, entry, _YES))
-        sorting.stdin.close()
-        if sorting.wait():
-            raise SystemExit(f"{path}: sorting failed")
+    sorting = subprocess.Popen(
+        f"LC_ALL=C sort | gzip -1 > {path}", shell=True, stdin=subprocess.PIPE, text=True, encoding="utf-8",
+        errors="surrogateescape",
+    )  # fmt: skip
+    assert sorting.stdin is not None
+    for line in read_lines(table):
+        source, target, scores, rest = line.split(" ||| ", 3)
+        sorting.stdin.write(f"{source} ||| {target} ||| {scores}{_NO} ||| {rest}")
+    for gram, entry in added:
+        sorting.stdin.write(line_of(gram, entry, _YES))
+    sorting.stdin.close()
+    if sorting.wait():
+        raise SystemExit(f"{path}: sorting failed")

@@ -33,10 +33,7 @@ Distortion0= 0.2
 LM0= 0.4
 """
 
-DATA = """\
-[data.bitext]
-source = "train.src"
-target = "train.trg"
+TEXTS = """\
 [data.dev]
 source = "dev.src"
 target = "dev.trg"
@@ -44,15 +41,22 @@ target = "dev.trg"
 source = "one.src"
 target = "one.trg"
 """
+SECOND_TEST = """\
+[data.tests.two]
+source = "two.src"
+target = "two.trg"
+"""
+DATA = f"""\
+[data.bitext]
+source = "train.src"
+target = "train.trg"
+{TEXTS}"""
 CONFIG = f"""\
 output = "out"
 samples = 50
 [moses]
 ini = "moses.ini"
-{DATA}[data.tests.two]
-source = "two.src"
-target = "two.trg"
-[model]
+{DATA}{SECOND_TEST}[model]
 folder = "model"
 """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from moses_compat.engine.model import MosesModel
@@ -51,11 +51,6 @@ class BuildPlan:
     said: Sequence[str] = ()
     unsupervised: str | None = None
     phases: list[list[Chain]] = field(default_factory=list)
-
-    @property
-    def commands(self) -> Iterator[BuildCommand]:
-        """All of them, in order."""
-        return (command for phase in self.phases for chain in phase for command in chain)
 
 
 def plan_build(config: ExperimentConfig, dev: TextPair, place: Place) -> BuildPlan:

@@ -75,6 +75,13 @@ class BuildCommand:
 
 # Commands in order, each of which may read what the one before it made.
 Chain = Sequence[BuildCommand]
+# Chains that can run side by side, phase by phase.
+Phases = Sequence[Sequence[Chain]]
+
+
+def commands_of(phases: Phases) -> list[BuildCommand]:
+    """All commands, in order."""
+    return [command for phase in phases for chain in phase for command in chain]
 
 
 class BuildStore:

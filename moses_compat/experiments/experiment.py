@@ -9,7 +9,7 @@ import pandas as pd
 
 from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.build import BuildPlan, plan_build
-from moses_compat.experiments.build_commands import BuildStore, CommandRunner
+from moses_compat.experiments.build_commands import BuildStore, CommandRunner, commands_of
 from moses_compat.experiments.ladder import check_translators, ladder_frames
 from moses_compat.experiments.model_phrases import phrase_frames
 from moses_compat.experiments.outputs import write_outputs
@@ -112,7 +112,7 @@ def _look_first(session: Session) -> None:
     """Refuse a development set that makes no sense, where something has to be made before it would be translated."""
     store = BuildStore(session.path("build"))
     plan = plan_build(session.config, session.config.dev, store.path)
-    if not all(map(store.is_done, plan.commands)):
+    if not all(map(store.is_done, commands_of(plan.phases))):
         look_at_development_set(session, MosesModel.read(plan.ini, plan.table, plan.reordering_table))
 
 
@@ -133,7 +133,7 @@ def _build(session: Session, program: Sequence[str]) -> tuple[BuildPlan, Command
     for chains in plan.phases:
         runner.make(chains)
     session.part("build")
-    session.note(plan.commands, store)
+    session.note(plan.phases, store)
     return plan, runner
 
 
@@ -143,5 +143,5 @@ def _dev_files(session: Session, store: BuildStore) -> TextPair:
     if config.sentences is None or config.moses:
         return config.dev
     files = TextPair(store.path("dev.source"), store.path("dev.target"))
-    write_pair(session.texts, DEV, files.source, files.target)
+    write_pair(session.texts, [DEV], files)
     return files

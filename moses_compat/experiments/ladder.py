@@ -14,15 +14,14 @@ from moses_compat.engine.n_best_lists import NBestList
 from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.build_commands import BuildStore, CommandRunner
 from moses_compat.experiments.ladder_plan import TESTS, plan_ladder
-from moses_compat.experiments.text_sets import ExperimentTexts
+from moses_compat.experiments.text_sets import ExperimentTexts, text_lines, write_pair
 from moses_compat.experiments.workbench import Session
-from moses_compat.files.streams import Input, Output
+from moses_compat.files.streams import Input
 from moses_compat.jobs.reranking.rescore import SourceText, check_fit, load_directed
 from moses_compat.tables.blocks import raw_blocks
 from phrasetool.errors import DataError
 from phrasetool.experiments.results import LadderRuns, Scoreboard, ladder_frame
 from phrasetool.experiments.settings import DEV, LadderSettings, TextPair
-from phrasetool.smt.corpus.symbols import Symbols
 
 
 def check_translators(session: Session, asked: LadderSettings) -> None:
@@ -34,8 +33,7 @@ def check_translators(session: Session, asked: LadderSettings) -> None:
     """
     if asked.rerank:
         files, texts, force = session.config.dev, session.texts, session.config.force
-        symbols = Symbols()
-        source = SourceText(files.source, symbols.read_lines(texts.sources[DEV]), symbols)
+        source = SourceText.of_text(files.source, texts.sources[DEV])
         target = NBestList.of_text(files.target, texts.targets[DEV])
         judges = [load_directed(folder, source, target, force, session.watch) for folder in asked.rerank]
         check_fit(judges, source, target, session.threads, force, session.watch)
@@ -59,7 +57,7 @@ def ladder_frames(
     plan = plan_ladder(session.config, asked, built, write_ladder_texts(texts, store), store.path)
     for chains in plan.phases:
         runner.make(chains)
-    session.note(plan.commands, store)
+    session.note(plan.phases, store)
     references = {name: lines for name, lines in texts.references.items() if name != DEV}
     of = {path: _entries(path) for path in dict.fromkeys(step.table.path for step in plan.steps)}
     runs = []
@@ -75,9 +73,7 @@ def write_ladder_texts(texts: ExperimentTexts, store: BuildStore) -> dict[str, T
     found = {}
     for text, names in joined.items():
         found[text] = TextPair(store.path(f"ladder.{text}.source"), store.path(f"ladder.{text}.target"))
-        for path, side in ((found[text].source, texts.sources), (found[text].target, texts.targets)):
-            with Output(path) as out:
-                out.write_text(b"".join(side[name] for name in names))
+        write_pair(texts, names, found[text])
     return found
 
 
@@ -94,7 +90,7 @@ def _read_translations(references: Mapping[str, Sequence[str]], path: str) -> di
         DataError: the file has not as many lines as the test sets.
     """
     with Input(path) as source:
-        lines = source.read_all().decode(errors="replace").split("\n")[:-1]
+        lines = text_lines(source.read_all())
     if len(lines) != sum(map(len, references.values())):
         raise DataError(path, "has not as many lines as the test sets; delete it, and begin again")
     ends = list(itertools.accumulate(map(len, references.values())))

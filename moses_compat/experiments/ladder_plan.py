@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from moses_compat.engine.model import MosesModel
@@ -67,11 +67,6 @@ class LadderPlan:
     steps: list[Step] = field(default_factory=list)
     phases: list[list[Chain]] = field(default_factory=list)
 
-    @property
-    def commands(self) -> Iterator[BuildCommand]:
-        """All of them, in order."""
-        return (command for phase in self.phases for chain in phase for command in chain)
-
 
 def plan_ladder(
     config: ExperimentConfig, asked: LadderSettings, built: BuildPlan, texts: Mapping[str, TextPair], place: Place
@@ -102,6 +97,7 @@ class _Planner:
     ) -> None:  # fmt: skip
         self._config, self._asked, self._built, self._texts, self._place = config, asked, built, texts, place
         self._force = forced(config)
+        self._model = MosesModel.read(built.ini, built.table, built.reordering_table)
 
     def plan(self) -> LadderPlan:
         asked, found = self._asked, LadderPlan()
@@ -132,8 +128,7 @@ class _Planner:
 
     def _plain(self) -> LadderTable:
         """The table as it is; an ini that names it is made if the configuration names another than the ini."""
-        built = self._built
-        model = MosesModel.read(built.ini, built.table, built.reordering_table)
+        built, model = self._built, self._model
         if not (self._config.moses and (built.table or built.reordering_table)):
             return LadderTable("table", model.table, built.ini, ())
         ini, tables = self._place("ladder-table.ini"), as_options(
@@ -169,11 +164,10 @@ class _Planner:
             given += ["--text", text.source]
         for path in self._asked.monolingual:
             given += ["--monolingual", path]
-        model = MosesModel.read(self._built.ini, self._built.table, self._built.reordering_table)
-        if model.reordering is None:
+        if self._model.reordering is None:
             return self._next("words", before, "augment", *given)
         turned = "ladder-reordering.gz"
-        given += ["--reordering-table", model.reordering, "--reordering-out", self._place(turned)]
+        given += ["--reordering-table", self._model.reordering, "--reordering-out", self._place(turned)]
         return self._next("words", before, "augment", *given, more=(turned,))
 
     def _pruned(self, before: LadderTable, size: float) -> LadderTable:

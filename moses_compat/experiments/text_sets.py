@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from moses_compat.corpora.bitext import check_line_counts, shared_pairs
@@ -26,7 +26,7 @@ class ExperimentTexts:
     @property
     def references(self) -> dict[str, list[str]]:
         """The translations as lines."""
-        return {name: text.decode(errors="replace").split("\n")[:-1] for name, text in self.targets.items()}
+        return {name: text_lines(text) for name, text in self.targets.items()}
 
     @property
     def sentences(self) -> int:
@@ -63,11 +63,16 @@ def _read(path: str) -> bytes:
     return text if not text or text.endswith(b"\n") else text + b"\n"
 
 
-def write_pair(texts: ExperimentTexts, name: str, source: str, target: str) -> None:
-    """Write a text to two files."""
-    for path, text in ((source, texts.sources[name]), (target, texts.targets[name])):
+def text_lines(text: bytes) -> list[str]:
+    """The lines of a text, each of which ends with a line feed."""
+    return text.decode(errors="replace").split("\n")[:-1]
+
+
+def write_pair(texts: ExperimentTexts, names: Sequence[str], files: TextPair) -> None:
+    """Write texts, one behind the other, to two files."""
+    for path, side in ((files.source, texts.sources), (files.target, texts.targets)):
         with Output(path) as out:
-            out.write_text(text)
+            out.write_text(b"".join(side[name] for name in names))
 
 
 def overlaps(bitext: TextPair, texts: ExperimentTexts) -> dict[str, tuple[int, int]]:

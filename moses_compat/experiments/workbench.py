@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from moses_compat.engine.decoder_tables import InputPhrases
@@ -13,7 +13,7 @@ from moses_compat.engine.development_check import DevelopmentCheck
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.build import BuildPlan
-from moses_compat.experiments.build_commands import BuildCommand, BuildStore
+from moses_compat.experiments.build_commands import BuildStore, Phases, commands_of
 from moses_compat.experiments.run_store import RunStore, decoder_identity
 from moses_compat.experiments.text_sets import ExperimentTexts
 from moses_compat.ini.tables import choose_table
@@ -75,10 +75,10 @@ class Session:
         self.seconds[name] = round(now - self.began, 3)
         self.began = now
 
-    def note(self, commands: Iterable[BuildCommand], store: BuildStore) -> None:
+    def note(self, phases: Phases, store: BuildStore) -> None:
         """Commands were run, now or before; how long they took, the store knows."""
-        for command in (commands := list(commands)):
-            self.commands[command.name] = command.line
+        commands = commands_of(phases)
+        self.commands.update((command.name, command.line) for command in commands)
         self.seconds.update((f"build: {name}", seconds) for name, seconds in store.seconds(commands).items())
 
     def path(self, *names: str) -> str:

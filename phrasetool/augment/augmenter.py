@@ -104,12 +104,12 @@ class Augmenter:
     def entries(self, word: str, known: Collection[str] = ()) -> list[NewEntry]:
         """The most trusted translations; none where no source has anything to say.
 
+        p(target | source) is the chance that one of the sources that propose it is right; the other scores are those of
+        the entries that the most trusted of them took it from.
+
         Args:
             word: an unknown one, or a rare one that is to have more.
             known: targets that it has already: they count among the most trusted, and are left out.
-
-        p(target | source) is the chance that one of the sources that propose it is right; the other scores are those of
-        the entries that the most trusted of them took it from.
         """
         wrong: dict[str, float] = {}
         sources: dict[str, set[int]] = {}

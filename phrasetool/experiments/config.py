@@ -169,6 +169,13 @@ def _check_method(top: ConfigTable, key: str, method: str, combine: tuple[str, .
         raise top.error(key, f"{error}") from error
 
 
+def _check_method_of_sizes(top: ConfigTable, key: str, method: str) -> None:
+    """Refuse what cannot cut a table at a size."""
+    _check_method(top, key, method, ("product",))
+    if parse_method(method, None).thresholds:
+        raise top.error(key, "has thresholds, but the table is cut at a size")
+
+
 def _check_thresholds(top: ConfigTable, method: str, grid: PruningGrid) -> None:
     values = grid.thresholds.get(method, ())
     for way in ways_of(method, grid.combine):
@@ -191,9 +198,7 @@ def _annotate(top: ConfigTable, model: EncoderSettings) -> AnnotationSettings:
         raise top.error("annotate.dimensions", f"holds {min(settings.dimensions)}; expected 1 or more")
     for dimension in filter(None, settings.dimensions):
         _check_training(top.path, "annotate.dimensions", model, dimension)
-    _check_method(top, "annotate.method", settings.method, ("product",))
-    if parse_method(settings.method, None).thresholds:
-        raise top.error("annotate.method", "has thresholds, but the table is cut at a size")
+    _check_method_of_sizes(top, "annotate.method", settings.method)
     return settings
 
 
@@ -203,7 +208,5 @@ def _ladder(top: ConfigTable) -> LadderSettings:
         raise top.error("ladder", "has no steps: give at least one of columns, augment, rerank and sizes")
     if 1.0 in settings.sizes:
         raise top.error("ladder.sizes", "holds 1; the full table is there already")
-    _check_method(top, "ladder.method", settings.method, ("product",))
-    if parse_method(settings.method, None).thresholds:
-        raise top.error("ladder.method", "has thresholds, but the table is cut at a size")
+    _check_method_of_sizes(top, "ladder.method", settings.method)
     return settings

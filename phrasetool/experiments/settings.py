@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -120,12 +120,17 @@ class EncoderSettings:
         return bool(self.folder or self.text_encoder)
 
 
+def _parts(table: ConfigTable, key: str, text: str, known: Collection[str]) -> list[str]:
+    """The columns that a text names, with `+` between them."""
+    parts = [part.strip() for part in text.split("+")]
+    for part in parts:
+        if part not in known:
+            raise table.error(key, f"holds {part!r}; expected {', '.join(known)}")
+    return parts
+
+
 def _columns(table: ConfigTable, key: str) -> tuple[str, ...]:
-    columns = dict.fromkeys("+".join(part.strip() for part in text.split("+")) for text in table.texts(key))
-    for column in (part for text in columns for part in text.split("+")):
-        if column not in COLUMN_MEASURES:
-            raise table.error(key, f"holds {column!r}; expected {', '.join(COLUMN_MEASURES)}")
-    return tuple(columns)
+    return tuple(dict.fromkeys("+".join(_parts(table, key, text, COLUMN_MEASURES)) for text in table.texts(key)))
 
 
 @dataclass(frozen=True)
@@ -160,11 +165,7 @@ class AnnotationSettings:
 def _written_columns(table: ConfigTable, key: str) -> str:
     """Columns that `phrasetool annotate` writes, with `+` between them; none if empty."""
     text = "+".join(table.texts(key))
-    parts = [part.strip() for part in text.split("+")] if text else []
-    for part in parts:
-        if part not in ANNOTATED:
-            raise table.error(key, f"holds {part!r}; expected {', '.join(ANNOTATED)}")
-    return "+".join(dict.fromkeys(parts))
+    return "+".join(dict.fromkeys(_parts(table, key, text, ANNOTATED))) if text else ""
 
 
 @dataclass(frozen=True)

@@ -12,23 +12,14 @@ from phrasetool.models.storage import save_model
 from tests.cli.small_translator import WORDS, sentences
 from tests.commands import read, run_inside, write
 from tests.neural_models import random_model
-from tests.small_experiment import INI, naive_bleu
+from tests.small_experiment import INI, SECOND_TEST, TEXTS, naive_bleu
 
-CONFIG = """\
+CONFIG = f"""\
 output = "out"
 samples = 50
 [moses]
 ini = "moses.ini"
-[data.dev]
-source = "dev.src"
-target = "dev.trg"
-[data.tests.one]
-source = "one.src"
-target = "one.trg"
-[data.tests.two]
-source = "two.src"
-target = "two.trg"
-[search]
+{TEXTS}{SECOND_TEST}[search]
 stack = 50
 pop_limit = 50
 [ladder]

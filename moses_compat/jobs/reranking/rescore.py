@@ -56,11 +56,16 @@ class SourceText:
         Raises:
             DataError: it cannot be read, or has no lines.
         """
+        found = cls.of_text(display_name(path), read_sentences(path))
+        if not len(found.sentences):
+            raise DataError(found.name, "the file has no lines")
+        return found
+
+    @classmethod
+    def of_text(cls, name: str, text: bytes) -> SourceText:
+        """The lines of a text."""
         symbols = Symbols()
-        sentences = symbols.read_lines(read_sentences(path))
-        if not len(sentences):
-            raise DataError(display_name(path), "the file has no lines")
-        return cls(display_name(path), sentences, symbols)
+        return cls(name, symbols.read_lines(text), symbols)
 
     def check(self, found: NBestList) -> None:
         """Refuse a list of more sentences than the text has.

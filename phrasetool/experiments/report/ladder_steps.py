@@ -97,7 +97,7 @@ def climbed(ladder: pd.DataFrame) -> list[str]:
 
 
 def _gain(row: Any) -> str:
-    return f"{number_text(row.gain, sign=True)}"
+    return number_text(row.gain, sign=True)
 
 
 def _total(row: Any) -> str:

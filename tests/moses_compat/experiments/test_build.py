@@ -3,7 +3,7 @@
 import pytest
 
 from moses_compat.experiments.build import plan_build
-from moses_compat.experiments.build_commands import BuildStore
+from moses_compat.experiments.build_commands import BuildStore, commands_of
 from phrasetool.experiments.config import read_experiment_config
 from tests.small_experiment import DATA, write_experiment
 
@@ -24,7 +24,7 @@ def planned(path):
     """The plan, and its commands by name."""
     config = read_experiment_config(str(path))
     plan = plan_build(config, config.dev, BuildStore(FOLDER).path)
-    return plan, {command.name: command for command in plan.commands}
+    return plan, {command.name: command for command in commands_of(plan.phases)}
 
 
 def made_from_a_bitext(folder, more):

@@ -19,7 +19,7 @@ def test_texts_are_read_as_far_as_they_are_wanted(tmp_path):
     assert texts.references["two"] == (tmp_path / "two.trg").read_text().splitlines()
     few = read_experiment_texts(config.quick())
     assert few.sources == texts.sources
-    write_pair(few, "one", str(tmp_path / "s"), str(tmp_path / "t"))
+    write_pair(few, ["one"], TextPair(str(tmp_path / "s"), str(tmp_path / "t")))
     assert (tmp_path / "t").read_bytes() == (tmp_path / "one.trg").read_bytes()
 
 
