@@ -27,13 +27,13 @@ TRAINING = (
 )  # fmt: skip
 
 
-def train(config: Path) -> None:
+def train(config: Path, threads: int) -> None:
     """Train the translator that a configuration names, if it is not there."""
     settings = tomllib.loads(config.read_text())
     folder = config.parent / settings["ladder"]["rerank"]
     if not (folder / "config.json").exists():
         bitext = [str(config.parent / settings["data"]["bitext"][side]) for side in ("source", "target")]
-        run("train", *TRAINING, *bitext, "-o", str(folder), "--overwrite")
+        run("train", *TRAINING, *bitext, "-o", str(folder), "--overwrite", "--threads", str(threads))
 
 
 def run(*arguments: str) -> None:
@@ -41,13 +41,13 @@ def run(*arguments: str) -> None:
     subprocess.run([COMMAND, *arguments], check=True, cwd=ROOT)
 
 
-def climb(name: str) -> None:
+def climb(name: str, threads: int) -> None:
     """Do what is not done yet of a pair, and keep what was found."""
     began = time.monotonic()
     folder = WORK / "ladders" / name
     folder.mkdir(parents=True, exist_ok=True)
-    train(PAIRS[name])
-    run("experiment", str(PAIRS[name]))
+    train(PAIRS[name], threads)
+    run("experiment", str(PAIRS[name]), "--threads", str(threads))
     KEPT.mkdir(parents=True, exist_ok=True)
     shutil.copy(folder / "ladder.parquet", KEPT / f"{name}.parquet")
     facts = json.loads((folder / "experiment.json").read_text())
@@ -67,12 +67,13 @@ def summary(name: str) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pairs", nargs="*", default=list(PAIRS), metavar="PAIR")
+    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--no-run", action="store_true", help="only summarise what was kept")
     options = parser.parse_args()
     if unknown := [name for name in options.pairs if name not in PAIRS]:
         parser.error(f"unknown: {', '.join(unknown)}; expected some of {', '.join(PAIRS)}")
     for name in options.pairs if not options.no_run else ():
-        climb(name)
+        climb(name, options.threads)
     pairs = {name: summary(name) for name in PAIRS if (KEPT / f"{name}.parquet").exists()}
     steps = dict.fromkeys(step for found in pairs.values() for step in found["steps"])
     means = {}
