@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 
-import phrasetool_cli.console as console
 import pytest
+
+import phrasetool_cli.console as console
 
 VARIABLES = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 
 
 @pytest.mark.parametrize(
-    "given, expected",
+    ("given", "expected"),
     [
         ({}, ["20000", None]),
         ({"GOMP_SPINCOUNT": "5"}, ["5", None]),
