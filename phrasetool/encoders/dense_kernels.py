@@ -131,19 +131,22 @@ def exp_all(x: FloatArray, powers: FloatArray, bits: npt.NDArray[np.int32]) -> N
 
 @kernel
 def total(buffer: FloatArray) -> float:
-    """The sum of a buffer whose length is a power of two, by halves; destroys it."""
+    """The sum of a buffer whose length is a power of two, 16 at least, by halves; destroys its lower half."""
     half = len(buffer) // 2
-    while half > 0:
+    while half > 8:
         for i in range(half):
             buffer[i] += buffer[half + i]
         half //= 2
-    return buffer[0]
+    # As loops, halves this short would take longer than all that comes before them.
+    s0, s1, s2, s3 = buffer[0] + buffer[8], buffer[1] + buffer[9], buffer[2] + buffer[10], buffer[3] + buffer[11]
+    s4, s5, s6, s7 = buffer[4] + buffer[12], buffer[5] + buffer[13], buffer[6] + buffer[14], buffer[7] + buffer[15]
+    return ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
 
 
 @kernel
 def sum_buffer(size: int) -> FloatArray:
-    """A buffer for `total` with room for `size` values, all zero."""
-    length = 2
+    """A buffer for `total` with room for `size` values, all zero; those beyond the size stay so."""
+    length = 16
     while length < size:
         length *= 2
     return np.zeros(length, np.float32)
@@ -155,8 +158,6 @@ def normalise(rows: FloatArray, row: int, buffer: FloatArray) -> None:
     n = rows.shape[1]
     for i in range(n):
         buffer[i] = rows[row, i] * rows[row, i]
-    for i in range(n, len(buffer)):
-        buffer[i] = _ZERO
     square = total(buffer)
     if square > _ZERO:
         scale = _ONE / np.sqrt(square)

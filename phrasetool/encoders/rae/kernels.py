@@ -104,8 +104,11 @@ def compute_nodes(first: int, last: int, nodes: Nodes, weights: TreeWeights) -> 
     """Vectors (Eq. 2) and reconstruction errors (Eq. 3, 4) of the nodes first..last-1 that have children."""
     vectors, children = nodes.vectors, nodes.children
     n = vectors.shape[1]
+    outputs = weights.reconstruct.shape[1]
     x = np.zeros((GROUP, n), np.float32)
-    y = np.zeros((GROUP, weights.reconstruct.shape[1]), np.float32)
+    y = np.zeros((GROUP, outputs), np.float32)
+    # The children's vectors one behind the other, padded as their reconstructions are.
+    originals = np.zeros(outputs, np.float32)
     squares = sum_buffer(2 * n)
     group = np.zeros(GROUP, np.int64)
     start = first
@@ -127,13 +130,12 @@ def compute_nodes(first: int, last: int, nodes: Nodes, weights: TreeWeights) -> 
             node = group[g]
             left, right = children[node, 0], children[node, 1]
             for i in range(n):
-                d = vectors[left, i] - y[g, i]
-                squares[i] = d * d
+                originals[i] = vectors[left, i]
             for i in range(n):
-                d = vectors[right, i] - y[g, n + i]
-                squares[n + i] = d * d
-            for i in range(2 * n, len(squares)):
-                squares[i] = _ZERO
+                originals[n + i] = vectors[right, i]
+            for i in range(outputs):
+                d = originals[i] - y[g, i]
+                squares[i] = d * d
             nodes.errors[node] = _HALF * total(squares)
 
 
