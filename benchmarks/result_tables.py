@@ -25,6 +25,7 @@ import column_tables
 import dirty_tables
 import export_tables
 import fault_tables
+import ladder_tables
 import model_tables
 import sentence_tables
 import speed_tables
@@ -47,6 +48,7 @@ TABLES = {
     **augment_tables.TABLES,
     **dirty_tables.TABLES,
     **export_tables.TABLES,
+    **ladder_tables.TABLES,
 }
 VALUES = {
     **bleu_tables.VALUES,
