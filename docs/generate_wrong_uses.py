@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,8 @@ TRAININGS = (
 )
 # Of them, those that take long to copy.
 LARGE = frozenset(("parallel", "tagger"))
+# A training that does not end.
+UNFINISHED = "phrasetool train pairs.txt -o part --dimension 10 --iterations 500 --vectors random --quiet --threads 1"
 USES = Path(__file__).parents[1] / "tests" / "wrong_uses"
 # What the files of the page are about, in its order.
 TOPICS = {
@@ -112,6 +115,10 @@ def prepare(folder: Path) -> None:
             ["phrasetool", "train", "--model", *training.split(), "--threads", "1", "--quiet"], cwd=folder,
             env=environment, check=True, capture_output=True,
         )  # fmt: skip
+    with subprocess.Popen(UNFINISHED.split(), cwd=folder, env=environment, stderr=subprocess.DEVNULL) as unfinished:
+        while not (folder / "part" / "checkpoint.safetensors").exists() and unfinished.poll() is None:
+            time.sleep(0.1)
+        unfinished.terminate()
 
 
 def answer(use: Use, files: Path, folder: Path) -> Answer:
@@ -137,8 +144,8 @@ def page(answers: dict[Use, Answer]) -> str:
         "What the tool says when something is wrong: one line on standard error, and an exit code: 1 for bad data, 2 "
         "for bad usage. Nothing is written then, and files that were there stay as they were. They were run in "
         "a folder with a table, a model and texts of the demo, a classifier of sentence pairs (`parallel`), an own "
-        "BERT (`bert`), a tagger that knows one word, and an encoder of syntax; lines that prepare a file stand before "
-        "the command.",
+        "BERT (`bert`), a tagger that knows one word, an encoder of syntax, and a training that did not end (`part`); "
+        "lines that prepare a file stand before the command.",
     ]
     for topic, title in TOPICS.items():
         parts.append(f"## {title}")
