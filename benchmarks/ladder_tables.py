@@ -7,15 +7,6 @@ from typing import Any
 
 from kept_results import find, markdown
 
-_PAIRS = {
-    "multi30k-de-en": "Multi30k German-English",
-    "multi30k-cs-en": "Multi30k Czech-English",
-    "tatoeba-zh-en": "Tatoeba Chinese-English",
-    "enja-small": "Small Tanaka Japanese-English",
-    "pydocs-es-en": "Python documentation Spanish-English",
-    "pydocs-zh-en": "Python documentation Chinese-English",
-}
-
 
 def _cell(row: Mapping[str, Any], name: str) -> str:
     """A gain with its interval, marked where it is significant."""
@@ -29,11 +20,10 @@ def _cell(row: Mapping[str, Any], name: str) -> str:
 def ladder() -> str:
     """BLEU of each step of each pair on all its test sets, and what it gains."""
     rows = []
-    pairs = find("ladders/pairs")
-    for pair in (name for name in _PAIRS if name in pairs):
-        for step, row in pairs[pair]["steps"].items():
+    for found in find("ladders/pairs").values():
+        for step, row in found["steps"].items():
             rows.append([
-                _PAIRS[pair], step, f"{row['entries']:,}", f"{row['bleu']:.2f}", _cell(row, "gain"),
+                found["name"], step, f"{row['entries']:,}", f"{row['bleu']:.2f}", _cell(row, "gain"),
                 _cell(row, "total"),
             ])  # fmt: skip
     return markdown("pair | step | entries | BLEU | over the step below | over the table as it is", rows, right=2)

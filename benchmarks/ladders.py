@@ -61,7 +61,8 @@ def summary(name: str) -> dict[str, Any]:
     rows = frame[frame.text == "ALL"].drop(columns=["text"]).round(3)
     # No number stands where there is no step below.
     records: list[dict[str, Any]] = json.loads(rows.to_json(orient="records"))
-    return {"steps": {record.pop("step"): record for record in records}}
+    title = tomllib.loads(PAIRS[name].read_text())["name"]
+    return {"name": title, "steps": {record.pop("step"): record for record in records}}
 
 
 def main() -> None:

@@ -121,12 +121,10 @@ def _layer_norm(row: FloatArray, gain: FloatArray, bias: FloatArray, buffer: Flo
     m = len(row)
     for i in range(m):
         buffer[i] = row[i]
-    buffer[m:] = _ZERO
     mean = total(buffer) / np.float32(m)
     for i in range(m):
         row[i] -= mean
         buffer[i] = row[i] * row[i]
-    buffer[m:] = _ZERO
     scale = _ONE / np.sqrt(total(buffer) / np.float32(m) + _EPSILON)
     for i in range(m):
         row[i] = row[i] * scale * gain[i] + bias[i]
