@@ -44,6 +44,8 @@ class FolderInputs(nn.Module):
         folder: of an encoder; it is looked through before anything of it is read.
         layer: `static` or `contextual`.
         tuned: whether the vectors learn.
+        precision: of the products of its layers while they learn: `float32` or `bfloat16`; what is learnt, sums,
+            softmax and all use later are float32.
 
     Attributes:
         width: w, size of a vector.
@@ -52,7 +54,7 @@ class FolderInputs(nn.Module):
         ModelError: the folder holds no encoder with its tokenizer, or it is refused; it says why.
     """
 
-    def __init__(self, folder: Path, layer: str, tuned: bool) -> None:
+    def __init__(self, folder: Path, layer: str, tuned: bool, precision: str = "float32") -> None:
         super().__init__()
         checked_folder(folder)
         if not any(folder.glob("*.safetensors")):
@@ -60,7 +62,7 @@ class FolderInputs(nn.Module):
                 f"{folder}: holds no weights in safetensors; convert the model with "
                 "AutoModel.from_pretrained(FOLDER).save_pretrained(NEW, safe_serialization=True)"
             )
-        self._static, self._tuned = layer == "static", tuned
+        self._static, self._tuned, self._coarse = layer == "static", tuned, precision == "bfloat16"
         self._tokenizer = read_tokenizer(folder)
         # Kept, so that the encoder can be saved when the folder is gone.
         self._files = {name: (folder / name).read_bytes() for name in _FILES if (folder / name).is_file()}
@@ -100,8 +102,7 @@ class FolderInputs(nn.Module):
                 flat = np.concatenate([np.array(ids)[kept] for ids, kept in pieces]).astype(np.int64)
                 table = self.encoder.get_input_embeddings().weight
                 return functional.embedding(torch.from_numpy(flat).to(device), table), counts
-            parts = [self._contextual(pieces[i : i + _TOGETHER], device) for i in range(0, len(pieces), _TOGETHER)]
-            return torch.cat(parts), counts
+            return self._contextual(pieces, counts, device), counts
 
     def known(self, side: int, texts: Phrases, lexicon: list[str]) -> Mask:
         """See `TokenInputs`: where a piece is none that stands for unknown text."""
@@ -137,7 +138,21 @@ class FolderInputs(nn.Module):
         kept = [place for place, special in enumerate(encoding.special_tokens_mask) if not special]
         return ids, kept or [len(ids) - 1]
 
-    def _contextual(self, pieces: list[tuple[list[int], list[int]]], device: torch.device) -> Tensor:
+    def _contextual(
+        self, pieces: list[tuple[list[int], list[int]]], counts: Int64Array, device: torch.device
+    ) -> Tensor:
+        """Vectors of all pieces that stand for text; texts of about one length go through the encoder together."""
+        order = np.argsort([len(ids) for ids, _ in pieces], kind="stable")
+        groups = [order[i : i + _TOGETHER] for i in range(0, len(order), _TOGETHER)]
+        found = torch.cat([self._read([pieces[text] for text in group.tolist()], device) for group in groups])
+        # Where the vectors of each text begin among those found.
+        starts = np.empty(len(counts), np.int64)
+        starts[order] = np.cumsum(counts[order]) - counts[order]
+        rows = np.arange(counts.sum()) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
+        return found.index_select(0, torch.from_numpy(rows).to(device))
+
+    def _read(self, pieces: list[tuple[list[int], list[int]]], device: torch.device) -> Tensor:
+        """Vectors of the pieces of some texts, one text after another."""
         width = max(len(ids) for ids, _ in pieces)
         words, mask = np.full((len(pieces), width), self._pad, np.int64), np.zeros((len(pieces), width), np.int64)
         places = []
@@ -145,6 +160,9 @@ class FolderInputs(nn.Module):
             words[row, : len(ids)], mask[row, : len(ids)] = ids, 1
             places.append(row * width + np.array(kept, np.int64))
         given = (torch.from_numpy(array).to(device) for array in (words, mask))
-        hidden: Tensor = self.encoder(**dict(zip(("input_ids", "attention_mask"), given, strict=True)))[0]
+        coarse = self._coarse and torch.is_grad_enabled()
+        with torch.autocast(device.type, torch.bfloat16, enabled=coarse):
+            hidden: Tensor = self.encoder(**dict(zip(("input_ids", "attention_mask"), given, strict=True)))[0]
+        hidden = hidden.float()
         rows = torch.from_numpy(np.concatenate(places)).to(device)
         return hidden.reshape(-1, hidden.shape[-1]).index_select(0, rows)

@@ -58,7 +58,7 @@ def fresh_classifier(pairs: TextPairs, settings: ParallelSettings) -> FreshClass
     vocabularies: list[Vocabulary] = []
     inputs: Any
     if settings.folder is not None:
-        inputs = encoder = FolderInputs(Path(settings.folder), settings.layer, settings.tuned)
+        inputs = encoder = FolderInputs(Path(settings.folder), settings.layer, settings.tuned, settings.precision)
         architecture = settings.architecture(encoder.width)
     else:
         architecture = settings.architecture()

@@ -9,6 +9,7 @@ from typing import Any
 
 from phrasetool.options import option, with_options
 from phrasetool.siamese.architecture import CELLS, LAYERS, LENGTHS, PRESETS, SiameseArchitecture
+from phrasetool.training.autoencoder_settings import PRECISIONS
 
 WORDS, WORD2VEC, FOLDER = "words", "word2vec", "hf:"
 _SCHEDULES = ("constant", "linear")
@@ -47,6 +48,8 @@ class ParallelSettings:
         learning_rate: step size of Adam (0.0001).
         layers_learning_rate: that of the layers of a tuned encoder, which a step as large as the classifier's ruins; a
             table of pieces that learns alone takes the classifier's.
+        precision: float32, or bfloat16 for the products of the layers of a tuned encoder, most of the work: faster on
+            processors that multiply it.
         schedule: `constant`, or `linear`: the step size falls to nothing over the epochs.
         batch_size: sentence pairs per update (128).
         epochs: passes over the pairs; the one with the best F1 on the development set is kept (15).
@@ -83,6 +86,7 @@ class ParallelSettings:
     output_dropout: float = option(0.0, "The same of sentence vectors.")
     learning_rate: float = option(0.003, "Step size of Adam (preset paper: 0.0001).")
     layers_learning_rate: float = option(0.0001, "The same for the layers of a tuned encoder.")
+    precision: str = option("float32", "Of the products of a tuned encoder's layers: float32 or bfloat16.")
     schedule: str = option("linear", "constant, or linear: the step size falls to 0 (preset paper: constant).")
     batch_size: int = option(128, "Sentence pairs per update.")
     epochs: int = option(5, "Passes over the pairs (preset paper: 15).")
@@ -95,7 +99,7 @@ class ParallelSettings:
     def __post_init__(self) -> None:
         known = self.encoder in (WORDS, WORD2VEC) or (self.folder is not None and self.folder != "")
         self._require(known, "encoder", f"{WORDS}, {WORD2VEC} or {FOLDER}FOLDER")
-        for name, choices in (("preset", tuple(PRESETS)), ("schedule", _SCHEDULES)):
+        for name, choices in (("preset", tuple(PRESETS)), ("schedule", _SCHEDULES), ("precision", PRECISIONS)):
             self._require(getattr(self, name) in choices, name, f"one of {', '.join(choices)}")
         for name in ("batch_size", "epochs", "search_epochs", "min_count", "max_length"):
             self._require(getattr(self, name) >= 1, name, "at least 1")

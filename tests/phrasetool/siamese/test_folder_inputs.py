@@ -70,6 +70,34 @@ def test_what_is_tuned_learns_and_what_is_not_does_not(folder, layer, tuned):
         assert (len(learnt) == 1) == (layer == "static")
 
 
+def test_precision_is_coarse_while_layers_learn_alone(folder):
+    fine, coarse = (FolderInputs(folder, "contextual", True, precision) for precision in ("float32", "bfloat16"))
+    with torch.no_grad():
+        assert torch.equal(read(fine)[0], read(coarse)[0])
+    vectors = [read(inputs)[0] for inputs in (fine, coarse)]
+    assert vectors[1].dtype == torch.float32
+    off = (vectors[0] - vectors[1]).abs().max().item()
+    assert 1e-6 < off < 0.01
+    gradients = []
+    for inputs, found in zip((fine, coarse), vectors, strict=True):
+        found.square().sum().backward()
+        gradients.append(
+            torch.cat([value.grad.flatten() for value in inputs.encoder.parameters() if value.grad is not None])
+        )
+    assert torch.nn.functional.cosine_similarity(*gradients, dim=0) > 0.99
+
+
+def test_many_texts_come_back_in_their_own_order(folder):
+    """Texts of about one length are read together; whose vectors are whose does not depend on it."""
+    rng = np.random.default_rng(1)
+    texts = Phrases.from_lists([rng.integers(0, 8, rng.integers(1, 9)).tolist() for _ in range(150)])
+    inputs = FolderInputs(folder, "contextual", False)
+    together, counts = read(inputs, texts)
+    one = [read(inputs, texts.select(np.array([row])))[0] for row in range(len(texts))]
+    assert counts.tolist() == [len(vectors) for vectors in one]
+    assert torch.allclose(together, torch.cat(one), atol=1e-5)
+
+
 def test_unknown_pieces_and_long_texts(folder):
     inputs = FolderInputs(folder, "contextual", False)
     words = [b"?", WORDS[0][0], "日".encode()]

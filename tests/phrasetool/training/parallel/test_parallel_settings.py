@@ -35,6 +35,7 @@ def test_sizes_that_are_given():
         ({"cell": "rnn"}, "cell is 'rnn', expected one of bilstm, lstm, gru"),
         ({"length": "yes"}, "length is 'yes', expected one of none, concat, add, shared"),
         ({"layer": "last"}, "layer"),
+        ({"precision": "int8"}, "precision is 'int8', expected one of float32, bfloat16"),
         ({"negatives": 0, "containment": 0}, "negatives is 0, expected at least 1 without containment"),
         ({"negatives": -1}, "negatives is -1, expected at least 0"),
         ({"epochs": 0}, "epochs is 0, expected at least 1"),
