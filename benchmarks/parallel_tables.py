@@ -130,13 +130,15 @@ def done(name: str, corpus: str, seed: int) -> bool:
     return (KEPT / f"{corpus}-{name.replace(', ', '-').replace(' ', '-')}-{seed}.json").is_file()
 
 
-def run(name: str, corpus: str, seed: int, folder: str | None, epochs: int) -> None:
+def run(name: str, corpus: str, seed: int, folder: str | None, epochs: int, precision: str) -> None:
     """Train a classifier and measure it."""
     options = dict(SYSTEMS[name])
     encoder, tuned = options.pop("encoder", "words"), options.pop("tuned", False)
     if encoder == "bert":
         encoder = f"hf:{folder}"
     options.setdefault("epochs", epochs)
+    if tuned and options.get("layer") != "static":
+        options["precision"] = precision
     settings = ParallelSettings.from_options(options, encoder, tuned, seed)
     train = texts(corpus, "train").up_to(settings.max_length)
     began = time.process_time()
@@ -254,6 +256,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[*SYSTEMS, "linear"])
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--bert", nargs="+", default=[], help="folders of own BERTs, one for each of the corpora")
+    parser.add_argument("--precision", default="float32", help="of the layers of own BERTs while they are tuned")
     parser.add_argument("--epochs", type=int, default=3, help="passes over the pairs")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -265,7 +268,7 @@ def main() -> None:
             for name, system in SYSTEMS.items():
                 missing = system.get("encoder") == "bert" and corpus not in folders
                 if name in options.only and not missing and not done(name, corpus, seed):
-                    run(name, corpus, seed, folders.get(corpus), options.epochs)
+                    run(name, corpus, seed, folders.get(corpus), options.epochs, options.precision)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,11 @@ from phrasetool.encoders.rae.parameters import RaeParameters
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.storage import save_model
 from phrasetool.vocabulary import Vocabulary
+from phrasetool_cli.console import spin_briefly
 from tests.tables import TABLES
+
+# Two processes of tests share the cores: threads of PyTorch, which is imported later, are not to wait busily.
+spin_briefly()
 
 # Continuous integration draws the same examples every time; a developer's run looks for new ones.
 settings.register_profile(

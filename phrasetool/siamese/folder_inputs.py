@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from phrasetool.errors import ModelError
 from phrasetool.phrases import Int64Array, Mask, Phrases
+from phrasetool.siamese.kept_vectors import KeptVectors, Pieces
 from phrasetool.text_encoders.folder_safety import checked_folder
 from phrasetool.text_encoders.tokenizing import TOKENIZER, read_tokenizer
 from phrasetool.text_encoders.transformer_encoder import check_pieces, longest_input, read_transformer
@@ -25,6 +26,8 @@ from phrasetool.text_encoders.transformer_encoder import check_pieces, longest_i
 _FILES = (TOKENIZER, "tokenizer_config.json", "special_tokens_map.json")
 # Texts that go through the encoder together: as many as fit the cache.
 _TOGETHER = 64
+# What the vectors of the texts of a language may take while a classifier is trained that does not change them.
+_KEPT_BYTES = 1 << 30
 
 
 def _writes_text(config: Any) -> bool:
@@ -79,6 +82,7 @@ class FolderInputs(nn.Module):
         self._pad = config.pad_token_id if isinstance(getattr(config, "pad_token_id", None), int) else 0
         unknown = getattr(self._tokenizer.model, "unk_token", None)
         self._unknown = self._tokenizer.token_to_id(unknown) if unknown else None
+        self._kept: dict[int, KeptVectors] = {}
 
     def train(self, mode: bool = True) -> FolderInputs:
         """Never: the encoder's own dropout would draw from numbers that no checkpoint holds."""
@@ -94,7 +98,40 @@ class FolderInputs(nn.Module):
 
     def vectors(self, side: int, texts: Phrases, lexicon: list[str]) -> tuple[Tensor, Int64Array]:
         """See `TokenInputs`; a vector a piece."""
-        pieces = [self._pieces(encoding) for encoding in self._encodings(texts, lexicon)]
+        if side in self._kept and self._kept[side].lexicon is lexicon:
+            return self._with_kept(side, texts, lexicon)
+        return self._vectors(self._all_pieces(texts, lexicon))
+
+    def keep(self, side: int, texts: Phrases, lexicon: list[str]) -> None:
+        """See `TokenInputs`: vectors that take time and never change."""
+        if not self._static and not self._tuned:
+            device = self.encoder.get_input_embeddings().weight.device
+
+            @torch.no_grad()
+            def read(pieces: Sequence[Pieces]) -> Tensor:
+                return self._read(pieces, device)
+
+            most = _KEPT_BYTES // (4 * self.width)
+            self._kept[side] = KeptVectors(
+                texts, lexicon, lambda some: self._all_pieces(some, lexicon), read, _TOGETHER, most
+            )
+
+    def forget(self) -> None:
+        """See `TokenInputs`."""
+        self._kept.clear()
+
+    def _with_kept(self, side: int, texts: Phrases, lexicon: list[str]) -> tuple[Tensor, Int64Array]:
+        found = [self._kept[side].of(text) for text in texts]
+        if missing := [place for place, vectors in enumerate(found) if vectors is None]:
+            fresh = texts.select(np.array(missing))
+            vectors, counts = self._vectors(self._all_pieces(fresh, lexicon))
+            for place, one in zip(missing, torch.split(vectors, counts.tolist()), strict=True):
+                found[place] = one
+        there = [vectors for vectors in found if vectors is not None]
+        return torch.cat(there), np.array([len(vectors) for vectors in there], np.int64)
+
+    def _vectors(self, pieces: list[Pieces]) -> tuple[Tensor, Int64Array]:
+        """Of some texts: see `TokenInputs.vectors`."""
         counts = np.array([len(kept) for _, kept in pieces], np.int64)
         device = self.encoder.get_input_embeddings().weight.device
         with torch.set_grad_enabled(self._tuned and torch.is_grad_enabled()):
@@ -106,7 +143,7 @@ class FolderInputs(nn.Module):
 
     def known(self, side: int, texts: Phrases, lexicon: list[str]) -> Mask:
         """See `TokenInputs`: where a piece is none that stands for unknown text."""
-        found = (self._pieces(encoding) for encoding in self._encodings(texts, lexicon))
+        found = self._all_pieces(texts, lexicon)
         return np.array([any(ids[i] != self._unknown for i in kept) for ids, kept in found], np.bool_)
 
     def seed(self, seed: int) -> None:
@@ -127,20 +164,19 @@ class FolderInputs(nn.Module):
         """What tells its tokenizer from others."""
         return self._files[TOKENIZER]
 
-    def _encodings(self, texts: Phrases, lexicon: list[str]) -> Any:
+    def _all_pieces(self, texts: Phrases, lexicon: list[str]) -> list[Pieces]:
         self._tokenizer.enable_truncation(self._longest)
         lines = [" ".join(lexicon[word] for word in text) for text in texts]
-        return self._tokenizer.encode_batch(lines, add_special_tokens=not self._static)
+        encodings = self._tokenizer.encode_batch(lines, add_special_tokens=not self._static)
+        return [self._pieces(encoding) for encoding in encodings]
 
-    def _pieces(self, encoding: Any) -> tuple[list[int], list[int]]:
+    def _pieces(self, encoding: Any) -> Pieces:
         """Numbers of the pieces, and the places of those that stand for text, of which there is one at least."""
         ids = encoding.ids or [self._unknown or 0]
         kept = [place for place, special in enumerate(encoding.special_tokens_mask) if not special]
         return ids, kept or [len(ids) - 1]
 
-    def _contextual(
-        self, pieces: list[tuple[list[int], list[int]]], counts: Int64Array, device: torch.device
-    ) -> Tensor:
+    def _contextual(self, pieces: list[Pieces], counts: Int64Array, device: torch.device) -> Tensor:
         """Vectors of all pieces that stand for text; texts of about one length go through the encoder together."""
         order = np.argsort([len(ids) for ids, _ in pieces], kind="stable")
         groups = [order[i : i + _TOGETHER] for i in range(0, len(order), _TOGETHER)]
@@ -151,7 +187,7 @@ class FolderInputs(nn.Module):
         rows = np.arange(counts.sum()) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
         return found.index_select(0, torch.from_numpy(rows).to(device))
 
-    def _read(self, pieces: list[tuple[list[int], list[int]]], device: torch.device) -> Tensor:
+    def _read(self, pieces: Sequence[Pieces], device: torch.device) -> Tensor:
         """Vectors of the pieces of some texts, one text after another."""
         width = max(len(ids) for ids, _ in pieces)
         words, mask = np.full((len(pieces), width), self._pad, np.int64), np.zeros((len(pieces), width), np.int64)

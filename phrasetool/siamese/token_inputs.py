@@ -30,6 +30,12 @@ class TokenInputs(Protocol):
     def vectors(self, side: int, texts: Phrases, lexicon: Any) -> tuple[Tensor, Int64Array]:
         """The vectors of all texts, one after another, shape (T, w), and how many each has, at least 1, shape (N,)."""
 
+    def keep(self, side: int, texts: Phrases, lexicon: Any) -> None:
+        """These texts will be read again and again, with this lexicon: what takes time and never changes is kept."""
+
+    def forget(self) -> None:
+        """What was kept is needed no more."""
+
     def known(self, side: int, texts: Phrases, lexicon: Any) -> Mask:
         """In which texts something is known; bool, shape (N,)."""
 
@@ -74,6 +80,12 @@ class WordSides(nn.Module):
         """See `TokenInputs`; a vector a word."""
         inputs = self.target if side else self.source
         return inputs(texts, lexicon), texts.lengths
+
+    def keep(self, side: int, texts: Phrases, lexicon: Lexicon) -> None:
+        """See `TokenInputs`: nothing takes time."""
+
+    def forget(self) -> None:
+        """See `TokenInputs`."""
 
     def known(self, side: int, texts: Phrases, lexicon: Lexicon) -> Mask:
         """See `TokenInputs`."""

@@ -101,6 +101,8 @@ class ParallelTrainer:
         self._known = KnownTranslations(pairs.sources, pairs.targets)
         inputs = classifier.inputs
         self._lexicons = inputs.lexicon(SOURCE, pairs.source_words), inputs.lexicon(TARGET, pairs.target_words)
+        for side, texts in ((SOURCE, pairs.sources), (TARGET, pairs.targets)):
+            inputs.keep(side, texts, self._lexicons[side])
         self._updates_an_epoch = -(-len(pairs) // settings.batch_size)
         self._kept: dict[str, Tensor] | None = None
 
@@ -132,6 +134,7 @@ class ParallelTrainer:
         """The classifier of the best epoch."""
         if self._kept is not None:
             self._load(self._kept)
+        self.module.inputs.forget()
         return self.module.eval()
 
     def _update(self, batch: Int64Array, rng: np.random.Generator, done: int) -> float:

@@ -1,8 +1,8 @@
 """Trains the vectors that sentences are searched for by.
 
 A source is to be nearer to its target, by cosine, than to the others of a large batch, and a target to its source.
-Half of the units of a sentence are left out whenever it is read: what remains must do, and with it whatever of a new
-sentence is known.
+Vectors start near zero, so that units which training never saw say little beside those that it did, but for names,
+numbers and links that stand on both sides.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from phrasetool.phrases import Int64Array, Phrases
+from phrasetool.phrases import Int64Array
 from phrasetool.siamese.search_vectors import summed
 from phrasetool.siamese.sentence_units import lexicon_units, sentence_units
 from phrasetool.training.divergence import StartError
@@ -31,9 +31,8 @@ from phrasetool.training.resumable import optimizer_tensors, restore_optimizer
 BUCKETS = 1 << 17
 # Pairs of a batch: the more others there are, the more there is to tell apart.
 _BATCH = 512
-_LEFT_OUT = 0.5
-_TEMPERATURE = 0.05
-_SCALE, _TABLE_RATE, _MAP_RATE = 0.1, 2e-3, 1e-3
+_TEMPERATURE = 0.1
+_SCALE, _TABLE_RATE, _MAP_RATE = 0.01, 2e-3, 1e-3
 _TABLE, _MAP = "table_optimizer.", "map_optimizer."
 
 
@@ -91,7 +90,7 @@ class SearchTrainer:
             batches = epoch_batches(self._pairs, _BATCH, rng)
             total = 0.0
             for batch in batches:
-                total += self._update(batch, rng)
+                total += self._update(batch)
                 tick(len(batch))
             self.epoch += 1
             yield SearchReport(self.epoch, total / len(batches))
@@ -101,10 +100,10 @@ class SearchTrainer:
         with torch.no_grad():
             return (self._table @ self._map).numpy().astype(np.float16)
 
-    def _update(self, batch: Int64Array, rng: np.random.Generator) -> float:
+    def _update(self, batch: Int64Array) -> float:
         """One step of Adam; the loss."""
         sources, targets = (
-            summed(_some(sentence_units(texts.select(batch), lexicon), rng), self._table, sparse=True) @ self._map
+            summed(sentence_units(texts.select(batch), lexicon), self._table, sparse=True) @ self._map
             for texts, lexicon in self._sides
         )
         for optimizer in self._optimizers.values():
@@ -145,14 +144,3 @@ class SearchTrainer:
         for state in self._optimizers[_TABLE].state.values():
             state["step"] = int(state["step"])
         self.epoch = progress["epoch"]
-
-
-def _some(units: Phrases, rng: np.random.Generator) -> Phrases:
-    """Part of the units of each sentence; all of them where none would be left."""
-    kept = rng.random(len(units.words)) >= _LEFT_OUT
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
-    counts = before[units.offsets[1:]] - before[units.offsets[:-1]]
-    for empty in np.flatnonzero(counts == 0).tolist():
-        kept[units.offsets[empty] : units.offsets[empty + 1]] = True
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
-    return Phrases(before[units.offsets], units.words[kept])

@@ -98,6 +98,53 @@ def test_many_texts_come_back_in_their_own_order(folder):
     assert torch.allclose(together, torch.cat(one), atol=1e-5)
 
 
+def test_kept_vectors_are_those_that_are_not_kept(folder, monkeypatch):
+    rng = np.random.default_rng(2)
+    texts = Phrases.from_lists([rng.integers(0, 8, rng.integers(1, 9)).tolist() for _ in range(200)])
+    other = Phrases.from_lists([[0, 1, 0, 1, 0], [9]])
+    plain, keeping = (FolderInputs(folder, "contextual", False) for _ in range(2))
+    lexicon = keeping.lexicon(0, WORDS[0])
+    keeping.keep(0, texts, lexicon)
+    asked = []
+    read_now = keeping._read
+    monkeypatch.setattr(keeping, "_read", lambda pieces, device: asked.append(len(pieces)) or read_now(pieces, device))
+    first = texts.select(rng.permutation(200)[:70])
+    for some in (first, other, texts, first):
+        found, counts = keeping.vectors(0, some, lexicon)
+        wanted, same = read(plain, some)
+        assert counts.tolist() == same.tolist()
+        assert torch.allclose(found, wanted, atol=1e-5)
+        assert not found.requires_grad
+    # Each distinct text once, whatever was asked for first; and the two that are not kept.
+    assert sum(asked) == len({text.tobytes() for text in texts}) + 2
+    # Another lexicon has other words under the same numbers.
+    swapped = keeping.lexicon(0, WORDS[0][::-1])
+    assert torch.allclose(keeping.vectors(0, first, swapped)[0], read(plain, first, WORDS[0][::-1])[0], atol=1e-5)
+
+
+def test_what_is_kept_does_not_depend_on_what_is_asked_first(folder):
+    rng = np.random.default_rng(3)
+    texts = Phrases.from_lists([rng.integers(0, 8, rng.integers(1, 9)).tolist() for _ in range(200)])
+    made = []
+    for order in (np.arange(200), np.arange(200)[::-1].copy()):
+        inputs = FolderInputs(folder, "contextual", False)
+        lexicon = inputs.lexicon(0, WORDS[0])
+        inputs.keep(0, texts, lexicon)
+        for row in order:
+            inputs.vectors(0, texts.select(row[None]), lexicon)
+        made.append(inputs.vectors(0, texts, lexicon)[0])
+    assert torch.equal(*made)
+
+
+def test_the_longest_texts_are_not_kept_where_room_is_short(folder, monkeypatch):
+    monkeypatch.setattr("phrasetool.siamese.folder_inputs._KEPT_BYTES", 4 * 16 * 5)
+    inputs = FolderInputs(folder, "contextual", False)
+    lexicon = inputs.lexicon(0, WORDS[0])
+    inputs.keep(0, TEXTS, lexicon)
+    assert [inputs._kept[0].of(text) is None for text in TEXTS] == [False, False, True]
+    assert torch.allclose(inputs.vectors(0, TEXTS, lexicon)[0], read(inputs, TEXTS)[0], atol=1e-5)
+
+
 def test_unknown_pieces_and_long_texts(folder):
     inputs = FolderInputs(folder, "contextual", False)
     words = [b"?", WORDS[0][0], "日".encode()]
