@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from phrasetool.encoders.torch_precision import PRECISIONS, products_in
 from phrasetool.errors import ModelError
 from phrasetool.phrases import Int64Array, Mask, Phrases
 from phrasetool.siamese.kept_vectors import KeptVectors, Pieces
@@ -65,7 +66,7 @@ class FolderInputs(nn.Module):
                 f"{folder}: holds no weights in safetensors; convert the model with "
                 "AutoModel.from_pretrained(FOLDER).save_pretrained(NEW, safe_serialization=True)"
             )
-        self._static, self._tuned, self._coarse = layer == "static", tuned, precision == "bfloat16"
+        self._static, self._tuned, self._precision = layer == "static", tuned, precision
         self._tokenizer = read_tokenizer(folder)
         # Kept, so that the encoder can be saved when the folder is gone.
         self._files = {name: (folder / name).read_bytes() for name in _FILES if (folder / name).is_file()}
@@ -196,8 +197,8 @@ class FolderInputs(nn.Module):
             words[row, : len(ids)], mask[row, : len(ids)] = ids, 1
             places.append(row * width + np.array(kept, np.int64))
         given = (torch.from_numpy(array).to(device) for array in (words, mask))
-        coarse = self._coarse and torch.is_grad_enabled()
-        with torch.autocast(device.type, torch.bfloat16, enabled=coarse):
+        precision = self._precision if torch.is_grad_enabled() else PRECISIONS[0]
+        with products_in(precision, device):
             hidden: Tensor = self.encoder(**dict(zip(("input_ids", "attention_mask"), given, strict=True)))[0]
         hidden = hidden.float()
         rows = torch.from_numpy(np.concatenate(places)).to(device)

@@ -16,6 +16,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from phrasetool.phrases import FloatArray
 from phrasetool.syntax.syntax_shape import END, TAGS, SyntaxShape
 
+# So many texts of one length are read by themselves.
+_ALIKE = 8
+
 
 class SyntaxNetwork(nn.Module):
     """Encoder and decoder.
@@ -53,18 +56,35 @@ class SyntaxNetwork(nn.Module):
             lengths: pieces of each text, at least 1, int64, shape (B,), on the CPU.
             dropout: share of components dropped before, between and behind the layers.
         """
-        found = self._dropped(self.pieces(texts), dropout)
+        read = self._dropped(self.pieces(texts), dropout)
+        groups = _of_one_length(lengths)
+        parts = []
+        for rows in groups:
+            there = rows.to(texts.device)
+            parts.append(self._encode(read.index_select(0, there), lengths[rows], dropout))
+        back = torch.argsort(torch.cat(groups)).to(texts.device)
+        vectors, last = (torch.cat(found).index_select(0, back) for found in zip(*parts, strict=True))
+        return vectors, last
+
+    def _encode(self, found: Tensor, lengths: Tensor, dropout: float) -> tuple[Tensor, Tensor]:
+        """See `encode`, of the vectors of pieces."""
+        longest = int(lengths.max())
+        found, alike = found[:, :longest], bool((lengths == longest).all())
         states, cells = [], []
         for layer in self.encoder:
-            packed = pack_padded_sequence(found, lengths, batch_first=True, enforce_sorted=False)
-            packed, (state, cell) = layer(packed)
+            if alike:
+                found, (state, cell) = layer(found)
+            else:
+                packed = pack_padded_sequence(found, lengths, batch_first=True, enforce_sorted=False)
+                packed, (state, cell) = layer(packed)
+                found, _ = pad_packed_sequence(packed, batch_first=True)
             states.extend(state)
             cells.extend(cell)
-            found, _ = pad_packed_sequence(packed, batch_first=True)
             found = self._dropped(found, dropout)
-        outside = torch.arange(found.shape[1])[None] >= lengths[:, None]
-        vectors = found.masked_fill(outside.to(found.device)[:, :, None], -torch.inf).amax(1)
-        return vectors, torch.cat([*states, *cells], 1)
+        if not alike:
+            outside = torch.arange(longest)[None] >= lengths[:, None]
+            found = found.masked_fill(outside.to(found.device)[:, :, None], -torch.inf)
+        return found.amax(1), torch.cat([*states, *cells], 1)
 
     def decode(self, vectors: Tensor, last: Tensor, languages: Tensor, tags: Tensor, dropout: float = 0.0) -> Tensor:
         """Logits of B sequences of tags, shape (B, T + 1, 18): of each tag given those before it, and of the end.
@@ -96,3 +116,17 @@ class SyntaxNetwork(nn.Module):
             name: np.array(value.detach().cpu().numpy(), np.float32, order="C")
             for name, value in self.named_parameters()
         }
+
+
+def _of_one_length(lengths: Tensor) -> list[Tensor]:
+    """The rows of texts that are read together: those of one length where there are some, and all others.
+
+    Texts of one length are not packed, for which PyTorch takes twice the time.
+
+    Args:
+        lengths: int64, shape (B,).
+    """
+    counts = torch.bincount(lengths)
+    rare = counts[lengths] < _ALIKE
+    often = [(lengths == length).nonzero()[:, 0] for length in (counts >= _ALIKE).nonzero()[:, 0].tolist()]
+    return [*often, rare.nonzero()[:, 0]] if rare.any() else often

@@ -8,9 +8,8 @@ from typing import Any
 
 from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES, TextArchitecture
 from phrasetool.encoders.mean_max.parameters import LONGEST
+from phrasetool.encoders.torch_precision import PRECISIONS
 from phrasetool.options import option, require, with_options
-
-PRECISIONS = ("float32", "bfloat16")
 
 
 @dataclass(frozen=True)

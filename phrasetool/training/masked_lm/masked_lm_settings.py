@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from phrasetool.encoders.torch_precision import PRECISIONS
 from phrasetool.options import option, with_options
 
 # Sizes: states, layers, heads, units of the feed-forward layers.
@@ -41,6 +42,7 @@ class MaskedLmSettings:
         batch_tokens: tokens per update, filling included.
         epochs: passes over the text; the one with the smallest loss on the development set is kept.
         clip: the gradient's norm is cut to this.
+        precision: float32, or bfloat16 for products of matrices, most of the work: faster on processors that have it.
         seed: fixes everything.
     """
 
@@ -60,10 +62,11 @@ class MaskedLmSettings:
     batch_tokens: int = option(2048, "Tokens per update.")
     epochs: int = option(10, "Passes over the text; the best on the development set is kept.")
     clip: float = option(1.0, "The norm of the gradient is cut to this.")
+    precision: str = option("float32", "Of products of matrices in training: float32 or bfloat16.")
     seed: int = 1
 
     def __post_init__(self) -> None:
-        for name, choices in (("preset", tuple(PRESETS)), ("han", HAN)):
+        for name, choices in (("preset", tuple(PRESETS)), ("han", HAN), ("precision", PRECISIONS)):
             self._require(getattr(self, name) in choices, name, f"one of {', '.join(choices)}")
         # A field that is 0 takes the preset's value, so that what is recorded is what was trained.
         for name, size in PRESETS[self.preset].items():

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from phrasetool.disk.writable import check_space
+from phrasetool.encoders.torch_precision import products_in
 from phrasetool.models.folders import check_model_folder
 from phrasetool.training.divergence import StartError
 from phrasetool.training.masked_lm.bert_folder import TrainedBert, new_bert, save_bert
@@ -134,8 +135,9 @@ class MaskedLmTrainer:
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.rate(done, self.settings.epochs * len(self._batches))
         self.optimizer.zero_grad()
-        logits, wanted = self._predicted(batch, hidden)
-        loss = cross_entropy(logits, wanted)
+        with products_in(self.settings.precision, self.module.device):
+            logits, wanted = self._predicted(batch, hidden)
+        loss = cross_entropy(logits.float(), wanted)
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.module.parameters(), self.settings.clip)
         self.optimizer.step()

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from phrasetool.encoders.torch_precision import PRECISIONS
 from phrasetool.options import option, with_options
 from phrasetool.siamese.architecture import CELLS, LAYERS, LENGTHS, PRESETS, SiameseArchitecture
-from phrasetool.training.autoencoder_settings import PRECISIONS
 
 WORDS, WORD2VEC, FOLDER = "words", "word2vec", "hf:"
 _SCHEDULES = ("constant", "linear")

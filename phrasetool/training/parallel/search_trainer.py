@@ -30,7 +30,7 @@ from phrasetool.training.resumable import optimizer_tensors, restore_optimizer
 # Numbers that units share by chance are few beside them.
 BUCKETS = 1 << 17
 # Pairs of a batch: the more others there are, the more there is to tell apart.
-_BATCH = 512
+_BATCH = 1024
 _TEMPERATURE = 0.1
 _SCALE, _TABLE_RATE, _MAP_RATE = 0.01, 2e-3, 1e-3
 _TABLE, _MAP = "table_optimizer.", "map_optimizer."

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from phrasetool.encoders.torch_precision import PRECISIONS
 from phrasetool.options import option, require, with_options
 from phrasetool.syntax.syntax_shape import SyntaxShape
 
@@ -39,6 +40,7 @@ class SyntaxSettings:
         epochs: passes over the examples at most; the best on the development set is kept.
         patience: training ends when the development set was no better for so many epochs.
         clip: the gradient's norm is cut to this.
+        precision: float32, or bfloat16 for products of matrices, most of the work: faster on processors that have it.
         min_length, max_length: words of a sentence that is learnt from.
         own_language: predict a sentence's own parts of speech, too.
         seed: fixes everything.
@@ -62,13 +64,14 @@ class SyntaxSettings:
     epochs: int = option(5, "Passes over the examples (preset paper: 10).")
     patience: int = option(3, "End when the development set was no better for so many epochs.")
     clip: float = option(5.0, "The norm of the gradient is cut to this.")
+    precision: str = option("float32", "Of products of matrices in training: float32 or bfloat16.")
     min_length: int = option(3, "Leave out sentences with fewer words.")
     max_length: int = 60
     own_language: bool = False
     seed: int = 1
 
     def __post_init__(self) -> None:
-        for name, choices in (("preset", tuple(PRESETS)), ("schedule", _SCHEDULES)):
+        for name, choices in (("preset", tuple(PRESETS)), ("schedule", _SCHEDULES), ("precision", PRECISIONS)):
             require(self, getattr(self, name) in choices, name, f"one of {', '.join(choices)}")
         for name in ("batch_size", "epochs", "patience", "min_length", "max_length"):
             require(self, getattr(self, name) >= 1, name, "at least 1")

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from phrasetool.encoders.torch_precision import products_in
 from phrasetool.phrases import FloatArray, Int64Array
 from phrasetool.syntax.syntax_network import SyntaxNetwork
 from phrasetool.syntax.syntax_shape import END, TAGS, SyntaxShape
@@ -113,8 +114,9 @@ class SyntaxTrainer:
             for group in self.optimizer.param_groups:
                 group["lr"] = s.learning_rate * (1 - done / (s.epochs * self._updates_an_epoch))
         self.optimizer.zero_grad()
-        logits, wanted = self._logits(self.examples, batch, s.dropout)
-        loss = cross_entropy(logits, wanted, ignore_index=_NOTHING)
+        with products_in(s.precision, self._device):
+            logits, wanted = self._logits(self.examples, batch, s.dropout)
+        loss = cross_entropy(logits.float(), wanted, ignore_index=_NOTHING)
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), s.clip)
         self.optimizer.step()

@@ -2,6 +2,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
+from phrasetool.syntax import syntax_network
 from phrasetool.syntax.syntax_network import SyntaxNetwork
 from phrasetool.syntax.syntax_shape import END, SyntaxShape
 
@@ -29,6 +30,31 @@ def test_padding_and_neighbours_change_next_to_nothing():
             torch.testing.assert_close(own[0], last[number], atol=1e-6, rtol=0)
             said = network.decode(alone, own, torch.tensor([number % 2]), tags[number : number + 1])
             torch.testing.assert_close(said[0], logits[number], atol=1e-6, rtol=0)
+
+
+def test_texts_of_one_length_and_others_are_read_alike(monkeypatch):
+    network = SyntaxNetwork(SHAPE)
+    rng = np.random.default_rng(1)
+    # Twenty of two pieces, ten of five, a few of other lengths, in random order.
+    lengths = rng.permutation([2] * 20 + [5] * 10 + [1, 3, 3, 9])
+    texts = [rng.integers(0, 9, length).tolist() for length in lengths]
+    given, counts = batch(texts)
+    vectors, last = network.encode(given, counts)
+    for number, text in enumerate(texts):
+        alone, own = network.encode(*batch([text]))
+        torch.testing.assert_close(alone[0], vectors[number], atol=1e-6, rtol=0)
+        torch.testing.assert_close(own[0], last[number], atol=1e-6, rtol=0)
+    # And they teach the same as packed ones.
+    taught = []
+    for alike in (8, 1000):
+        monkeypatch.setattr(syntax_network, "_ALIKE", alike)
+        network.zero_grad()
+        vectors, last = network.encode(given, counts)
+        (vectors.square().sum() + last.sum()).backward()
+        taught.append([value.grad.clone() for value in network.parameters() if value.grad is not None])
+    assert len(taught[0]) == len(taught[1])
+    for one, other in zip(*taught, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
 
 
 def test_a_tag_depends_on_those_before_it_alone():

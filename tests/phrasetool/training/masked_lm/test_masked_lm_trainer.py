@@ -57,6 +57,18 @@ def test_only_hidden_places_are_predicted_and_as_transformers_does_it():
     assert trainer._development() == trainer._development()
 
 
+def test_precision_is_that_of_training_alone():
+    made = []
+    for precision in ("float32", "bfloat16"):
+        data, held, tokenizer, settings = prepared(epochs=2, precision=precision)
+        trainer = MaskedLmTrainer(data, held, tokenizer.get_vocab_size(), settings)
+        made.append((trainer._development(), list(trainer.run())[-1].development_loss))
+        assert all(value.dtype == torch.float32 for value in trainer.module.parameters())
+    assert made[0][0] == made[1][0]
+    assert made[0][1] != made[1][1]
+    assert made[0][1] == pytest.approx(made[1][1], rel=0.05)
+
+
 def test_text_without_translations(tmp_path):
     _, _, tokenizer, settings = prepared()
     parts = [TextLines(sentences(count, seed)[1]) for count, seed in ((60, 1), (10, 2))]

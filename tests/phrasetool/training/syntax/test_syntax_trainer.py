@@ -44,6 +44,15 @@ def test_it_learns_and_keeps_the_best():
     assert made.best["development_loss"] == min(report.development_loss for report in reports)
 
 
+def test_precision_is_that_of_training_alone():
+    fine, coarse = (trainer(epochs=3, precision=precision) for precision in ("float32", "bfloat16"))
+    assert fine._report(0.0) == coarse._report(0.0)
+    ends = [list(made.run())[-1] for made in (fine, coarse)]
+    assert ends[0].development_loss != ends[1].development_loss
+    assert ends[0].development_loss == pytest.approx(ends[1].development_loss, rel=0.05)
+    assert all(value.dtype == torch.float32 for value in coarse.network.parameters())
+
+
 def test_patience_ends_training():
     # A step that is far too large makes nothing better.
     made = trainer(epochs=30, patience=2, learning_rate=3.0, schedule="constant")
