@@ -9,8 +9,7 @@ if TYPE_CHECKING:
 
     import torch
 
-PRECISIONS = ("float32", "bfloat16")
-COARSE = "bfloat16"
+FINE, COARSE = PRECISIONS = ("float32", "bfloat16")
 
 
 def products_in(precision: str, device: torch.device) -> contextlib.AbstractContextManager[None]:

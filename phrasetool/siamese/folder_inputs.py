@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from phrasetool.encoders.torch_precision import PRECISIONS, products_in
+from phrasetool.encoders.torch_precision import FINE, products_in
 from phrasetool.errors import ModelError
 from phrasetool.phrases import Int64Array, Mask, Phrases
 from phrasetool.siamese.kept_vectors import KeptVectors, Pieces
@@ -197,7 +197,7 @@ class FolderInputs(nn.Module):
             words[row, : len(ids)], mask[row, : len(ids)] = ids, 1
             places.append(row * width + np.array(kept, np.int64))
         given = (torch.from_numpy(array).to(device) for array in (words, mask))
-        precision = self._precision if torch.is_grad_enabled() else PRECISIONS[0]
+        precision = self._precision if torch.is_grad_enabled() else FINE
         with products_in(precision, device):
             hidden: Tensor = self.encoder(**dict(zip(("input_ids", "attention_mask"), given, strict=True)))[0]
         hidden = hidden.float()

@@ -121,7 +121,7 @@ class SyntaxNetwork(nn.Module):
 def _of_one_length(lengths: Tensor) -> list[Tensor]:
     """The rows of texts that are read together: those of one length where there are some, and all others.
 
-    Texts of one length are not packed, for which PyTorch takes twice the time.
+    Texts of one length need no packing, with which PyTorch takes longer.
 
     Args:
         lengths: int64, shape (B,).
