@@ -74,10 +74,23 @@ class _Batch:
 
 @dataclass
 class _Process:
-    """One of the cluster, and what it has to do: reference -> batch."""
+    """One of the cluster.
+
+    Attributes:
+        actor: the process itself.
+        start: reference that is there once it has started; None afterwards.  A cluster that has too few processors, as
+            one that lost a machine, never starts some.
+        under_way: what it has to do: reference -> batch.
+    """
 
     actor: Any
+    start: Any
     under_way: dict[Any, _Batch] = field(default_factory=dict)
+
+    @property
+    def references(self) -> list[Any]:
+        """What it has yet to answer."""
+        return list(self.under_way) if self.start is None else [self.start]
 
 
 class RayRunner:
@@ -145,7 +158,8 @@ class _Pool:
         self.lost = 0
 
     def _started(self) -> _Process:
-        return _Process(self._class.remote(self._work))
+        actor = self._class.remote(self._work)
+        return _Process(actor, actor.ready.remote())
 
     def submit(self, batch: _Batch) -> _Batch:
         """Have a batch worked on, when its turn comes."""
@@ -169,9 +183,10 @@ class _Pool:
             raise error
 
     def _give(self) -> None:
-        """Give batches to processes that have little to do."""
-        while self._waiting:
-            process = min(self._processes, key=lambda one: len(one.under_way))
+        """Give batches to processes that have started and have little to do."""
+        started = [process for process in self._processes if process.start is None]
+        while started and self._waiting:
+            process = min(started, key=lambda one: len(one.under_way))
             if len(process.under_way) >= _AT_ONCE:
                 return
             batch = self._waiting.popleft()
@@ -179,18 +194,20 @@ class _Pool:
 
     def _collect(self, seconds: float) -> None:
         """Take what is done; wait for one if there is time."""
-        references = [reference for process in self._processes for reference in process.under_way]
+        references = [reference for process in self._processes for reference in process.references]
         done, _ = ray.wait(references, num_returns=1, timeout=seconds)
         if not done and seconds:
             raise PhraseToolError(f"no process of the cluster answered within {seconds:,.0f} seconds")
         for reference in done:
-            process = next(one for one in self._processes if reference in one.under_way)
+            process = next(one for one in self._processes if reference in one.references)
             try:
                 result = ray.get(reference)
             except (RayActorError, ObjectLostError) as error:
                 self._replace(process, error)
             else:
-                process.under_way.pop(reference).result = result
+                if process.start is None:
+                    process.under_way.pop(reference).result = result
+                process.start = None
 
     def _replace(self, process: _Process, error: RayError) -> None:
         """Another process for one that is lost; its batches are worked on before all others."""

@@ -1,5 +1,6 @@
 """On a real cluster of two nodes on this machine."""
 
+import itertools
 import os
 import signal
 import time
@@ -49,7 +50,8 @@ class Counted:
         return block["number"] ** 2, os.getpid(), int(self.done[0])
 
 
-@pytest.mark.parametrize("processes", [1, 4])
+# The last one is more than the cluster has processors for.
+@pytest.mark.parametrize("processes", [1, 4, 7])
 def test_results_come_in_order(runner, processes):
     work, blocks = Counted(), [{"number": i} for i in range(200)]
     found = list(runner(iter(blocks), work, processes))
@@ -144,15 +146,35 @@ def test_a_cluster_that_is_not_there(cluster, tmp_path, model_folder):
         ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
 
 
+class Placed:
+    """Work that says which process of which node did it."""
+
+    def __call__(self, block):
+        time.sleep(0.02)
+        return block["number"] ** 2, os.getpid(), ray.get_runtime_context().get_node_id()
+
+
 def test_processes_and_nodes_that_are_lost(cluster, runner):
-    """The last one: a node is missing after it."""
-    blocks = [{"number": i, "seconds": 0.02, "pad": bytes(1 << 17)} for i in range(150)]
+    """The last one: a node is missing after it, and processors for one of three processes."""
+    places, blocks_left = {}, None
+
+    def blocks():
+        nonlocal blocks_left
+        for number in itertools.count():
+            if blocks_left is not None:
+                blocks_left -= 1
+                if blocks_left < 0:
+                    return
+            yield {"number": number, "pad": bytes(1 << 17)}
+
     found = []
-    for square, process, _ in runner(iter(blocks), Counted(), 3):
+    for square, process, node in runner(blocks(), Placed(), 3):
         found.append(square)
-        if len(found) == 10:
-            os.kill(process, signal.SIGKILL)
-        if len(found) == 40:
+        places[process] = node
+        if blocks_left is None and len(places) == 3:
+            first = next(one for one, where in places.items() if where != cluster.second.node_id)
+            os.kill(first, signal.SIGKILL)
             cluster.remove_node(cluster.second, allow_graceful=False)
-    assert found == [i**2 for i in range(150)]
+            blocks_left = 100
+    assert found == [i**2 for i in range(len(found))]
     assert runner.lost >= 2
