@@ -4,6 +4,7 @@ Several seeds each, one thread.  Test sets of five random wrong targets a pair, 
 of one by a way that training has not seen: a piece of the middle is left out.  Precision, recall and F1 at 0.5 and at
 the threshold that was best on the development set.  What is finished is kept in benchmarks/results/parallel/, a file a
 run, with the outcome for each sentence, so that rows can be compared by a paired bootstrap over sentences and seeds.
+A training that was interrupted goes on after its last epoch, from benchmarks/work/parallel/.
 
 `--bert` names folders that `phrasetool train --model masked-lm` made: "own BERT", which is no mBERT.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import tempfile
 import time
 from collections import Counter, defaultdict
@@ -24,7 +26,7 @@ import numpy as np
 import torch
 from dropped_clauses import dropped_clauses
 from engines import DATA, command
-from measuring import ROOT, machine
+from measuring import ROOT, WORK, machine
 
 from moses_compat.corpora.parallel_texts import read_parallel_texts
 from moses_compat.corpora.texts import read_text_lines
@@ -44,6 +46,7 @@ NEGATIVES = 5
 # What the paper's network has, in sizes and steps that train in minutes on a core.
 _PAPER = {
     "characters": 0, "contrast": 0.0, "hidden_words": 0.0, "containment": 0, "length": "none", "batch_size": 128,
+    "search_units": 0,
 }  # fmt: skip
 _BERT = {**_PAPER, "encoder": "bert"}
 SYSTEMS: dict[str, dict[str, Any]] = {
@@ -119,7 +122,7 @@ def keep(name: str, corpus: str, seed: int, scorer: Scorer, facts: Mapping[str, 
         figures[kind] = {"at 0.5": quality(kept[f"{kind} half"]), "best": quality(kept[kind])}
         figures[kind]["mean p of wrong pairs"] = round(float(found[~pairs.parallel].mean()), 3)
     KEPT.mkdir(parents=True, exist_ok=True)
-    stem = KEPT / f"{corpus}-{name.replace(', ', '-').replace(' ', '-')}-{seed}"
+    stem = KEPT / _stem(name, corpus, seed)
     np.savez_compressed(stem.with_suffix(".npz"), **{kind: sums.astype(np.int8) for kind, sums in kept.items()})
     stem.with_suffix(".json").write_text(json.dumps(figures, indent=1) + "\n")
     print(stem.name, *(figures[kind]["best"] for kind in sets(corpus, "test")), flush=True)
@@ -127,7 +130,12 @@ def keep(name: str, corpus: str, seed: int, scorer: Scorer, facts: Mapping[str, 
 
 def done(name: str, corpus: str, seed: int) -> bool:
     """Whether a run was kept."""
-    return (KEPT / f"{corpus}-{name.replace(', ', '-').replace(' ', '-')}-{seed}.json").is_file()
+    return (KEPT / f"{_stem(name, corpus, seed)}.json").is_file()
+
+
+def _stem(name: str, corpus: str, seed: int) -> str:
+    """What the files of a run are called."""
+    return f"{corpus}-{name.replace(', ', '-').replace(' ', '-')}-{seed}"
 
 
 def run(name: str, corpus: str, seed: int, folder: str | None, epochs: int, precision: str) -> None:
@@ -141,14 +149,24 @@ def run(name: str, corpus: str, seed: int, folder: str | None, epochs: int, prec
         options["precision"] = precision
     settings = ParallelSettings.from_options(options, encoder, tuned, seed)
     train = texts(corpus, "train").up_to(settings.max_length)
-    began = time.process_time()
-    with tempfile.TemporaryDirectory() as work:
-        model = train_parallel(train, texts(corpus, "dev"), settings, Path(work) / "model")
+    work = WORK / "parallel" / _stem(name, corpus, seed)
+    work.mkdir(parents=True, exist_ok=True)
+    spent = work / "cpu-seconds"
+    began = time.process_time() - (float(spent.read_text()) if spent.is_file() else 0)
+
+    def note(_: object) -> None:
+        spent.write_text(str(time.process_time() - began))
+
+    resume = (work / "model" / "checkpoint.safetensors").is_file()
+    model = train_parallel(
+        train, texts(corpus, "dev"), settings, work / "model", resume=resume, overwrite=not resume, on_report=note
+    )
     facts = {
         "settings": {**settings.as_dict(), "encoder": encoder.partition(":")[0]},
         "cpu_seconds": round(time.process_time() - began), "best_epoch": model.training["best_epoch"],
     }  # fmt: skip
     keep(name, corpus, seed, _scorer(model), facts)
+    shutil.rmtree(work)
 
 
 def _scorer(model: ParallelModel) -> Scorer:
