@@ -46,7 +46,6 @@ class Counted:
 
     def __call__(self, block):
         self.done[0] += 1
-        time.sleep(block.get("seconds", 0))
         return block["number"] ** 2, os.getpid(), int(self.done[0])
 
 
