@@ -1,6 +1,7 @@
 import json
 
 import pytest
+import torch
 
 from phrasetool.models.storage import load_autoencoder
 from tests.commands import run_inside, write
@@ -60,3 +61,18 @@ def test_bad_requests(tmp_path, data, options, code, message):
     assert message in outcome.err
     assert "Traceback" not in outcome.err
     assert not (tmp_path / "m" / "config.json").exists()
+
+
+@pytest.mark.parametrize("model", ["autoencoder", "masked-lm", "parallel", "syntax"])
+def test_a_precision_the_processor_lacks_is_refused_before_work(tmp_path, monkeypatch, model):
+    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
+    text, other = (write(tmp_path / name, b"a b\n") for name in ("text", "other"))
+    inputs = {
+        "syntax": ("--bitext", "de", text, "en", other, "--tagger", tmp_path),
+        "parallel": (text, other),
+    }
+    given = inputs.get(model, (text,))
+    outcome = run_inside("train", "--model", model, *given, "-o", tmp_path / "m", "--precision", "bfloat16", "-q")
+    assert outcome.code == 1, outcome.err
+    assert "bfloat16 was asked for, but cpu has no instructions for it; float32 is faster here" in outcome.err
+    assert not (tmp_path / "m").exists()

@@ -29,7 +29,7 @@ def train_text(text: str, run: TrainingRun, seed: int, options: dict[str, Any]) 
         settings = AutoencoderSettings.from_options(options, seed)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    place = run.ready([text])
+    place = run.ready([text], settings.precision)
     torch.set_num_threads(run.threads)
     with TableProgress("read text", 0, run.quiet) as reading:
         everything, symbols = read_texts(text, reading)

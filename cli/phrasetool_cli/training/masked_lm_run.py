@@ -68,7 +68,7 @@ def train_bert(inputs: MaskedLmInputs, run: TrainingRun, options: Mapping[str, A
         settings = MaskedLmSettings.from_options(options, seed)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    place = run.ready(inputs.all)
+    place = run.ready(inputs.all, settings.precision)
 
     import torch
 

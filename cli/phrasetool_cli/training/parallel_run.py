@@ -83,7 +83,7 @@ def train_classifier(inputs: ParallelInputs, run: TrainingRun, options: Mapping[
         settings = ParallelSettings.from_options(options, encoder, inputs.tuned, seed)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    place = run.ready(inputs.all)
+    place = run.ready(inputs.all, settings.precision)
     torch.set_num_threads(run.threads)
     pairs, development = _read(inputs, settings, watch, run.quiet)
     watch.say(f"{len(pairs):,} pairs; development set of {len(development):,} pairs")

@@ -91,7 +91,7 @@ def train_encoder(inputs: SyntaxInputs, run: TrainingRun, given: Mapping[str, An
 
     watch = TerminalWatch(run.quiet)
     settings = _settings(inputs, given, seed)
-    place = run.ready(inputs.all)
+    place = run.ready(inputs.all, settings.precision)
     torch.set_num_threads(run.threads)
     assert inputs.tagger is not None
     tagger = load_tagger(inputs.tagger)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from phrasetool.encoders.torch_precision import FINE, check_precision
 from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document
 
@@ -49,8 +50,12 @@ class TrainingRun:
     quiet: bool
     json_file: str | None = None
 
-    def ready(self, inputs: Iterable[str]) -> torch.device:
+    def ready(self, inputs: Iterable[str], precision: str = FINE) -> torch.device:
         """Check that files are there, and the device; returns the device.
+
+        Args:
+            inputs: the files.
+            precision: of products of matrices there.
 
         Raises:
             PhraseToolError: what cannot be used or read.
@@ -58,7 +63,9 @@ class TrainingRun:
         from phrasetool.training.device import choose_device
 
         check_inputs(inputs)
-        return choose_device(self.device)
+        device = choose_device(self.device)
+        check_precision(precision, device)
+        return device
 
     @contextlib.contextmanager
     def told(self, inputs: Iterable[str | None]) -> Iterator[Callable[[Model | TrainedBert], None]]:
