@@ -31,6 +31,7 @@ from measuring import ROOT, WORK, machine
 from moses_compat.corpora.parallel_texts import read_parallel_texts
 from moses_compat.corpora.texts import read_text_lines
 from phrasetool.embeddings.word2vec import train_word2vec
+from phrasetool.models.folders import CHECKPOINT
 from phrasetool.models.parallel import ParallelModel
 from phrasetool.phrases import DoubleArray, Int64Array
 from phrasetool.training.neural.text_pairs import TextPairs
@@ -157,7 +158,7 @@ def run(name: str, corpus: str, seed: int, folder: str | None, epochs: int, prec
     def note(_: object) -> None:
         spent.write_text(str(time.process_time() - began))
 
-    resume = (work / "model" / "checkpoint.safetensors").is_file()
+    resume = (work / "model" / CHECKPOINT).is_file()
     model = train_parallel(
         train, texts(corpus, "dev"), settings, work / "model", resume=resume, overwrite=not resume, on_report=note
     )

@@ -35,6 +35,7 @@ from measuring import COMMAND, ROOT, WORK, reference, report, turns
 
 from moses_compat.corpora.texts import read_texts
 from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES
+from phrasetool.models.folders import CHECKPOINT
 from phrasetool.phrases import Phrases
 from phrasetool.training.autoencoder import AutoencoderTrainer
 from phrasetool.training.autoencoder_settings import AutoencoderSettings
@@ -81,7 +82,7 @@ def train(text: Path, model: Path, flags: list[str]) -> None:
     before = json.loads(how.read_text()) if how.is_file() else {}
     if before.get("flags") == flags and (model / "config.json").is_file():
         return
-    resume = before.get("flags") == flags and (model / "checkpoint.safetensors").is_file()
+    resume = before.get("flags") == flags and (model / CHECKPOINT).is_file()
     model.mkdir(parents=True, exist_ok=True)
     (model / "config.json").unlink(missing_ok=True)
     how.write_text(json.dumps({"flags": flags}))

@@ -27,22 +27,27 @@ from syntax_texts import (
     LEAST_WORDS,
     TAGGER,
     bitexts,
+    few_shot_bitexts,
     line,
     numbers,
     test_files,
+    test_treebank,
     treebank,
     treebank_phrases,
 )
 
 from moses_compat.corpora.tagged_text import read_tagged_text
 from phrasetool.kernels.blas_threads import one_blas_thread
+from phrasetool.models.folders import CHECKPOINT
 from phrasetool.models.storage import load_syntax_model
 from phrasetool.models.syntax import SyntaxModel
 from phrasetool.training.syntax.syntax_measures import syntax_distances, syntax_quality
 
 RESULTS = ROOT / "benchmarks" / "results" / "syntax"
 # Name of a model -> what it is trained with.
-KINDS = {"default": [], "own-language": ["--own-language"], "trial": ["--epochs", "2"]}
+KINDS = {"default": [], "own-language": ["--own-language"], "few-shot": [], "trial": ["--epochs", "2"]}
+# Model -> the one that it goes on from, on the small bitexts.
+STARTS = {"few-shot": "default"}
 # Bitexts of the trial, whose figures were known before.
 TRIAL = ("tatoeba", "captions")
 # 1-NN and 5-NN of a first trial, and of the paper, on other data.
@@ -61,9 +66,12 @@ def trained(kind: str, seed: int) -> Path:
     """The folder of a model; a training that was interrupted goes on."""
     folder = FOLDER / f"{kind}-{seed}"
     if not (folder / "config.json").is_file():
-        going = ["--resume"] if (folder / "checkpoint.safetensors").is_file() else []
+        going = ["--resume"] if (folder / CHECKPOINT).is_file() else []
         options = [*KINDS[kind], "--tagger", str(TAGGER), "--seed", str(seed), "--threads", "1", "--device", "cpu"]
-        texts = bitexts(TRIAL) if kind == "trial" else bitexts()
+        if kind in STARTS:
+            texts = [*few_shot_bitexts(), "--start", str(trained(STARTS[kind], seed))]
+        else:
+            texts = bitexts(TRIAL) if kind == "trial" else bitexts()
         command = [COMMAND, "train", "--model", "syntax", *texts, *options, *going, "-o", str(folder)]
         subprocess.run(command, check=True)
     return folder
@@ -84,7 +92,7 @@ def groups(model: SyntaxModel, language: str, seed: int) -> dict[str, Any]:
 
 def phrases(model: SyntaxModel, language: str, seed: int) -> dict[str, Any]:
     """Phrases of a treebank, of groups that are drawn until there are enough phrases."""
-    found = treebank_phrases(treebank(f"pud/{language}-pud" if language in ("pt", "id") else f"{language}-test"))
+    found = treebank_phrases(test_treebank(language))
     quality = asdict(syntax_quality(model, found.texts, found.tags, seed, origins=found.sentences))
     ours = quality["vectors"]
     beaten = all(ours["model"]["nearest_1"] > ours[other]["nearest_1"] for other in ("words", "untrained"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,10 @@ BITEXTS = {
     "captions": ("de", "multi30k-de-en/train.de.gz", "en", "multi30k-de-en/train.en.gz"),
     "tanaka": ("ja", "enja-small/train.ja.gz", "en", "enja-small/train.en.gz"),
 }
+# Languages of which there are some sentences with their English alone: 1,000 of Tatoeba, and a parallel treebank.
+FEW = {"fr": "fra", "nl": "nld", "ko": "kor", "cs": "ces", "pt": "por", "id": "ind"}
+# Korean of the parallel treebank is in other words than that of the other one; of two the rest is measured on.
+TREEBANK_PAIRS = {"fr": 1000, "cs": 1000, "pt": 500, "id": 500}
 # Of another kind than those above: its sides come from two of them.
 MET = ("met", "es", "pydocs-es", "zh", "pydocs-zh")
 
@@ -117,6 +122,40 @@ def bitext(name: str) -> tuple[str, ...]:
 def bitexts(names: Sequence[str] = (*BITEXTS, MET[0])) -> list[str]:
     """The arguments for some of them."""
     return [argument for name in names for argument in ("--bitext", *bitext(name))]
+
+
+def few_shot_bitexts() -> list[str]:
+    """The arguments for the languages of which there are some sentences alone; those held out are in none."""
+    held, arguments = all_held_out(), []
+    for language, code in FEW.items():
+        sides = ((DATA / "tatoeba-v1" / f"tatoeba.{code}-eng.{name}").read_text("utf-8") for name in (code, "eng"))
+        rows = list(zip(*(_words_apart(side) for side in sides), strict=True))
+        rows += treebank_pairs(language, TREEBANK_PAIRS.get(language, 0))
+        kept = [row for row in rows if not held.intersection(row)]
+        paths = [FOLDER / f"few.{language}-en.{name}" for name in (language, "en")]
+        for number, path in enumerate(paths):
+            path.write_text("".join(row[number] + "\n" for row in kept), "utf-8")
+        arguments += ["--bitext", language, str(paths[0]), "en", str(paths[1])]
+    return arguments
+
+
+def _words_apart(text: str) -> list[str]:
+    """Lines without capitals, with signs apart from words but for those within."""
+    apart = (re.sub(r"(?<!\w)([^\w\s])|([^\w\s])(?!\w)", r" \1\2 ", row) for row in text.lower().split("\n")[:-1])
+    return [" ".join(row.split()) for row in apart]
+
+
+def treebank_pairs(language: str, size: int) -> list[tuple[str, str]]:
+    """The first sentences of a parallel treebank with their English, without capitals."""
+    sides = [[line(one.words).decode() for one in treebank(f"pud/{name}-pud")] for name in (language, "en")]
+    return list(zip(*sides, strict=True))[:size]
+
+
+def test_treebank(language: str) -> list[TaggedSentence]:
+    """Sentences of a treebank that nothing has learnt from."""
+    if language not in ("pt", "id"):
+        return treebank(f"{language}-test")
+    return treebank(f"pud/{language}-pud")[TREEBANK_PAIRS[language] :]
 
 
 def numbers(tags: tuple[str, ...]) -> list[int]:

@@ -20,7 +20,17 @@ from typing import Any
 
 import numpy as np
 from measuring import COMMAND, report
-from syntax_texts import FOLDER, TAGGER, held_out, line, lines, test_files, treebank, treebank_phrases
+from syntax_texts import (
+    FOLDER,
+    TAGGER,
+    TREEBANK_PAIRS,
+    held_out,
+    lines,
+    test_files,
+    test_treebank,
+    treebank_pairs,
+    treebank_phrases,
+)
 
 from moses_compat.corpora.tagged_text import read_tagged_text
 from phrasetool.kernels.blas_threads import one_blas_thread
@@ -29,9 +39,7 @@ from phrasetool.models.syntax import SyntaxModel
 from phrasetool.phrases import FloatArray, Int64Array
 from phrasetool.syntax.tag_groups import NO_GROUP, group_numbers, neighbour_shares
 
-SIZES = {"cs": (2000, 10000), "fr": (1000,), "pt": (500,), "id": (500,)}
-# Sentences of the parallel treebank that are measured on, where there is no other.
-HALF = 500
+SIZES = {"cs": (2000, 10000), **{language: (TREEBANK_PAIRS[language],) for language in ("fr", "pt", "id")}}
 DRAWS = 10_000
 
 
@@ -44,12 +52,6 @@ def czech(size: int) -> list[tuple[tuple[str, str], list[tuple[str, str]]]]:
     return [(("cs", "en"), rows), (("cs", "de"), [(text, german[other]) for text, other in rows if other in german])]
 
 
-def treebank_pairs(language: str, size: int) -> list[tuple[tuple[str, str], list[tuple[str, str]]]]:
-    """A parallel treebank with its English, without capitals."""
-    sides = [[line(one.words).decode() for one in treebank(f"pud/{name}-pud")] for name in (language, "en")]
-    return [((language, "en"), list(zip(*sides, strict=True))[:size])]
-
-
 def tuned(language: str, size: int, seed: int) -> Path:
     """The folder of a model that went on from that of a seed with so many pairs."""
     start = FOLDER / f"default-{seed}"
@@ -59,7 +61,8 @@ def tuned(language: str, size: int, seed: int) -> Path:
     if not (folder / "config.json").is_file():
         folder.parent.mkdir(exist_ok=True)
         given: list[str] = []
-        for languages, rows in czech(size) if language == "cs" else treebank_pairs(language, size):
+        pairs = czech(size) if language == "cs" else [((language, "en"), treebank_pairs(language, size))]
+        for languages, rows in pairs:
             given += ["--bitext"]
             for side, name in enumerate(languages):
                 path = FOLDER / "transfer" / f"{'-'.join(languages)}.{size}.{name}"
@@ -79,8 +82,7 @@ def measured_texts(language: str) -> tuple[list[bytes], Int64Array, Int64Array |
         groups = group_numbers([tuple(one) for one in sequences])
         inside = np.flatnonzero(groups != NO_GROUP)
         return [found[row] for row in inside.tolist()], groups[inside], None
-    sentences = treebank("fr-test") if language == "fr" else treebank(f"pud/{language}-pud")[HALF:]
-    phrases = treebank_phrases(sentences)
+    phrases = treebank_phrases(test_treebank(language))
     return phrases.texts, group_numbers([tuple(tags) for tags in phrases.tags]), phrases.sentences
 
 
