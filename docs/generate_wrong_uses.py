@@ -25,8 +25,8 @@ KERNELS = {"PHRASETOOL_KERNELS": "numba"}
 PAGE = Path(__file__).parent / "wrong-uses.md"
 # Models that uses look at; good for nothing else.
 TRAININGS = (
-    "parallel train.zh train.en --word-units 32 --units 32 --epochs 6 --batch-size 32 --search-epochs 1 "
-    "-o parallel --force",
+    "parallel train.zh train.en --word-units 16 --units 16 --parts 1000 --epochs 2 --batch-size 32 "
+    "--search-units 16 --search-epochs 1 -o parallel --force",
     "masked-lm train.zh train.en --preset tiny --epochs 1 -o bert",
     "tagger --treebank en a.conllu -o tagger --epochs 1",
     "syntax --bitext zh train.zh en train.en --tagger tagger -o syntax --epochs 1 --units 4 "

@@ -1,5 +1,6 @@
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,9 @@ from phrasetool.vocabulary import Vocabulary
 from phrasetool_cli.console import spin_briefly
 from tests.tables import TABLES
 
-# Two processes of tests share the cores: threads of PyTorch, which is imported later, are not to wait busily.
+# Two processes of tests share the cores, and threads of PyTorch, which is imported later, wait for each other: what
+# takes 4 seconds on one takes 50 on two that others need as well.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 spin_briefly()
 
 # Continuous integration draws the same examples every time; a developer's run looks for new ones.
@@ -47,6 +50,13 @@ SOURCE_WORDS = [
     b"a",
 ]
 TARGET_WORDS = [b"<unk>", b"the", b"house", b"is", b"green", b"not", b"&", b"|", b"'s", b'"', b"[", b"]", b"!", b"&lt;"]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    """A command that ran in this process leaves its threads behind."""
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
 
 
 def random_parameters(words, dimension, seed):

@@ -107,7 +107,7 @@ def test_what_word_vectors_start_from(pairs, tmp_path):
 
 
 def test_interrupted_training_resumes_to_the_same_model(pairs, tmp_path):
-    options = ("train", str(pairs), "--dimension", "12", "--iterations", "60")
+    options = ("train", str(pairs), "--dimension", "12", "--iterations", "24")
     command = [*COMMAND, *options, "-o", str(tmp_path / "part")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, env=clean_environment(), text=True) as process:
         for line in process.stderr:

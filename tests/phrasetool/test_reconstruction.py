@@ -1,13 +1,10 @@
 import numpy as np
-import pytest
 
 from phrasetool.encoders.autoencoders.autoencoder import most_words
 from phrasetool.phrases import Phrases
 from phrasetool.reconstruction import autoencoder_module, encode_texts, reconstruct_texts
 from phrasetool.training.autoencoder import train_autoencoder
 from tests.phrasetool.training.random_texts import VOCABULARY, random_texts, settings
-
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_vectors_and_texts_do_not_depend_on_how_texts_are_batched(tmp_path, monkeypatch):

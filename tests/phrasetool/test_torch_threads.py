@@ -9,10 +9,7 @@ torch = pytest.importorskip("torch")
 
 @pytest.fixture(autouse=True)
 def two_threads():
-    before = torch.get_num_threads()
     torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
 
 
 def test_one_thread_and_then_what_there_was():

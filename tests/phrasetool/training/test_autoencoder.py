@@ -16,8 +16,6 @@ from phrasetool.training.autoencoder import AutoencoderTrainer, length_batches, 
 from phrasetool.training.divergence import DivergedError
 from tests.phrasetool.training.random_texts import VOCABULARY, WORDS, random_texts, settings
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 @pytest.fixture(scope="module")
 def texts():

@@ -14,8 +14,6 @@ from tests.phrasetool.encoders.autoencoders.small_architectures import (
     some_texts,
 )
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 @every_architecture
 def test_arrays_are_those_of_the_module(name):

@@ -1,4 +1,3 @@
-import pytest
 import torch
 
 from phrasetool.encoders.autoencoders.autoencoder import Autoencoder
@@ -9,8 +8,6 @@ from tests.phrasetool.encoders.autoencoders.small_architectures import (
     every_architecture,
     some_texts,
 )
-
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @every_architecture

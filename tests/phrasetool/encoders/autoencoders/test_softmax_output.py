@@ -3,8 +3,6 @@ import torch
 
 from phrasetool.encoders.autoencoders.softmax_output import softmax_cross_entropy
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 @pytest.mark.parametrize("rows", [1, 256, 300])
 def test_the_cross_entropy_equals_torchs(rows):

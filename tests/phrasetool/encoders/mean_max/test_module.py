@@ -10,8 +10,6 @@ from phrasetool.encoders.mean_max.parameters import LONGEST
 from phrasetool.phrases import Phrases
 from tests import naive
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 V = 20
 
 

@@ -9,14 +9,6 @@ from phrasetool.training.syntax.syntax_trainer import SyntaxTrainer, batches_by_
 from tests.syntax_models import FAST
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def examples(count, seed=1):
     """A piece tells its tag; a text has one to six of them."""
     rng = np.random.default_rng(seed)

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import torch
 
 from phrasetool.errors import ModelError
 from phrasetool.models.folders import CHECKPOINT
@@ -12,14 +11,6 @@ from tests.syntax_models import FAST, named, toy_bitext, toy_lines
 
 SETTINGS = SyntaxSettings(**FAST)
 BITEXTS = [toy_bitext(80)]
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 class _Enough(Exception):

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 import torch
 
 from phrasetool.training.tagger.tagger_examples import learnt_tags, tagger_examples
@@ -10,14 +9,6 @@ from tests.toy_treebanks import FAST, toy_sentences
 BANKS = {language: toy_sentences(language, 60, 1) for language in ("en", "de")}
 HELD = {language: toy_sentences(language, 20, 2) for language in ("en", "de")}
 TAGS = learnt_tags(BANKS, 5)
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def trainer(**changes):

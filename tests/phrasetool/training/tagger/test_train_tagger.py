@@ -1,5 +1,4 @@
 import pytest
-import torch
 
 from phrasetool.errors import ModelError
 from phrasetool.models.folders import CHECKPOINT
@@ -11,14 +10,6 @@ from tests.toy_treebanks import FAST, toy_sentences
 BANKS = {language: toy_sentences(language, 40, 1) for language in ("en", "de")}
 HELD = {language: toy_sentences(language, 10, 2) for language in ("en", "de")}
 SETTINGS = TaggerSettings(**{**FAST, "epochs": 3})
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 class _Enough(Exception):
