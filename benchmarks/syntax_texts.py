@@ -46,7 +46,8 @@ BITEXTS = {
 }
 # Languages of which there are some sentences with their English alone: 1,000 of Tatoeba, and a parallel treebank.
 FEW = {"fr": "fra", "nl": "nld", "ko": "kor", "cs": "ces", "pt": "por", "id": "ind"}
-# Korean of the parallel treebank is in other words than that of the other one; of two the rest is measured on.
+# Sentences of that treebank that are learnt from.  Its Korean has other words than the one that is measured on; of
+# Portuguese and Indonesian the rest of it is measured on.
 TREEBANK_PAIRS = {"fr": 1000, "cs": 1000, "pt": 500, "id": 500}
 # Of another kind than those above: its sides come from two of them.
 MET = ("met", "es", "pydocs-es", "zh", "pydocs-zh")

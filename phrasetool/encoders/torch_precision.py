@@ -14,6 +14,24 @@ if TYPE_CHECKING:
 FINE, COARSE = PRECISIONS = ("float32", "bfloat16")
 
 
+def has_instructions(precision: str, device: torch.device) -> bool:
+    """Whether a device has instructions for such products.
+
+    Args:
+        precision: one of `PRECISIONS`.
+        device: where they would be taken.
+    """
+    import torch
+
+    if precision == FINE:
+        return True
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    # What oneDNN asks before it takes such products: AVX-512, or bfloat16 of ARM.
+    there: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return there and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
 def check_precision(precision: str, device: torch.device) -> None:
     """Refuse products that a device has no instructions for: what imitates them is some twenty times slower.
 
@@ -24,17 +42,7 @@ def check_precision(precision: str, device: torch.device) -> None:
     Raises:
         DeviceError: it has none.
     """
-    import torch
-
-    if precision == FINE:
-        return
-    if device.type == "cuda":
-        has = torch.cuda.is_bf16_supported(including_emulation=False)
-    else:
-        # What oneDNN asks before it takes such products: AVX-512, or bfloat16 of ARM.
-        there: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-        has = there and torch.ops.mkldnn._is_mkldnn_bf16_supported()
-    if not has:
+    if not has_instructions(precision, device):
         raise DeviceError(
             f"precision {precision} was asked for, but {device} has no instructions for it; {FINE} is faster here"
         )

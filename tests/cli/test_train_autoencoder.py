@@ -71,8 +71,8 @@ def test_a_precision_the_processor_lacks_is_refused_before_work(tmp_path, monkey
         "syntax": ("--bitext", "de", text, "en", other, "--tagger", tmp_path),
         "parallel": (text, other),
     }
-    given = inputs.get(model, (text,))
-    outcome = run_inside("train", "--model", model, *given, "-o", tmp_path / "m", "--precision", "bfloat16", "-q")
+    given = (*inputs.get(model, (text,)), "-o", tmp_path / "m", "--device", "cpu", "-q")
+    outcome = run_inside("train", "--model", model, *given, "--precision", "bfloat16")
     assert outcome.code == 1, outcome.err
     assert "bfloat16 was asked for, but cpu has no instructions for it; float32 is faster here" in outcome.err
     assert not (tmp_path / "m").exists()

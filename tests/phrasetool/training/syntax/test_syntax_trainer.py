@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from phrasetool.encoders.torch_precision import has_instructions
 from phrasetool.phrases import Phrases
 from phrasetool.training.syntax.syntax_examples import SyntaxExamples
 from phrasetool.training.syntax.syntax_settings import SyntaxSettings
@@ -36,7 +37,9 @@ def test_it_learns_and_keeps_the_best():
     assert made.best["development_loss"] == min(report.development_loss for report in reports)
 
 
-@pytest.mark.skipif(not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="the processor has no bfloat16 for LSTMs")
+@pytest.mark.skipif(
+    not has_instructions("bfloat16", torch.device("cpu")), reason="the processor has no bfloat16 for LSTMs"
+)
 def test_precision_is_that_of_training_alone():
     fine, coarse = (trainer(epochs=3, precision=precision) for precision in ("float32", "bfloat16"))
     assert fine._report(0.0) == coarse._report(0.0)
