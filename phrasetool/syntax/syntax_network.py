@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from phrasetool.phrases import FloatArray
+from phrasetool.syntax.decoder_steps import layer_states
 from phrasetool.syntax.syntax_shape import END, TAGS, SyntaxShape
 
 # So many texts of one length are read by themselves.
@@ -89,18 +90,28 @@ class SyntaxNetwork(nn.Module):
     def decode(self, vectors: Tensor, last: Tensor, languages: Tensor, tags: Tensor, dropout: float = 0.0) -> Tensor:
         """Logits of B sequences of tags, shape (B, T + 1, 18): of each tag given those before it, and of the end.
 
+        Behind the end of a sequence they mean nothing.
+
         Args:
             vectors, last: of `encode`.
             languages: that are written, int64, shape (B,).
             tags: int64, shape (B, T), filled up with `END`.
-            dropout: share of components of the inputs and the outputs that are dropped.
+            dropout: share of components of the inputs and the outputs that are dropped; of what is read at every step,
+                the same at all steps.
         """
         begin = torch.full_like(tags[:, :1], END)
-        before = self.tags(torch.cat([begin, tags], 1))
-        same = torch.cat([self.languages(languages), vectors], 1)[:, None].expand(-1, before.shape[1], -1)
+        before = self._dropped(self.tags(torch.cat([begin, tags], 1)), dropout)
+        same = self._dropped(torch.cat([self.languages(languages), vectors], 1), dropout)
         first, cell = self.start(last).chunk(2, 1)
-        read = self._dropped(torch.cat([before, same], 2), dropout)
-        states, _ = self.decoder(read, (first[None].contiguous(), cell[None].contiguous()))
+        if before.device.type == "cpu" and not torch.is_autocast_enabled("cpu"):
+            lengths, order = ((tags != END).sum(1) + 1).sort(descending=True, stable=True)
+            inputs = before.index_select(0, order).transpose(0, 1)
+            given = (same.index_select(0, order), (first.index_select(0, order), cell.index_select(0, order)))
+            states = layer_states(self.decoder, inputs, *given, lengths.numpy()).transpose(0, 1)
+            states = states.index_select(0, torch.argsort(order))
+        else:
+            read = torch.cat([before, same[:, None].expand(-1, before.shape[1], -1)], 2)
+            states, _ = self.decoder(read, (first[None].contiguous(), cell[None].contiguous()))
         found: Tensor = self.output(self._dropped(states, dropout))
         return found
 

@@ -61,7 +61,7 @@ class SyntaxSettings:
     learning_rate: float = option(0.001, "Step size of Adam (preset paper: 0.0001).")
     schedule: str = option("linear", "constant, or linear: the step size falls to 0 (preset paper: constant).")
     batch_size: int = option(64, "Examples per update (preset paper: 32).")
-    epochs: int = option(5, "Passes over the examples (preset paper: 10).")
+    epochs: int = option(3, "Passes over the examples (preset paper: 10).")
     patience: int = option(3, "End when the development set was no better for so many epochs.")
     clip: float = option(5.0, "The norm of the gradient is cut to this.")
     precision: str = option("float32", "Of products of matrices in training: float32 or bfloat16.")

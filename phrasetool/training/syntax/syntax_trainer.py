@@ -25,7 +25,7 @@ from phrasetool.training.syntax.syntax_settings import SyntaxSettings
 
 _OPTIMIZER, _BEST = "optimizer.", "best."
 # Batches whose examples are put in order of length together.
-_POOL = 50
+_POOL = 500
 # Of a place behind the end of a sequence, which nothing is learnt from.
 _NOTHING = -100
 
