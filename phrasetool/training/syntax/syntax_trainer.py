@@ -124,11 +124,14 @@ class SyntaxTrainer:
 
     def _logits(self, examples: SyntaxExamples, batch: Int64Array, dropout: float) -> tuple[Tensor, Tensor]:
         """Logits of the tags of a batch and of what lies behind them, shape (N, 18), and what is wanted, (N,)."""
-        read, written = examples.texts.select(examples.sources[batch]), examples.tags.select(examples.targets[batch])
+        # A sentence with several translations, or its own parts of speech, is read once.
+        sources, readers = np.unique(examples.sources[batch], return_inverse=True)
+        read, written = examples.texts.select(sources), examples.tags.select(examples.targets[batch])
         lengths = torch.from_numpy(read.lengths)
         texts = self._there(read.padded(int(read.lengths.max())))
         tags = self._there(written.padded(int(written.lengths.max()), END))
-        vectors, last = self.network.encode(texts, lengths, dropout)
+        given = self._there(readers)
+        vectors, last = (part.index_select(0, given) for part in self.network.encode(texts, lengths, dropout))
         logits = self.network.decode(vectors, last, self._there(examples.languages[batch]), tags, dropout)
         wanted = torch.cat([tags, torch.full_like(tags[:, :1], END)], 1)
         behind = np.arange(wanted.shape[1])[None] > written.lengths[:, None]
@@ -142,7 +145,7 @@ class SyntaxTrainer:
     def _report(self, loss: float) -> SyntaxReport:
         """What the network is worth after an epoch."""
         there = self.development
-        order = np.lexsort((there.tags.lengths[there.targets], there.texts.lengths[there.sources]))
+        order = np.lexsort((there.sources, there.texts.lengths[there.sources]))
         total, right, tags = 0.0, 0, 0
         for first in range(0, len(order), self.settings.batch_size):
             logits, wanted = self._logits(there, order[first : first + self.settings.batch_size], 0.0)
@@ -186,18 +189,19 @@ class SyntaxTrainer:
 
 
 def batches_by_length(examples: SyntaxExamples, size: int, rng: np.random.Generator) -> list[Int64Array]:
-    """All examples in batches of about one length, in random order.
+    """All examples in batches of about one length, in random order; those that read one sentence are together.
 
     Args:
         examples: any.
         size: of a batch.
         rng: draws.
     """
-    read, written = examples.texts.lengths[examples.sources], examples.tags.lengths[examples.targets]
-    order = rng.permutation(len(examples))
+    there, read = np.unique(examples.sources, return_inverse=True)
+    place = rng.permutation(len(there))[read]
+    order, lengths = np.argsort(place, kind="stable"), examples.texts.lengths[examples.sources]
     found: list[Int64Array] = []
     for first in range(0, len(order), size * _POOL):
         pool = order[first : first + size * _POOL]
-        pool = pool[np.lexsort((written[pool], read[pool]))]
+        pool = pool[np.lexsort((place[pool], lengths[pool]))]
         found += [pool[start : start + size] for start in range(0, len(pool), size)]
     return [found[number] for number in rng.permutation(len(found))]

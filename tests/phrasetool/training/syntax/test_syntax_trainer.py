@@ -21,6 +21,14 @@ def examples(count, seed=1):
     )
 
 
+def several_targets(count):
+    """Each text with its own tags, and with those of two others."""
+    one = examples(count)
+    sources = np.tile(np.arange(count), 3)
+    targets = (sources + np.repeat([0, 1, 2], count)) % count
+    return SyntaxExamples(one.texts, one.tags, sources, targets, np.zeros(3 * count, np.int64))
+
+
 def trainer(**changes):
     settings = SyntaxSettings(**{**FAST, **changes})
     shape = settings.shape(10, 1)
@@ -95,3 +103,24 @@ def test_batches_hold_every_example_once_and_lengths_that_are_near():
     assert np.mean(spread) < 0.5
     again = batches_by_length(some, 8, np.random.default_rng(1))
     assert [batch.tolist() for batch in again] == [batch.tolist() for batch in batches]
+
+
+def test_examples_that_read_one_sentence_are_together_and_it_is_read_once(monkeypatch):
+    some = several_targets(120)
+    batches = batches_by_length(some, 9, np.random.default_rng(1))
+    assert sorted(np.concatenate(batches).tolist()) == list(range(360))
+    assert sum(len(np.unique(some.sources[batch])) for batch in batches) == 120
+    made = trainer()
+    read = []
+    encode = made.network.encode
+    monkeypatch.setattr(made.network, "encode", lambda texts, *rest: (read.append(len(texts)), encode(texts, *rest))[1])
+    with torch.no_grad():
+        logits, wanted = made._logits(some, batches[0], 0.0)
+        alone = [made._logits(some, batches[0][[row]], 0.0) for row in range(9)]
+    assert read == [3, *[1] * 9]
+    steps = logits.shape[0] // 9
+    for row, (own, tags) in enumerate(alone):
+        count = len(tags)
+        there = slice(row * steps, row * steps + count)
+        assert torch.equal(wanted[there], tags)
+        torch.testing.assert_close(logits[there], own, atol=1e-6, rtol=1e-6)
