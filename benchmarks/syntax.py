@@ -46,7 +46,7 @@ from phrasetool.training.syntax.syntax_measures import syntax_distances, syntax_
 
 RESULTS = ROOT / "benchmarks" / "results" / "syntax"
 # Name of a model -> what it is trained with.
-KINDS = {"default": [], "own-language": ["--own-language"], "few-shot": [], "trial": ["--epochs", "2"]}
+KINDS = {"default": [], "own-language": ["--own-language"], "few-shot": ["--epochs", "10"], "trial": ["--epochs", "2"]}
 # Model -> the one that it goes on from, on the small bitexts.
 STARTS = {"few-shot": "default"}
 # Bitexts of the trial, whose figures were known before.
