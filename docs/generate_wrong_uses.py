@@ -20,6 +20,8 @@ from pathlib import Path
 
 import forked_commands
 
+from phrasetool.models.folders import CHECKPOINT
+
 # No message about kernels that are compiled, once.
 KERNELS = {"PHRASETOOL_KERNELS": "numba"}
 PAGE = Path(__file__).parent / "wrong-uses.md"
@@ -116,7 +118,7 @@ def prepare(folder: Path) -> None:
             env=environment, check=True, capture_output=True,
         )  # fmt: skip
     with subprocess.Popen(UNFINISHED.split(), cwd=folder, env=environment, stderr=subprocess.DEVNULL) as unfinished:
-        while not (folder / "part" / "checkpoint.safetensors").exists() and unfinished.poll() is None:
+        while not (folder / "part" / CHECKPOINT).exists() and unfinished.poll() is None:
             time.sleep(0.1)
         unfinished.terminate()
 

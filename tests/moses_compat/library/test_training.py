@@ -92,16 +92,12 @@ def test_who_watches_is_told_of_every_pair(tmp_path):
 def test_threads_of_the_program_stay_as_they_were(tmp_path):
     import torch
 
-    before = torch.get_num_threads()
     torch.set_num_threads(2)
-    try:
-        train(PAIRS, tmp_path / "m", **OPTIONS)
-        assert torch.get_num_threads() == 2
-        with pytest.raises(DataError):
-            train([], tmp_path / "n", **OPTIONS)
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
+    train(PAIRS, tmp_path / "m", **OPTIONS)
+    assert torch.get_num_threads() == 2
+    with pytest.raises(DataError):
+        train([], tmp_path / "n", **OPTIONS)
+    assert torch.get_num_threads() == 2
 
 
 @pytest.mark.parametrize(("pair"), [("a ||| b", "c"), ("a", "c\nd"), ("a", "b|||c"), ("\n", "c")])

@@ -52,13 +52,9 @@ def test_each_entry_has_the_score_of_its_pair(name, way, tmp_path):
 
 def test_torch_has_its_threads_back(tmp_path):
     torch = pytest.importorskip("torch")
-    before = torch.get_num_threads()
     torch.set_num_threads(2)
-    try:
-        scores_of(write(tmp_path / "t", TABLES["latin-1"]), NeuralScores(translator()))
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
+    scores_of(write(tmp_path / "t", TABLES["latin-1"]), NeuralScores(translator()))
+    assert torch.get_num_threads() == 2
 
 
 def test_neither_threads_nor_blocks_change_a_bit(tmp_path, monkeypatch):
