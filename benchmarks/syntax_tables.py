@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from experiments import RESULTS
-from kept_results import markdown
+from kept_results import difference, find, markdown
 
 # What stands beside the encoder, in order; and what it is called.
 _CONTROLS = {"untrained": "untrained", "words": "TF-IDF", "random": "noise", "tags": "counts of tags"}
@@ -77,4 +77,49 @@ def distances() -> str:
     return _rows("distances", both, more)
 
 
-TABLES = {"syntax groups": groups, "syntax phrases": phrases, "syntax distances": distances}
+def transfer() -> str:
+    """1-NN / 5-NN of languages that are new, before and after some pairs of them."""
+    rows = []
+    for language, found in find("syntax_transfer/languages").items():
+        for row in found["rows"]:
+            p = f"{row['p']:.3f}" if "p" in row else ""
+            nearest = f"{row['nearest_1']:.1f} / {row['nearest_5']:.1f}"
+            rows.append([language, f"{found['groups']:,} / {found['texts']:,}", f"{row['pairs']:,}", nearest, p])
+    return markdown("language | groups / texts | pairs | encoder | p of no gain", rows)
+
+
+def pruning() -> str:
+    """What syntax is worth in a criterion, in BLEU, at each size."""
+    rows = []
+    for pair, found in find("syntax_pruning/pairs").items():
+        sizes = found["differences"]
+        for name in next(iter(sizes.values())):
+            method = name.partition(" - ")[0]
+            bleu = " / ".join(f"{found['BLEU'][method][size]:.2f}" for size in sizes)
+            rows.append([pair, name.replace(" - ", " less "), bleu, *(difference(of[name]) for of in sizes.values())])
+    heads = " | ".join(f"at {size.rstrip('%')} %" for size in sizes)
+    return markdown(f"pair | methods | BLEU | {heads}", rows, 2)
+
+
+def supported() -> str:
+    """Entries whose parts of speech no sentence pair has."""
+    rows = []
+    for name, found in find("supported_tags/tables").items():
+        own = f"{100 * (1 - found['supported'] / found['entries']):.1f}"
+        rows.append([name, f"{found['entries']:,}", own, f"{100 * (1 - found['chance']):.1f}"])
+    return markdown("table | entries | without support, % | by chance, %", rows)
+
+
+def unsupported() -> str:
+    """The most frequent parts of speech that no sentence pair has."""
+    rows = [
+        [f"`{one['source']}`", f"`{one['target']}`", " &rarr; ".join(one["example"]), f"{one['entries']:,}"]
+        for one in find("supported_tags/tables/whole/unsupported")
+    ]
+    return markdown("source | target | example | entries", rows, 3)
+
+
+TABLES = {
+    "syntax groups": groups, "syntax phrases": phrases, "syntax distances": distances, "syntax transfer": transfer,
+    "syntax pruning": pruning, "supported tags": supported, "unsupported tags": unsupported,
+}  # fmt: skip
