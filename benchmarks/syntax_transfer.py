@@ -69,7 +69,7 @@ def tuned(language: str, size: int, seed: int) -> Path:
                 path.write_text("".join(row[side] + "\n" for row in rows), "utf-8")
                 given += [name, str(path)]
         options = ["--tagger", str(TAGGER), "--seed", str(seed), "--threads", "1", "--device", "cpu", "--overwrite"]
-        options += ["--epochs", "10"]
+        options += ["--epochs", "5"]
         command = [COMMAND, "train", "--model", "syntax", "--start", str(start), *given, *options, "-o", str(folder)]
         subprocess.run([*command, "-q"], check=True)
     return folder
