@@ -1,7 +1,7 @@
 """The syntactic encoder: trained on bitexts of five languages, how well its vectors tell syntax.
 
-Goes on by files: what is in benchmarks/work/syntax/ is not made again.  Training one seed takes about an hour of an
-idle core.  Three tests, each with vectors that cannot know syntax beside those of the encoder:
+Goes on by files: what is in benchmarks/work/syntax/ is not made again.  Training one seed takes two hours of a
+core without AVX-512.  Three tests, each with vectors that cannot know syntax beside those of the encoder:
 
 * groups: held-out sentences of one sequence of parts of speech, by the tagger; whether the nearest are of the same;
 * phrases: the same for four to six words without punctuation of treebanks, by their own parts of speech; phrases of one
