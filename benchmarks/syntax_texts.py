@@ -131,7 +131,8 @@ def few_shot_bitexts() -> list[str]:
     for language, code in FEW.items():
         sides = ((DATA / "tatoeba-v1" / f"tatoeba.{code}-eng.{name}").read_text("utf-8") for name in (code, "eng"))
         rows = list(zip(*(_words_apart(side) for side in sides), strict=True))
-        rows += treebank_pairs(language, TREEBANK_PAIRS.get(language, 0))
+        if language in TREEBANK_PAIRS:
+            rows += treebank_pairs(language, TREEBANK_PAIRS[language])
         kept = [row for row in rows if not held.intersection(row)]
         paths = [FOLDER / f"few.{language}-en.{name}" for name in (language, "en")]
         for number, path in enumerate(paths):
