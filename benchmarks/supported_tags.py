@@ -41,7 +41,8 @@ def main() -> None:
     for method in METHODS:
         pruned = work / f"{method}.gz"
         if not pruned.exists():
-            command("prune", whole, "--method", method, "--target-size", "10%", "-o", pruned)
+            given = ["--corpus", *CORPORA["multi30k-de-en"].train] if method == "significance" else []
+            command("prune", whole, "--method", method, *given, "--target-size", "10%", "-o", pruned)
         found[method] = looked_at(pruned, options.tagger, work / "found.json")
     report("supported_tags", {"tables": found})
 
