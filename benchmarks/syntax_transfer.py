@@ -68,10 +68,9 @@ def tuned(language: str, size: int, seed: int) -> Path:
                 path = FOLDER / "transfer" / f"{'-'.join(languages)}.{size}.{name}"
                 path.write_text("".join(row[side] + "\n" for row in rows), "utf-8")
                 given += [name, str(path)]
-        options = ["--tagger", str(TAGGER), "--seed", str(seed), "--threads", "1", "--device", "cpu", "--overwrite"]
-        options += ["--epochs", "5"]
+        options = ["--tagger", str(TAGGER), "--seed", str(seed), "--epochs", "5", "--threads", "1", "--device", "cpu"]
         command = [COMMAND, "train", "--model", "syntax", "--start", str(start), *given, *options, "-o", str(folder)]
-        subprocess.run([*command, "-q"], check=True)
+        subprocess.run([*command, "--overwrite", "-q"], check=True)
     return folder
 
 

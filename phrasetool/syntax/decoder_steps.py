@@ -1,7 +1,7 @@
 """An LSTM layer that reads something at every step, for training on a CPU.
 
 What stays the same is multiplied by its weights once, and sequences of unequal lengths need no filling up: a step works
-on those that have it.  PyTorch's own layer takes half as long again.
+on those that have it.  A whole update of training takes two thirds of the time that it takes with PyTorch's own layer.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Steps(torch.autograd.Function):
     def backward(ctx: Any, by_states: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         weight, states, cells, gates, bounded = ctx.saved_tensors
         by_gates = torch.zeros_like(gates)
-        by_state, by_cell = torch.zeros_like(states[:2])
+        by_state, by_cell = states.new_zeros(2, *states.shape[1:])
         for step in range(len(gates) - 1, -1, -1):
             n = ctx.counts[step]
             taken, kept, new, shown = gates[step, :n].chunk(4, 1)
