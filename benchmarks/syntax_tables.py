@@ -68,8 +68,9 @@ def distances() -> str:
     """FD and rho of sentences of treebanks."""
 
     def both(seeds: list[dict[str, Any]]) -> str:
-        fd, rho = (float(np.mean([one[name] for one in seeds])) for name in ("fd", "rho"))
-        return f"{fd:.3f}, {rho:.2f}"
+        names = [name for name in ("fd", "rho", "rho_any_length") if name in seeds[0]]
+        fd, *rhos = (float(np.mean([one[name] for one in seeds])) for name in names)
+        return ", ".join([f"{fd:.3f}", *(f"{rho:.2f}" for rho in rhos)])
 
     def more(found: dict[str, Any]) -> list[str]:
         return [f"{found['paper_fd']:.3f}" if found.get("paper_fd") else ""]
