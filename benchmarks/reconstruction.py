@@ -37,8 +37,8 @@ from moses_compat.corpora.texts import read_texts
 from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES
 from phrasetool.models.folders import CHECKPOINT
 from phrasetool.phrases import Phrases
-from phrasetool.training.autoencoder import AutoencoderTrainer
-from phrasetool.training.autoencoder_settings import AutoencoderSettings
+from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
+from phrasetool.training.autoencoder.autoencoder_trainer import AutoencoderTrainer
 from phrasetool.training.device import choose_device
 from phrasetool.training.text_vocabulary import frequent_words, in_vocabulary
 from phrasetool.vocabulary import Vocabulary

@@ -6,8 +6,8 @@ core without AVX-512.  Three tests, each with vectors that cannot know syntax be
 * groups: held-out sentences of one sequence of parts of speech, by the tagger; whether the nearest are of the same;
 * phrases: the same for four to six words without punctuation of treebanks, by their own parts of speech; phrases of one
   sentence are no neighbours;
-* distances: sentences of treebanks, whether vectors are as far apart as parts of speech; of three words and more, and of
-  any length, where the many sentences of one or two words are far from all others and easily told.
+* distances: sentences of treebanks, whether vectors are as far apart as parts of speech; those of three words and more,
+  and those of any length, where many of one or two words are far from all others and easily told.
 """
 
 from __future__ import annotations

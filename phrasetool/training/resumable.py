@@ -17,7 +17,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
-from torch.optim import Optimizer
+from torch.optim import Optimizer, SparseAdam
 
 from phrasetool.disk.scratch import scratch_file
 from phrasetool.errors import ModelError, PhraseToolError, reason
@@ -217,6 +217,10 @@ def restore_optimizer(optimizer: Optimizer, tensors: Mapping[str, Tensor], prefi
             index, key = name[len(prefix) :].split(".", 1)
             states.setdefault(int(index), {})[key] = tensor
     optimizer.load_state_dict({**optimizer.state_dict(), "state": states})
+    if isinstance(optimizer, SparseAdam):
+        # It counts in a number, and computes powers of one with more digits than of a tensor.
+        for state in optimizer.state.values():
+            state["step"] = int(state["step"])
 
 
 def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phrasetool.phrases import Phrases
-from phrasetool.training.autoencoder_settings import AutoencoderSettings
+from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
 from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary
 
 

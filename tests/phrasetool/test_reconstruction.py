@@ -3,8 +3,8 @@ import numpy as np
 from phrasetool.encoders.autoencoders.autoencoder import most_words
 from phrasetool.phrases import Phrases
 from phrasetool.reconstruction import autoencoder_module, encode_texts, reconstruct_texts
-from phrasetool.training.autoencoder import train_autoencoder
-from tests.phrasetool.training.random_texts import VOCABULARY, random_texts, settings
+from phrasetool.training.autoencoder.autoencoder_trainer import train_autoencoder
+from tests.phrasetool.training.autoencoder.random_texts import VOCABULARY, random_texts, settings
 
 
 def test_vectors_and_texts_do_not_depend_on_how_texts_are_batched(tmp_path, monkeypatch):

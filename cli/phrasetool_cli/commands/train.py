@@ -89,7 +89,7 @@ def command(
         return
     if model == "continuous":
         texts, vectors = others["target_text"], others["target_vectors"]
-        files = NeuralInputs(inputs, held, texts, vectors, min_pair_count)
+        files = NeuralInputs(inputs, held, min_pair_count, texts, vectors)
         with run.told(files.all) as tell:
             options = chosen_options.neural_options({**others, "max_length": max_length})
             tell(train_translator(files, run, options, seed))
@@ -101,7 +101,7 @@ def command(
         return
     others.pop("monolingual")
     if model == "parallel":
-        sides = ParallelInputs(inputs, held, others["encoder"], others["tune_encoder"], min_pair_count)
+        sides = ParallelInputs(inputs, held, min_pair_count, others["encoder"], others["tune_encoder"])
         with run.told(sides.all) as tell:
             options = chosen_options.parallel_options({**others, "max_length": max_length})
             tell(train_classifier(sides, run, options, seed))

@@ -10,7 +10,7 @@ from phrasetool.errors import DataError
 
 if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel
-    from phrasetool.training.autoencoder import EpochReport
+    from phrasetool.training.autoencoder.autoencoder_trainer import EpochReport
     from phrasetool_cli.training.training_run import TrainingRun
 
 
@@ -19,8 +19,8 @@ def train_text(text: str, run: TrainingRun, seed: int, options: dict[str, Any]) 
     import torch
 
     from moses_compat.corpora.texts import read_texts
-    from phrasetool.training.autoencoder import train_autoencoder
-    from phrasetool.training.autoencoder_settings import AutoencoderSettings
+    from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
+    from phrasetool.training.autoencoder.autoencoder_trainer import train_autoencoder
     from phrasetool.training.text_vocabulary import training_texts
     from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
 

@@ -83,7 +83,7 @@ def parallel_options(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def autoencoder_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the given values, by name, that an autoencoder declares."""
-    from phrasetool.training.autoencoder_settings import AutoencoderSettings
+    from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
 
     return _among(AutoencoderSettings, given)
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool.errors import DataError
-from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
+from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch
+from phrasetool_cli.training.training_texts import PairFiles
 
 if TYPE_CHECKING:
     from phrasetool.models.neural import NeuralModel
@@ -25,22 +26,16 @@ _SIDES = ("source", "target")
 
 
 @dataclass(frozen=True)
-class NeuralInputs:
+class NeuralInputs(PairFiles):
     """The files a translator is trained on.
 
     Attributes:
-        files: the two sides of a bitext, or phrase pairs.
-        development: the two sides of a development set; None to hold out some of what is learnt from.
         texts: more target text to train word vectors on.
         vectors: word vectors of the target language; None to train them.
-        min_pair_count: phrase pairs with a smaller count are left out.
     """
 
-    files: tuple[str, ...]
-    development: tuple[str, str] | None
     texts: tuple[str, ...]
     vectors: str | None
-    min_pair_count: float
 
     def __post_init__(self) -> None:
         if self.vectors and self.texts:
@@ -48,16 +43,12 @@ class NeuralInputs:
 
     @property
     def all(self) -> list[str]:
-        """Every file that is read."""
-        return [*self.files, *(self.development or ()), *self.texts, *filter(None, [self.vectors])]
+        """See `PairFiles`."""
+        return [*super().all, *self.texts, *filter(None, [self.vectors])]
 
     def record(self, escaped: bool) -> dict[str, Any]:
-        """What the model remembers of them; and whether its words were escaped there."""
-        names = ("pairs_file",) if len(self.files) == 1 else ("source_file", "target_file")
-        found: dict[str, Any] = dict(zip(names, self.files, strict=True))
-        found["development_files"] = list(self.development or ())
-        found["target_vectors"] = self.vectors or "fasttext"
-        return {**found, "escaped": escaped}
+        """See `PairFiles`; and where the vectors of target words are from."""
+        return {**super().record(escaped), "target_vectors": self.vectors or "fasttext"}
 
 
 def train_translator(inputs: NeuralInputs, run: TrainingRun, options: Mapping[str, Any], seed: int) -> NeuralModel:
@@ -89,7 +80,7 @@ def train_translator(inputs: NeuralInputs, run: TrainingRun, options: Mapping[st
         raise click.UsageError(str(error)) from error
     place = run.ready(inputs.all)
     torch.set_num_threads(run.threads)
-    texts, development = _read(inputs, settings, watch, run.quiet)
+    texts, development = inputs.read(settings.max_length, settings.seed, watch, run.quiet)
     source, target, table = _vocabularies(inputs, texts, settings, run, watch)
     pairs, held = texts.in_ids(source, target), development.in_ids(source, target)
     check_pairs(" and ".join(inputs.files), pairs, doubt)
@@ -120,41 +111,6 @@ def train_translator(inputs: NeuralInputs, run: TrainingRun, options: Mapping[st
         )  # fmt: skip
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
     return trained
-
-
-def _read(
-    inputs: NeuralInputs, settings: NeuralSettings, watch: TerminalWatch, quiet: bool
-) -> tuple[TextPairs, TextPairs]:
-    """What to learn from, and the development set."""
-    from moses_compat.corpora.parallel_texts import read_parallel_texts, read_phrase_texts
-    from phrasetool.training.neural.text_pairs import held_out
-
-    with TableProgress("read texts", 0, quiet) as reading:
-        if len(inputs.files) == 1:
-            everything = read_phrase_texts(inputs.files[0], settings.max_length, inputs.min_pair_count, reading)
-        else:
-            everything = read_parallel_texts(inputs.files[0], inputs.files[1], reading)
-    texts = _short(everything, settings.max_length, inputs.files[-1], watch)
-    if inputs.development is None:
-        try:
-            texts, development = held_out(texts, settings.seed)
-        except ValueError as error:
-            raise DataError(inputs.files[0], str(error)) from error
-        watch.say(f"{len(development):,} pairs are held out as the development set")
-        return texts, development
-    with TableProgress("read the development set", 0, quiet) as reading:
-        development = read_parallel_texts(*inputs.development, reading)
-    return texts, _short(development, settings.max_length, inputs.development[1], watch)
-
-
-def _short(texts: TextPairs, max_length: int, name: str, watch: TerminalWatch) -> TextPairs:
-    try:
-        short = texts.up_to(max_length)
-    except ValueError as error:
-        raise DataError(name, str(error)) from error
-    if left_out := len(texts) - len(short):
-        watch.say(f"{name}: {left_out:,} pairs of more than {max_length} words a side are left out")
-    return short
 
 
 def _vocabularies(

@@ -10,12 +10,12 @@ import click
 
 from moses_compat.files.names import STANDARD
 from phrasetool.errors import DataError
-from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
+from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch
+from phrasetool_cli.training.training_texts import PairFiles
 
 if TYPE_CHECKING:
     from phrasetool.models.parallel import ParallelModel
     from phrasetool.training.neural.text_pairs import TextPairs
-    from phrasetool.training.parallel.parallel_settings import ParallelSettings
     from phrasetool.training.parallel.parallel_trainer import ParallelReport
     from phrasetool_cli.training.training_run import TrainingRun
 
@@ -24,37 +24,20 @@ _OTHERS = "rae"
 
 
 @dataclass(frozen=True)
-class ParallelInputs:
+class ParallelInputs(PairFiles):
     """What a classifier is trained on.
 
     Attributes:
-        files: the two sides of a bitext, or phrase pairs.
-        development: the two sides of a development set; None to hold out some of what is learnt from.
         encoder: what it reads: `words`, `word2vec` or `hf:FOLDER`.
         tuned: a folder's vectors learn, too.
-        min_pair_count: phrase pairs with a smaller count are left out.
     """
 
-    files: tuple[str, ...]
-    development: tuple[str, str] | None
     encoder: str
     tuned: bool
-    min_pair_count: float
 
     def __post_init__(self) -> None:
         if self.all.count(STANDARD) > 1:
             raise click.UsageError("standard input cannot be more than one of the texts")
-
-    @property
-    def all(self) -> list[str]:
-        """Every file that is read."""
-        return [*self.files, *(self.development or ())]
-
-    def record(self, escaped: bool) -> dict[str, Any]:
-        """What the model remembers of them; and whether its words were escaped there."""
-        names = ("pairs_file",) if len(self.files) == 1 else ("source_file", "target_file")
-        found: dict[str, Any] = dict(zip(names, self.files, strict=True))
-        return {**found, "development_files": list(self.development or ()), "escaped": escaped}
 
 
 def train_classifier(inputs: ParallelInputs, run: TrainingRun, options: Mapping[str, Any], seed: int) -> ParallelModel:
@@ -85,7 +68,8 @@ def train_classifier(inputs: ParallelInputs, run: TrainingRun, options: Mapping[
         raise click.UsageError(str(error)) from error
     place = run.ready(inputs.all, settings.precision)
     torch.set_num_threads(run.threads)
-    pairs, development = _read(inputs, settings, watch, run.quiet)
+    reads_text = {} if settings.folder is None else {"check": _check_text}
+    pairs, development = inputs.read(settings.max_length, settings.seed, watch, run.quiet, **reads_text)
     watch.say(f"{len(pairs):,} pairs; development set of {len(development):,} pairs")
     watch.say(f"training on {device_name(place)}, preset {settings.preset}, reads {encoder}, into {run.folder}")
 
@@ -109,45 +93,6 @@ def train_classifier(inputs: ParallelInputs, run: TrainingRun, options: Mapping[
             raise DataError(inputs.files[0], str(error)) from error
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
     return trained
-
-
-def _read(
-    inputs: ParallelInputs, settings: ParallelSettings, watch: TerminalWatch, quiet: bool
-) -> tuple[TextPairs, TextPairs]:
-    """What to learn from, and the development set."""
-    from moses_compat.corpora.parallel_texts import read_parallel_texts, read_phrase_texts
-    from phrasetool.training.neural.text_pairs import held_out
-
-    with TableProgress("read texts", 0, quiet) as reading:
-        if len(inputs.files) == 1:
-            everything = read_phrase_texts(inputs.files[0], settings.max_length, inputs.min_pair_count, reading)
-        else:
-            everything = read_parallel_texts(inputs.files[0], inputs.files[1], reading)
-    if settings.folder is not None:
-        _check_text(everything, inputs.files)
-    texts = _short(everything, settings.max_length, inputs.files[-1], watch)
-    if inputs.development is None:
-        try:
-            texts, development = held_out(texts, settings.seed)
-        except ValueError as error:
-            raise DataError(inputs.files[0], str(error)) from error
-        watch.say(f"{len(development):,} pairs are held out as the development set")
-        return texts, development
-    with TableProgress("read the development set", 0, quiet) as reading:
-        development = read_parallel_texts(*inputs.development, reading)
-    if settings.folder is not None:
-        _check_text(development, inputs.development)
-    return texts, _short(development, settings.max_length, inputs.development[1], watch)
-
-
-def _short(texts: TextPairs, max_length: int, name: str, watch: TerminalWatch) -> TextPairs:
-    try:
-        short = texts.up_to(max_length)
-    except ValueError as error:
-        raise DataError(name, str(error)) from error
-    if left_out := len(texts) - len(short):
-        watch.say(f"{name}: {left_out:,} pairs of more than {max_length} words a side are left out")
-    return short
 
 
 def _check_text(texts: TextPairs, files: tuple[str, ...]) -> None:

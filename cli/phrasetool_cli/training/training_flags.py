@@ -282,7 +282,7 @@ def _made_flags(
 
 def _declarations(encoders: Mapping[str, str], losses: Mapping[str, str]) -> Iterable[tuple[str, _Declared]]:
     from phrasetool.options import declared_options, registered
-    from phrasetool.training.autoencoder_settings import AutoencoderSettings
+    from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
     from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
     from phrasetool.training.neural.neural_settings import NeuralSettings
     from phrasetool.training.parallel.parallel_settings import ParallelSettings

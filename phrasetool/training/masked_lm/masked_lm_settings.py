@@ -90,8 +90,8 @@ class MaskedLmSettings:
         if not good:
             raise ValueError(f"{name} is {getattr(self, name)!r}, expected {expected}")
 
-    def rate(self, done: int, updates: int) -> float:
-        """The step size of an update: it rises for the first `warm_up` of them, then falls to nothing.
+    def rate_share(self, done: int, updates: int) -> float:
+        """Share of the full step size of an update: it rises for the first `warm_up` of them, then falls to nothing.
 
         Args:
             done: updates before it.
@@ -99,8 +99,8 @@ class MaskedLmSettings:
         """
         rising = max(1, round(self.warm_up * updates))
         if done < rising:
-            return self.learning_rate * (done + 1) / rising
-        return self.learning_rate * (updates - done) / max(1, updates - rising + 1)
+            return (done + 1) / rising
+        return (updates - done) / max(1, updates - rising + 1)
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any], seed: int) -> MaskedLmSettings:

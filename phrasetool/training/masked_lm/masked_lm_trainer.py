@@ -1,4 +1,4 @@
-"""Train an own BERT, in ordinary epochs, with a checkpoint after each; the best on a development set is kept.
+"""Train an own BERT.
 
 Batches of texts and of joined pairs alternate, so that the pieces of one language are predicted with the other's at
 hand (Lample and Conneau, 2019).  The head, which is as wide as the vocabulary, sees the places to predict alone.
@@ -7,7 +7,7 @@ hand (Lample and Conneau, 2019).  The head, which is as wide as the vocabulary, 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,18 +21,13 @@ from phrasetool.disk.writable import check_space
 from phrasetool.encoders.torch_precision import products_in
 from phrasetool.models.folders import check_model_folder
 from phrasetool.training.divergence import StartError
+from phrasetool.training.epochs.epoch_trainer import EpochTrainer, Tick, train_epochs
+from phrasetool.training.epochs.learnt_parameters import ADAM, LearntParameters
 from phrasetool.training.masked_lm.bert_folder import TrainedBert, new_bert, save_bert
 from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
 from phrasetool.training.masked_lm.masking import Hidden, hide
 from phrasetool.training.masked_lm.piece_texts import Batch, Batches, PieceTexts
-from phrasetool.training.resumable import (
-    forget_checkpoint,
-    optimizer_tensors,
-    restore_optimizer,
-    train_resumably,
-)
-
-_OPTIMIZER, _BEST = "optimizer.", "best."
+from phrasetool.training.resumable import forget_checkpoint
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,7 @@ class MaskedLmReport:
     updates: int
 
 
-class MaskedLmTrainer:
+class MaskedLmTrainer(EpochTrainer[MaskedLmReport]):
     """Trains an own BERT.
 
     Args:
@@ -65,7 +60,6 @@ class MaskedLmTrainer:
         device: where; CPU by default.
 
     Attributes:
-        epoch: epochs done.
         module: a `transformers.BertForMaskedLM`.
     """
 
@@ -77,46 +71,27 @@ class MaskedLmTrainer:
         settings: MaskedLmSettings,
         device: torch.device | None = None,
     ) -> None:
-        self.settings, self.epoch = settings, 0
+        self.settings = settings
         self.module = new_bert(settings, pieces).to(device or torch.device("cpu"))
-        self.optimizer = torch.optim.Adam(self.module.parameters(), lr=settings.learning_rate, fused=True)
+        adam = torch.optim.Adam(self.module.parameters(), lr=settings.learning_rate, fused=True)
+        learnt = LearntParameters(dict(self.module.named_parameters()), {ADAM: adam})
         self._pieces, self._batches = pieces, Batches(data, settings.batch_tokens)
+        super().__init__(learnt, (settings.seed,), settings.epochs, len(self._batches))
         rng = np.random.default_rng([settings.seed, 0])
         held = Batches(development, settings.batch_tokens)
         self._held = [
             (batch := held.batch(kind, rows, rng), hide(batch.ids, settings.mask_share, pieces, rng))
             for kind, rows in held.draw(rng)
         ]
-        self._best: dict[str, Tensor] = {}
-        self._best_loss = np.inf
         self._start_loss = self._development()[0]
-
-    def run(self, tick: Callable[[int], None] = lambda tokens: None) -> Iterator[MaskedLmReport]:
-        """Train to the last epoch; yields after every epoch.
-
-        Args:
-            tick: called with the number of tokens just read.
-        """
-        while self.epoch < self.settings.epochs:
-            loss = self._pass(tick)
-            self.epoch += 1
-            found, accuracy = self._development()
-            if found < self._best_loss:
-                self._best_loss = found
-                self._best = {name: value.detach().clone() for name, value in self.module.named_parameters()}
-            yield MaskedLmReport(self.epoch, loss, found, accuracy, self.epoch * len(self._batches))
 
     def kept(self) -> Any:
         """The network of the best epoch."""
-        with torch.no_grad():
-            for name, value in self.module.named_parameters():
-                value.copy_(self._best.get(name, value))
+        self.learnt.take_best()
         return self.module.eval()
 
-    def _pass(self, tick: Callable[[int], None]) -> float:
+    def _pass(self, rng: np.random.Generator, tick: Tick) -> float:
         """An epoch; the mean loss of a hidden piece."""
-        # Its draws depend on the seed and its number alone, so that a checkpoint keeps no random state.
-        rng = np.random.default_rng([self.settings.seed, self.epoch + 1])
         self.module.train()
         total, count = 0.0, 0
         with torch.random.fork_rng():
@@ -125,22 +100,19 @@ class MaskedLmTrainer:
                 batch = self._batches.batch(kind, rows, rng)
                 hidden = hide(batch.ids, self.settings.mask_share, self._pieces, rng)
                 if len(hidden.wanted):
-                    total += self._update(batch, hidden, self.epoch * len(self._batches) + number)
+                    total += self._update(batch, hidden, number)
                     count += len(hidden.wanted)
                 tick(int(batch.there.sum()))
         return total / max(count, 1)
 
-    def _update(self, batch: Batch, hidden: Hidden, done: int) -> float:
+    def _update(self, batch: Batch, hidden: Hidden, number: int) -> float:
         """One step of Adam; the sum of the losses."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.settings.rate(done, self.settings.epochs * len(self._batches))
-        self.optimizer.zero_grad()
-        with products_in(self.settings.precision, self.module.device):
+        s = self.settings
+        self.learnt.scale_rates(s.rate_share(self.updates_done + number, s.epochs * len(self._batches)))
+        with products_in(s.precision, self.module.device):
             logits, wanted = self._predicted(batch, hidden)
         loss = cross_entropy(logits.float(), wanted)
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.module.parameters(), self.settings.clip)
-        self.optimizer.step()
+        self.learnt.step(loss, s.clip)
         return float(loss.detach()) * len(wanted)
 
     def _predicted(self, batch: Batch, hidden: Hidden) -> tuple[Tensor, Tensor]:
@@ -166,34 +138,23 @@ class MaskedLmTrainer:
             right, count = right + int((logits.argmax(1) == wanted).sum()), count + len(wanted)
         return total / max(count, 1), right / max(count, 1)
 
+    def _report(self, loss: float) -> MaskedLmReport:
+        return MaskedLmReport(self.epoch, loss, *self._development(), self.updates_done)
+
+    def _goodness(self, report: Mapping[str, Any]) -> float:
+        return -float(report["development_loss"])
+
     def start_errors(self) -> dict[str, StartError]:
         """The loss of the development set before the first update."""
         return {"train": StartError.of(self._start_loss)}
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Every tensor needed to go on: parameters, the best so far, and optimiser state, on CPU."""
-        found = {name: value.detach() for name, value in self.module.named_parameters()}
-        found.update({_BEST + name: value for name, value in self._best.items()})
-        found.update(optimizer_tensors(self.optimizer, _OPTIMIZER))
-        return {name: value.cpu().contiguous() for name, value in found.items()}
-
     def progress(self) -> dict[str, Any]:
         """Everything else needed to go on, as JSON values."""
-        return {"epoch": self.epoch, "best_loss": self._best_loss, "start_loss": self._start_loss}
+        return {**super().progress(), "start_loss": self._start_loss}
 
-    def restore(self, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
-        """Go on where `tensors` and `progress` were taken.
-
-        Raises:
-            KeyError, RuntimeError, ValueError: they are of other settings or texts.
-        """
-        with torch.no_grad():
-            for name, value in self.module.named_parameters():
-                value.copy_(tensors[name])
-                if np.isfinite(progress["best_loss"]):
-                    self._best[name] = tensors[_BEST + name].to(value.device)
-        restore_optimizer(self.optimizer, tensors, _OPTIMIZER)
-        self.epoch, self._best_loss = progress["epoch"], progress["best_loss"]
+    def restore(self, tensors: Mapping[str, Tensor], progress: Mapping[str, Any]) -> None:
+        """See `EpochTrainer`."""
+        super().restore(tensors, progress)
         self._start_loss = progress["start_loss"]
 
 
@@ -261,12 +222,7 @@ def train_masked_lm(
     def start() -> MaskedLmTrainer:
         return MaskedLmTrainer(data, development, pieces, settings, device)
 
-    def resumed(tensors: dict[str, Tensor], progress: dict[str, Any]) -> MaskedLmTrainer:
-        trainer = start()
-        trainer.restore(tensors, progress)
-        return trainer
-
-    trainer = train_resumably(folder, identity, start, resumed, resume=resume, on_report=on_report, tick=tick)
+    trainer = train_epochs(folder, identity, start, resume=resume, on_report=on_report, tick=tick)
     sizes = {"texts": len(data.texts), "pairs": len(data.sources), "tokens": data.tokens, "pieces": pieces}
     training = {**settings.as_dict(), **sizes, "epochs_done": trainer.epoch, **(record or {})}
     trained = save_bert(trainer.kept(), tokenizer, folder, training)

@@ -1,4 +1,4 @@
-"""Train a translator, in ordinary epochs, with a checkpoint after each; the best on a development set is kept.
+"""Train a translator.
 
 A batch has sentence pairs with sources of one length or of a few that are close, and targets of nearly one length;
 which pairs meet in a batch and in what order batches come is drawn anew for every epoch.  On a CPU a seed fixes the
@@ -8,7 +8,7 @@ weights for a given number of threads; on a GPU it does so as far as torch does.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,19 +26,15 @@ from phrasetool.neural.network import NeuralTranslator, padded_targets
 from phrasetool.objectives.objective import FrozenBatch
 from phrasetool.phrases import FloatArray, Int64Array
 from phrasetool.training.divergence import DivergedError, StartError
+from phrasetool.training.epochs.epoch_trainer import EpochTrainer, Tick, train_epochs
+from phrasetool.training.epochs.learnt_parameters import ADAM, LearntParameters
+from phrasetool.training.epochs.length_batches import length_batches
 from phrasetool.training.neural.guessing import fault_of_guessing
 from phrasetool.training.neural.neural_settings import NeuralSettings
 from phrasetool.training.neural.temperature import fitted_temperature
 from phrasetool.training.pairs import PhrasePairs
-from phrasetool.training.resumable import (
-    forget_checkpoint,
-    optimizer_tensors,
-    restore_optimizer,
-    train_resumably,
-)
+from phrasetool.training.resumable import forget_checkpoint
 from phrasetool.watch import refuse
-
-_OPTIMIZER, _BEST = "optimizer.", "best."
 
 
 @dataclass(frozen=True)
@@ -58,21 +54,7 @@ class NeuralReport:
     updates: int
 
 
-def pair_batches(sources: Int64Array, targets: Int64Array, size: int, rng: np.random.Generator) -> list[Int64Array]:
-    """Every pair once, in batches of neighbouring lengths, in random order.
-
-    Args:
-        sources, targets: words of each side, shape (N,).
-        size: pairs in a batch.
-        rng: draws which pairs of a length meet, and the order of the batches.
-    """
-    shuffled = rng.permutation(len(sources))
-    ordered = shuffled[np.lexsort((targets[shuffled], sources[shuffled]))]
-    batches = [ordered[first : first + size] for first in range(0, len(ordered), size)]
-    return [batches[i] for i in rng.permutation(len(batches))]
-
-
-class NeuralTrainer:
+class NeuralTrainer(EpochTrainer[NeuralReport]):
     """Trains a translator.
 
     Args:
@@ -81,9 +63,6 @@ class NeuralTrainer:
         targets: the vectors to predict, see `target_table`.
         settings: how.
         device: where; CPU by default.
-
-    Attributes:
-        epoch: epochs done.
     """
 
     def __init__(
@@ -99,58 +78,36 @@ class NeuralTrainer:
             settings.architecture, len(pairs.source_vocabulary), targets, settings.seed, settings.dropout
         )
         self.module = module.to(device or torch.device("cpu"))
-        self.optimizer = torch.optim.Adam(self.module.parameters(), lr=settings.learning_rate, fused=True)
-        self.epoch = 0
-        self._updates_an_epoch = -(-len(pairs) // settings.batch_size)
-        self._best: dict[str, Tensor] | None = None
-        self._best_loss = np.inf
+        adam = torch.optim.Adam(self.module.parameters(), lr=settings.learning_rate, fused=True)
+        learnt = LearntParameters(dict(self.module.named_parameters()), {ADAM: adam})
+        super().__init__(learnt, (settings.seed,), settings.epochs, -(-len(pairs) // settings.batch_size))
         self._start_loss = self._mean_loss(pairs, settings.batch_size)
 
-    def run(self, tick: Callable[[int], None] = lambda pairs: None) -> Iterator[NeuralReport]:
-        """Train to the last epoch; yields after every epoch.
-
-        Args:
-            tick: called with the number of pairs just seen.
-        """
-        s = self.settings
-        while self.epoch < s.epochs:
-            # An epoch's draws depend on the seed and its number alone, so that a checkpoint keeps no random state.
-            rng = np.random.default_rng([s.seed, self.epoch + 1])
-            self.module.train()
-            self.module.seed_dropout(int(rng.integers(2**63)))
-            total = torch.zeros((), dtype=torch.float64, device=self.module.words.device)
-            lengths = self.pairs.sources.lengths, self.pairs.targets.lengths
-            for number, batch in enumerate(pair_batches(*lengths, s.batch_size, rng)):
-                total += self._update(batch, rng, self.epoch * self._updates_an_epoch + number)
-                tick(len(batch))
-            self.epoch += 1
-            found = None
-            if self.development is not None:
-                found = self._mean_loss(self.development)
-                if found < self._best_loss:
-                    self._best_loss = found
-                    self._best = {name: value.detach().clone() for name, value in self.module.state_dict().items()}
-            words = len(self.pairs.targets.words) + len(self.pairs)
-            yield NeuralReport(self.epoch, float(total) / words, found, self.epoch * self._updates_an_epoch)
+    def _pass(self, rng: np.random.Generator, tick: Tick) -> float:
+        """An epoch; the mean loss of a word."""
+        self.module.train()
+        self.module.seed_dropout(int(rng.integers(2**63)))
+        total = torch.zeros((), dtype=torch.float64, device=self.module.words.device)
+        lengths = self.pairs.sources.lengths, self.pairs.targets.lengths
+        order = rng.permutation(len(self.pairs))
+        for number, batch in enumerate(length_batches(order, lengths, self.settings.batch_size, rng)):
+            total += self._update(batch, rng, number)
+            tick(len(batch))
+        return float(total) / (len(self.pairs.targets.words) + len(self.pairs))
 
     def kept(self) -> NeuralTranslator:
         """The translator of the best epoch; without a development set, of the last."""
-        if self._best is not None:
-            self.module.load_state_dict(self._best)
+        self.learnt.take_best()
         return self.module.eval()
 
-    def _update(self, batch: Int64Array, rng: np.random.Generator, done: int) -> Tensor:
+    def _update(self, batch: Int64Array, rng: np.random.Generator, number: int) -> Tensor:
         """One step of Adam; the sum of the losses."""
         s = self.settings
         if s.schedule == "linear":
-            for group in self.optimizer.param_groups:
-                group["lr"] = s.learning_rate * (1 - done / (s.epochs * self._updates_an_epoch))
-        self.optimizer.zero_grad()
+            self.learnt.scale_rates(1 - self.share(number))
         losses, _ = self._losses(self.pairs, batch, rng)
         # As in the predecessor's program the sum over a sentence's words counts, not their mean.
-        (losses / len(batch)).backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.module.parameters(), s.clip)
-        self.optimizer.step()
+        self.learnt.step(losses / len(batch), s.clip)
         return losses.detach()
 
     def _losses(self, pairs: PhrasePairs, batch: Int64Array, rng: np.random.Generator) -> tuple[Tensor, int]:
@@ -178,39 +135,26 @@ class NeuralTrainer:
             total, count = total + float(losses), count + words
         return total / count
 
+    def _report(self, loss: float) -> NeuralReport:
+        found = None if self.development is None else self._mean_loss(self.development)
+        return NeuralReport(self.epoch, loss, found, self.updates_done)
+
+    def _goodness(self, report: Mapping[str, Any]) -> float | None:
+        return None if report["development_loss"] is None else -float(report["development_loss"])
+
     def start_errors(self) -> dict[str, StartError]:
         """The loss of a first batch before the first update."""
         bounded = getattr(self.settings.objective, "bounded", True)
         return {"train": StartError.of(self._start_loss, 0.0 if bounded else float(self.settings.dimension))}
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Every tensor needed to go on: parameters, the best so far, and optimiser state, on CPU."""
-        found = {name: value.detach() for name, value in self.module.named_parameters()}
-        learnt = set(found)
-        found.update({_BEST + name: value for name, value in (self._best or {}).items() if name in learnt})
-        found.update(optimizer_tensors(self.optimizer, _OPTIMIZER))
-        return {name: value.cpu().contiguous() for name, value in found.items()}
-
     def progress(self) -> dict[str, Any]:
         """Everything else needed to go on, as JSON values."""
-        best = None if np.isinf(self._best_loss) else self._best_loss
-        return {"epoch": self.epoch, "best_loss": best, "start_loss": self._start_loss}
+        return {**super().progress(), "start_loss": self._start_loss}
 
-    def restore(self, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
-        """Go on where `tensors` and `progress` were taken.
-
-        Raises:
-            KeyError, RuntimeError, ValueError: they are of other settings or pairs.
-        """
-        with torch.no_grad():
-            for name, value in self.module.named_parameters():
-                value.copy_(tensors[name])
-        restore_optimizer(self.optimizer, tensors, _OPTIMIZER)
-        self.epoch, self._start_loss = progress["epoch"], progress["start_loss"]
-        if progress["best_loss"] is not None:
-            self._best_loss = progress["best_loss"]
-            state = self.module.state_dict()
-            self._best = {name: tensors.get(_BEST + name, value).to(value.device) for name, value in state.items()}
+    def restore(self, tensors: Mapping[str, Tensor], progress: Mapping[str, Any]) -> None:
+        """See `EpochTrainer`."""
+        super().restore(tensors, progress)
+        self._start_loss = progress["start_loss"]
 
 
 def checkpoint_bytes(settings: NeuralSettings, source_words: int, target_words: int) -> int:
@@ -280,12 +224,7 @@ def train_neural(
     def start() -> NeuralTrainer:
         return NeuralTrainer(pairs, development, targets, settings, device)
 
-    def resumed(tensors: dict[str, Tensor], progress: dict[str, Any]) -> NeuralTrainer:
-        trainer = start()
-        trainer.restore(tensors, progress)
-        return trainer
-
-    trainer = train_resumably(folder, identity, start, resumed, resume=resume, on_report=on_report, tick=tick)
+    trainer = train_epochs(folder, identity, start, resume=resume, on_report=on_report, tick=tick)
     module = trainer.kept()
     if fault := fault_of_guessing(module, development or pairs, settings.seed):
         message = f"{folder}: the trained model is no better than chance: {fault}"

@@ -1,4 +1,4 @@
-"""Train a classifier of sentence pairs, with a checkpoint after each epoch; the best on a development set is kept.
+"""Train a classifier of sentence pairs.
 
 Each sentence of a batch is encoded once; its wrong targets are those of others in the batch, and some that contain
 the right one or are a part of it.  On a CPU a seed fixes the weights for a given number of threads.
@@ -6,7 +6,7 @@ the right one or are a part of it.  On a CPU a seed fixes the weights for a give
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ from phrasetool.phrases import DoubleArray, Int64Array, Phrases
 from phrasetool.siamese.classifier import SiameseClassifier
 from phrasetool.siamese.token_inputs import SOURCE, TARGET
 from phrasetool.training.divergence import StartError
+from phrasetool.training.epochs.epoch_trainer import EpochTrainer, Tick
+from phrasetool.training.epochs.learnt_parameters import ADAM, LearntParameters
 from phrasetool.training.neural.text_pairs import TextPairs
 from phrasetool.training.parallel.batch_negatives import batch_negatives, epoch_batches
 from phrasetool.training.parallel.containment import containment_negatives
@@ -26,9 +28,7 @@ from phrasetool.training.parallel.labelled_pairs import contained_pairs, encoded
 from phrasetool.training.parallel.pair_losses import contrast_loss, parallel_loss
 from phrasetool.training.parallel.pair_quality import area_under_curve, best_quality, probabilities_of, quality_at
 from phrasetool.training.parallel.parallel_settings import ParallelSettings
-from phrasetool.training.resumable import optimizer_tensors, restore_optimizer
 
-_OPTIMIZER, _BEST = "optimizer.", "best."
 # Share of the updates in which the step size rises from nothing.
 _WARM = 0.05
 # Random wrong pairs for each true one of the development set, as the paper has.
@@ -64,15 +64,15 @@ class ParallelReport:
 
 
 def _parameter_groups(classifier: SiameseClassifier, settings: ParallelSettings) -> list[dict[str, Any]]:
-    """What learns, by its step size; `full` is that without a schedule."""
+    """What learns, by its step size."""
     layers = classifier.inputs.layers()
     slow = {id(parameter) for parameter in layers}
     fast = [parameter for parameter in classifier.parameters() if parameter.requires_grad and id(parameter) not in slow]
     rates = ((fast, settings.learning_rate), (layers, settings.layers_learning_rate))
-    return [{"params": params, "lr": rate, "full": rate} for params, rate in rates if params]
+    return [{"params": params, "lr": rate} for params, rate in rates if params]
 
 
-class ParallelTrainer:
+class ParallelTrainer(EpochTrainer[ParallelReport]):
     """Trains a classifier.
 
     Args:
@@ -81,10 +81,6 @@ class ParallelTrainer:
         classifier: fresh; it is trained.
         settings: how.
         device: where; CPU by default.
-
-    Attributes:
-        epoch: epochs done.
-        best: the report of the best epoch.
     """
 
     def __init__(
@@ -95,60 +91,41 @@ class ParallelTrainer:
         self.module = classifier.to(device or torch.device("cpu"))
         self.random = random_pairs(development, _NEGATIVES, settings.seed)
         self.contained = contained_pairs(development, settings.seed)
-        self.optimizer = torch.optim.Adam(_parameter_groups(classifier, settings), fused=True)
-        self.epoch = 0
-        self.best: dict[str, Any] | None = None
+        adam = torch.optim.Adam(_parameter_groups(classifier, settings), fused=True)
+        learnt = {name: value for name, value in classifier.named_parameters() if value.requires_grad}
+        updates = -(-len(pairs) // settings.batch_size)
+        super().__init__(LearntParameters(learnt, {ADAM: adam}), (settings.seed,), settings.epochs, updates)
         self._known = KnownTranslations(pairs.sources, pairs.targets)
         inputs = classifier.inputs
         self._lexicons = inputs.lexicon(SOURCE, pairs.source_words), inputs.lexicon(TARGET, pairs.target_words)
         for side, texts in ((SOURCE, pairs.sources), (TARGET, pairs.targets)):
             inputs.keep(side, texts, self._lexicons[side])
-        self._updates_an_epoch = -(-len(pairs) // settings.batch_size)
-        self._kept: dict[str, Tensor] | None = None
 
-    def run(self, tick: Callable[[int], None] = lambda pairs: None) -> Iterator[ParallelReport]:
-        """Train to the last epoch; yields after every epoch.
-
-        Args:
-            tick: called with the number of pairs just seen.
-        """
-        s = self.settings
-        while self.epoch < s.epochs:
-            # An epoch's draws depend on the seed and its number alone, so that a checkpoint keeps no random state.
-            rng = np.random.default_rng([s.seed, self.epoch + 1])
-            self.module.train()
-            self.module.network.seed_dropout(int(rng.integers(2**62)))
-            self.module.inputs.seed(int(rng.integers(2**62)))
-            total = 0.0
-            for number, batch in enumerate(epoch_batches(len(self.pairs), s.batch_size, rng)):
-                total += self._update(batch, rng, self.epoch * self._updates_an_epoch + number)
-                tick(len(batch))
-            self.epoch += 1
-            report = self._report(total / self._updates_an_epoch)
-            if self.best is None or report.best_f1 > self.best["best_f1"]:
-                self.best = {**report.__dict__}
-                self._kept = {name: value.detach().clone() for name, value in self._learnt().items()}
-            yield report
+    def _pass(self, rng: np.random.Generator, tick: Tick) -> float:
+        """An epoch; the mean loss of an update."""
+        self.module.train()
+        self.module.network.seed_dropout(int(rng.integers(2**62)))
+        self.module.inputs.seed(int(rng.integers(2**62)))
+        batches = epoch_batches(len(self.pairs), self.settings.batch_size, rng)
+        total = 0.0
+        for number, batch in enumerate(batches):
+            total += self._update(batch, rng, number)
+            tick(len(batch))
+        return total / len(batches)
 
     def kept(self) -> SiameseClassifier:
         """The classifier of the best epoch."""
-        if self._kept is not None:
-            self._load(self._kept)
+        self.learnt.take_best()
         self.module.inputs.forget()
         return self.module.eval()
 
-    def _update(self, batch: Int64Array, rng: np.random.Generator, done: int) -> float:
+    def _update(self, batch: Int64Array, rng: np.random.Generator, number: int) -> float:
         """One step of Adam; the loss."""
-        s = self.settings
-        if s.schedule == "linear":
-            share = done / (s.epochs * self._updates_an_epoch)
-            for group in self.optimizer.param_groups:
-                group["lr"] = group["full"] * min(1.0, (share + 1e-3) / _WARM) * (1 - share)
-        self.optimizer.zero_grad()
+        if self.settings.schedule == "linear":
+            share = self.share(number)
+            self.learnt.scale_rates(min(1.0, (share + 1e-3) / _WARM) * (1 - share))
         loss = self._loss(batch, rng)
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self._learnt().values(), s.clip)
-        self.optimizer.step()
+        self.learnt.step(loss, self.settings.clip)
         return float(loss.detach())
 
     def _loss(self, batch: Int64Array, rng: np.random.Generator) -> Tensor:
@@ -199,46 +176,17 @@ class ParallelTrainer:
         return ParallelReport(
             self.epoch, loss, loss_there, half.precision, half.recall, half.f1, best.f1, best.threshold,
             quality_at(contained, self.contained.parallel, 0.5).f1, area_under_curve(found, parallel),
-            self.epoch * self._updates_an_epoch,
+            self.updates_done,
         )  # fmt: skip
 
-    def _learnt(self) -> dict[str, Tensor]:
-        return {name: value for name, value in self.module.named_parameters() if value.requires_grad}
-
-    def _load(self, tensors: dict[str, Tensor]) -> None:
-        with torch.no_grad():
-            for name, value in self._learnt().items():
-                value.copy_(tensors[name])
+    def _goodness(self, report: Mapping[str, Any]) -> float:
+        return float(report["best_f1"])
 
     def start_errors(self) -> dict[str, StartError]:
         """The loss of guessing before the first update."""
         s = self.settings
         others = np.log(min(s.batch_size, len(self.pairs)))
         return {"train": StartError.of(float(np.log(2) + s.contrast * others))}
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Every tensor needed to go on: parameters, the best so far, and optimiser state, on CPU."""
-        found = {name: value.detach() for name, value in self._learnt().items()}
-        found.update({_BEST + name: value for name, value in (self._kept or {}).items()})
-        found.update(optimizer_tensors(self.optimizer, _OPTIMIZER))
-        return {name: value.cpu().contiguous() for name, value in found.items()}
-
-    def progress(self) -> dict[str, Any]:
-        """Everything else needed to go on, as JSON values."""
-        return {"epoch": self.epoch, "best": self.best}
-
-    def restore(self, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
-        """Go on where `tensors` and `progress` were taken.
-
-        Raises:
-            KeyError, RuntimeError, ValueError: they are of other settings or pairs.
-        """
-        self._load(tensors)
-        restore_optimizer(self.optimizer, tensors, _OPTIMIZER)
-        self.epoch, self.best = progress["epoch"], progress["best"]
-        if self.best is not None:
-            device = self.module.network.output.weight.device
-            self._kept = {name: tensors[_BEST + name].to(device) for name in self._learnt()}
 
 
 def _numbers(logits: DoubleArray) -> DoubleArray:

@@ -7,25 +7,24 @@ numbers and links that stand on both sides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from phrasetool.phrases import Int64Array
 from phrasetool.siamese.search_vectors import summed
 from phrasetool.siamese.sentence_units import lexicon_units, sentence_units
 from phrasetool.training.divergence import StartError
+from phrasetool.training.epochs.epoch_trainer import EpochTrainer, Tick
+from phrasetool.training.epochs.learnt_parameters import LearntParameters
 from phrasetool.training.neural.text_pairs import TextPairs
 from phrasetool.training.parallel.batch_negatives import epoch_batches
 from phrasetool.training.parallel.known_translations import KnownTranslations
 from phrasetool.training.parallel.pair_losses import contrast_loss
 from phrasetool.training.parallel.parallel_settings import ParallelSettings
-from phrasetool.training.resumable import optimizer_tensors, restore_optimizer
 
 # Numbers that units share by chance are few beside them.
 BUCKETS = 1 << 17
@@ -49,20 +48,15 @@ class SearchReport:
     loss: float
 
 
-class SearchTrainer:
+class SearchTrainer(EpochTrainer[SearchReport]):
     """Trains vectors of units.
 
     Args:
         pairs: what to learn from, two different ones at least.
         settings: their size, epochs and seed.
-
-    Attributes:
-        epoch: epochs done.
     """
 
     def __init__(self, pairs: TextPairs, settings: ParallelSettings) -> None:
-        self.settings = settings
-        self.epoch = 0
         self._pairs = len(pairs)
         self._known = KnownTranslations(pairs.sources, pairs.targets)
         sides = (pairs.sources, pairs.source_words), (pairs.targets, pairs.target_words)
@@ -73,27 +67,24 @@ class SearchTrainer:
         self._table = nn.Parameter(torch.from_numpy(drawn))
         # Turns all vectors at once, those that no pair has, too.
         self._map = nn.Parameter(torch.eye(size))
-        self._optimizers = {
+        optimizers = {
             _TABLE: torch.optim.SparseAdam([self._table], lr=_TABLE_RATE),
             _MAP: torch.optim.Adam([self._map], lr=_MAP_RATE),
         }
+        learnt = LearntParameters({"table": self._table, "map": self._map}, optimizers)
+        super().__init__(learnt, (settings.seed, 8), settings.search_epochs, -(-len(pairs) // _BATCH))
 
-    def run(self, tick: Callable[[int], None] = lambda pairs: None) -> Iterator[SearchReport]:
-        """Train to the last epoch; yields after every epoch.
+    def _pass(self, rng: np.random.Generator, tick: Tick) -> float:
+        """An epoch; the mean loss of an update."""
+        batches = epoch_batches(self._pairs, _BATCH, rng)
+        total = 0.0
+        for batch in batches:
+            total += self._update(batch)
+            tick(len(batch))
+        return total / len(batches)
 
-        Args:
-            tick: called with the number of pairs just seen.
-        """
-        while self.epoch < self.settings.search_epochs:
-            # An epoch's draws depend on the seed and its number alone, so that a checkpoint keeps no random state.
-            rng = np.random.default_rng([self.settings.seed, 8, self.epoch + 1])
-            batches = epoch_batches(self._pairs, _BATCH, rng)
-            total = 0.0
-            for batch in batches:
-                total += self._update(batch)
-                tick(len(batch))
-            self.epoch += 1
-            yield SearchReport(self.epoch, total / len(batches))
+    def _report(self, loss: float) -> SearchReport:
+        return SearchReport(self.epoch, loss)
 
     def vectors(self) -> npt.NDArray[np.float16]:
         """What `SearchVectors` takes."""
@@ -106,41 +97,10 @@ class SearchTrainer:
             summed(sentence_units(texts.select(batch), lexicon), self._table, sparse=True) @ self._map
             for texts, lexicon in self._sides
         )
-        for optimizer in self._optimizers.values():
-            optimizer.zero_grad()
         loss = contrast_loss(sources, targets, torch.from_numpy(self._known.among(batch)), _TEMPERATURE)
-        loss.backward()  # type: ignore[no-untyped-call]
-        for optimizer in self._optimizers.values():
-            optimizer.step()
+        self.learnt.step(loss)
         return float(loss.detach())
 
     def start_errors(self) -> dict[str, StartError]:
         """The loss of guessing before the first update."""
         return {"train": StartError.of(float(np.log(min(_BATCH, self._pairs))))}
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Every tensor needed to go on."""
-        found = {"table": self._table.detach(), "map": self._map.detach()}
-        for prefix, optimizer in self._optimizers.items():
-            found.update(optimizer_tensors(optimizer, prefix))
-        return {name: value.contiguous() for name, value in found.items()}
-
-    def progress(self) -> dict[str, Any]:
-        """Everything else needed to go on, as JSON values."""
-        return {"epoch": self.epoch}
-
-    def restore(self, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
-        """Go on where `tensors` and `progress` were taken.
-
-        Raises:
-            KeyError, RuntimeError, ValueError: they are of other settings or pairs.
-        """
-        with torch.no_grad():
-            self._table.copy_(tensors["table"])
-            self._map.copy_(tensors["map"])
-        for prefix, optimizer in self._optimizers.items():
-            restore_optimizer(optimizer, tensors, prefix)
-        # SparseAdam counts in a number, and computes powers of one with more digits than of a tensor.
-        for state in self._optimizers[_TABLE].state.values():
-            state["step"] = int(state["step"])
-        self.epoch = progress["epoch"]

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from phrasetool.disk.writable import check_space
 from phrasetool.models.folders import CHECKPOINT, check_model_folder
 from phrasetool.models.parallel import SEARCH_VECTORS, ParallelModel
 from phrasetool.models.storage import save_model
 from phrasetool.training.divergence import DivergedError
+from phrasetool.training.epochs.epoch_trainer import train_epochs
 from phrasetool.training.neural.text_pairs import TextPairs
 from phrasetool.training.parallel.fresh_classifier import FreshClassifier, fresh_classifier
 from phrasetool.training.parallel.labelled_pairs import encoded_logits
@@ -30,7 +30,7 @@ from phrasetool.training.parallel.pair_quality import (
 from phrasetool.training.parallel.parallel_settings import ParallelSettings
 from phrasetool.training.parallel.parallel_trainer import ParallelReport, ParallelTrainer
 from phrasetool.training.parallel.search_trainer import BUCKETS, SearchReport, SearchTrainer
-from phrasetool.training.resumable import forget_checkpoint, train_resumably
+from phrasetool.training.resumable import forget_checkpoint
 from phrasetool.watch import refuse
 
 # A parallel pair has the higher probability of it and another in half of all couples by chance.
@@ -97,12 +97,7 @@ def train_parallel(
     def start() -> ParallelTrainer:
         return ParallelTrainer(pairs, development, fresh.classifier, settings, device)
 
-    def resumed(tensors: dict[str, Tensor], progress: dict[str, Any]) -> ParallelTrainer:
-        trainer = start()
-        trainer.restore(tensors, progress)
-        return trainer
-
-    trainer = train_resumably(folder, identity, start, resumed, resume=resume, on_report=on_report, tick=tick)
+    trainer = train_epochs(folder, identity, start, resume=resume, on_report=on_report, tick=tick)
     assert trainer.best is not None
     if trainer.best["auc"] < _CHANCE:
         message = (
@@ -132,14 +127,9 @@ def _learn_to_search(
 ) -> None:
     """Give a model vectors of units; see `train_parallel`."""
 
-    def resumed(tensors: dict[str, Tensor], progress: dict[str, Any]) -> SearchTrainer:
-        trainer = SearchTrainer(pairs, settings)
-        trainer.restore(tensors, progress)
-        return trainer
-
-    trainer = train_resumably(
-        folder, identity, lambda: SearchTrainer(pairs, settings), resumed,
-        resume=resume and (folder / CHECKPOINT).is_file(), on_report=on_report, tick=tick,
+    trainer = train_epochs(
+        folder, identity, lambda: SearchTrainer(pairs, settings), resume=resume and (folder / CHECKPOINT).is_file(),
+        on_report=on_report, tick=tick,
     )  # fmt: skip
     model.arrays[SEARCH_VECTORS] = trainer.vectors()
 

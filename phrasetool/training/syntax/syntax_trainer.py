@@ -1,11 +1,11 @@
-"""Train a syntactic encoder, with a checkpoint after each epoch; the best on a development set is kept.
+"""Train a syntactic encoder.
 
 On a CPU a seed fixes the weights for a given number of threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +19,12 @@ from phrasetool.phrases import FloatArray, Int64Array
 from phrasetool.syntax.syntax_network import SyntaxNetwork
 from phrasetool.syntax.syntax_shape import END, TAGS, SyntaxShape
 from phrasetool.training.divergence import StartError
-from phrasetool.training.resumable import optimizer_tensors, restore_optimizer
+from phrasetool.training.epochs.epoch_trainer import EpochTrainer, Tick
+from phrasetool.training.epochs.learnt_parameters import ADAM, LearntParameters
+from phrasetool.training.epochs.length_batches import length_batches
 from phrasetool.training.syntax.syntax_examples import SyntaxExamples
 from phrasetool.training.syntax.syntax_settings import SyntaxSettings
 
-_OPTIMIZER, _BEST = "optimizer.", "best."
 # Batches whose examples are put in order of length together.
 _POOL = 500
 # Of a place behind the end of a sequence, which nothing is learnt from.
@@ -49,7 +50,7 @@ class SyntaxReport:
     updates: int
 
 
-class SyntaxTrainer:
+class SyntaxTrainer(EpochTrainer[SyntaxReport]):
     """Trains an encoder with its decoder.
 
     Args:
@@ -59,10 +60,6 @@ class SyntaxTrainer:
         arrays: initial values.
         settings: how.
         device: where; CPU by default.
-
-    Attributes:
-        epoch: epochs done.
-        best: the report of the best epoch.
     """
 
     def __init__(
@@ -72,54 +69,35 @@ class SyntaxTrainer:
         self.examples, self.development, self.settings = examples, development, settings
         self._device = device or torch.device("cpu")
         self.network = SyntaxNetwork(shape, arrays).to(self._device)
-        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
-        self.epoch = 0
-        self.best: dict[str, Any] | None = None
-        self._updates_an_epoch = -(-len(examples) // settings.batch_size)
-        self._kept: dict[str, Tensor] | None = None
+        adam = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
+        learnt = LearntParameters(dict(self.network.named_parameters()), {ADAM: adam})
+        updates = -(-len(examples) // settings.batch_size)
+        super().__init__(learnt, (settings.seed,), settings.epochs, updates, settings.patience)
 
-    def run(self, tick: Callable[[int], None] = lambda examples: None) -> Iterator[SyntaxReport]:
-        """Train to the last epoch, or until patience is at its end; yields after every epoch.
-
-        Args:
-            tick: called with the number of examples just seen.
-        """
-        s = self.settings
-        while self.epoch < s.epochs and self.epoch - (self.best or {"epoch": self.epoch})["epoch"] < s.patience:
-            # An epoch's draws depend on the seed and its number alone, so that a checkpoint keeps no random state.
-            rng = np.random.default_rng([s.seed, self.epoch + 1])
-            self.network.seed_dropout(int(rng.integers(2**62)))
-            total, tags = 0.0, 0
-            for number, batch in enumerate(batches_by_length(self.examples, s.batch_size, rng)):
-                loss, count = self._update(batch, self.epoch * self._updates_an_epoch + number)
-                total, tags = total + loss * count, tags + count
-                tick(len(batch))
-            self.epoch += 1
-            report = self._report(total / tags)
-            if self.best is None or report.development_loss < self.best["development_loss"]:
-                self.best = {**report.__dict__}
-                self._kept = {name: value.detach().clone() for name, value in self.network.named_parameters()}
-            yield report
+    def _pass(self, rng: np.random.Generator, tick: Tick) -> float:
+        """An epoch; the mean loss of a tag."""
+        self.network.seed_dropout(int(rng.integers(2**62)))
+        total, tags = 0.0, 0
+        for number, batch in enumerate(batches_by_length(self.examples, self.settings.batch_size, rng)):
+            loss, count = self._update(batch, number)
+            total, tags = total + loss * count, tags + count
+            tick(len(batch))
+        return total / tags
 
     def kept(self) -> SyntaxNetwork:
         """The network of the best epoch, on the CPU."""
-        if self._kept is not None:
-            self._load(self._kept)
+        self.learnt.take_best()
         return self.network.cpu()
 
-    def _update(self, batch: Int64Array, done: int) -> tuple[float, int]:
+    def _update(self, batch: Int64Array, number: int) -> tuple[float, int]:
         """One step; the mean loss of a tag, and of how many tags."""
         s = self.settings
         if s.schedule == "linear":
-            for group in self.optimizer.param_groups:
-                group["lr"] = s.learning_rate * (1 - done / (s.epochs * self._updates_an_epoch))
-        self.optimizer.zero_grad()
+            self.learnt.scale_rates(1 - self.share(number))
         with products_in(s.precision, self._device):
             logits, wanted = self._logits(self.examples, batch, s.dropout)
         loss = cross_entropy(logits.float(), wanted, ignore_index=_NOTHING)
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.network.parameters(), s.clip)
-        self.optimizer.step()
+        self.learnt.step(loss, s.clip)
         return float(loss.detach()), int((wanted != _NOTHING).sum())
 
     def _logits(self, examples: SyntaxExamples, batch: Int64Array, dropout: float) -> tuple[Tensor, Tensor]:
@@ -152,40 +130,14 @@ class SyntaxTrainer:
             total += float(cross_entropy(logits, wanted, ignore_index=_NOTHING, reduction="sum"))
             right += int((logits.argmax(1) == wanted).sum())
             tags += int((wanted != _NOTHING).sum())
-        return SyntaxReport(self.epoch, loss, total / tags, right / tags, self.epoch * self._updates_an_epoch)
+        return SyntaxReport(self.epoch, loss, total / tags, right / tags, self.updates_done)
 
-    def _load(self, tensors: Mapping[str, Tensor]) -> None:
-        with torch.no_grad():
-            for name, value in self.network.named_parameters():
-                value.copy_(tensors[name])
+    def _goodness(self, report: Mapping[str, Any]) -> float:
+        return -float(report["development_loss"])
 
     def start_errors(self) -> dict[str, StartError]:
         """The loss of guessing before the first update."""
         return {"train": StartError.of(float(np.log(TAGS + 1)))}
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Every tensor needed to go on: parameters, the best so far, and optimiser state, on CPU."""
-        found = {name: value.detach() for name, value in self.network.named_parameters()}
-        found.update({_BEST + name: value for name, value in (self._kept or {}).items()})
-        found.update(optimizer_tensors(self.optimizer, _OPTIMIZER))
-        return {name: value.cpu().contiguous() for name, value in found.items()}
-
-    def progress(self) -> dict[str, Any]:
-        """Everything else needed to go on, as JSON values."""
-        return {"epoch": self.epoch, "best": self.best}
-
-    def restore(self, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
-        """Go on where `tensors` and `progress` were taken.
-
-        Raises:
-            KeyError, RuntimeError, ValueError: they are of other settings or sentences.
-        """
-        self._load(tensors)
-        restore_optimizer(self.optimizer, tensors, _OPTIMIZER)
-        self.epoch, self.best = progress["epoch"], progress["best"]
-        if self.best is not None:
-            names = [name for name, _ in self.network.named_parameters()]
-            self._kept = {name: tensors[_BEST + name].to(self._device) for name in names}
 
 
 def batches_by_length(examples: SyntaxExamples, size: int, rng: np.random.Generator) -> list[Int64Array]:
@@ -197,11 +149,5 @@ def batches_by_length(examples: SyntaxExamples, size: int, rng: np.random.Genera
         rng: draws.
     """
     there, read = np.unique(examples.sources, return_inverse=True)
-    place = rng.permutation(len(there))[read]
-    order, lengths = np.argsort(place, kind="stable"), examples.texts.lengths[examples.sources]
-    found: list[Int64Array] = []
-    for first in range(0, len(order), size * _POOL):
-        pool = order[first : first + size * _POOL]
-        pool = pool[np.lexsort((place[pool], lengths[pool]))]
-        found += [pool[start : start + size] for start in range(0, len(pool), size)]
-    return [found[number] for number in rng.permutation(len(found))]
+    order = np.argsort(rng.permutation(len(there))[read], kind="stable")
+    return length_batches(order, [examples.texts.lengths[examples.sources]], size, rng, _POOL)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from phrasetool.disk.writable import check_space
 from phrasetool.models.folders import check_model_folder
@@ -20,7 +19,8 @@ from phrasetool.models.tagger import TaggerModel
 from phrasetool.phrases import FloatArray, Int64Array, Mask
 from phrasetool.syntax.piece_table import PieceTable, learn_pieces
 from phrasetool.syntax.syntax_shape import SyntaxShape
-from phrasetool.training.resumable import forget_checkpoint, train_resumably
+from phrasetool.training.epochs.epoch_trainer import train_epochs
+from phrasetool.training.resumable import forget_checkpoint
 from phrasetool.training.syntax.syntax_examples import (
     NamedBitext,
     Sentences,
@@ -112,13 +112,8 @@ def train_syntax(
     def begin() -> SyntaxTrainer:
         return SyntaxTrainer(examples, development, made.shape, made.arrays, settings, device)
 
-    def resumed(tensors: dict[str, Tensor], progress: dict[str, Any]) -> SyntaxTrainer:
-        trainer = begin()
-        trainer.restore(tensors, progress)
-        return trainer
-
     with watch.items("train", settings.epochs * len(examples), "example") as tick:
-        trainer = train_resumably(folder, identity, begin, resumed, resume=resume, on_report=on_report, tick=tick)
+        trainer = train_epochs(folder, identity, begin, resume=resume, on_report=on_report, tick=tick)
     training = {
         **settings.as_dict(),
         "tagger": tagger.signature,

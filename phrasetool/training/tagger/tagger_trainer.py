@@ -1,4 +1,4 @@
-"""Train a tagger, with a checkpoint after each epoch; the best on a development set is kept.
+"""Train a tagger.
 
 Features learn by a sparse Adam, which moves only those that a batch has; all else by Adam.  On a CPU a seed fixes the
 weights for a given number of threads.
@@ -6,23 +6,24 @@ weights for a given number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from phrasetool.phrases import Int64Array
 from phrasetool.tagging.tagger_network import TaggerNetwork
 from phrasetool.training.divergence import StartError
-from phrasetool.training.resumable import optimizer_tensors, restore_optimizer
+from phrasetool.training.epochs.epoch_trainer import EpochTrainer, Tick
+from phrasetool.training.epochs.learnt_parameters import ADAM, LearntParameters
+from phrasetool.training.epochs.length_batches import length_batches
 from phrasetool.training.tagger.tagger_examples import NO_TAG, TaggerExamples, Treebanks
 from phrasetool.training.tagger.tagger_measures import TagAccuracy, accuracies
 from phrasetool.training.tagger.tagger_settings import TaggerSettings
 
-_DENSE, _SPARSE, _BEST = "optimizer.", "features_optimizer.", "best."
+_SPARSE = "features_optimizer."
 # Batches whose sentences are put in order of length together.
 _POOL = 50
 
@@ -46,7 +47,7 @@ class TaggerReport:
     updates: int
 
 
-class TaggerTrainer:
+class TaggerTrainer(EpochTrainer[TaggerReport]):
     """Trains a tagger.
 
     Args:
@@ -55,10 +56,6 @@ class TaggerTrainer:
         tags: that are learnt.
         settings: how.
         device: where; CPU by default.
-
-    Attributes:
-        epoch: epochs done.
-        best: the report of the best epoch.
     """
 
     def __init__(
@@ -68,62 +65,37 @@ class TaggerTrainer:
         self.examples, self.development, self.tags, self.settings = examples, development, tuple(tags), settings
         self._device = device or torch.device("cpu")
         self.network = TaggerNetwork(settings.shape(len(tags)), settings.seed).to(self._device)
-        self._dense = [p for name, p in self.network.named_parameters() if not name.startswith("features.")]
-        self.optimizer = torch.optim.Adam(self._dense, lr=settings.learning_rate)
-        self.features_optimizer = torch.optim.SparseAdam(self.network.features.parameters(), lr=settings.learning_rate)
-        self.epoch = 0
-        self.best: dict[str, Any] | None = None
-        self._updates_an_epoch = -(-len(examples) // settings.batch_size)
-        self._kept: dict[str, Tensor] | None = None
+        parameters = dict(self.network.named_parameters())
+        dense = [value for name, value in parameters.items() if not name.startswith("features.")]
+        optimizers = {
+            ADAM: torch.optim.Adam(dense, lr=settings.learning_rate),
+            _SPARSE: torch.optim.SparseAdam(self.network.features.parameters(), lr=settings.learning_rate),
+        }
+        updates = -(-len(examples) // settings.batch_size)
+        super().__init__(LearntParameters(parameters, optimizers), (settings.seed,), settings.epochs, updates)
 
-    def run(self, tick: Callable[[int], None] = lambda sentences: None) -> Iterator[TaggerReport]:
-        """Train to the last epoch; yields after every epoch.
-
-        Args:
-            tick: called with the number of sentences just seen.
-        """
-        s = self.settings
-        while self.epoch < s.epochs:
-            # An epoch's draws depend on the seed and its number alone, so that a checkpoint keeps no random state.
-            rng = np.random.default_rng([s.seed, self.epoch + 1])
-            self.network.seed_dropout(int(rng.integers(2**62)))
-            total, words = 0.0, 0
-            lower = rng.random(len(self.examples)) < s.lower_cased
-            for number, batch in enumerate(self._batches(rng)):
-                loss, count = self._update(batch, lower[batch], rng, self.epoch * self._updates_an_epoch + number)
-                total, words = total + loss * count, words + count
-                tick(len(batch))
-            self.epoch += 1
-            report = self._report(total / max(words, 1))
-            score = report.accuracy + report.lower_accuracy
-            if self.best is None or score > self.best["accuracy"] + self.best["lower_accuracy"]:
-                self.best = {**report.__dict__}
-                self._kept = {name: value.detach().clone() for name, value in self.network.named_parameters()}
-            yield report
+    def _pass(self, rng: np.random.Generator, tick: Tick) -> float:
+        """An epoch; the mean loss of a word."""
+        s, lengths = self.settings, self.examples.lengths
+        self.network.seed_dropout(int(rng.integers(2**62)))
+        total, words = 0.0, 0
+        lower = rng.random(len(self.examples)) < s.lower_cased
+        batches = length_batches(rng.permutation(len(lengths)), [lengths], s.batch_size, rng, _POOL)
+        for number, batch in enumerate(batches):
+            loss, count = self._update(batch, lower[batch], rng, number)
+            total, words = total + loss * count, words + count
+            tick(len(batch))
+        return total / max(words, 1)
 
     def kept(self) -> TaggerNetwork:
         """The tagger of the best epoch, on the CPU."""
-        if self._kept is not None:
-            self._load(self._kept)
+        self.learnt.take_best()
         return self.network.cpu()
 
-    def _batches(self, rng: np.random.Generator) -> list[Int64Array]:
-        """All sentences in batches of about one length, in random order."""
-        size, lengths = self.settings.batch_size, self.examples.lengths
-        order = rng.permutation(len(lengths))
-        found: list[Int64Array] = []
-        for first in range(0, len(order), size * _POOL):
-            pool = order[first : first + size * _POOL]
-            pool = pool[np.argsort(lengths[pool], kind="stable")]
-            found += [pool[start : start + size] for start in range(0, len(pool), size)]
-        return [found[number] for number in rng.permutation(len(found))]
-
-    def _update(self, batch: Int64Array, lower: Any, rng: np.random.Generator, done: int) -> tuple[float, int]:
+    def _update(self, batch: Int64Array, lower: Any, rng: np.random.Generator, number: int) -> tuple[float, int]:
         """One step; the mean loss of a word, and of how many words."""
         s, e = self.settings, self.examples
-        rate = s.learning_rate * (1 - done / (s.epochs * self._updates_an_epoch))
-        for group in (*self.optimizer.param_groups, *self.features_optimizer.param_groups):
-            group["lr"] = rate
+        self.learnt.scale_rates(1 - self.share(number))
         lengths = e.lengths[batch]
         places = np.concatenate([np.arange(e.offsets[i], e.offsets[i + 1]) for i in batch.tolist()])
         words = np.where(np.repeat(lower, lengths), e.lower[places], e.words[places])
@@ -133,63 +105,24 @@ class TaggerTrainer:
         count = int((e.tags[places] != NO_TAG).sum())
         if not count:
             return 0.0, 0
-        self.optimizer.zero_grad()
-        self.features_optimizer.zero_grad()
         logits = self.network(torch.from_numpy(rows).to(self._device), lengths, s.dropout)
         loss = torch.nn.functional.cross_entropy(logits, tags, ignore_index=NO_TAG)
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self._dense, s.clip)
-        self.optimizer.step()
-        self.features_optimizer.step()  # type: ignore[no-untyped-call]
+        self.learnt.step(loss, s.clip)
         return float(loss.detach()), count
 
     def _report(self, loss: float) -> TaggerReport:
         """What the tagger is worth after an epoch."""
         s = self.settings
         found = accuracies(self.network.arrays(), s.shape(len(self.tags)), self.tags, self.development)
-        return TaggerReport(
-            self.epoch, loss, _mean(found, "accuracy"), _mean(found, "lower_accuracy"),
-            self.epoch * self._updates_an_epoch,
-        )  # fmt: skip
+        means = _mean(found, "accuracy"), _mean(found, "lower_accuracy")
+        return TaggerReport(self.epoch, loss, *means, self.updates_done)
 
-    def _load(self, tensors: dict[str, Tensor]) -> None:
-        with torch.no_grad():
-            for name, value in self.network.named_parameters():
-                value.copy_(tensors[name])
+    def _goodness(self, report: Mapping[str, Any]) -> float:
+        return float(report["accuracy"] + report["lower_accuracy"])
 
     def start_errors(self) -> dict[str, StartError]:
         """The loss of guessing before the first update."""
         return {"train": StartError.of(float(np.log(len(self.tags))))}
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Every tensor needed to go on: parameters, the best so far, and optimiser state, on CPU."""
-        found = {name: value.detach() for name, value in self.network.named_parameters()}
-        found.update({_BEST + name: value for name, value in (self._kept or {}).items()})
-        found.update(optimizer_tensors(self.optimizer, _DENSE))
-        found.update(optimizer_tensors(self.features_optimizer, _SPARSE))
-        return {name: value.cpu().contiguous() for name, value in found.items()}
-
-    def progress(self) -> dict[str, Any]:
-        """Everything else needed to go on, as JSON values."""
-        steps = {number: state["step"] for number, state in self.features_optimizer.state_dict()["state"].items()}
-        return {"epoch": self.epoch, "best": self.best, "steps": {str(key): int(step) for key, step in steps.items()}}
-
-    def restore(self, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
-        """Go on where `tensors` and `progress` were taken.
-
-        Raises:
-            KeyError, RuntimeError, ValueError: they are of other settings or sentences.
-        """
-        self._load(tensors)
-        restore_optimizer(self.optimizer, tensors, _DENSE)
-        restore_optimizer(self.features_optimizer, tensors, _SPARSE)
-        # The sparse Adam counts its steps in a number, not in a tensor.
-        for number, parameter in enumerate(self.network.features.parameters()):
-            self.features_optimizer.state[parameter]["step"] = progress["steps"][str(number)]
-        self.epoch, self.best = progress["epoch"], progress["best"]
-        if self.best is not None:
-            names = [name for name, _ in self.network.named_parameters()]
-            self._kept = {name: tensors[_BEST + name].to(self._device) for name in names}
 
 
 def _mean(found: dict[str, TagAccuracy], name: str) -> float:

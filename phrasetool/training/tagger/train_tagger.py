@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from phrasetool.disk.writable import check_space
 from phrasetool.models.folders import check_model_folder
 from phrasetool.models.storage import save_model
 from phrasetool.models.tagger import TaggerModel
-from phrasetool.training.resumable import forget_checkpoint, train_resumably
+from phrasetool.training.epochs.epoch_trainer import train_epochs
+from phrasetool.training.resumable import forget_checkpoint
 from phrasetool.training.tagger.tagger_examples import Treebanks, learnt_tags, tagger_examples
 from phrasetool.training.tagger.tagger_measures import accuracies
 from phrasetool.training.tagger.tagger_settings import TaggerSettings
@@ -92,12 +92,7 @@ def train_tagger(
     def start() -> TaggerTrainer:
         return TaggerTrainer(examples, development, tags, settings, device)
 
-    def resumed(tensors: dict[str, Tensor], progress: dict[str, Any]) -> TaggerTrainer:
-        trainer = start()
-        trainer.restore(tensors, progress)
-        return trainer
-
-    trainer = train_resumably(folder, identity, start, resumed, resume=resume, on_report=on_report, tick=tick)
+    trainer = train_epochs(folder, identity, start, resume=resume, on_report=on_report, tick=tick)
     network = trainer.kept()
     shape = settings.shape(len(tags))
     found = accuracies(network.arrays(), shape, tags, development)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from phrasetool.phrases import Phrases
-from phrasetool.training.autoencoder_settings import AutoencoderSettings
+from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
 from phrasetool.training.text_vocabulary import frequent_words, in_vocabulary, training_texts
 
 WORDS = [b"rare", b"usual", b"b"]

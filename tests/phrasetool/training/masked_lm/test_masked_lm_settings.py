@@ -14,12 +14,12 @@ def test_presets_give_the_sizes_that_are_not_given():
 
 
 def test_the_step_size_rises_and_falls_to_nothing():
-    settings = MaskedLmSettings(learning_rate=1.0, warm_up=0.2)
-    rates = [settings.rate(done, 10) for done in range(10)]
+    settings = MaskedLmSettings(warm_up=0.2)
+    rates = [settings.rate_share(done, 10) for done in range(10)]
     assert rates[:2] == [0.5, 1.0]
     assert all(later < earlier for earlier, later in pairwise(rates[1:]))
     assert 0 < rates[-1] <= 1 / 9
-    assert MaskedLmSettings(learning_rate=1.0, warm_up=0).rate(0, 10) == 1.0
+    assert MaskedLmSettings(warm_up=0).rate_share(0, 10) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -11,18 +11,8 @@ from phrasetool.models.storage import load_neural_model
 from phrasetool.neural.beam import translate
 from phrasetool.training.divergence import DivergedError
 from phrasetool.training.neural.neural_settings import losses
-from phrasetool.training.neural.neural_trainer import NeuralTrainer, checkpoint_bytes, pair_batches, train_neural
+from phrasetool.training.neural.neural_trainer import NeuralTrainer, checkpoint_bytes, train_neural
 from tests.phrasetool.training.neural.small_pairs import prepared
-
-
-def test_batches_have_every_pair_once_and_neighbouring_lengths():
-    rng = np.random.default_rng(1)
-    sources, targets = rng.integers(1, 9, (2, 103))
-    batches = pair_batches(sources, targets, 10, rng)
-    assert sorted(np.concatenate(batches).tolist()) == list(range(103))
-    assert sorted(map(len, batches)) == [3, *[10] * 10]
-    spread = np.mean([np.ptp(sources[batch]) for batch in batches])
-    assert spread < 2
 
 
 @pytest.mark.parametrize("loss", losses())

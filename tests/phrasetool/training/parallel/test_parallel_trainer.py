@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from phrasetool.training.epochs.learnt_parameters import ADAM
 from phrasetool.training.parallel.fresh_classifier import fresh_classifier
 from phrasetool.training.parallel.pair_losses import contrast_loss, parallel_loss
 from phrasetool.training.parallel.parallel_settings import ParallelSettings
@@ -68,12 +69,13 @@ def test_the_loss_of_a_batch_with_nothing_wrong_but_one_target():
 def test_the_step_size_rises_and_falls_to_nothing():
     made = trainer(epochs=2)
     rates = []
-    step = made.optimizer.step
-    made.optimizer.step = lambda: (rates.append(made.optimizer.param_groups[0]["lr"]), step())
+    adam = made.learnt.optimizers[ADAM]
+    step = adam.step
+    adam.step = lambda: (rates.append(adam.param_groups[0]["lr"]), step())
     list(made.run())
     assert rates[0] < 0.001
     assert 0.008 < max(rates) <= 0.01
     assert rates[-1] < 0.001
     constant = trainer(epochs=1, schedule="constant")
     list(constant.run())
-    assert constant.optimizer.param_groups[0]["lr"] == 0.01
+    assert constant.learnt.optimizers[ADAM].param_groups[0]["lr"] == 0.01

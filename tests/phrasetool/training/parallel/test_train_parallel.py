@@ -8,6 +8,7 @@ from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.models.folders import CHECKPOINT
 from phrasetool.models.storage import load_parallel_model
 from phrasetool.training.divergence import DivergedError
+from phrasetool.training.epochs.learnt_parameters import ADAM
 from phrasetool.training.parallel import train_parallel as module
 from phrasetool.training.parallel.fresh_classifier import fresh_classifier
 from phrasetool.training.parallel.labelled_pairs import random_pairs
@@ -101,12 +102,13 @@ def test_layers_of_a_tuned_encoder_take_steps_of_their_own(tmp_path):
     for layer in ("contextual", "static"):
         chosen = settings(f"hf:{folder}", True, layer=layer, learning_rate=0.01, layers_learning_rate=0.0002)
         trainer = ParallelTrainer(PAIRS, DEVELOPMENT, fresh_classifier(PAIRS, chosen).classifier, chosen)
-        rates[layer] = [(group["full"], len(group["params"])) for group in trainer.optimizer.param_groups]
+        groups = trainer.learnt.optimizers[ADAM].param_groups
+        rates[layer] = [(group["lr"], len(group["params"])) for group in groups]
         learnt = sum(parameter.requires_grad for parameter in trainer.module.parameters())
         assert sum(count for _, count in rates[layer]) == learnt
         next(iter(trainer.run()))
         # The schedule keeps their ratio.
-        now = [group["lr"] / group["full"] for group in trainer.optimizer.param_groups]
+        now = [group["lr"] / full for group, (full, _) in zip(groups, rates[layer], strict=True)]
         assert now == pytest.approx([now[0]] * len(now))
     assert [rate for rate, _ in rates["contextual"]] == [0.01, 0.0002]
     assert [rate for rate, _ in rates["static"]] == [0.01]

@@ -1,4 +1,4 @@
-"""Train a text autoencoder, in ordinary epochs, with a checkpoint after each.
+"""Train a text autoencoder.
 
 A batch has texts of one length or of a few that are close, since nothing is padded; which texts meet in a batch and in
 what order batches come is drawn anew for every epoch.  On a CPU a seed fixes the weights for a given number of threads
@@ -8,7 +8,7 @@ what order batches come is drawn anew for every epoch.  On a CPU a seed fixes th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,19 +24,16 @@ from phrasetool.models.fit import FEWEST
 from phrasetool.models.folders import check_model_folder
 from phrasetool.models.storage import save_model
 from phrasetool.phrases import Int64Array, Phrases
-from phrasetool.training.autoencoder_settings import AutoencoderSettings
+from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
 from phrasetool.training.divergence import DivergedError, StartError
+from phrasetool.training.epochs.epoch_trainer import EpochTrainer, Tick, train_epochs
+from phrasetool.training.epochs.learnt_parameters import ADAM, LearntParameters
+from phrasetool.training.epochs.length_batches import length_batches
 from phrasetool.training.pairs import fingerprint
-from phrasetool.training.resumable import (
-    forget_checkpoint,
-    optimizer_tensors,
-    restore_optimizer,
-    train_resumably,
-)
+from phrasetool.training.resumable import forget_checkpoint
 from phrasetool.vocabulary import Vocabulary
 from phrasetool.watch import refuse
 
-_OPTIMIZER = "optimizer."
 # Texts that tell how well all are known.
 _SAMPLE = 1000
 
@@ -56,21 +53,7 @@ class EpochReport:
     updates: int
 
 
-def length_batches(lengths: Int64Array, size: int, rng: np.random.Generator) -> list[Int64Array]:
-    """Every text once, in batches of neighbouring lengths, in random order.
-
-    Args:
-        lengths: words of each text, shape (N,).
-        size: texts in a batch.
-        rng: draws which texts of a length meet, and the order of the batches.
-    """
-    shuffled = rng.permutation(len(lengths))
-    ordered = shuffled[np.argsort(lengths[shuffled], kind="stable")]
-    batches = [ordered[first : first + size] for first in range(0, len(ordered), size)]
-    return [batches[i] for i in rng.permutation(len(batches))]
-
-
-class AutoencoderTrainer:
+class AutoencoderTrainer(EpochTrainer[EpochReport]):
     """Trains a text autoencoder.
 
     Args:
@@ -78,9 +61,6 @@ class AutoencoderTrainer:
         vocabulary_size: V.
         settings: how.
         device: where; CPU by default.
-
-    Attributes:
-        epoch: epochs done.
     """
 
     def __init__(
@@ -91,41 +71,31 @@ class AutoencoderTrainer:
         arrays = settings.shape.initial(vocabulary_size, np.random.default_rng(settings.seed))
         module = Autoencoder(settings.shape, arrays, settings.dropout, settings.precision)
         self.module = module.to(device or torch.device("cpu"))
-        self.optimizer = torch.optim.Adam(self.module.parameters(), lr=settings.learning_rate, fused=True)
-        self.epoch = 0
+        adam = torch.optim.Adam(self.module.parameters(), lr=settings.learning_rate, fused=True)
+        learnt = LearntParameters(dict(self.module.named_parameters()), {ADAM: adam})
+        super().__init__(learnt, (settings.seed,), settings.epochs, -(-len(texts) // settings.batch_size))
         self._vocabulary_size = vocabulary_size + 1
-        self._updates_an_epoch = -(-len(texts) // settings.batch_size)
 
-    def run(self, tick: Callable[[int], None] = lambda texts: None) -> Iterator[EpochReport]:
-        """Train to the last epoch; yields after every epoch.
+    def _pass(self, rng: np.random.Generator, tick: Tick) -> float:
+        """An epoch; the mean cross-entropy of a word."""
+        self.module.train()
+        self.module.seed_dropout(int(rng.integers(2**63)))
+        total = torch.zeros((), dtype=torch.float64, device=self.module.words.device)
+        order = rng.permutation(len(self.texts))
+        for number, batch in enumerate(length_batches(order, [self.texts.lengths], self.settings.batch_size, rng)):
+            total += self._update(batch, number)
+            tick(len(batch))
+        return float(total) / (len(self.texts.words) + len(self.texts))
 
-        Args:
-            tick: called with the number of texts just seen.
-        """
-        while self.epoch < self.settings.epochs:
-            # An epoch's draws depend on the seed and its number alone, so that a checkpoint keeps no random state.
-            rng = np.random.default_rng([self.settings.seed, self.epoch + 1])
-            self.module.train()
-            self.module.seed_dropout(int(rng.integers(2**63)))
-            total = torch.zeros((), dtype=torch.float64, device=self.module.words.device)
-            for number, batch in enumerate(length_batches(self.texts.lengths, self.settings.batch_size, rng)):
-                total += self._update(batch, self.epoch * self._updates_an_epoch + number)
-                tick(len(batch))
-            self.epoch += 1
-            words = len(self.texts.words) + len(self.texts)
-            yield EpochReport(self.epoch, float(total) / words, self.epoch * self._updates_an_epoch)
-
-    def _update(self, batch: Int64Array, done: int) -> Tensor:
+    def _update(self, batch: Int64Array, number: int) -> Tensor:
         """One step of Adam; the sum of the cross-entropies."""
-        s = self.settings
-        for group in self.optimizer.param_groups:
-            group["lr"] = s.learning_rate * (1 - done / (s.epochs * self._updates_an_epoch))
-        self.optimizer.zero_grad()
+        self.learnt.scale_rates(1 - self.share(number))
         loss, count = self.module.loss(self.texts.select(batch))
-        (loss / count).backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.module.parameters(), s.clip)
-        self.optimizer.step()
+        self.learnt.step(loss / count, self.settings.clip)
         return loss.detach()
+
+    def _report(self, loss: float) -> EpochReport:
+        return EpochReport(self.epoch, loss, self.updates_done)
 
     def start_errors(self) -> dict[str, StartError]:
         """The cross-entropy where every word is as probable as any other, which is about that of the start."""
@@ -141,35 +111,14 @@ class AutoencoderTrainer:
         self.module.eval()
         total, words = 0.0, 0
         with torch.no_grad():
-            for batch in length_batches(texts.lengths, self.settings.batch_size, np.random.default_rng(0)):
+            rng = np.random.default_rng(0)
+            for batch in length_batches(rng.permutation(len(texts)), [texts.lengths], self.settings.batch_size, rng):
                 loss, count = self.module.loss(texts.select(batch))
                 total, words = total + float(loss), words + count
         error, chance = total / words, math.log(self._vocabulary_size)
         if words < FEWEST or error < chance:
             return None
         return f"the cross-entropy is {error:.4g} a word, that of guessing is {chance:.4g}"
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Every tensor needed to go on: parameters and optimiser state, on CPU."""
-        found = {name: value.detach() for name, value in self.module.named_parameters()}
-        found.update(optimizer_tensors(self.optimizer, _OPTIMIZER))
-        return {name: value.cpu().contiguous() for name, value in found.items()}
-
-    def progress(self) -> dict[str, Any]:
-        """Everything else needed to go on, as JSON values."""
-        return {"epoch": self.epoch}
-
-    def restore(self, tensors: dict[str, Tensor], epoch: int) -> None:
-        """Go on where `tensors` were taken, after so many epochs.
-
-        Raises:
-            KeyError, RuntimeError, ValueError: they are of other settings or texts.
-        """
-        with torch.no_grad():
-            for name, value in self.module.named_parameters():
-                value.copy_(tensors[name])
-        restore_optimizer(self.optimizer, tensors, _OPTIMIZER)
-        self.epoch = epoch
 
 
 def train_autoencoder(
@@ -224,12 +173,7 @@ def train_autoencoder(
     def start() -> AutoencoderTrainer:
         return AutoencoderTrainer(texts, len(vocabulary), settings, device)
 
-    def resumed(tensors: dict[str, Tensor], progress: dict[str, Any]) -> AutoencoderTrainer:
-        trainer = start()
-        trainer.restore(tensors, progress["epoch"])
-        return trainer
-
-    trainer = train_resumably(folder, identity, start, resumed, resume=resume, on_report=on_report, tick=tick)
+    trainer = train_epochs(folder, identity, start, resume=resume, on_report=on_report, tick=tick)
     if fault := trainer.fault():
         message = f"{folder}: the trained model is no better than chance: {fault}"
         advice = f"train anew with a smaller learning rate than {settings.learning_rate:g}, or with more epochs"

@@ -3,7 +3,7 @@
 import numpy as np
 
 from phrasetool.phrases import Phrases
-from phrasetool.training.autoencoder_settings import AutoencoderSettings
+from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
 from phrasetool.vocabulary import Vocabulary
 
 WORDS = 15

@@ -1,20 +1,18 @@
 import json
-from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES
 from phrasetool.errors import ModelError
 from phrasetool.models.storage import load_autoencoder
 from phrasetool.phrases import Phrases
 from phrasetool.reconstruction import reconstruct_texts
-from phrasetool.training.autoencoder import AutoencoderTrainer, length_batches, train_autoencoder
+from phrasetool.training.autoencoder.autoencoder_trainer import AutoencoderTrainer, train_autoencoder
 from phrasetool.training.divergence import DivergedError
-from tests.phrasetool.training.random_texts import VOCABULARY, WORDS, random_texts, settings
+from phrasetool.training.epochs.learnt_parameters import ADAM
+from tests.phrasetool.training.autoencoder.random_texts import VOCABULARY, WORDS, random_texts, settings
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +84,7 @@ def test_every_text_is_ticked_off_and_every_epoch_reported(texts):
     reports = list(trainer.run(seen.append))
     assert sum(seen) == 2 * len(texts)
     assert [(report.epoch, report.updates) for report in reports] == [(1, 4), (2, 8)]
-    assert trainer.optimizer.param_groups[0]["lr"] == pytest.approx(0.002 / 8)
+    assert trainer.learnt.optimizers[ADAM].param_groups[0]["lr"] == pytest.approx(0.002 / 8)
 
 
 def test_the_gradient_is_clipped(texts, monkeypatch):
@@ -101,16 +99,6 @@ def test_the_gradient_is_clipped(texts, monkeypatch):
 def test_texts_of_forbidden_lengths_are_refused(lists, tmp_path):
     with pytest.raises(ValueError, match="expected texts of 1 to 8 words"):
         train_autoencoder(Phrases.from_lists(lists), VOCABULARY, settings(max_length=8), tmp_path)
-
-
-@given(st.lists(st.integers(1, 30), min_size=1), st.integers(1, 9), st.integers(0, 99))
-def test_batches_have_every_text_once_and_like_lengths(lengths, size, seed):
-    lengths = np.array(lengths)
-    batches = length_batches(lengths, size, np.random.default_rng(seed))
-    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
-    assert sorted(map(len, batches))[1:] == [size] * (len(batches) - 1)
-    spans = sorted((int(lengths[b].min()), int(lengths[b].max())) for b in batches)
-    assert all(first[1] <= second[0] for first, second in pairwise(spans))
 
 
 def test_a_model_that_is_no_better_than_guessing_is_refused_and_can_be_kept(tmp_path):

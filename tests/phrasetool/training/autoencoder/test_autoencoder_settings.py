@@ -1,7 +1,7 @@
 import pytest
 
 from phrasetool.options import declared_options
-from phrasetool.training.autoencoder_settings import AutoencoderSettings
+from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
 
 
 @pytest.mark.parametrize(

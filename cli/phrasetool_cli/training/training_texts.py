@@ -1,0 +1,87 @@
+"""Reading the sentence pairs that a translator or a classifier learns from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from phrasetool.errors import DataError
+from phrasetool_cli.shared.progress import TableProgress, TerminalWatch
+
+if TYPE_CHECKING:
+    from phrasetool.training.neural.text_pairs import TextPairs
+
+
+@dataclass(frozen=True)
+class PairFiles:
+    """The files that sentence pairs are read from.
+
+    Attributes:
+        files: the two sides of a bitext, or phrase pairs.
+        development: the two sides of a development set; None to hold out some of what is learnt from.
+        min_pair_count: phrase pairs with a smaller count are left out.
+    """
+
+    files: tuple[str, ...]
+    development: tuple[str, str] | None
+    min_pair_count: float
+
+    @property
+    def all(self) -> list[str]:
+        """Every file that is read."""
+        return [*self.files, *(self.development or ())]
+
+    def record(self, escaped: bool) -> dict[str, Any]:
+        """What the model remembers of them; and whether its words were escaped there."""
+        names = ("pairs_file",) if len(self.files) == 1 else ("source_file", "target_file")
+        found: dict[str, Any] = dict(zip(names, self.files, strict=True))
+        return {**found, "development_files": list(self.development or ()), "escaped": escaped}
+
+    def read(
+        self, max_length: int, seed: int, watch: TerminalWatch, quiet: bool,
+        check: Callable[[TextPairs, tuple[str, ...]], None] = lambda texts, files: None,
+    ) -> tuple[TextPairs, TextPairs]:  # fmt: skip
+        """What to learn from, and the development set.
+
+        Args:
+            max_length: pairs with a side of more words are left out.
+            seed: draws what is held out.
+            watch: told what is left or held out.
+            quiet: no progress.
+            check: raises what is wrong with the texts of some files.
+
+        Raises:
+            DataError: a file cannot be read, or has nothing to learn from.
+        """
+        from moses_compat.corpora.parallel_texts import read_parallel_texts, read_phrase_texts
+        from phrasetool.training.neural.text_pairs import held_out
+
+        with TableProgress("read texts", 0, quiet) as reading:
+            if len(self.files) == 1:
+                everything = read_phrase_texts(self.files[0], max_length, self.min_pair_count, reading)
+            else:
+                everything = read_parallel_texts(self.files[0], self.files[1], reading)
+        check(everything, self.files)
+        texts = _short(everything, max_length, self.files[-1], watch)
+        if self.development is None:
+            try:
+                texts, held = held_out(texts, seed)
+            except ValueError as error:
+                raise DataError(self.files[0], str(error)) from error
+            watch.say(f"{len(held):,} pairs are held out as the development set")
+            return texts, held
+        with TableProgress("read the development set", 0, quiet) as reading:
+            held = read_parallel_texts(*self.development, reading)
+        check(held, self.development)
+        return texts, _short(held, max_length, self.development[1], watch)
+
+
+def _short(texts: TextPairs, max_length: int, name: str, watch: TerminalWatch) -> TextPairs:
+    try:
+        short = texts.up_to(max_length)
+    except ValueError as error:
+        raise DataError(name, str(error)) from error
+    if left_out := len(texts) - len(short):
+        watch.say(f"{name}: {left_out:,} pairs of more than {max_length} words a side are left out")
+    return short

@@ -1,0 +1,1 @@
+"""What trainings in epochs have in common."""
