@@ -101,6 +101,11 @@ def test_paths_that_are_named_are_there(page):
     assert not missing or page.name == "CHANGELOG.md", missing
 
 
+def test_the_first_page_of_results_leads_to_every_other():
+    pages = {page.name for page in (DOCS / "results").glob("*.md")} - {"index.md"}
+    assert pages == {page for page in pages if f"({page}" in (DOCS / "results" / "index.md").read_text("utf-8")}
+
+
 def test_the_readme_is_short():
     text = (ROOT / "README.md").read_text("utf-8")
     assert len(text.splitlines()) <= 200
