@@ -15,7 +15,8 @@ from tests.test_tutorial import FRESH
 ROOT = Path(__file__).parent.parent
 MOST_MEGABYTES = 400
 BASE = {
-    "click", "deflate", "isal", "numba", "llvmlite", "numpy", "phrasetool", "safetensors", "sentencepiece", "tqdm",
+    "click", "deflate", "isal", "numba", "llvmlite", "numpy", "phrasetool", "rapidfuzz", "safetensors", "sentencepiece",
+    "tqdm",
 }  # fmt: skip
 
 pytestmark = [

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from rapidfuzz.distance import Levenshtein
+from rapidfuzz.process import cdist
 
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array
 from phrasetool.syntax.tag_groups import unit_vectors
@@ -50,26 +52,10 @@ def functional_dissimilarity(vectors: FloatArray, edits: DoubleArray, literal: b
 
 
 def edit_distances(sequences: Sequence[Sequence[int]]) -> DoubleArray:
-    """Levenshtein's distances of N sequences over the length of the longer one, float64, shape (N, N).
-
-    A row of the table of all prefixes is made for all sequences at once: what comes by insertions is a running minimum.
-    """
-    lengths = np.array([len(one) for one in sequences], np.int64)
-    width = int(lengths.max(initial=0))
-    matrix = np.full((len(sequences), width), -1, np.int64)
-    for number, one in enumerate(sequences):
-        matrix[number, : len(one)] = one
-    steps = np.arange(width + 1)
-    found = np.zeros((len(sequences), len(sequences)))
-    for number, one in enumerate(sequences):
-        row = np.tile(steps, (len(sequences) - number, 1))
-        for place, symbol in enumerate(one, 1):
-            best = np.minimum(row[:, :-1] + (matrix[number:] != symbol), row[:, 1:] + 1)
-            row = np.concatenate([np.full((len(row), 1), place), best], axis=1)
-            row = np.minimum.accumulate(row - steps, axis=1) + steps
-        ends = row[np.arange(len(row)), lengths[number:]]
-        found[number, number:] = ends / np.maximum(np.maximum(lengths[number:], len(one)), 1)
-    return found + np.triu(found, 1).T
+    """Levenshtein's distances of N sequences over the length of the longer one, float64, shape (N, N)."""
+    texts = ["".join(map(chr, one)) for one in sequences]
+    found: DoubleArray = cdist(texts, texts, scorer=Levenshtein.normalized_distance, dtype=np.float64)
+    return found
 
 
 def rank_correlation(first: DoubleArray, second: DoubleArray) -> float:
