@@ -9,16 +9,27 @@ import click
 from click.core import ParameterSource
 
 from phrasetool_cli.shared.flags import default_model
-from phrasetool_cli.training import chosen_options, training_flags
-from phrasetool_cli.training.autoencoder_run import train_text
-from phrasetool_cli.training.masked_lm_run import MaskedLmInputs, train_bert
-from phrasetool_cli.training.neural_run import NeuralInputs, train_translator
-from phrasetool_cli.training.pairs_run import train_pairs
-from phrasetool_cli.training.parallel_run import ParallelInputs, train_classifier
-from phrasetool_cli.training.syntax_run import SyntaxInputs, train_encoder
-from phrasetool_cli.training.tagger_run import TaggerInputs, train_tags
-from phrasetool_cli.training.training_run import TrainingRun
+from phrasetool_cli.training import (
+    autoencoder_run,
+    masked_lm_run,
+    neural_run,
+    pairs_run,
+    parallel_run,
+    syntax_run,
+    tagger_run,
+    training_flags,
+)
+from phrasetool_cli.training.training_run import Given, TrainingRun
 
+_TRAININGS = {
+    "brae": pairs_run.training,
+    "autoencoder": autoencoder_run.training,
+    "continuous": neural_run.training,
+    "masked-lm": masked_lm_run.training,
+    "parallel": parallel_run.training,
+    "tagger": tagger_run.training,
+    "syntax": syntax_run.training,
+}
 _EXAMPLE = """\b
 Example:
   phrasetool train pairs.gz
@@ -67,53 +78,8 @@ def command(
     """
     training_flags.check_model(context := click.get_current_context())
     run = TrainingRun(Path(folder or default_model()), device, threads, resume, overwrite, force, quiet, json_file)
-    if model == "tagger":
-        named = TaggerInputs(others["treebanks"], development)
-        with run.told(named.all) as tell:
-            tell(train_tags(named, run, others, seed))
-        return
-    if model == "syntax":
-        bitexts = SyntaxInputs(others["bitexts"], others["tagger"], others["start"], others["own_language"])
-        with run.told(bitexts.all) as tell:
-            tell(train_encoder(bitexts, run, {**others, "max_length": max_length}, seed))
-        return
-    for name in ("treebanks", "bitexts", "tagger", "start", "own_language"):
-        del others[name]
-    if len(development) > 1:
-        raise click.UsageError("--dev names one development set; several are for --model tagger")
-    held = development[0] if development else None
-    if model == "autoencoder":
-        with run.told(inputs) as tell:
-            options = chosen_options.autoencoder_options({**others, "max_length": max_length})
-            tell(train_text(inputs[0], run, seed, options))
-        return
-    if model == "continuous":
-        texts, vectors = others["target_text"], others["target_vectors"]
-        files = NeuralInputs(inputs, held, min_pair_count, texts, vectors)
-        with run.told(files.all) as tell:
-            options = chosen_options.neural_options({**others, "max_length": max_length})
-            tell(train_translator(files, run, options, seed))
-        return
-    if model == "masked-lm":
-        texts_read = MaskedLmInputs(inputs, held, others["monolingual"])
-        with run.told(texts_read.all) as tell:
-            tell(train_bert(texts_read, run, chosen_options.masked_lm_options(others), seed))
-        return
-    others.pop("monolingual")
-    if model == "parallel":
-        sides = ParallelInputs(inputs, held, min_pair_count, others["encoder"], others["tune_encoder"])
-        with run.told(sides.all) as tell:
-            options = chosen_options.parallel_options({**others, "max_length": max_length})
-            tell(train_classifier(sides, run, options, seed))
-        return
-    del others["tune_encoder"]
-    given = context.get_parameter_source("encoder") is ParameterSource.COMMANDLINE
-    chosen = {"seed": seed, **others, "encoder": others["encoder"] if given else None}
-    chosen["loss"] = chosen["loss"] or training_flags.LOSS
-    starts = chosen_options.chosen_starts(chosen)
-    chosen["encoder"] = chosen["encoder"] or others["encoder"]
-    record = {"pairs_file": inputs[0]}
-    record |= {key: others[key] for key in ("source_autoencoder", "target_autoencoder") if others[key]}
-    kept = max_length or training_flags.MAX_LENGTH, min_pair_count
-    with run.told([*inputs, *(file for start in starts for file in start.files)]) as tell:
-        tell(train_pairs(inputs[0], run, chosen, starts, kept, record))
+    named = {name for name in others if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    flags = training_flags.flags_of(model, others)
+    training = _TRAININGS[model](Given(inputs, development, max_length, min_pair_count, seed, flags, named))
+    with run.told(training.files) as tell:
+        tell(training.train(run))

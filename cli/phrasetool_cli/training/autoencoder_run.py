@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from phrasetool.errors import DataError
+from phrasetool_cli.training.training_run import Given, Training, TrainingRun
 
 if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel
     from phrasetool.training.autoencoder.autoencoder_trainer import EpochReport
-    from phrasetool_cli.training.training_run import TrainingRun
 
 
-def train_text(text: str, run: TrainingRun, seed: int, options: dict[str, Any]) -> AutoencoderModel:
-    """Train an autoencoder on text of one language."""
+def training(given: Given) -> Training:
+    """Of an autoencoder."""
+    return Training(given.inputs, lambda run: train_text(given, run))
+
+
+def train_text(given: Given, run: TrainingRun) -> AutoencoderModel:
+    """Train an autoencoder on text of one language and say what is done.
+
+    Args:
+        given: one text, and options of `AutoencoderSettings` among its flags.
+        run: how.
+
+    Raises:
+        click.UsageError: an option is out of range.
+        PhraseToolError: the text cannot be read or makes no sense, or the model cannot be written.
+    """
     import torch
 
     from moses_compat.corpora.texts import read_texts
@@ -24,9 +38,10 @@ def train_text(text: str, run: TrainingRun, seed: int, options: dict[str, Any]) 
     from phrasetool.training.text_vocabulary import training_texts
     from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
 
+    (text,) = given.inputs
     watch = TerminalWatch(run.quiet)
     try:
-        settings = AutoencoderSettings.from_options(options, seed)
+        settings = AutoencoderSettings.from_options(given.options_of(AutoencoderSettings), given.seed)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     place = run.ready([text], settings.precision)

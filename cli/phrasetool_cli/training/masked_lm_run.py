@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +9,13 @@ import click
 
 from phrasetool.errors import DataError
 from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
+from phrasetool_cli.training.training_run import Given, Training, TrainingRun
 
 if TYPE_CHECKING:
     from phrasetool.training.masked_lm.bert_folder import TrainedBert
     from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
     from phrasetool.training.masked_lm.masked_lm_trainer import MaskedLmReport
     from phrasetool.training.masked_lm.piece_texts import PieceTexts, TextLines
-    from phrasetool_cli.training.training_run import TrainingRun
 
 
 @dataclass(frozen=True)
@@ -48,14 +47,19 @@ class MaskedLmInputs:
                 "monolingual_files": list(self.monolingual)}  # fmt: skip
 
 
-def train_bert(inputs: MaskedLmInputs, run: TrainingRun, options: Mapping[str, Any], seed: int) -> TrainedBert:
+def training(given: Given) -> Training:
+    """Of an own BERT."""
+    inputs = MaskedLmInputs(given.inputs, given.one_development, given.flags["monolingual"])
+    return Training(inputs.all, lambda run: train_bert(inputs, run, given))
+
+
+def train_bert(inputs: MaskedLmInputs, run: TrainingRun, given: Given) -> TrainedBert:
     """Train an own BERT and say what is done.
 
     Args:
         inputs: what it learns from.
         run: how.
-        options: of `MaskedLmSettings`, by name.
-        seed: fixes everything.
+        given: options of `MaskedLmSettings` among its flags.
 
     Raises:
         click.UsageError: an option is out of range.
@@ -65,7 +69,7 @@ def train_bert(inputs: MaskedLmInputs, run: TrainingRun, options: Mapping[str, A
 
     watch = TerminalWatch(run.quiet)
     try:
-        settings = MaskedLmSettings.from_options(options, seed)
+        settings = MaskedLmSettings.from_options(given.options_of(MaskedLmSettings), given.seed)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     place = run.ready(inputs.all, settings.precision)

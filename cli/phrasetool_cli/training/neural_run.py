@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ import click
 
 from phrasetool.errors import DataError
 from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch
+from phrasetool_cli.training.training_run import Given, Training, TrainingRun
 from phrasetool_cli.training.training_texts import PairFiles
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from phrasetool.training.neural.neural_trainer import NeuralReport
     from phrasetool.training.neural.text_pairs import TextPairs
     from phrasetool.vocabulary import Vocabulary
-    from phrasetool_cli.training.training_run import TrainingRun
-
 _SIDES = ("source", "target")
 
 
@@ -51,14 +50,20 @@ class NeuralInputs(PairFiles):
         return {**super().record(escaped), "target_vectors": self.vectors or "fasttext"}
 
 
-def train_translator(inputs: NeuralInputs, run: TrainingRun, options: Mapping[str, Any], seed: int) -> NeuralModel:
+def training(given: Given) -> Training:
+    """Of a translator."""
+    texts, vectors = given.flags["target_text"], given.flags["target_vectors"]
+    inputs = NeuralInputs(given.inputs, given.one_development, given.min_pair_count, texts, vectors)
+    return Training(inputs.all, lambda run: train_translator(inputs, run, given))
+
+
+def train_translator(inputs: NeuralInputs, run: TrainingRun, given: Given) -> NeuralModel:
     """Train a translator and say what is done.
 
     Args:
         inputs: what it learns from.
         run: how.
-        options: of `NeuralSettings` and of the loss, by name; `loss` among them, if one was chosen.
-        seed: fixes everything.
+        given: options of `NeuralSettings`, the loss and its options among its flags.
 
     Raises:
         click.UsageError: an option is unknown or out of range.
@@ -74,8 +79,7 @@ def train_translator(inputs: NeuralInputs, run: TrainingRun, options: Mapping[st
     watch = TerminalWatch(run.quiet)
     doubt = doubting(watch, run.force)
     try:
-        given = {name: value for name, value in options.items() if name != "loss"}
-        settings = NeuralSettings.from_options(given, options.get("loss") or NeuralSettings.loss, seed)
+        settings = NeuralSettings.from_options(_options(given), given.flags["loss"] or NeuralSettings.loss, given.seed)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     place = run.ready(inputs.all)
@@ -111,6 +115,18 @@ def train_translator(inputs: NeuralInputs, run: TrainingRun, options: Mapping[st
         )  # fmt: skip
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
     return trained
+
+
+def _options(given: Given) -> dict[str, Any]:
+    """Those of a translator, and of any loss: which one it is of says `NeuralSettings`."""
+    from phrasetool.objectives import OBJECTIVES
+    from phrasetool.options import registered
+    from phrasetool.training.neural.neural_settings import NeuralSettings
+
+    found = given.options_of(NeuralSettings)
+    for name in OBJECTIVES:
+        found |= given.options_of(registered(OBJECTIVES, name, "loss"))
+    return found
 
 
 def _vocabularies(

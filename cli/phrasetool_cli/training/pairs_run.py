@@ -8,11 +8,38 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from phrasetool_cli.training.chosen_starts import chosen_starts
+from phrasetool_cli.training.training_run import Given, Training, TrainingRun
+
 if TYPE_CHECKING:
     from phrasetool.models.bilingual import BilingualModel
     from phrasetool.training.pairs import PhrasePairs
     from phrasetool.training.start import Start
-    from phrasetool_cli.training.training_run import TrainingRun
+
+# What encoders of phrases are trained with if nothing is said.
+LOSS = "in-batch"
+# Words of a pair's longer side.
+MAX_LENGTH = 7
+
+
+def training(given: Given) -> Training:
+    """Of encoders of phrases.
+
+    Raises:
+        click.UsageError: flags contradict each other, or what an autoencoder prescribes.
+        ModelError: a folder does not hold an autoencoder that can serve as the encoder of phrases.
+    """
+    flags, (pairs,) = given.flags, given.inputs
+    # An autoencoder may prescribe the encoder where none was named.
+    chosen = {"seed": given.seed, **flags, "encoder": flags["encoder"] if "encoder" in given.named else None}
+    chosen["loss"] = chosen["loss"] or LOSS
+    starts = chosen_starts(chosen)
+    chosen["encoder"] = chosen["encoder"] or flags["encoder"]
+    record = {"pairs_file": pairs}
+    record |= {key: flags[key] for key in ("source_autoencoder", "target_autoencoder") if flags[key]}
+    kept = given.max_length or MAX_LENGTH, given.min_pair_count
+    files = [pairs, *(file for start in starts for file in start.files)]
+    return Training(files, lambda run: train_pairs(pairs, run, chosen, starts, kept, record))
 
 
 def train_pairs(

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from moses_compat.files.names import STANDARD
 from phrasetool.errors import DataError
 from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch
+from phrasetool_cli.training.training_run import Given, Training, TrainingRun
 from phrasetool_cli.training.training_texts import PairFiles
 
 if TYPE_CHECKING:
     from phrasetool.models.parallel import ParallelModel
     from phrasetool.training.neural.text_pairs import TextPairs
     from phrasetool.training.parallel.parallel_trainer import ParallelReport
-    from phrasetool_cli.training.training_run import TrainingRun
-
 # What `--encoder` is for other models where nothing is said.
 _OTHERS = "rae"
 
@@ -40,14 +38,20 @@ class ParallelInputs(PairFiles):
             raise click.UsageError("standard input cannot be more than one of the texts")
 
 
-def train_classifier(inputs: ParallelInputs, run: TrainingRun, options: Mapping[str, Any], seed: int) -> ParallelModel:
+def training(given: Given) -> Training:
+    """Of a classifier of sentence pairs."""
+    read = given.flags["encoder"], given.flags["tune_encoder"]
+    inputs = ParallelInputs(given.inputs, given.one_development, given.min_pair_count, *read)
+    return Training(inputs.all, lambda run: train_classifier(inputs, run, given))
+
+
+def train_classifier(inputs: ParallelInputs, run: TrainingRun, given: Given) -> ParallelModel:
     """Train a classifier of sentence pairs and say what is done.
 
     Args:
         inputs: what it learns from.
         run: how.
-        options: of `ParallelSettings`, by name.
-        seed: fixes everything.
+        given: options of `ParallelSettings` among its flags.
 
     Raises:
         click.UsageError: an option is unknown or out of range.
@@ -63,7 +67,8 @@ def train_classifier(inputs: ParallelInputs, run: TrainingRun, options: Mapping[
     watch = TerminalWatch(run.quiet)
     encoder = WORDS if inputs.encoder == _OTHERS else inputs.encoder
     try:
-        settings = ParallelSettings.from_options(options, encoder, inputs.tuned, seed)
+        options = given.options_of(ParallelSettings)
+        settings = ParallelSettings.from_options(options, encoder, inputs.tuned, given.seed)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     place = run.ready(inputs.all, settings.precision)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from moses_compat.files.names import STANDARD
 from phrasetool.errors import DataError
 from phrasetool_cli.shared.progress import TableProgress, TerminalWatch
+from phrasetool_cli.training.training_run import Given, Training, TrainingRun
 
 if TYPE_CHECKING:
     from phrasetool.models.syntax import SyntaxModel
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from phrasetool.training.syntax.syntax_examples import NamedBitext
     from phrasetool.training.syntax.syntax_settings import SyntaxSettings
     from phrasetool.training.syntax.syntax_trainer import SyntaxReport
-    from phrasetool_cli.training.training_run import TrainingRun
 
 
 @dataclass(frozen=True)
@@ -70,14 +69,19 @@ class SyntaxInputs:
                 )
 
 
-def train_encoder(inputs: SyntaxInputs, run: TrainingRun, given: Mapping[str, Any], seed: int) -> SyntaxModel:
+def training(given: Given) -> Training:
+    """Of a syntactic encoder."""
+    inputs = SyntaxInputs(*(given.flags[name] for name in ("bitexts", "tagger", "start", "own_language")))
+    return Training(inputs.all, lambda run: train_encoder(inputs, run, given))
+
+
+def train_encoder(inputs: SyntaxInputs, run: TrainingRun, given: Given) -> SyntaxModel:
     """Train a syntactic encoder and say what is done.
 
     Args:
         inputs: what it learns from.
         run: how.
-        given: values of options by name, those of `SyntaxSettings` among them.
-        seed: fixes everything.
+        given: options of `SyntaxSettings` among its flags.
 
     Raises:
         click.UsageError: an option is out of range, or a model to start from decides it.
@@ -90,7 +94,7 @@ def train_encoder(inputs: SyntaxInputs, run: TrainingRun, given: Mapping[str, An
     from phrasetool.training.syntax.train_syntax import train_syntax
 
     watch = TerminalWatch(run.quiet)
-    settings = _settings(inputs, given, seed)
+    settings = _settings(inputs, given)
     place = run.ready(inputs.all, settings.precision)
     torch.set_num_threads(run.threads)
     assert inputs.tagger is not None
@@ -118,22 +122,20 @@ def train_encoder(inputs: SyntaxInputs, run: TrainingRun, given: Mapping[str, An
     return trained
 
 
-def _settings(inputs: SyntaxInputs, given: Mapping[str, Any], seed: int) -> SyntaxSettings:
+def _settings(inputs: SyntaxInputs, given: Given) -> SyntaxSettings:
     """From options.
 
     Raises:
         click.UsageError: one is out of range, or is one of the sizes that a model to start from decides.
     """
-    from phrasetool.options import declared_options
     from phrasetool.training.syntax.syntax_settings import SIZES, SyntaxSettings
 
-    known = declared_options(SyntaxSettings)
-    options = {name: value for name, value in given.items() if name in known and value is not None}
+    options = given.options_of(SyntaxSettings)
     if inputs.start and (fixed := [name for name in SIZES if name in options]):
         flag = "--" + fixed[0].replace("_", "-")
         raise click.UsageError(f"the model of --start decides {flag}; leave it out")
     try:
-        return SyntaxSettings.from_options(options, inputs.own_language, given.get("max_length"), seed)
+        return SyntaxSettings.from_options(options, inputs.own_language, given.max_length, given.seed)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from moses_compat.files.names import STANDARD
 from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch
+from phrasetool_cli.training.training_run import Given, Training, TrainingRun
 
 if TYPE_CHECKING:
     from phrasetool.models.tagger import TaggerModel
     from phrasetool.tagging.tagged_sentences import TaggedSentence
     from phrasetool.training.tagger.tagger_examples import Treebanks
     from phrasetool.training.tagger.tagger_trainer import TaggerReport
-    from phrasetool_cli.training.training_run import TrainingRun
-
 _Named = tuple[tuple[str, str], ...]
 
 
@@ -52,14 +50,19 @@ class TaggerInputs:
         return [file for _, file in (*self.treebanks, *self.development)]
 
 
-def train_tags(inputs: TaggerInputs, run: TrainingRun, given: Mapping[str, Any], seed: int) -> TaggerModel:
+def training(given: Given) -> Training:
+    """Of a tagger."""
+    inputs = TaggerInputs(given.flags["treebanks"], given.development)
+    return Training(inputs.all, lambda run: train_tags(inputs, run, given))
+
+
+def train_tags(inputs: TaggerInputs, run: TrainingRun, given: Given) -> TaggerModel:
     """Train a tagger and say what is done.
 
     Args:
         inputs: what it learns from.
         run: how.
-        given: values of options by name, those of `TaggerSettings` among them.
-        seed: fixes everything.
+        given: options of `TaggerSettings` among its flags.
 
     Raises:
         click.UsageError: an option is out of range.
@@ -68,16 +71,13 @@ def train_tags(inputs: TaggerInputs, run: TrainingRun, given: Mapping[str, Any],
     import torch
 
     from phrasetool.errors import DataError
-    from phrasetool.options import declared_options
     from phrasetool.training.device import device_name
     from phrasetool.training.tagger.tagger_settings import TaggerSettings
     from phrasetool.training.tagger.train_tagger import held_out_sentences, train_tagger
 
     watch = TerminalWatch(run.quiet)
-    known = declared_options(TaggerSettings)
     try:
-        options = {name: value for name, value in given.items() if name in known and value is not None}
-        settings = TaggerSettings.from_options(options, seed)
+        settings = TaggerSettings.from_options(given.options_of(TaggerSettings), given.seed)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     place = run.ready(inputs.all)

@@ -14,6 +14,7 @@ from phrasetool_cli.shared.flags import WHICH_MODEL, device_option, force_option
 from phrasetool_cli.shared.json_output import json_option
 from phrasetool_cli.shared.parameter_types import FiniteRange
 from phrasetool_cli.shared.sections import SectionedCommand, give_title, sections
+from phrasetool_cli.training.pairs_run import LOSS, MAX_LENGTH
 from phrasetool_cli.training.training_run import ARGUMENTS
 
 # Titles of sections.
@@ -23,10 +24,6 @@ _AUTOENCODER, _NEURAL = "Options of --model autoencoder", "Options of --model co
 _MASKED, _PARALLEL, _TAGGER, _SYNTAX = (
     f"Options of --model {kind}" for kind in ("masked-lm", "parallel", "tagger", "syntax")
 )
-# What encoders of phrases are trained with if nothing is said.
-LOSS = "in-batch"
-# Words of a pair's longer side.
-MAX_LENGTH = 7
 # Parameters that every kind of model takes.
 _OF_ALL = {
     "inputs", "folder", "model", "seed", "device", "threads", "resume", "overwrite", "force", "json_file", "quiet",
@@ -246,6 +243,16 @@ def check_model(context: click.Context) -> None:
     what, counts = _INPUTS[model]
     if len(context.params["inputs"]) not in counts:
         raise click.UsageError(f"--model {model} takes {what}; {len(context.params['inputs'])} files were given")
+
+
+def flags_of(model: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What was said of the flags that a kind of model takes.
+
+    Args:
+        model: its name.
+        values: of all flags, by name.
+    """
+    return {name: value for name, value in values.items() if model in _TAKERS.get(name, {model})}
 
 
 def _check_encoder(context: click.Context, model: str) -> None:

@@ -6,10 +6,10 @@ import contextlib
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,6 +25,60 @@ if TYPE_CHECKING:
 
 # Where `TrainCommand` leaves the arguments as they were given.
 ARGUMENTS = "phrasetool.train.arguments"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What there is to train with.
+
+    Attributes:
+        inputs: files.
+        development: pairs of files, or of a language and a file.
+        max_length: of `--max-length`.
+        min_pair_count: of `--min-pair-count`.
+        seed: fixes everything.
+        flags: all others that this kind of model takes, by name; None where nothing was said.
+        named: the flags among them that the command line has.
+    """
+
+    inputs: tuple[str, ...]
+    development: tuple[tuple[str, str], ...]
+    max_length: int | None
+    min_pair_count: float
+    seed: int
+    flags: Mapping[str, Any]
+    named: Collection[str]
+
+    @property
+    def one_development(self) -> tuple[str, str] | None:
+        """The one development set, if there is one.
+
+        Raises:
+            click.UsageError: there are several.
+        """
+        if len(self.development) > 1:
+            raise click.UsageError("--dev names one development set; several are for --model tagger")
+        return self.development[0] if self.development else None
+
+    def options_of(self, settings: type) -> dict[str, Any]:
+        """What was said of the options that some settings declare, by name."""
+        from phrasetool.options import declared_options
+
+        known, said = declared_options(settings), {**self.flags, "max_length": self.max_length}
+        return {name: value for name, value in said.items() if name in known and value is not None}
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a kind of model does with what it was given.
+
+    Attributes:
+        files: all that are read, for messages and for what is told of them.
+        train: gives the model.
+    """
+
+    files: Collection[str | None]
+    train: Callable[[TrainingRun], Model | TrainedBert]
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,8 @@
-"""What `phrasetool train` was given, sorted by who takes it."""
+"""What the encoders of both languages start from."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,42 +53,3 @@ def chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
         for side, folder, model, files in zip(_SIDES, folders, models, named, strict=True)
     )  # fmt: skip
     return source, target
-
-
-def neural_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the given values, by name, that a translator or a loss declares; and the loss."""
-    from phrasetool.objectives import OBJECTIVES
-    from phrasetool.options import declared_options, registered
-    from phrasetool.training.neural.neural_settings import NeuralSettings
-
-    known = {"loss", *declared_options(NeuralSettings)}
-    known = known.union(*(declared_options(registered(OBJECTIVES, name, "loss")) for name in OBJECTIVES))
-    return {name: value for name, value in given.items() if name in known and value is not None}
-
-
-def _among(settings: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the given values, by name, that settings declare."""
-    from phrasetool.options import declared_options
-
-    return {name: value for name, value in given.items() if name in declared_options(settings) and value is not None}
-
-
-def parallel_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the given values, by name, that a classifier of sentence pairs declares."""
-    from phrasetool.training.parallel.parallel_settings import ParallelSettings
-
-    return _among(ParallelSettings, given)
-
-
-def autoencoder_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the given values, by name, that an autoencoder declares."""
-    from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
-
-    return _among(AutoencoderSettings, given)
-
-
-def masked_lm_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the given values, by name, that an own BERT declares."""
-    from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
-
-    return _among(MaskedLmSettings, given)
