@@ -41,7 +41,11 @@ def main() -> None:
     for method in METHODS:
         pruned = work / f"{method}.gz"
         if not pruned.exists():
-            given = ["--corpus", *CORPORA["multi30k-de-en"].train] if method == "significance" else []
+            given: list[str | Path] = []
+            if method == "significance":
+                given = ["--corpus", *CORPORA["multi30k-de-en"].train]
+            elif "composition" in method:
+                given = ["--moses-ini", reference() / "moses.ini"]
             command("prune", whole, "--method", method, *given, "--target-size", "10%", "-o", pruned)
         found[method] = looked_at(pruned, options.tagger, work / "found.json")
     report("supported_tags", {"tables": found})

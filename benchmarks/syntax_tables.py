@@ -83,7 +83,7 @@ def transfer() -> str:
     rows = []
     for language, found in find("syntax_transfer/languages").items():
         for row in found["rows"]:
-            p = f"{row['p']:.3f}" if "p" in row else ""
+            p = "" if "p" not in row else "< 0.001" if row["p"] < 0.001 else f"{row['p']:.3f}"
             nearest = f"{row['nearest_1']:.1f} / {row['nearest_5']:.1f}"
             rows.append([language, f"{found['groups']:,} / {found['texts']:,}", f"{row['pairs']:,}", nearest, p])
     return markdown("language | groups / texts | pairs | encoder | p of no gain", rows)
