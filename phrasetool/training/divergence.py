@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from phrasetool.errors import PhraseToolError
@@ -68,3 +69,16 @@ def divergence(history: Iterable[Mapping[str, Any]], starts: Mapping[str, StartE
     if error - best > _TIMES * max(abs(best), start.least, _NEXT_TO_NOTHING):
         return f"the {_ERRORS[key]} is {error:.4g}, it was {best:.4g} {'before' if before else 'at the start'}"
     return None
+
+
+def guessing(folder: Path, fault: str, learning_rate: float) -> DivergedError:
+    """Of a model that is no better than guessing.
+
+    Args:
+        folder: where it was trained.
+        fault: how that was seen.
+        learning_rate: that it was trained with.
+    """
+    message = f"{folder}: the trained model is no better than chance: {fault}"
+    advice = f"train anew with a smaller learning rate than {learning_rate:g}, or with more epochs"
+    return DivergedError(f"{message}; {advice}", remedy="keep a poor model")

@@ -73,8 +73,8 @@ def train_classifier(inputs: ParallelInputs, run: TrainingRun, given: Given) -> 
         raise click.UsageError(str(error)) from error
     place = run.ready(inputs.all, settings.precision)
     torch.set_num_threads(run.threads)
-    reads_text = {} if settings.folder is None else {"check": _check_text}
-    pairs, development = inputs.read(settings.max_length, settings.seed, watch, run.quiet, **reads_text)
+    check = None if settings.folder is None else _check_text
+    pairs, development = inputs.read(settings.max_length, settings.seed, watch, run.quiet, check)
     watch.say(f"{len(pairs):,} pairs; development set of {len(development):,} pairs")
     watch.say(f"training on {device_name(place)}, preset {settings.preset}, reads {encoder}, into {run.folder}")
 

@@ -40,7 +40,7 @@ class PairFiles:
 
     def read(
         self, max_length: int, seed: int, watch: TerminalWatch, quiet: bool,
-        check: Callable[[TextPairs, tuple[str, ...]], None] = lambda texts, files: None,
+        check: Callable[[TextPairs, tuple[str, ...]], None] | None = None,
     ) -> tuple[TextPairs, TextPairs]:  # fmt: skip
         """What to learn from, and the development set.
 
@@ -49,7 +49,7 @@ class PairFiles:
             seed: draws what is held out.
             watch: told what is left or held out.
             quiet: no progress.
-            check: raises what is wrong with the texts of some files.
+            check: raises what is wrong with the texts of some files; None for nothing more to look at.
 
         Raises:
             DataError: a file cannot be read, or has nothing to learn from.
@@ -62,7 +62,8 @@ class PairFiles:
                 everything = read_phrase_texts(self.files[0], max_length, self.min_pair_count, reading)
             else:
                 everything = read_parallel_texts(self.files[0], self.files[1], reading)
-        check(everything, self.files)
+        if check is not None:
+            check(everything, self.files)
         texts = _short(everything, max_length, self.files[-1], watch)
         if self.development is None:
             try:
@@ -73,7 +74,8 @@ class PairFiles:
             return texts, held
         with TableProgress("read the development set", 0, quiet) as reading:
             held = read_parallel_texts(*self.development, reading)
-        check(held, self.development)
+        if check is not None:
+            check(held, self.development)
         return texts, _short(held, max_length, self.development[1], watch)
 
 

@@ -25,7 +25,7 @@ from phrasetool.models.folders import check_model_folder
 from phrasetool.models.storage import save_model
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
-from phrasetool.training.divergence import DivergedError, StartError
+from phrasetool.training.divergence import StartError, guessing
 from phrasetool.training.epochs.epoch_trainer import EpochTrainer, Tick, train_epochs
 from phrasetool.training.epochs.learnt_parameters import ADAM, LearntParameters
 from phrasetool.training.epochs.length_batches import length_batches
@@ -175,9 +175,7 @@ def train_autoencoder(
 
     trainer = train_epochs(folder, identity, start, resume=resume, on_report=on_report, tick=tick)
     if fault := trainer.fault():
-        message = f"{folder}: the trained model is no better than chance: {fault}"
-        advice = f"train anew with a smaller learning rate than {settings.learning_rate:g}, or with more epochs"
-        refuse(DivergedError(f"{message}; {advice}", remedy="keep a poor model"), force, warn)
+        refuse(guessing(folder, fault, settings.learning_rate), force, warn)
     training = {**settings.as_dict(), "texts": len(texts), "epochs_done": trainer.epoch, **(record or {})}
     model = AutoencoderModel(vocabulary, settings.shape, trainer.module.numpy(), training)
     save_model(model, folder)

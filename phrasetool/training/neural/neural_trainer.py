@@ -25,7 +25,7 @@ from phrasetool.models.storage import save_model
 from phrasetool.neural.network import NeuralTranslator, padded_targets
 from phrasetool.objectives.objective import FrozenBatch
 from phrasetool.phrases import FloatArray, Int64Array
-from phrasetool.training.divergence import DivergedError, StartError
+from phrasetool.training.divergence import StartError, guessing
 from phrasetool.training.epochs.epoch_trainer import EpochTrainer, Tick, train_epochs
 from phrasetool.training.epochs.learnt_parameters import ADAM, LearntParameters
 from phrasetool.training.epochs.length_batches import length_batches
@@ -227,9 +227,7 @@ def train_neural(
     trainer = train_epochs(folder, identity, start, resume=resume, on_report=on_report, tick=tick)
     module = trainer.kept()
     if fault := fault_of_guessing(module, development or pairs, settings.seed):
-        message = f"{folder}: the trained model is no better than chance: {fault}"
-        advice = f"train anew with a smaller learning rate than {settings.learning_rate:g}, or with more epochs"
-        refuse(DivergedError(f"{message}; {advice}", remedy="keep a poor model"), force, warn)
+        refuse(guessing(folder, fault, settings.learning_rate), force, warn)
     temperature = fitted_temperature(module, development or pairs, settings.seed)
     training = {**settings.as_dict(), "pairs": len(pairs), "epochs_done": trainer.epoch, **(record or {})}
     vocabularies = pairs.source_vocabulary, pairs.target_vocabulary
