@@ -47,7 +47,10 @@ from phrasetool.training.syntax.syntax_measures import syntax_distances, syntax_
 
 RESULTS = ROOT / "benchmarks" / "results" / "syntax"
 # Name of a model -> what it is trained with.
-KINDS = {"default": [], "own-language": ["--own-language"], "few-shot": ["--epochs", "10"], "trial": ["--epochs", "2"]}
+KINDS = {
+    "default": [], "translations": ["--no-own-language"], "few-shot": ["--epochs", "10"],
+    "trial": ["--epochs", "2", "--no-own-language"],
+}  # fmt: skip
 # Model -> the one that it goes on from, on the small bitexts.
 STARTS = {"few-shot": "default"}
 # Bitexts of the trial, whose figures were known before.

@@ -39,11 +39,11 @@ def test_it_is_trained_looked_at_and_learns_more(bitext, toy_tagger_folder, tmp_
 
     sizes = [("--batch-size", 8), ("--epochs", 1), ("--min-length", 1), ("--start", tmp_path / "m")]
     options = [argument for pair in sizes for argument in pair]
-    again = train(*bitext, "--tagger", toy_tagger_folder, *options, "-o", tmp_path / "n", "--own-language")
+    again = train(*bitext, "--tagger", toy_tagger_folder, *options, "-o", tmp_path / "n", "--no-own-language")
     assert again.code == 0, again.err
     more = load_syntax_model(tmp_path / "n").training
-    assert (more["start"], more["own_language"]) == (model.signature, True)
-    assert more["examples"] > model.training["examples"]
+    assert (more["start"], more["own_language"]) == (model.signature, False)
+    assert more["examples"] < model.training["examples"]
     fixed = train(*bitext, "--tagger", toy_tagger_folder, *options, "--units", 3, "-o", tmp_path / "o")
     assert (fixed.code, "the model of --start decides --units; leave it out" in fixed.err) == (2, True)
 

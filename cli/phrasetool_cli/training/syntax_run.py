@@ -28,13 +28,13 @@ class SyntaxInputs:
         bitexts: language and file of one side, then of the other.
         tagger: folder of a tagger.
         start: folder of a model to go on from, if any.
-        own_language: predict a sentence's own parts of speech, too.
+        own_language: predict a sentence's own parts of speech, too; None where the preset decides.
     """
 
     bitexts: tuple[tuple[str, str, str, str], ...]
     tagger: str | None
     start: str | None
-    own_language: bool
+    own_language: bool | None
 
     def __post_init__(self) -> None:
         if not self.bitexts:

@@ -89,9 +89,9 @@ train_options = sections(
                  help="Of --model syntax: two languages, each with its side of a bitext.  Again for another one."),
     click.option("--tagger", metavar="FOLDER",
                  help="Of --model syntax: gives the sentences of the languages that it knows their parts of speech."),
-    click.option("--own-language", is_flag=True,
-                 help="Of --model syntax: predict the parts of speech of a sentence itself, too, not only of its "
-                      "translation."),
+    click.option("--own-language/--no-own-language", default=None,
+                 help="Of --model syntax: predict the parts of speech of a sentence itself, too, or only of its "
+                      "translation.  [default: its own, too; only its translation with --preset paper]"),
     click.option("--dev", "development", nargs=2, multiple=True, metavar="SOURCE TARGET",
                  help="Of --model continuous, masked-lm and parallel: a bitext that says which epoch is the best; of "
                       "tagger: LANG FILE, again for another language.  [default: one in twenty is held out]"),

@@ -16,7 +16,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "fast": {},
     "paper": {
         "pieces": 40000, "decoder_units": 512, "learning_rate": 1e-4, "schedule": "constant", "batch_size": 32,
-        "epochs": 10,
+        "epochs": 10, "own_language": False,
     },
 }  # fmt: skip
 # Options that a model to start from decides.
@@ -42,7 +42,7 @@ class SyntaxSettings:
         clip: the gradient's norm is cut to this.
         precision: float32, or bfloat16 for products of matrices, most of the work: faster on processors that have it.
         min_length, max_length: words of a sentence that is learnt from.
-        own_language: predict a sentence's own parts of speech, too.
+        own_language: predict a sentence's own parts of speech, too; the paper does not.
         seed: fixes everything.
 
     Raises:
@@ -67,7 +67,7 @@ class SyntaxSettings:
     precision: str = option("float32", "Of products of matrices in training: float32 or bfloat16.")
     min_length: int = option(3, "Leave out sentences with fewer words.")
     max_length: int = 60
-    own_language: bool = False
+    own_language: bool = True
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -91,16 +91,18 @@ class SyntaxSettings:
 
     @classmethod
     def from_options(
-        cls, options: Mapping[str, Any], own_language: bool = False, max_length: int | None = None, seed: int = 1
+        cls, options: Mapping[str, Any], own_language: bool | None = None, max_length: int | None = None, seed: int = 1
     ) -> SyntaxSettings:
-        """The defaults, or what the preset wants otherwise, with some options changed.
+        """The defaults, or what the preset wants otherwise, with some options changed; None stands for both.
 
         Raises:
             ValueError: an unknown option, or a value out of range.
         """
         wishes = PRESETS.get(options.get("preset", cls.preset), {})
-        made: SyntaxSettings = with_options(cls, "syntax", {**wishes, **options})
-        return replace(made, own_language=own_language, max_length=max_length or cls.max_length, seed=seed)
+        own = wishes.get("own_language", cls.own_language) if own_language is None else own_language
+        given = {name: value for name, value in {**wishes, **options}.items() if name != "own_language"}
+        made: SyntaxSettings = with_options(cls, "syntax", given)
+        return replace(made, own_language=own, max_length=max_length or cls.max_length, seed=seed)
 
     def as_dict(self) -> dict[str, Any]:
         """For `config.json`."""

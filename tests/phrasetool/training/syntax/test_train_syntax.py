@@ -42,9 +42,9 @@ def test_other_bitexts_or_settings_cannot_be_resumed(toy_tagger, tmp_path):
         train_syntax(BITEXTS, toy_tagger, SETTINGS, tmp_path / "m", on_report=stop_after(1))
     with pytest.raises(ModelError, match="the bitexts are other ones"):
         train_syntax([toy_bitext(70)], toy_tagger, SETTINGS, tmp_path / "m", resume=True)
-    own = SyntaxSettings(**FAST, own_language=True)
-    with pytest.raises(ModelError, match="own_language was False, not True"):
-        train_syntax(BITEXTS, toy_tagger, own, tmp_path / "m", resume=True)
+    alone = SyntaxSettings(**FAST, own_language=False)
+    with pytest.raises(ModelError, match="own_language was True, not False"):
+        train_syntax(BITEXTS, toy_tagger, alone, tmp_path / "m", resume=True)
 
 
 def test_what_the_model_remembers(toy_tagger, tmp_path):
@@ -62,7 +62,7 @@ def test_what_the_model_remembers(toy_tagger, tmp_path):
     training = model.training
     assert (training["bitexts"], training["epochs_done"], training["start"]) == (1, 3, None)
     assert training["tagger"] == toy_tagger.signature
-    assert training["pairs"]["en-de"] * 2 == training["examples"]
+    assert training["pairs"]["en-de"] * 4 == training["examples"]
     assert 0 < model.known.sum() < len(model.known)
     # Bytes are for what was never seen.
     assert not any(
@@ -71,9 +71,9 @@ def test_what_the_model_remembers(toy_tagger, tmp_path):
 
 
 def test_own_parts_of_speech_are_more_examples(toy_tagger, tmp_path):
-    plain = train_syntax(BITEXTS, toy_tagger, SyntaxSettings(**{**FAST, "epochs": 1}), tmp_path / "plain")
-    settings = SyntaxSettings(**{**FAST, "epochs": 1}, own_language=True)
-    own = train_syntax(BITEXTS, toy_tagger, settings, tmp_path / "own")
+    own = train_syntax(BITEXTS, toy_tagger, SyntaxSettings(**{**FAST, "epochs": 1}), tmp_path / "own")
+    settings = SyntaxSettings(**{**FAST, "epochs": 1}, own_language=False)
+    plain = train_syntax(BITEXTS, toy_tagger, settings, tmp_path / "plain")
     assert own.training["examples"] == 2 * plain.training["examples"]
 
 
