@@ -4,13 +4,16 @@ Czech: captions with their English and German, which meet through one English, i
 captions, groups by the tagger.  French, Portuguese and Indonesian: the pairs of a small parallel treebank, of the
 latter two the first half; measured on phrases of four to six words of other treebank sentences, with their own tags.
 
-Needs the models of `syntax.py`, and goes on by files.  A difference of two models is tested by a paired bootstrap over
-sentences; what stands beside the accuracies is the share of draws in which it is not above zero, over all seeds.
+Needs the models of `syntax.py`, and goes on by files; shares of a language and a seed, once known, are kept in
+benchmarks/results/syntax_transfer/ and need no model any more.  A difference of two models is tested by a paired
+bootstrap over sentences; what stands beside the accuracies is the share of draws in which it is not above zero, over
+all seeds.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import subprocess
@@ -19,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import COMMAND, report
+from measuring import COMMAND, ROOT, report
 from syntax_texts import (
     FOLDER,
     TAGGER,
@@ -35,12 +38,12 @@ from syntax_texts import (
 from moses_compat.corpora.tagged_text import read_tagged_text
 from phrasetool.kernels.blas_threads import one_blas_thread
 from phrasetool.models.storage import load_syntax_model
-from phrasetool.models.syntax import SyntaxModel
 from phrasetool.phrases import FloatArray, Int64Array
 from phrasetool.syntax.tag_groups import NO_GROUP, group_numbers, neighbour_shares
 
 SIZES = {"cs": (2000, 10000), **{language: (TREEBANK_PAIRS[language],) for language in ("fr", "pt", "id")}}
 DRAWS = 10_000
+KEPT = ROOT / "benchmarks" / "results" / "syntax_transfer"
 
 
 def czech(size: int) -> list[tuple[tuple[str, str], list[tuple[str, str]]]]:
@@ -86,10 +89,22 @@ def measured_texts(language: str) -> tuple[list[bytes], Int64Array, Int64Array |
     return phrases.texts, group_numbers([tuple(tags) for tags in phrases.tags]), phrases.sentences
 
 
-def shares(model: SyntaxModel, language: str, seed: int) -> FloatArray:
-    """Of each text, which share of its nearest one and five are of its group."""
+def shares(language: str, seed: int) -> dict[int, FloatArray]:
+    """Number of pairs -> of each text, which share of its nearest one and five are of its group."""
+    path, sizes = KEPT / f"{language}-{seed}.npz", (0, *SIZES[language])
     texts, groups, origins = measured_texts(language)
-    return neighbour_shares(model.encode(texts), groups, (1, 5), origins, seed)
+    of_texts = hashlib.sha256(b"\n".join(texts)).hexdigest()
+    if not path.exists() or str(np.load(path)["texts"]) != of_texts:
+        models = {size: load_syntax_model(tuned(language, size, seed)) for size in sizes}
+        found = {
+            f"{size}": neighbour_shares(model.encode(texts), groups, (1, 5), origins, seed)
+            for size, model in models.items()
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(path, texts=of_texts, **found)
+        print(language, seed, {name: found[name].mean(0).round(3).tolist() for name in found}, flush=True)
+    kept = np.load(path)
+    return {size: kept[f"{size}"] for size in sizes}
 
 
 def not_better(one: list[FloatArray], other: list[FloatArray]) -> float:
@@ -103,8 +118,9 @@ def not_better(one: list[FloatArray], other: list[FloatArray]) -> float:
 def rows(language: str, seeds: list[int]) -> Iterator[dict[str, Any]]:
     """Figures for each number of pairs."""
     before: list[FloatArray] | None = None
-    for size in (0, *SIZES[language]):
-        found = [shares(load_syntax_model(tuned(language, size, seed)), language, seed) for seed in seeds]
+    known = [shares(language, seed) for seed in seeds]
+    for size in known[0]:
+        found = [one[size] for one in known]
         mean = 100 * np.mean([one.mean(0) for one in found], 0)
         row = {"pairs": size, "nearest_1": round(float(mean[0]), 1), "nearest_5": round(float(mean[1]), 1)}
         if before is not None:
