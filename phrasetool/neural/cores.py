@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from phrasetool.encoders.autoencoders.decoders import AttentionDecoder, DecoderState
-from phrasetool.encoders.mean_max.module import AttentionBlock, SeededDropout
+from phrasetool.encoders.mean_max.module import AttentionBlock
 from phrasetool.encoders.mean_max.parameters import LONGEST, positions
+from phrasetool.encoders.seeded_dropout import SeededDropout
 from phrasetool.phrases import FloatArray
 
 _CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}

@@ -20,7 +20,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from phrasetool.encoders.mean_max.module import LengthGroups, SeededDropout, split_groups
+from phrasetool.encoders.mean_max.module import LengthGroups, split_groups
+from phrasetool.encoders.seeded_dropout import SeededDropout
 from phrasetool.neural.architecture import NeuralArchitecture
 from phrasetool.neural.cores import (
     AttentionCore,

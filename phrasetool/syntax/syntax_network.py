@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from phrasetool.encoders.seeded_dropout import SeededDropout
 from phrasetool.phrases import FloatArray
 from phrasetool.syntax.decoder_steps import layer_states
 from phrasetool.syntax.syntax_shape import END, TAGS, SyntaxShape
@@ -27,9 +28,13 @@ class SyntaxNetwork(nn.Module):
     Args:
         shape: their dimensions.
         arrays: initial values; drawn with seed 1 if None.
+        dropout: share of components of what layers read and give that are dropped in training; of what the decoder
+            reads at every step, the same at all steps.
     """
 
-    def __init__(self, shape: SyntaxShape, arrays: Mapping[str, FloatArray] | None = None) -> None:
+    def __init__(
+        self, shape: SyntaxShape, arrays: Mapping[str, FloatArray] | None = None, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         self.shape = shape
         self.pieces = nn.Embedding(shape.pieces, shape.piece_units, padding_idx=0)
@@ -43,31 +48,30 @@ class SyntaxNetwork(nn.Module):
         self.output = nn.Linear(shape.decoder_units, TAGS + 1)
         given = shape.initial_arrays(1) if arrays is None else arrays
         self.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in given.items()})
-        self._generator = torch.Generator()
+        self.dropout = SeededDropout(dropout)
 
     def seed_dropout(self, seed: int) -> None:
         """What follows drops what this seed says."""
-        self._generator = torch.Generator().manual_seed(seed)
+        self.dropout.seed(seed)
 
-    def encode(self, texts: Tensor, lengths: Tensor, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
+    def encode(self, texts: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """The vectors of B texts, shape (B, 2 units), and the last states and cells of all layers, joined.
 
         Args:
             texts: pieces, int64, shape (B, longest of them), filled up with anything.
             lengths: pieces of each text, at least 1, int64, shape (B,), on the CPU.
-            dropout: share of components dropped before, between and behind the layers.
         """
-        read = self._dropped(self.pieces(texts), dropout)
+        read = self.dropout(self.pieces(texts))
         groups = _of_one_length(lengths)
         parts = []
         for rows in groups:
             there = rows.to(texts.device)
-            parts.append(self._encode(read.index_select(0, there), lengths[rows], dropout))
+            parts.append(self._encode(read.index_select(0, there), lengths[rows]))
         back = torch.argsort(torch.cat(groups)).to(texts.device)
         vectors, last = (torch.cat(found).index_select(0, back) for found in zip(*parts, strict=True))
         return vectors, last
 
-    def _encode(self, found: Tensor, lengths: Tensor, dropout: float) -> tuple[Tensor, Tensor]:
+    def _encode(self, found: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """See `encode`, of the vectors of pieces."""
         longest = int(lengths.max())
         found, alike = found[:, :longest], bool((lengths == longest).all())
@@ -81,13 +85,13 @@ class SyntaxNetwork(nn.Module):
                 found, _ = pad_packed_sequence(packed, batch_first=True)
             states.extend(state)
             cells.extend(cell)
-            found = self._dropped(found, dropout)
+            found = self.dropout(found)
         if not alike:
             outside = torch.arange(longest)[None] >= lengths[:, None]
             found = found.masked_fill(outside.to(found.device)[:, :, None], -torch.inf)
         return found.amax(1), torch.cat([*states, *cells], 1)
 
-    def decode(self, vectors: Tensor, last: Tensor, languages: Tensor, tags: Tensor, dropout: float = 0.0) -> Tensor:
+    def decode(self, vectors: Tensor, last: Tensor, languages: Tensor, tags: Tensor) -> Tensor:
         """Logits of B sequences of tags, shape (B, T + 1, 18): of each tag given those before it, and of the end.
 
         Behind the end of a sequence they mean nothing.
@@ -96,12 +100,10 @@ class SyntaxNetwork(nn.Module):
             vectors, last: of `encode`.
             languages: that are written, int64, shape (B,).
             tags: int64, shape (B, T), filled up with `END`.
-            dropout: share of components of the inputs and the outputs that are dropped; of what is read at every step,
-                the same at all steps.
         """
         begin = torch.full_like(tags[:, :1], END)
-        before = self._dropped(self.tags(torch.cat([begin, tags], 1)), dropout)
-        same = self._dropped(torch.cat([self.languages(languages), vectors], 1), dropout)
+        before = self.dropout(self.tags(torch.cat([begin, tags], 1)))
+        same = self.dropout(torch.cat([self.languages(languages), vectors], 1))
         first, cell = self.start(last).chunk(2, 1)
         if before.device.type == "cpu" and not torch.is_autocast_enabled("cpu"):
             lengths, order = ((tags != END).sum(1) + 1).sort(descending=True, stable=True)
@@ -112,14 +114,8 @@ class SyntaxNetwork(nn.Module):
         else:
             read = torch.cat([before, same[:, None].expand(-1, before.shape[1], -1)], 2)
             states, _ = self.decoder(read, (first[None].contiguous(), cell[None].contiguous()))
-        found: Tensor = self.output(self._dropped(states, dropout))
+        found: Tensor = self.output(self.dropout(states))
         return found
-
-    def _dropped(self, values: Tensor, share: float) -> Tensor:
-        if not share:
-            return values
-        kept = torch.rand(values.shape, generator=self._generator) >= share
-        return values * kept.to(values.device) / (1 - share)
 
     def arrays(self) -> dict[str, FloatArray]:
         """Parameters by name, float32."""

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from phrasetool.encoders.seeded_dropout import SeededDropout
 from phrasetool.phrases import FloatArray, Int64Array
 from phrasetool.tagging.tagger_shape import TaggerShape
 
@@ -18,12 +19,13 @@ class TaggerNetwork(nn.Module):
     Args:
         shape: its dimensions.
         seed: of initial values.
+        dropout: share of components that are dropped before and behind the LSTM in training.
 
     Attributes:
         features: a vector a row, zeros at first, so that what training has not seen says nothing.
     """
 
-    def __init__(self, shape: TaggerShape, seed: int = 1) -> None:
+    def __init__(self, shape: TaggerShape, seed: int = 1, dropout: float = 0.0) -> None:
         super().__init__()
         self.features = nn.EmbeddingBag(
             shape.buckets, shape.word_units, mode="sum", sparse=True, padding_idx=0,
@@ -36,33 +38,26 @@ class TaggerNetwork(nn.Module):
             for parameter in (*self.lstm.parameters(), *self.output.parameters()):
                 bound = shape.units**-0.5
                 parameter.uniform_(-bound, bound, generator=generator)
-        self._generator = torch.Generator()
+        self.dropout = SeededDropout(dropout)
 
     def seed_dropout(self, seed: int) -> None:
         """What follows drops what this seed says."""
-        self._generator = torch.Generator().manual_seed(seed)
+        self.dropout.seed(seed)
 
-    def forward(self, rows: Tensor, lengths: Int64Array, dropout: float = 0.0) -> Tensor:
+    def forward(self, rows: Tensor, lengths: Int64Array) -> Tensor:
         """Logits of the words of B sentences, one sentence after another, shape (sum of lengths, tags).
 
         Args:
             rows: of features, int64, shape (sum of lengths, F).
             lengths: words of each sentence, int64, shape (B,).
-            dropout: share of components that are dropped before and behind the LSTM.
         """
-        parts = torch.split(self._dropped(self.features(rows), dropout), lengths.tolist())
+        parts = torch.split(self.dropout(self.features(rows)), lengths.tolist())
         packed = nn.utils.rnn.pack_sequence(list(parts), enforce_sorted=False)
         states, _ = self.lstm(packed)
         padded, _ = nn.utils.rnn.pad_packed_sequence(states, batch_first=True)
         inside = torch.from_numpy(np.arange(padded.shape[1])[None] < lengths[:, None]).to(padded.device)
-        found: Tensor = self.output(self._dropped(padded[inside], dropout))
+        found: Tensor = self.output(self.dropout(padded[inside]))
         return found
-
-    def _dropped(self, values: Tensor, share: float) -> Tensor:
-        if not share:
-            return values
-        kept = torch.rand(values.shape, generator=self._generator) >= share
-        return values * kept.to(values.device) / (1 - share)
 
     def arrays(self) -> dict[str, FloatArray]:
         """Parameters by name, float32."""

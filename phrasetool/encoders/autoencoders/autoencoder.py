@@ -22,12 +22,12 @@ from phrasetool.encoders.mean_max.module import (
     POOLINGS,
     AttentionBlock,
     LengthGroups,
-    SeededDropout,
     joined_groups,
     layer_norm,
     split_groups,
 )
 from phrasetool.encoders.mean_max.parameters import LONGEST, positions
+from phrasetool.encoders.seeded_dropout import SeededDropout
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
 
 

@@ -68,7 +68,7 @@ class SyntaxTrainer(EpochTrainer[SyntaxReport]):
     ) -> None:  # fmt: skip
         self.examples, self.development, self.settings = examples, development, settings
         self._device = device or torch.device("cpu")
-        self.network = SyntaxNetwork(shape, arrays).to(self._device)
+        self.network = SyntaxNetwork(shape, arrays, settings.dropout).to(self._device)
         adam = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
         learnt = LearntParameters(dict(self.network.named_parameters()), {ADAM: adam})
         updates = -(-len(examples) // settings.batch_size)
@@ -76,6 +76,7 @@ class SyntaxTrainer(EpochTrainer[SyntaxReport]):
 
     def _pass(self, rng: np.random.Generator, tick: Tick) -> float:
         """An epoch; the mean loss of a tag."""
+        self.network.train()
         self.network.seed_dropout(int(rng.integers(2**62)))
         total, tags = 0.0, 0
         for number, batch in enumerate(batches_by_length(self.examples, self.settings.batch_size, rng)):
@@ -95,12 +96,12 @@ class SyntaxTrainer(EpochTrainer[SyntaxReport]):
         if s.schedule == "linear":
             self.learnt.scale_rates(1 - self.share(number))
         with products_in(s.precision, self._device):
-            logits, wanted = self._logits(self.examples, batch, s.dropout)
+            logits, wanted = self._logits(self.examples, batch)
         loss = cross_entropy(logits.float(), wanted, ignore_index=_NOTHING)
         self.learnt.step(loss, s.clip)
         return float(loss.detach()), int((wanted != _NOTHING).sum())
 
-    def _logits(self, examples: SyntaxExamples, batch: Int64Array, dropout: float) -> tuple[Tensor, Tensor]:
+    def _logits(self, examples: SyntaxExamples, batch: Int64Array) -> tuple[Tensor, Tensor]:
         """Logits of the tags of a batch and of what lies behind them, shape (N, 18), and what is wanted, (N,)."""
         # A sentence with several translations, or its own parts of speech, is read once.
         sources, readers = np.unique(examples.sources[batch], return_inverse=True)
@@ -109,8 +110,8 @@ class SyntaxTrainer(EpochTrainer[SyntaxReport]):
         texts = self._there(read.padded(int(read.lengths.max())))
         tags = self._there(written.padded(int(written.lengths.max()), END))
         given = self._there(readers)
-        vectors, last = (part.index_select(0, given) for part in self.network.encode(texts, lengths, dropout))
-        logits = self.network.decode(vectors, last, self._there(examples.languages[batch]), tags, dropout)
+        vectors, last = (part.index_select(0, given) for part in self.network.encode(texts, lengths))
+        logits = self.network.decode(vectors, last, self._there(examples.languages[batch]), tags)
         wanted = torch.cat([tags, torch.full_like(tags[:, :1], END)], 1)
         behind = np.arange(wanted.shape[1])[None] > written.lengths[:, None]
         wanted[self._there(behind, np.bool_)] = _NOTHING
@@ -122,11 +123,12 @@ class SyntaxTrainer(EpochTrainer[SyntaxReport]):
     @torch.no_grad()
     def _report(self, loss: float) -> SyntaxReport:
         """What the network is worth after an epoch."""
+        self.network.eval()
         there = self.development
         order = np.lexsort((there.sources, there.texts.lengths[there.sources]))
         total, right, tags = 0.0, 0, 0
         for first in range(0, len(order), self.settings.batch_size):
-            logits, wanted = self._logits(there, order[first : first + self.settings.batch_size], 0.0)
+            logits, wanted = self._logits(there, order[first : first + self.settings.batch_size])
             total += float(cross_entropy(logits, wanted, ignore_index=_NOTHING, reduction="sum"))
             right += int((logits.argmax(1) == wanted).sum())
             tags += int((wanted != _NOTHING).sum())

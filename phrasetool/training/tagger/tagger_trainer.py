@@ -64,7 +64,7 @@ class TaggerTrainer(EpochTrainer[TaggerReport]):
     ) -> None:  # fmt: skip
         self.examples, self.development, self.tags, self.settings = examples, development, tuple(tags), settings
         self._device = device or torch.device("cpu")
-        self.network = TaggerNetwork(settings.shape(len(tags)), settings.seed).to(self._device)
+        self.network = TaggerNetwork(settings.shape(len(tags)), settings.seed, settings.dropout).to(self._device)
         parameters = dict(self.network.named_parameters())
         dense = [value for name, value in parameters.items() if not name.startswith("features.")]
         optimizers = {
@@ -105,7 +105,7 @@ class TaggerTrainer(EpochTrainer[TaggerReport]):
         count = int((e.tags[places] != NO_TAG).sum())
         if not count:
             return 0.0, 0
-        logits = self.network(torch.from_numpy(rows).to(self._device), lengths, s.dropout)
+        logits = self.network(torch.from_numpy(rows).to(self._device), lengths)
         loss = torch.nn.functional.cross_entropy(logits, tags, ignore_index=NO_TAG)
         self.learnt.step(loss, s.clip)
         return float(loss.detach()), count

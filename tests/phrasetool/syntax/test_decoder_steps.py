@@ -40,7 +40,7 @@ def test_states_and_gradients_are_those_of_pytorch(lengths, sizes, seed, behind)
 
 
 def test_the_decoder_is_the_same_where_pytorch_runs_it(monkeypatch):
-    network = SyntaxNetwork(SyntaxShape(9, 2, 4, 3, 2, 5, 2, 7, 40))
+    network = SyntaxNetwork(SyntaxShape(9, 2, 4, 3, 2, 5, 2, 7, 40), dropout=0.3)
     tags = torch.tensor([[1, END, END], [4, 5, 6], [END, END, END], [2, 3, END]])
     texts, lengths, languages = (
         torch.tensor([[1, 2], [3, 4], [5, 6], [7, 8]]),
@@ -54,7 +54,7 @@ def test_the_decoder_is_the_same_where_pytorch_runs_it(monkeypatch):
         monkeypatch.setattr(torch, "is_autocast_enabled", lambda device, answer=automatic: answer)
         network.seed_dropout(5)
         network.zero_grad()
-        logits = network.decode(*network.encode(texts, lengths), languages, tags, 0.3)
+        logits = network.decode(*network.encode(texts, lengths), languages, tags)
         # What is dropped behind the decoder is drawn for the same places in both.
         logits[inside].square().sum().backward()
         found.append([logits[inside].detach(), *[value.grad.clone() for value in network.parameters()]])

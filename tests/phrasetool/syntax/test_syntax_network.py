@@ -86,13 +86,15 @@ def test_it_learns_to_write_tags_by_language():
 
 
 def test_dropout_is_as_the_seed_says():
-    network = SyntaxNetwork(SHAPE)
+    network = SyntaxNetwork(SHAPE, dropout=0.5)
     found = []
     for seed in (1, 1, 2):
         network.seed_dropout(seed)
-        found.append(network.encode(*batch([[1, 2, 3]]), 0.5)[0].detach().numpy())
+        found.append(network.encode(*batch([[1, 2, 3]]))[0].detach().numpy())
     assert np.array_equal(found[0], found[1])
     assert not np.array_equal(found[0], found[2])
+    alone = SyntaxNetwork(SHAPE).encode(*batch([[1, 2, 3]]))[0].detach().numpy()
+    assert np.array_equal(network.eval().encode(*batch([[1, 2, 3]]))[0].detach().numpy(), alone)
 
 
 def test_arrays_come_back():

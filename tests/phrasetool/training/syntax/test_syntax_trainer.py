@@ -112,11 +112,11 @@ def test_examples_that_read_one_sentence_are_together_and_it_is_read_once(monkey
     assert sum(len(np.unique(some.sources[batch])) for batch in batches) == 120
     made = trainer()
     read = []
-    encode = made.network.encode
+    encode = made.network.eval().encode
     monkeypatch.setattr(made.network, "encode", lambda texts, *rest: (read.append(len(texts)), encode(texts, *rest))[1])
     with torch.no_grad():
-        logits, wanted = made._logits(some, batches[0], 0.0)
-        alone = [made._logits(some, batches[0][[row]], 0.0) for row in range(9)]
+        logits, wanted = made._logits(some, batches[0])
+        alone = [made._logits(some, batches[0][[row]]) for row in range(9)]
     assert read == [3, *[1] * 9]
     steps = logits.shape[0] // 9
     for row, (own, tags) in enumerate(alone):
