@@ -3,7 +3,7 @@
     python benchmarks/faults.py                          kill, limits, hostile and fuzz; hours
     python benchmarks/faults.py kill --kills 200 --only prune,annotate
     python benchmarks/faults.py limits --amounts 2
-    python benchmarks/faults.py fuzz --seconds 60 --bounds
+    python benchmarks/faults.py fuzz --seconds 60 --seed 2 --add
 
 * kill: every command that writes is killed (SIGKILL) at random moments of its run, on one and two threads, with plain
   and compressed outputs, with and without --resume: what it writes is then as before or whole, and a rerun makes the
@@ -14,8 +14,9 @@
 * fuzz: everything that reads files reads damaged ones: an error of our own or a result, no hang, no crash, and no line
   lost.  Once more with numba's checks of bounds, for a part of the time.
 
-Each part that was run replaces its figures in results/faults.json; the seed fixes moments and inputs, but not what the
-machine does meanwhile.  Ends with 1 if anything went wrong; inputs that fail are kept in work/fuzz.
+Each part that was run replaces its figures in results/faults.json; with --add, kills and fuzzing of another seed are
+added to those there.  The seed fixes moments and inputs, but not what the machine does meanwhile.  Ends with 1 if
+anything went wrong; inputs that fail are kept in work/fuzz.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from breaking.hostile import run_hostile
 from breaking.killing import kill_all
 from breaking.limits import LACKS, Lacked, build_shim, starve
 from breaking.places import Place
+from breaking.totals import added_inputs, added_kills, check_seed
 from breaking.writers import WRITERS, Writer
 
 PARTS = ("kill", "limits", "hostile", "fuzz")
@@ -51,6 +53,11 @@ def wanted_writers(only: str | None) -> tuple[Writer, ...]:
     )
 
 
+def wanted_targets(only: str | None) -> list[str]:
+    """The targets of fuzz that were asked for, all if none were."""
+    return [name for name in target_names() if not only or name in only.split(",")]
+
+
 def killed(place: Place, options: argparse.Namespace) -> dict[str, Any]:
     """Figures of kills: of all, and of each command."""
     found = kill_all(place, wanted_writers(options.only), options.kills, options.slow_kills, options.seed)
@@ -58,7 +65,9 @@ def killed(place: Place, options: argparse.Namespace) -> dict[str, Any]:
     for kills in found.values():
         total.update(kills.counts)
     return {
-        "commands": {name: dict(sorted(kills.counts.items())) for name, kills in found.items()},
+        "commands": {
+            name: {**dict(sorted(kills.counts.items())), "seeds": [options.seed]} for name, kills in found.items()
+        },
         "all": dict(sorted(total.items())), "faults": [fault for kills in found.values() for fault in kills.faults],
     }  # fmt: skip
 
@@ -84,28 +93,40 @@ def hostile(place: Place, options: argparse.Namespace) -> dict[str, Any]:
 
 
 _WORK = {"kill": killed, "limits": lacking, "hostile": hostile}
+_ADDED = {"kill": added_kills, "fuzz": added_inputs}
 
 
 def fuzzed(options: argparse.Namespace) -> dict[str, Any]:
     """Figures of fuzzing, with numba's checks of bounds and without."""
-    names = [name for name in target_names() if not options.only or name in options.only.split(",")]
+    names = wanted_targets(options.only)
     found: dict[str, Any] = {}
     for title, seconds, bounds in (("plain", options.seconds, False), ("bounds checked", options.bounds_seconds, True)):
         if not seconds:
             continue
         done = fuzz_all(names, seconds, options.seed, bounds, WORK / "fuzz")
         found[title] = {
-            "targets": {name: one.as_dict() for name, one in done.items()},
+            "targets": {name: {**one.as_dict(), "seeds": [options.seed]} for name, one in done.items()},
             "inputs": sum(one.inputs for one in done.values()), "refused": sum(one.refused for one in done.values()),
             "faults": [f"{name}: {fault}" for name, one in done.items() for fault in [*one.faults, *one.deaths]],
         }  # fmt: skip
     return {**found, "faults": [fault for part in found.values() for fault in part["faults"]]}
 
 
-def keep(figures: Mapping[str, Any]) -> None:
+def results() -> dict[str, Any]:
+    """What is kept."""
+    there: dict[str, Any] = json.loads(_RESULT.read_text()) if _RESULT.exists() else {"benchmark": "faults"}
+    return there
+
+
+def keep(figures: Mapping[str, Any], add: bool) -> None:
     """Put the parts that were run into the results, and print them."""
-    there = json.loads(_RESULT.read_text()) if _RESULT.exists() else {"benchmark": "faults"}
-    there.update(figures)
+    there = results()
+    for part, found in figures.items():
+        if add:
+            spent = there[part].get("seconds", 0) + found["seconds"]
+            there[part] = {**_ADDED[part](there[part], found), "seconds": spent, "machine": found["machine"]}
+        else:
+            there[part] = found
     text = json.dumps(there, indent=2)
     print(text)
     _RESULT.write_text(text + "\n")
@@ -114,7 +135,8 @@ def keep(figures: Mapping[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="?", choices=PARTS, help="one part; all if left out")
-    parser.add_argument("--only", help="commands, or targets of fuzz, with commas between; the results are not kept")
+    parser.add_argument("--only", help="commands, or targets of fuzz, with commas between; kept with --add alone")
+    parser.add_argument("--add", action="store_true", help="to what other seeds of kill or fuzz have found")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kills", type=int, default=200, help="of each command and input")
     parser.add_argument("--slow-kills", type=int, default=200, help="of those that take seconds")
@@ -126,6 +148,11 @@ def main() -> None:
     options = parser.parse_args()
     parts = [options.part] if options.part else list(PARTS)
     figures: dict[str, Any] = {}
+    if options.add:
+        if not set(parts) <= set(_ADDED):
+            parser.error(f"--add is for one of {', '.join(_ADDED)}")
+        chosen = [writer.command for writer in wanted_writers(options.only)], wanted_targets(options.only)
+        check_seed(results(), parts[0], chosen[parts[0] == "fuzz"], options.seed)
     for part in parts:
         began = time.monotonic()
         if part == "fuzz":
@@ -135,10 +162,10 @@ def main() -> None:
             figures[part] = _WORK[part](place, options)
             place.close()
         figures[part] |= {"seconds": round(time.monotonic() - began), "machine": machine()}
-    if options.only:
+    if options.only and not options.add:
         print(json.dumps(figures, indent=2))
     else:
-        keep(figures)
+        keep(figures, options.add)
     faults = [fault for part in parts for fault in figures[part]["faults"]]
     sys.exit(f"{len(faults)} faults" if faults else 0)
 

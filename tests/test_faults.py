@@ -14,6 +14,7 @@ from breaking import limits
 from breaking.fuzzing import target_names
 from breaking.killing import kill_command
 from breaking.places import Place
+from breaking.totals import added_inputs, added_kills, check_seed
 from breaking.writers import WRITERS, Writer
 from fuzz.worker import Worker, family_of, inputs_of
 
@@ -105,3 +106,31 @@ def test_a_line_that_gets_lost_is_seen(tmp_path):
     worker.run([b"a", b"b", b"x", b"c"])
     (name,) = worker.faults.values()
     assert Path(tmp_path, name).read_bytes() == b"h\nx\n"
+
+
+def test_runs_of_several_seeds_are_added_and_none_is_counted_twice():
+    def inputs(count, seconds, peak, seed, **faults):
+        one = {"inputs": count, "refused": 1, "seconds": seconds, "peak": peak, "faults": faults, "deaths": [],
+               "inputs a second": 1, "seeds": [seed]}  # fmt: skip
+        return {"plain": {"targets": {"table": one}}}
+
+    old = inputs(100, 10.0, 7, 1)
+    del old["plain"]["targets"]["table"]["seeds"]
+    both = added_inputs(old, inputs(200, 5.0, 9, 2, crash="file"))
+    table = both["plain"]["targets"]["table"]
+    assert (table["inputs"], table["seconds"], table["inputs a second"], table["peak"]) == (300, 15.0, 20, 9)
+    assert (table["seeds"], both["plain"]["inputs"], both["plain"]["refused"]) == ([1, 2], 300, 2)
+    assert both["faults"] == ["table: crash"]
+
+    old = {"commands": {"prune": {"killed": 4, "reruns": 1}}, "faults": []}
+    more = {"prune": {"killed": 2, "outputs old": 3, "seeds": [2]}, "tag": {"killed": 5, "seeds": [2]}}
+    both = added_kills(old, {"commands": more, "faults": ["one"]})
+    assert both["commands"]["prune"] == {"killed": 6, "reruns": 1, "outputs old": 3, "seeds": [1, 2]}
+    assert both["commands"]["tag"] == {"killed": 5, "seeds": [2]}
+    assert (both["all"], both["faults"]) == ({"killed": 11, "outputs old": 3, "reruns": 1}, ["one"])
+
+    check_seed({"kill": both}, "kill", ["prune", "tag"], 3)
+    with pytest.raises(SystemExit, match="seed 2 of tag is counted already"):
+        check_seed({"kill": both}, "kill", ["tag"], 2)
+    with pytest.raises(SystemExit, match="seed 1 of table is counted already"):
+        check_seed({"fuzz": inputs(1, 1, 1, 1)}, "fuzz", ["table"], 1)
