@@ -148,7 +148,7 @@ def run(name: str, corpus: str, seed: int, folder: str | None, epochs: int, prec
     options.setdefault("epochs", epochs)
     if tuned and options.get("layer") != "static":
         options["precision"] = precision
-    settings = ParallelSettings.from_options(options, encoder, tuned, seed)
+    settings = ParallelSettings.from_options(options, encoder=encoder, tuned=tuned, seed=seed)
     train = texts(corpus, "train").up_to(settings.max_length)
     work = WORK / "parallel" / _stem(name, corpus, seed)
     work.mkdir(parents=True, exist_ok=True)

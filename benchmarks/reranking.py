@@ -71,7 +71,7 @@ def model(corpus: Corpus, work: Path, direction: str, epochs: int, loss: str, se
     """A trained model; its folder, and the model."""
     folder = work / "models" / f"{loss}-{epochs}-{direction}-{seed}"
     if not (folder / "config.json").exists():
-        settings = NeuralSettings.from_options({**SETTINGS, "epochs": epochs}, loss, seed)
+        settings = NeuralSettings.from_options({**SETTINGS, "epochs": epochs}, loss=loss, seed=seed)
         languages = (corpus.source, corpus.target)[:: 1 if direction == "forward" else -1]
         train = pairs_of([corpus.text("train", language) for language in languages], None, settings)
         words = train.source_vocabulary, train.target_vocabulary

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 from phrasetool.errors import DataError
 from phrasetool_cli.training.training_run import Given, Training, TrainingRun
 
@@ -40,10 +38,7 @@ def train_text(given: Given, run: TrainingRun) -> AutoencoderModel:
 
     (text,) = given.inputs
     watch = TerminalWatch(run.quiet)
-    try:
-        settings = AutoencoderSettings.from_options(given.options_of(AutoencoderSettings), given.seed)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
+    settings = given.settings(AutoencoderSettings)
     place = run.ready([text], settings.precision)
     torch.set_num_threads(run.threads)
     with TableProgress("read text", 0, run.quiet) as reading:

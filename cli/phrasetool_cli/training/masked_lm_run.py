@@ -68,10 +68,7 @@ def train_bert(inputs: MaskedLmInputs, run: TrainingRun, given: Given) -> Traine
     from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
 
     watch = TerminalWatch(run.quiet)
-    try:
-        settings = MaskedLmSettings.from_options(given.options_of(MaskedLmSettings), given.seed)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
+    settings = given.settings(MaskedLmSettings)
     place = run.ready(inputs.all, settings.precision)
 
     import torch

@@ -78,10 +78,7 @@ def train_translator(inputs: NeuralInputs, run: TrainingRun, given: Given) -> Ne
 
     watch = TerminalWatch(run.quiet)
     doubt = doubting(watch, run.force)
-    try:
-        settings = NeuralSettings.from_options(_options(given), given.flags["loss"] or NeuralSettings.loss, given.seed)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
+    settings = given.settings(NeuralSettings, _of_losses(given), loss=given.flags["loss"])
     place = run.ready(inputs.all)
     torch.set_num_threads(run.threads)
     texts, development = inputs.read(settings.max_length, settings.seed, watch, run.quiet)
@@ -117,13 +114,12 @@ def train_translator(inputs: NeuralInputs, run: TrainingRun, given: Given) -> Ne
     return trained
 
 
-def _options(given: Given) -> dict[str, Any]:
-    """Those of a translator, and of any loss: which one it is of says `NeuralSettings`."""
+def _of_losses(given: Given) -> dict[str, Any]:
+    """Options of any loss: which one they are of says `NeuralSettings`."""
     from phrasetool.objectives import OBJECTIVES
     from phrasetool.options import registered
-    from phrasetool.training.neural.neural_settings import NeuralSettings
 
-    found = given.options_of(NeuralSettings)
+    found: dict[str, Any] = {}
     for name in OBJECTIVES:
         found |= given.options_of(registered(OBJECTIVES, name, "loss"))
     return found

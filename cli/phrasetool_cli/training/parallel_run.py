@@ -66,11 +66,7 @@ def train_classifier(inputs: ParallelInputs, run: TrainingRun, given: Given) -> 
 
     watch = TerminalWatch(run.quiet)
     encoder = WORDS if inputs.encoder == _OTHERS else inputs.encoder
-    try:
-        options = given.options_of(ParallelSettings)
-        settings = ParallelSettings.from_options(options, encoder, inputs.tuned, given.seed)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
+    settings = given.settings(ParallelSettings, encoder=encoder, tuned=inputs.tuned)
     place = run.ready(inputs.all, settings.precision)
     torch.set_num_threads(run.threads)
     check = None if settings.folder is None else _check_text

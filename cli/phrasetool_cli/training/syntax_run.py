@@ -130,14 +130,10 @@ def _settings(inputs: SyntaxInputs, given: Given) -> SyntaxSettings:
     """
     from phrasetool.training.syntax.syntax_settings import SIZES, SyntaxSettings
 
-    options = given.options_of(SyntaxSettings)
-    if inputs.start and (fixed := [name for name in SIZES if name in options]):
+    if inputs.start and (fixed := [name for name in SIZES if name in given.options_of(SyntaxSettings)]):
         flag = "--" + fixed[0].replace("_", "-")
         raise click.UsageError(f"the model of --start decides {flag}; leave it out")
-    try:
-        return SyntaxSettings.from_options(options, inputs.own_language, given.max_length, given.seed)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
+    return given.settings(SyntaxSettings, own_language=inputs.own_language, max_length=given.max_length)
 
 
 def _read(inputs: SyntaxInputs, quiet: bool) -> list[NamedBitext]:

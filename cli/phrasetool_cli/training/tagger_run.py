@@ -76,10 +76,7 @@ def train_tags(inputs: TaggerInputs, run: TrainingRun, given: Given) -> TaggerMo
     from phrasetool.training.tagger.train_tagger import held_out_sentences, train_tagger
 
     watch = TerminalWatch(run.quiet)
-    try:
-        settings = TaggerSettings.from_options(given.options_of(TaggerSettings), given.seed)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
+    settings = given.settings(TaggerSettings)
     place = run.ready(inputs.all)
     torch.set_num_threads(run.threads)
     treebanks: Treebanks = _read(inputs.treebanks)

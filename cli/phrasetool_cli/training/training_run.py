@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     import torch
 
     from phrasetool.models.storage import Model
+    from phrasetool.training.declared_settings import DeclaredSettings
     from phrasetool.training.masked_lm.bert_folder import TrainedBert
 
+Kind = TypeVar("Kind", bound="DeclaredSettings")
 # Where `TrainCommand` leaves the arguments as they were given.
 ARGUMENTS = "phrasetool.train.arguments"
 
@@ -59,6 +61,22 @@ class Given:
         if len(self.development) > 1:
             raise click.UsageError("--dev names one development set; several are for --model tagger")
         return self.development[0] if self.development else None
+
+    def settings(self, kind: type[Kind], more: Mapping[str, Any] | None = None, **fixed: Any) -> Kind:
+        """Settings with what was said of them.
+
+        Args:
+            kind: their class.
+            more: options that something else declares.
+            fixed: values of other fields; None where nothing is said.
+
+        Raises:
+            click.UsageError: an option is unknown or out of range.
+        """
+        try:
+            return kind.from_options({**self.options_of(kind), **(more or {})}, seed=self.seed, **fixed)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
 
     def options_of(self, settings: type) -> dict[str, Any]:
         """What was said of the options that some settings declare, by name."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES, TextArchitecture
 from phrasetool.encoders.mean_max.parameters import LONGEST
 from phrasetool.encoders.torch_precision import PRECISIONS
-from phrasetool.options import option, require, with_options
+from phrasetool.options import option, require
+from phrasetool.training.declared_settings import DeclaredSettings
 
 
 @dataclass(frozen=True)
-class AutoencoderSettings:
+class AutoencoderSettings(DeclaredSettings):
     """Everything that decides what training does.  Zhang, Wu, Li and Zhang, table 1, have the values in brackets.
 
     Attributes:
@@ -34,6 +34,8 @@ class AutoencoderSettings:
         max_length: texts with more words are left out.
         seed: fixes everything.
     """
+
+    kind: ClassVar[str] = "autoencoder"
 
     architecture: str = option("mean-max", f"Which autoencoder: {', '.join(ARCHITECTURES)}.")
     word_units: int = option(128, "Size of a word vector.")
@@ -68,17 +70,3 @@ class AutoencoderSettings:
         return TextArchitecture(
             self.architecture, self.word_units, self.hidden, self.heads, self.feed_forward or self.hidden
         )
-
-    @classmethod
-    def from_options(cls, options: Mapping[str, Any], seed: int) -> AutoencoderSettings:
-        """The defaults with some options changed.
-
-        Raises:
-            ValueError: an unknown option, or a value out of range.
-        """
-        made: AutoencoderSettings = with_options(cls, "autoencoder", options)
-        return replace(made, seed=seed)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For `config.json`."""
-        return asdict(self)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 from phrasetool.encoders.torch_precision import PRECISIONS
-from phrasetool.options import option, with_options
+from phrasetool.options import option
+from phrasetool.training.declared_settings import DeclaredSettings
 
 # Sizes: states, layers, heads, units of the feed-forward layers.
 PRESETS: dict[str, dict[str, int]] = {
@@ -23,7 +23,7 @@ _FEWEST_PIECES = 32
 
 
 @dataclass(frozen=True)
-class MaskedLmSettings:
+class MaskedLmSettings(DeclaredSettings):
     """Everything that decides what training does.  Masking is that of Devlin et al. (2019), section 3.1; pairs that are
     joined are those of Lample and Conneau (2019), section 3.3.
 
@@ -45,6 +45,8 @@ class MaskedLmSettings:
         precision: float32, or bfloat16 for products of matrices, most of the work: faster on processors that have it.
         seed: fixes everything.
     """
+
+    kind: ClassVar[str] = "masked-lm"
 
     preset: str = option("small", f"Sizes of the own BERT: {', '.join(PRESETS)}.")
     units: int = option(0, "Size of a state; 0: the preset's.")
@@ -101,17 +103,3 @@ class MaskedLmSettings:
         if done < rising:
             return (done + 1) / rising
         return (updates - done) / max(1, updates - rising + 1)
-
-    @classmethod
-    def from_options(cls, options: Mapping[str, Any], seed: int) -> MaskedLmSettings:
-        """The defaults with some options changed.
-
-        Raises:
-            ValueError: an unknown option, or a value out of range.
-        """
-        made: MaskedLmSettings = with_options(cls, "masked-lm", options)
-        return replace(made, seed=seed)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For `training.json`."""
-        return asdict(self)

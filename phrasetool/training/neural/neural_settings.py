@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, ClassVar, Self, cast
 
 from phrasetool.encoders.mean_max.parameters import LONGEST
 from phrasetool.neural.architecture import CENTRINGS, PRESETS, UNKNOWN_VECTORS, NeuralArchitecture
 from phrasetool.objectives import OBJECTIVES, objective
 from phrasetool.objectives.objective import CoTrainingObjective
-from phrasetool.options import declared_options, option, option_values, registered, require, with_options
+from phrasetool.options import declared_options, option, option_values, registered, require
+from phrasetool.training.declared_settings import DeclaredSettings
 
 # The baselines that predict a distribution -> what the architecture calls their output.
 SOFTMAX_LOSSES = {"cross-entropy": "softmax", "cross-entropy-tied": "softmax-tied"}
@@ -38,7 +39,7 @@ def losses() -> list[str]:
 
 
 @dataclass(frozen=True)
-class NeuralSettings:
+class NeuralSettings(DeclaredSettings):
     """Everything that decides what training does.  Bhat, Kumar and Tsvetkov (2020), section 4, have the values in
     brackets, or their predecessor where they are silent; the preset `lstm` takes them, if nothing else is said.
     Centred target vectors and larger steps that fall to nothing learn more in fewer passes.
@@ -62,6 +63,9 @@ class NeuralSettings:
         max_length: pairs with more words on a side are left out.
         seed: fixes everything.
     """
+
+    kind: ClassVar[str] = "continuous"
+    wishes: ClassVar[Mapping[str, Mapping[str, Any]]] = _PRESET_WISHES
 
     loss: str = "syn-projection"
     loss_options: Mapping[str, Any] = field(default_factory=dict)
@@ -127,18 +131,9 @@ class NeuralSettings:
         return cast(CoTrainingObjective, objective(self.loss, self.loss_options))
 
     @classmethod
-    def from_options(cls, options: Mapping[str, Any], loss: str, seed: int) -> NeuralSettings:
-        """The defaults, or what the preset wants otherwise, with some options changed, those of the loss among them.
-
-        Raises:
-            ValueError: an unknown option, or a value out of range.
-        """
+    def from_options(cls, options: Mapping[str, Any], **fixed: Any) -> Self:
+        """See `DeclaredSettings`; options of the loss may be among them."""
         own = declared_options(cls)
-        given = {k: v for k, v in options.items() if k in own}
-        wishes = _PRESET_WISHES.get(given.get("preset", cls.preset), {})
-        made: NeuralSettings = with_options(cls, "continuous", {**wishes, **given})
-        return replace(made, loss=loss, loss_options={k: v for k, v in options.items() if k not in own}, seed=seed)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For `config.json`."""
-        return asdict(self)
+        of_loss = {name: value for name, value in options.items() if name not in own}
+        declared = {name: value for name, value in options.items() if name in own}
+        return super().from_options(declared, loss_options=of_loss, **fixed)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from phrasetool.encoders.torch_precision import PRECISIONS
-from phrasetool.options import option, with_options
+from phrasetool.options import option
 from phrasetool.siamese.architecture import CELLS, LAYERS, LENGTHS, PRESETS, SiameseArchitecture
+from phrasetool.training.declared_settings import DeclaredSettings
 
 WORDS, WORD2VEC, FOLDER = "words", "word2vec", "hf:"
 _SCHEDULES = ("constant", "linear")
@@ -24,7 +25,7 @@ _PRESET_WISHES: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class ParallelSettings:
+class ParallelSettings(DeclaredSettings):
     """Everything that decides what training does.  Mao et al. (2021) have the values in brackets; the preset `paper`
     takes them, if nothing else is said.
 
@@ -62,6 +63,9 @@ class ParallelSettings:
     Raises:
         ValueError: a value is out of range.
     """
+
+    kind: ClassVar[str] = "parallel"
+    wishes: ClassVar[Mapping[str, Mapping[str, Any]]] = _PRESET_WISHES
 
     encoder: str = WORDS
     tuned: bool = False
@@ -145,20 +149,3 @@ class ParallelSettings:
             characters=0 if folder else self.characters, cell=self.cell, length=self.length,
             length_units=self.length_units, longest=self.max_length, **sizes,
         )  # fmt: skip
-
-    @classmethod
-    def from_options(
-        cls, options: Mapping[str, Any], encoder: str = WORDS, tuned: bool = False, seed: int = 1
-    ) -> ParallelSettings:
-        """The defaults, or what the preset wants otherwise, with some options changed.
-
-        Raises:
-            ValueError: an unknown option, or a value out of range.
-        """
-        wishes = _PRESET_WISHES.get(options.get("preset", cls.preset), {})
-        made: ParallelSettings = with_options(cls, "parallel", {**wishes, **options})
-        return replace(made, encoder=encoder, tuned=tuned, seed=seed)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For `config.json`."""
-        return asdict(self)

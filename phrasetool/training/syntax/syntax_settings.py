@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from phrasetool.encoders.torch_precision import PRECISIONS
-from phrasetool.options import option, require, with_options
+from phrasetool.options import option, require
 from phrasetool.syntax.syntax_shape import SyntaxShape
+from phrasetool.training.declared_settings import DeclaredSettings
 
 _SCHEDULES = ("constant", "linear")
 # What the presets want: the sizes and steps of the paper; and less, for a CPU.
@@ -26,7 +27,7 @@ _PIECES_A_WORD = 4
 
 
 @dataclass(frozen=True)
-class SyntaxSettings:
+class SyntaxSettings(DeclaredSettings):
     """Everything that decides what training does.
 
     Attributes:
@@ -48,6 +49,9 @@ class SyntaxSettings:
     Raises:
         ValueError: a value is out of range.
     """
+
+    kind: ClassVar[str] = "syntax"
+    wishes: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
 
     preset: str = option("fast", f"Sizes and steps: {' or '.join(PRESETS)}.")
     pieces: int = option(16000, "Pieces of words, for all languages (preset paper: 40000).")
@@ -88,22 +92,3 @@ class SyntaxSettings:
             pieces, languages, self.piece_units, self.units, self.layers, self.tag_units, self.language_units,
             self.decoder_units, _PIECES_A_WORD * self.max_length,
         )  # fmt: skip
-
-    @classmethod
-    def from_options(
-        cls, options: Mapping[str, Any], own_language: bool | None = None, max_length: int | None = None, seed: int = 1
-    ) -> SyntaxSettings:
-        """The defaults, or what the preset wants otherwise, with some options changed; None stands for both.
-
-        Raises:
-            ValueError: an unknown option, or a value out of range.
-        """
-        wishes = PRESETS.get(options.get("preset", cls.preset), {})
-        own = wishes.get("own_language", cls.own_language) if own_language is None else own_language
-        given = {name: value for name, value in {**wishes, **options}.items() if name != "own_language"}
-        made: SyntaxSettings = with_options(cls, "syntax", given)
-        return replace(made, own_language=own, max_length=max_length or cls.max_length, seed=seed)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For `config.json`."""
-        return asdict(self)

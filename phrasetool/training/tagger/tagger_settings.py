@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
-from phrasetool.options import option, require, with_options
+from phrasetool.options import option, require
 from phrasetool.tagging.tagger_shape import TaggerShape
+from phrasetool.training.declared_settings import DeclaredSettings
 
 
 @dataclass(frozen=True)
-class TaggerSettings:
+class TaggerSettings(DeclaredSettings):
     """Everything that decides what training does.
 
     Attributes:
@@ -30,6 +30,8 @@ class TaggerSettings:
     Raises:
         ValueError: a value is out of range.
     """
+
+    kind: ClassVar[str] = "tagger"
 
     buckets: int = option(131072, "Rows of the table into which features of words are hashed.")
     word_units: int = option(64, "Size of the vector of a word, the sum of those of its features.")
@@ -59,17 +61,3 @@ class TaggerSettings:
     def shape(self, tags: int) -> TaggerShape:
         """The dimensions of a tagger for so many tags."""
         return TaggerShape(self.buckets, self.word_units, self.units, self.lstm_layers, tags)
-
-    @classmethod
-    def from_options(cls, options: Mapping[str, Any], seed: int = 1) -> TaggerSettings:
-        """The defaults with some options changed.
-
-        Raises:
-            ValueError: an unknown option, or a value out of range.
-        """
-        made: TaggerSettings = with_options(cls, "tagger", options)
-        return replace(made, seed=seed)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For `config.json`."""
-        return asdict(self)

@@ -83,7 +83,7 @@ def test_it_comes_back_from_its_folder(tmp_path):
                                               ("contextual", True)])  # fmt: skip
 def test_a_model_with_an_encoder_is_complete_in_itself(tmp_path, layer, tuned):
     folder = bert_folder(tmp_path / "bert")
-    settings = ParallelSettings.from_options({**FAST, "layer": layer}, f"hf:{folder}", tuned)
+    settings = ParallelSettings.from_options({**FAST, "layer": layer}, encoder=f"hf:{folder}", tuned=tuned)
     fresh = fresh_classifier(toy_pairs(20), settings)
     made = ParallelModel(
         [], fresh.architecture, fresh.classifier.arrays(), 1.0, {"half": 0.5, "best": 0.5}, {}, fresh.encoder

@@ -10,7 +10,7 @@ TEXTS = Phrases.from_lists([[1, 2], [1, 1, 0], [2, 1, 1, 1, 2]])
 
 
 def settings(**changes):
-    return AutoencoderSettings.from_options({"min_count": 1, **changes}, 1)
+    return AutoencoderSettings.from_options({"min_count": 1, **changes})
 
 
 def test_short_texts_and_frequent_words():

@@ -19,10 +19,10 @@ from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSett
 )
 def test_bad_settings_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
-        AutoencoderSettings.from_options(changes, 1)
+        AutoencoderSettings.from_options(changes)
 
 
 def test_the_seed_is_no_option():
     assert "seed" not in declared_options(AutoencoderSettings)
-    assert AutoencoderSettings.from_options({"epochs": 2}, 7).seed == 7
+    assert AutoencoderSettings.from_options({"epochs": 2}, seed=7).seed == 7
     assert AutoencoderSettings().shape.feed_forward == 256

@@ -8,7 +8,7 @@ from phrasetool.training.masked_lm.masked_lm_settings import PRESETS, MaskedLmSe
 
 def test_presets_give_the_sizes_that_are_not_given():
     assert MaskedLmSettings().units == PRESETS["small"]["units"] == 256
-    settings = MaskedLmSettings.from_options({"preset": "tiny", "layers": 3}, 5)
+    settings = MaskedLmSettings.from_options({"preset": "tiny", "layers": 3}, seed=5)
     assert (settings.units, settings.layers, settings.heads, settings.seed) == (32, 3, 2, 5)
     assert MaskedLmSettings(**settings.as_dict()) == settings
 
@@ -42,4 +42,4 @@ def test_the_step_size_rises_and_falls_to_nothing():
 )
 def test_settings_that_cannot_be(options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        MaskedLmSettings.from_options(options, 1)
+        MaskedLmSettings.from_options(options)

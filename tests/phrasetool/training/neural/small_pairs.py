@@ -27,7 +27,7 @@ def vectors(seed=1):
 def prepared(count=200, held=30, **options):
     """Pairs, a development set, what is predicted and settings."""
     loss = options.pop("loss", "syn-projection")
-    settings = NeuralSettings.from_options({**OPTIONS, **options}, loss, 1)
+    settings = NeuralSettings.from_options({**OPTIONS, **options}, loss=loss)
     both = texts(count), texts(held, 2)
     source, target = source_vocabulary(both[0], 1, 0), target_vocabulary(both[0], 1, 0)
     pairs, development = (part.in_ids(source, target) for part in both)

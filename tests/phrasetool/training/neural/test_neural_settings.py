@@ -11,7 +11,7 @@ def test_every_loss_makes_settings_and_what_they_say_comes_back():
     assert set(SOFTMAX_LOSSES) <= set(found)
     assert "max-margin" not in found
     for loss in found:
-        settings = NeuralSettings.from_options({"units": 8}, loss, 3)
+        settings = NeuralSettings.from_options({"units": 8}, loss=loss, seed=3)
         assert (settings.loss, settings.seed, settings.architecture.units) == (loss, 3, 8)
         assert (settings.objective is None) == (loss in SOFTMAX_LOSSES) == (not settings.architecture.continuous)
         assert NeuralSettings(**settings.as_dict()) == settings
@@ -20,7 +20,7 @@ def test_every_loss_makes_settings_and_what_they_say_comes_back():
 def test_wishes_of_a_translator_give_way_to_what_is_asked_for():
     assert NeuralSettings(loss="vmf").loss_options["length_weight"] == 0.02
     assert NeuralSettings().loss_options == {"margin": 0.25}
-    assert NeuralSettings.from_options({"margin": 0.5}, "syn-projection", 1).loss_options == {"margin": 0.5}
+    assert NeuralSettings.from_options({"margin": 0.5}, loss="syn-projection").loss_options == {"margin": 0.5}
 
 
 def test_presets_give_sizes():
@@ -47,6 +47,6 @@ def test_presets_give_sizes():
 )
 def test_settings_that_cannot_be(options, loss, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        NeuralSettings.from_options(options, loss, 1)
+        NeuralSettings.from_options(options, loss=loss)
     with pytest.raises(ValueError, match="seed is"):
         NeuralSettings(seed=1 << 32)

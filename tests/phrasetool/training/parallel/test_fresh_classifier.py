@@ -40,7 +40,7 @@ def test_the_seed_fixes_everything():
 
 @pytest.mark.parametrize("which", [0, 1])
 def test_vectors_of_word2vec_centred_and_scaled(which):
-    made = fresh_classifier(PAIRS, ParallelSettings.from_options(FAST, "word2vec"))
+    made = fresh_classifier(PAIRS, ParallelSettings.from_options(FAST, encoder="word2vec"))
     sentences = [[WORDS[which][i] for i in text] for text in PAIRS.sources]
     known = train_word2vec(sentences, 24, 1)
     words = made.vocabularies[which].words[1:]
@@ -53,7 +53,7 @@ def test_vectors_of_word2vec_centred_and_scaled(which):
 
 def test_an_encoder(tmp_path):
     folder = bert_folder(tmp_path / "bert")
-    made = fresh_classifier(PAIRS, ParallelSettings.from_options(FAST, f"hf:{folder}"))
+    made = fresh_classifier(PAIRS, ParallelSettings.from_options(FAST, encoder=f"hf:{folder}"))
     assert made.vocabularies == []
     assert made.encoder is made.classifier.inputs
     assert made.architecture.word_units == 16

@@ -18,7 +18,7 @@ def test_sizes_that_are_given():
     assert made.sizes == {"word_units": 128, "units": 7, "hidden": 128}
     assert made.architecture().word_units == 128
     # A folder's vectors have the size that they have.
-    folder = ParallelSettings.from_options({"layer": "static"}, "hf:some/bert", True, 5)
+    folder = ParallelSettings.from_options({"layer": "static"}, encoder="hf:some/bert", tuned=True, seed=5)
     assert folder.folder == "some/bert"
     assert folder.seed == 5
     architecture = folder.architecture(16)

@@ -27,7 +27,7 @@ class _StopError(Exception):
 
 
 def settings(encoder="words", tuned=False, **options):
-    return ParallelSettings.from_options({**FAST, **options}, encoder, tuned)
+    return ParallelSettings.from_options({**FAST, **options}, encoder=encoder, tuned=tuned)
 
 
 def lines(texts, side):
