@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from phrasetool.encoders.rae.cpu_training import GreedyComposeOnCpu, NodesPool, WordGradient
+from phrasetool.encoders.rae.greedy_search import GreedySearch
 from phrasetool.encoders.rae.parameters import RaeParameters
 from phrasetool.phrases import Phrases
 
@@ -59,91 +60,16 @@ class _GreedyCompose(torch.autograd.Function):
     def forward(  # type: ignore[override]
         context: Any, leaves: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, active: list[int]
     ) -> tuple[Tensor, Tensor]:
-        m, batch, n = leaves.shape
-        steps = m - 1
-        device = leaves.device
-        nodes = leaves.new_zeros((m + steps) * batch, n)
-        nodes[: m * batch] = leaves.reshape(m * batch, n)
-        if steps == 0:
+        context.steps = len(leaves) - 1
+        if not context.steps:
             context.save_for_backward(leaves)
-            context.steps = 0
-            return nodes[:batch].clone(), leaves.new_zeros(batch)
-        # [W1_left c ; W1_right c] of every node, so that a parent is a sum of two gathered rows.
-        split = torch.cat([w1[:, :n], w1[:, n:]])
-        products = leaves.new_zeros((m + steps) * batch, 2 * n)
-        torch.mm(nodes[: m * batch], split.T, out=products[: m * batch])
-        rows = torch.arange(batch, device=device)
-        items = torch.arange(m, device=device)[:, None] * batch + rows
-        search = _Candidates(nodes, products, b1, w2, b2)
-
-        # Candidate k of a phrase is the pair of its items k and k + 1.
-        counts = active[1:]
-        left = torch.cat([items[k, :a] for k, a in enumerate(counts)])
-        right = torch.cat([items[k + 1, :a] for k, a in enumerate(counts)])
-        parents, rebuilt, errors = search.compute(left, right)
-        scores = leaves.new_full((steps, batch), torch.inf)
-        places = torch.zeros((steps, batch), dtype=torch.int64, device=device)
-        offset = 0
-        for k, a in enumerate(counts):
-            scores[k, :a] = errors[offset : offset + a]
-            places[k, :a] = torch.arange(offset, offset + a, device=device)
-            offset += a
-        stores = [(parents, rebuilt, errors)]
-        bases = [0]
-
-        children = torch.zeros((2, steps, batch), dtype=torch.int64, device=device)
-        reconstructions = leaves.new_zeros(steps, batch, 2 * n)
-        total = leaves.new_zeros(batch)
-        step_index = torch.arange(steps, device=device)[:, None]
-        for s in range(steps):
-            a = active[s + 1]
-            if a == 0:
-                break
-            width = steps - s
-            best = scores[:width, :a].argmin(0)
-            r = rows[:a]
-            children[0, s, :a] = items[best, r]
-            children[1, s, :a] = items[best + 1, r]
-            place = places[best, r]
-            chosen = _gather(stores, bases, place)
-            first = (m + s) * batch
-            nodes[first : first + a] = chosen[0]
-            reconstructions[s, :a] = chosen[1]
-            total[:a] += chosen[2]
-            still = active[s + 2] if s + 2 < m else 0
-            if still == 0:
-                continue
-            r, best = r[:still], best[:still]
-            torch.mm(nodes[first : first + still], split.T, out=products[first : first + still])
-            # Close the gap: item best becomes the parent, later items and candidates move down by one.
-            move = (step_index[: width - 1] >= best).long()
-            where = torch.arange(width, device=device)[:, None]
-            new_items = items[: width + 1, :still].gather(0, where + (where > best).long())
-            new_items[best, r] = first + r
-            items = new_items
-            scores = scores[:width, :still].gather(0, step_index[: width - 1] + move)
-            places = places[:width, :still].gather(0, step_index[: width - 1] + move)
-            # The pairs around the parent are new: (best - 1, best) and (best, best + 1).
-            before = (best > 0).nonzero(as_tuple=True)[0]
-            after = (best < _pairs_left(active, s + 2, still, device)).nonzero(as_tuple=True)[0]
-            column = torch.cat([before, after])
-            row = torch.cat([best[before] - 1, best[after]])
-            fresh = search.compute(items[row, column], items[row + 1, column])
-            base = bases[-1] + len(stores[-1][2])
-            scores[row, column] = fresh[2]
-            places[row, column] = torch.arange(base, base + len(row), device=device)
-            stores.append(fresh)
-            bases.append(base)
-        roots = nodes[:batch].clone()
-        for s in range(steps):
-            # Phrases of exactly s + 2 words end with merge s.
-            low, high = (active[s + 2] if s + 2 < m else 0), active[s + 1]
-            roots[low:high] = nodes[(m + s) * batch + low : (m + s) * batch + high]
-        context.save_for_backward(nodes, reconstructions, children, w1, w2)
-        context.steps = steps
+            return leaves[0].clone(), leaves.new_zeros(leaves.shape[1])
+        search = GreedySearch(leaves, (w1, b1, w2, b2), active)
+        search.run()
+        context.save_for_backward(search.nodes, search.reconstructions, search.children, w1, w2)
         context.active = active
-        context.shape = (m, batch, n)
-        return roots, total
+        context.shape = leaves.shape
+        return search.roots(), search.errors
 
     @staticmethod
     def backward(context: Any, d_roots: Tensor, d_errors: Tensor) -> Any:  # type: ignore[override]
@@ -188,50 +114,6 @@ class _GreedyCompose(torch.autograd.Function):
             gradient[right[part]] += d_pair[:, n:]
         d_w1, d_b1 = d_parent.T @ pair, d_parent.sum(0)
         return gradient[: m * batch].reshape(m, batch, n), d_w1, d_b1, d_w2, d_b2, None
-
-
-@dataclass(frozen=True)
-class _Candidates:
-    """Computes what a pair of nodes would become."""
-
-    nodes: Tensor
-    products: Tensor
-    b1: Tensor
-    w2: Tensor
-    b2: Tensor
-
-    def compute(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Parents (K, n), reconstructions (K, 2n) and errors (K,) of K pairs of nodes (Eq. 2-4)."""
-        n = self.nodes.shape[1]
-        parents = self.products[:, :n].index_select(0, left)
-        parents += self.products[:, n:].index_select(0, right)
-        parents.add_(self.b1).tanh_()
-        rebuilt = torch.addmm(self.b2, parents, self.w2.T).tanh_()
-        errors = (self.nodes.index_select(0, left) - rebuilt[:, :n]).square_().sum(1)
-        errors += (self.nodes.index_select(0, right) - rebuilt[:, n:]).square_().sum(1)
-        return parents, rebuilt, errors.mul_(0.5)
-
-
-def _gather(
-    stores: list[tuple[Tensor, Tensor, Tensor]], bases: list[int], place: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Rows `place` of the stores laid end to end."""
-    if len(stores) == 1:
-        return tuple(part.index_select(0, place) for part in stores[0])  # type: ignore[return-value]
-    outs = [part.new_empty((len(place), *part.shape[1:])) for part in stores[0]]
-    for store, base in zip(stores, bases, strict=True):
-        here = ((place >= base) & (place < base + len(store[2]))).nonzero(as_tuple=True)[0]
-        for out, part in zip(outs, store, strict=True):
-            out[here] = part.index_select(0, place[here] - base)
-    return tuple(outs)  # type: ignore[return-value]
-
-
-def _pairs_left(active: list[int], merges: int, count: int, device: torch.device) -> Tensor:
-    """How many adjacent pairs the first `count` phrases have when `merges` - 1 merges are done."""
-    left = torch.zeros(count, dtype=torch.int64, device=device)
-    for a in active[merges:]:
-        left[:a] += 1
-    return left
 
 
 def _apply(function: Any, *arguments: Any) -> tuple[Tensor, Tensor]:
