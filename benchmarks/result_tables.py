@@ -17,46 +17,30 @@ import re
 import sys
 from pathlib import Path
 
-import augment_tables
-import bleu_tables
-import check_tables
-import cluster_tables
-import column_tables
-import dirty_tables
-import export_tables
-import fault_tables
-import ladder_tables
-import model_tables
-import sentence_tables
-import speed_tables
-import syntax_tables
-import translator_tables
-from kept_results import find
+from page_tables import (
+    augment,
+    bleu,
+    check,
+    cluster,
+    column,
+    dirty,
+    export,
+    fault,
+    ladder,
+    model,
+    sentence,
+    speed,
+    syntax,
+    translator,
+)
+from page_tables.kept_results import find
 
 ROOT = Path(__file__).resolve().parent.parent
-TABLES = {
-    **bleu_tables.TABLES,
-    **speed_tables.TABLES,
-    **model_tables.TABLES,
-    **check_tables.TABLES,
-    **sentence_tables.TABLES,
-    **translator_tables.TABLES,
-    **column_tables.TABLES,
-    **cluster_tables.TABLES,
-    **syntax_tables.TABLES,
-    **fault_tables.TABLES,
-    **augment_tables.TABLES,
-    **dirty_tables.TABLES,
-    **export_tables.TABLES,
-    **ladder_tables.TABLES,
-}
-VALUES = {
-    **bleu_tables.VALUES,
-    **speed_tables.VALUES,
-    **model_tables.VALUES,
-    **check_tables.VALUES,
-    **fault_tables.VALUES,
-}
+_SUBJECTS = (
+    augment, bleu, check, cluster, column, dirty, export, fault, ladder, model, sentence, speed, syntax, translator,
+)  # fmt: skip
+TABLES = {name: table for subject in _SUBJECTS for name, table in subject.TABLES.items()}
+VALUES = {name: value for subject in _SUBJECTS for name, value in getattr(subject, "VALUES", {}).items()}
 _MARKED = re.compile(r"<!-- (?P<kind>table|value): (?P<name>.+?) -->(?P<text>.*?)<!-- end -->", re.DOTALL)
 # What holds no figures of results: marked text, code, comments, links; levels and thresholds that are chosen.
 _NO_RESULT = re.compile(

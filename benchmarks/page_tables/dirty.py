@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kept_results import find, markdown
+from page_tables.kept_results import find, markdown
 
 _TITLES = {"tatoeba-zh-en": "Tatoeba Chinese-English", "multi30k-de-en": "Multi30k German-English"}
 _BITEXTS = ("dirty", "filtered", "filtered twice", "filtered loosely", "clean half", "clean")

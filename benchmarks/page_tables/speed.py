@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kept_results import find, markdown
+from page_tables.kept_results import find, markdown
 
 
 def _median(path: str, digits: int = 1) -> str:

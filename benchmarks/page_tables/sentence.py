@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 from experiments import RESULTS
-from kept_results import find, markdown
+
+from page_tables.kept_results import find, markdown
 
 _SETS = ("random", "containment", "unseen")
 # Precision, recall and F1 in the paper's own experiment, English-Burmese; where ours is an own BERT, its is mBERT.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kept_results import find, markdown
+from page_tables.kept_results import find, markdown
 
 _ONE = {"1 threads": "1 thread", "1 processes": "1 process"}
 # Sizes of tables, machines, and cores of a machine.

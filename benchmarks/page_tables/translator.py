@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from experiments import RESULTS
-from kept_results import difference, find, markdown
 from neural_columns import compared
 from translators import LOSSES, MARGINS, SEEDS
 
+from page_tables.kept_results import difference, find, markdown
 from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
 
 # How the documents name what was trained -> how its files begin.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kept_results import find, markdown
+from page_tables.kept_results import find, markdown
 
 
 def _cell(row: Mapping[str, Any], name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kept_results import find, markdown
+from page_tables.kept_results import find, markdown
 
 
 def _sum(counts: dict[str, int], *names: str) -> int:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from kept_results import difference, find, markdown
 from neural_columns import COMPARED
+
+from page_tables.kept_results import difference, find, markdown
 
 # What a comparison adds -> the page that tells of it.
 _PAGES = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kept_results import find, markdown
+from page_tables.kept_results import find, markdown
 
 LOSS_PAIRS = {"multi30k-de-en": "Multi30k German-English", "tatoeba-zh-en": "Tatoeba Chinese-English"}
 LOSSES = ("in-batch", "max-margin", "sampled", "most-informative", "syn-projection", "syn-difference", "vmf")

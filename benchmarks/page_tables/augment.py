@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from kept_results import difference, find, markdown
+
+from page_tables.kept_results import difference, find, markdown
 
 
 def _pairs() -> dict[str, Any]:

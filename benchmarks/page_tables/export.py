@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kept_results import find, markdown
+from page_tables.kept_results import find, markdown
 
 # Depths of the counts-only way that are shown.
 _SHOWN = (0, 3, 5)

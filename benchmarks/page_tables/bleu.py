@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from experiments import PAIRS
-from kept_results import contests, facts, find, has, mark, markdown, pruning, results, tuned
+
+from page_tables.kept_results import contests, facts, find, has, mark, markdown, pruning, results, tuned
 
 DEFAULT = "composition+semantic+usage"
 EVERY = "kneser-ney+forced+semantic"

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 from experiments import RESULTS
-from kept_results import difference, find, markdown
+
+from page_tables.kept_results import difference, find, markdown
 
 # What stands beside the encoder, in order; and what it is called.
 _CONTROLS = {"untrained": "untrained", "words": "TF-IDF", "random": "noise", "tags": "counts of tags"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kept_results import find, markdown
+from page_tables.kept_results import find, markdown
 
 # Small tables share a row.
 _CUTS, _FORMS = (" lines", "cut from these, of 20 lines"), ("form of Moses", "in the forms of Moses' regression tests")

@@ -1,0 +1,1 @@
+"""Tables and numbers of the documents, made from what benchmarks/results/ holds; a module a subject."""
