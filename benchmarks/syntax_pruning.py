@@ -9,6 +9,8 @@ sentences in benchmarks/results/syntax_pruning/, and differences are tested by a
 from __future__ import annotations
 
 import argparse
+import gzip
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,13 @@ from engines import CORPORA, command, decoder
 from measuring import ROOT, WORK, report
 from neural_columns import Materials, compared, keep_statistics
 
+from moses_compat.experiments.pruned_tables import TableDecisions
+from moses_compat.jobs.prune_measures import whole_measures
+from moses_compat.jobs.prune_request import PruneRequest
+from phrasetool.experiments.systems import AFFORDABLE, PruningSystem
+from phrasetool.pruning.measures import Measures
 from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
+from phrasetool.watch import NOBODY
 
 KEPT = ROOT / "benchmarks" / "results" / "syntax_pruning"
 PAIRS = ("multi30k-de-en", "tatoeba-zh-en", "pydocs-es-en")
@@ -30,6 +38,8 @@ AGAINST = {
     "composition+count+semantic+syntax": ("composition+count+semantic",),
     "count+syntax*0.01": ("count", "count+random*0.01", "count+semantic*0.01"),
 }
+# Asks for all that the others do.
+WIDEST = "composition+count+semantic+syntax"
 METHODS = tuple(dict.fromkeys(one for method, others in AGAINST.items() for one in (*others, method)))
 
 
@@ -45,26 +55,35 @@ def decode(ini: Path, table: Path, made: Materials, kept: Path) -> None:
     keep_statistics(written, made.corpus, table, made.threads, kept)
 
 
+def measured(made: Materials, plain: Path) -> Measures:
+    """All that a method asks for; encoded once, not for each table."""
+    request = PruneRequest(
+        str(plain), ini=str(made.ini), method=WIDEST, model_folder=str(made.trained("brae", made.pairs())),
+        more_models=(str(made.syntax),), threads=int(made.threads), force=True,
+    )  # fmt: skip
+    return whole_measures(request, request.parsed_method(), NOBODY)[0].whole()
+
+
 def measure(made: Materials, plain: Path) -> None:
-    """Prune and decode what is missing."""
-    folder = made.work / "pruned"
+    """Prune and decode what is missing; tables are those that `phrasetool prune` writes."""
+    folder, pair = made.work / "pruned", made.corpus.name
     folder.mkdir(exist_ok=True)
-    for size in ("100%", *SIZES):
-        for method in METHODS if size in SIZES else ("full",):
-            kept = kept_of(made.corpus.name, method, size)
-            if kept.exists():
-                continue
-            table = plain
-            if method != "full":
-                table = folder / f"{kept.stem}.gz"
-                models = ["-m", made.trained("brae", made.pairs())] if "semantic" in method else []
-                models += ["-m", made.syntax] if "syntax" in method else []
-                command(
-                    "prune", plain, *models, "--method", method, "--target-size", size, "--moses-ini", made.ini,
-                    "--threads", made.threads, "-o", table,
-                )  # fmt: skip
-            decode(made.ini, table if method != "full" else _copied(plain, folder), made, kept)
-            print(made.corpus.name, method, size, flush=True)
+    missing = [(method, size) for method in METHODS for size in SIZES if not kept_of(pair, method, size).exists()]
+    if not kept_of(pair, "full", "100%").exists():
+        decode(made.ini, _copied(plain, folder), made, kept_of(pair, "full", "100%"))
+    if not missing:
+        return
+    lines = gzip.decompress(plain.read_bytes()).splitlines(keepends=True)
+    decisions = TableDecisions(measured(made, plain))
+    print(pair, "measured", flush=True)
+    for method, size in missing:
+        kept = kept_of(pair, method, size)
+        share, table = float(size.rstrip("%")) / 100, folder / f"{kept.stem}.gz"
+        system = PruningSystem(method, "", "size", share, "words", AFFORDABLE, seed=1)
+        stays = decisions.keep(decisions.settled(system))
+        table.write_bytes(gzip.compress(b"".join(itertools.compress(lines, stays)), 1))
+        decode(made.ini, table, made, kept)
+        print(pair, method, size, flush=True)
 
 
 def _copied(plain: Path, folder: Path) -> Path:

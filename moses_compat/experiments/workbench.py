@@ -24,7 +24,7 @@ from moses_compat.tables.blocks import TableScan
 from phrasetool.experiments.settings import DEV, ExperimentConfig
 from phrasetool.phrases import Phrases
 from phrasetool.pipeline import Runner
-from phrasetool.pruning.measures import Measures
+from phrasetool.pruning.measures import SIMILARITIES, Measures
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.table import TranslationTable
 from phrasetool.watch import Watch
@@ -178,7 +178,7 @@ def _measured(session: Session, model: MosesModel, plan: BuildPlan) -> Measures:
         return MeasureRequest.of(
             session.config.needs, scan,
             weights=lambda: weights_of(model.ini, choose_table(model.ini, model.table)),
-            similarities=FileSimilarities(scores) if scores else None,
+            similarities={SIMILARITIES: FileSimilarities(scores)} if scores else None,
             corpora=(bitext.source, bitext.target) if bitext else None, forced_pairs=plan.forced_pairs,
         )  # fmt: skip
 

@@ -120,7 +120,7 @@ def prune_table(
         return DecidedBlock(read, decision, explain(ranking, decision))
 
     settled = None if ask_all else rule.best.settles
-    reader = EntryReader(source, scan, similarities, fingerprints, settled=settled)
+    reader = EntryReader(source, scan, similarities, fingerprints=fingerprints, settled=settled)
     _send(reader, judge, sinks, scan, SourceOrder(source, scan, rule.best.by_source))
 
 

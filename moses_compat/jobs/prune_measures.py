@@ -12,7 +12,7 @@ from moses_compat.files.names import is_stream
 from moses_compat.files.streams import Input
 from moses_compat.jobs.prune import measure_sizes
 from moses_compat.jobs.prune_request import PruneRequest
-from moses_compat.jobs.prune_sources import similarity_source
+from moses_compat.jobs.prune_sources import similarity_sources
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.plausible import REORDERING_TABLE, check_plausible
@@ -22,7 +22,7 @@ from phrasetool.disk.writable import check_space
 from phrasetool.errors import PhraseToolError
 from phrasetool.pruning.composition import Compositions
 from phrasetool.pruning.measured_table import MeasuredTable
-from phrasetool.pruning.measures import COUNTS, LOSSES, MODEL_SCORES, OPINION, PROBABILITIES, SIMILARITIES
+from phrasetool.pruning.measures import COUNTS, LOSSES, MODEL_SCORES, OPINIONS, PROBABILITIES
 from phrasetool.pruning.methods import Method
 from phrasetool.watch import Watch
 
@@ -96,24 +96,22 @@ def score_writer(path: str, similarities: SimilaritySource) -> ScoreWriter:
     return ScoreWriter(path, similarities.signature)
 
 
-def whole_measures(
-    request: PruneRequest, method: Method, watch: Watch
-) -> tuple[MeasuredTable, SimilaritySource | None]:
-    """What the method needs to know of the table, and where similarities came from if it asked for any."""
+def whole_measures(request: PruneRequest, method: Method, watch: Watch) -> tuple[MeasuredTable, list[SimilaritySource]]:
+    """What the method needs to know of the table, and where similarities came from."""
     # Here: a table that streams needs none of it, and its start is most of a short run.
     from moses_compat.measures.measure import MeasureRequest, measure_file
 
     _check_room(request, method, watch)
-    similarities = similarity_source(request, watch) if SIMILARITIES in method.needs else None
+    sources = similarity_sources(request, method, watch)
 
     def wanted(scan: TableScan) -> MeasureRequest:
         return MeasureRequest.of(
-            method.needs, scan, weights=lambda: _weights(request), similarities=similarities,
+            method.needs, scan, weights=lambda: _weights(request), similarities=sources,
             corpora=request.corpora, forced_pairs=request.forced_pairs, by_source=request.by_source(method),
         )  # fmt: skip
 
     scan, work = request.scan(watch), request.work_folder
-    return measure_file(request.read_path, scan, watch, wanted, request.read_name, work), similarities
+    return measure_file(request.read_path, scan, watch, wanted, request.read_name, work), [*sources.values()]
 
 
 def _check_room(request: PruneRequest, method: Method, watch: Watch) -> None:
@@ -126,9 +124,7 @@ def _check_room(request: PruneRequest, method: Method, watch: Watch) -> None:
         return
     with request.open_table() as source:
         size = size_of_table(source)
-    measures = {PROBABILITIES, COUNTS, *method.needs}
-    if SIMILARITIES in method.needs:
-        measures.add(OPINION)
+    measures = {PROBABILITIES, COUNTS, *method.needs, *(OPINIONS[one] for one in method.needs & OPINIONS.keys())}
     # What the method says of an entry, what each criterion says, and the decision.
     entry = MeasuredTable.bytes_an_entry(measures) + 4 + 4 * len(method.parts) + 2
     composing = 0

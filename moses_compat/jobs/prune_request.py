@@ -53,7 +53,8 @@ class PruneRequest:
         seed: of the random criterion.
         keep_top, protect: see `KeepBest`; None for what suits the cut.
         model_folder: of the model that similarities come from.
-        second_model: of a translator of the other direction, if the model is a translator.
+        more_models: of a translator of the other direction, if the model is a translator; and of models that other
+            criteria of the method ask.
         reading: how translators score pairs, see `phrasetool.neural.likelihood`.
         encoder: a sentence encoder that similarities come from, in place of a model.
         scores: a file of similarities: used if it is there, else made.
@@ -114,7 +115,7 @@ class PruneRequest:
     force: bool = False
     sort: bool = False
     sorted_table: str | None = None
-    second_model: str | None = None
+    more_models: tuple[str, ...] = ()
     reading: str = "normalised"
     resume: bool = False
     finished: FinishedWork | None = None
@@ -202,9 +203,14 @@ class PruneRequest:
             method.check_threshold(threshold)
 
     @property
+    def folders(self) -> tuple[str, ...]:
+        """Of all models."""
+        return (self.model_folder, *self.more_models)
+
+    @property
     def part_folders(self) -> list[str | None]:
-        """Where the finished scores of each translator are kept until everything is done."""
-        return [parts_beside(self.scores or self.output, number) for number in (1, 2)]
+        """Where the finished scores of each model are kept until everything is done."""
+        return [parts_beside(self.scores or self.output, number) for number in range(1, len(self.folders) + 1)]
 
     def dry(self) -> PruneRequest:
         """The same without any file: what goes is counted, and nothing is written."""

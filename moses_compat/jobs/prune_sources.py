@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.similarities import (
@@ -14,17 +16,55 @@ from moses_compat.measures.similarities import (
     SimilaritySource,
 )
 from phrasetool.errors import ModelError
-from phrasetool.pruning.criteria import Parallel, Syntactic
+from phrasetool.pruning.measures import OPINIONS, PARALLEL, SIMILARITIES, SYNTAX, Measure
+from phrasetool.pruning.methods import Method
 from phrasetool.watch import NOBODY, Watch
 
 
-def similarity_source(request: PruneRequest, watch: Watch = NOBODY) -> SimilaritySource:
-    """Where the similarities come from; whether a model fits the table is told to `watch`.
+def similarity_sources(
+    request: PruneRequest, method: Method, watch: Watch = NOBODY
+) -> dict[Measure[np.float32], SimilaritySource]:
+    """Where the similarities come from that a method asks for; whether models fit the table is told to `watch`.
+
+    What is similar in meaning may be said by any model, by columns, by saved similarities or by a sentence encoder;
+    what an encoder of syntax or a classifier would say, by one of them alone, or, if a method asks for nothing else, by
+    the same columns or files.
 
     Raises:
-        ModelError: the model cannot be loaded, is no translator where a second one is given, or not what the method
-            asks for.
+        ModelError: a model cannot be loaded, or is not what the method asks for.
     """
+    wanted = [measure for measure in OPINIONS if measure in method.needs]
+    if len(wanted) == 1 and (given := _given(request, watch)):
+        return {wanted[0]: given}
+    places, sources = list(range(len(request.folders))), dict[Measure[np.float32], SimilaritySource]()
+    for measure, good, what in _judges():
+        if measure not in wanted:
+            continue
+        judges = [place for place in places if good(request.folders[place])]
+        if not judges:
+            name = next(part.name for part in method.parts if measure in part.needs)
+            raise ModelError(
+                f"{request.model_folder}: not {what}, which the method {name} asks", remedy=f"train {what}"
+            )
+        sources[measure] = _of_models(request, judges[:1], watch)
+        places.remove(judges[0])
+    if SIMILARITIES in wanted:
+        meant = _given(request, watch) or _of_models(request, places, watch)
+        return {SIMILARITIES: meant, **sources}
+    if sources and places:
+        raise ModelError(f"{request.folders[places[0]]}: the method {method.name} has no use for this model")
+    return sources
+
+
+def _judges() -> tuple[tuple[Measure[np.float32], Callable[[str], bool], str], ...]:
+    """Criteria with a kind of model of their own: what they measure, whether a folder holds such a model, its name."""
+    from moses_compat.measures.model_sources import is_classifier, is_syntax
+
+    return (PARALLEL, is_classifier, "a classifier of sentence pairs"), (SYNTAX, is_syntax, "a syntactic encoder")
+
+
+def _given(request: PruneRequest, watch: Watch) -> SimilaritySource | None:
+    """Similarities that are there, or those of a sentence encoder; None where models are asked."""
     if request.columns:
         return ColumnSimilarities(*request.columns, request.scale)
     if request.scores and os.path.exists(request.scores):
@@ -34,20 +74,33 @@ def similarity_source(request: PruneRequest, watch: Watch = NOBODY) -> Similarit
 
         table = request.table
         return encoder_similarities(request.encoder, table, request.open_table, request.scan(watch), watch)
-    from moses_compat.measures.model_sources import is_classifier, is_syntax, model_source
+    return None
 
-    asked = request.parsed_method().names
-    for method, good, what in (
-        (Parallel.name, is_classifier, "a classifier of sentence pairs"),
-        (Syntactic.name, is_syntax, "a syntactic encoder"),
-    ):
-        if method in asked and not good(request.model_folder):
-            message = f"{request.model_folder}: not {what}, which the method {method} asks"
-            raise ModelError(message, remedy=f"train {what}")
-    folders = [request.model_folder, *([request.second_model] if request.second_model else [])]
+
+def similarity_source(request: PruneRequest, watch: Watch = NOBODY) -> SimilaritySource:
+    """Where similarities of meaning come from; whether a model fits the table is told to `watch`.
+
+    Raises:
+        ModelError: the model cannot be loaded, or is no translator where a second one is given.
+    """
+    return _given(request, watch) or _of_models(request, range(len(request.folders)), watch)
+
+
+def _of_models(request: PruneRequest, places: Sequence[int], watch: Watch) -> SimilaritySource:
+    """Of some of the request's folders: one model, or two translators.
+
+    Raises:
+        ModelError: there is none.
+    """
+    from moses_compat.measures.model_sources import model_source
+
+    if not places:
+        raise ModelError(f"{request.model_folder}: the method asks for meaning, too; name a model that says it with -m")
+    folders = [request.folders[place] for place in places]
+    checks = [FitCheck(folder, watch, request.force) for folder in folders]
     models = [
-        model_source(FitCheck(folder, watch, request.force), request.reading, request.threads, parts, request.device)
-        for folder, parts in zip(folders, request.part_folders, strict=False)
+        model_source(check, request.reading, request.threads, request.part_folders[place], request.device)
+        for place, check in zip(places, checks, strict=True)
     ]
     return both_directions(models, folders)
 

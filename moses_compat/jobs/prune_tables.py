@@ -164,7 +164,7 @@ def _prune_as_a_whole(request: PruneRequest, method: Method, watch: Watch, more:
         from moses_compat.jobs.bleu_budget import DevelopmentSet, FullTable, search_budget
 
         development = FullTable.translate(request, DevelopmentSet.read(request, watch), watch)
-    table, similarities = whole_measures(request, method, watch)
+    table, sources = whole_measures(request, method, watch)
     ranking = RankedTable(method, table)
     if development:
         chosen = search_budget(request, development, ranking, watch)
@@ -176,7 +176,7 @@ def _prune_as_a_whole(request: PruneRequest, method: Method, watch: Watch, more:
     reasons = ranking.explain(decision) if told else None
     signature = "|".join(
         [
-            *([similarities.signature] if similarities else []),
+            *(similar.signature for similar in sources),
             f"method:{method.name}",
             *([f"seed:{request.seed}"] if "random" in method.name else []),
             f"rule:{chosen.rule}k{chosen.best.k}+{chosen.best.protect}",
@@ -189,7 +189,7 @@ def _prune_as_a_whole(request: PruneRequest, method: Method, watch: Watch, more:
         prune_decided(source, decision, reasons, sinks, replace(scan, runner=None), None if request.reasons else table)
 
     result = PruneResult(PruneStatistics(), signature, method.names, figures=chosen.figures, best=chosen.best)
-    return _write(request, send, result, watch, more, fit_of_source(similarities))
+    return _write(request, send, result, watch, more, fit_of_source(next(iter(sources), None)))
 
 
 def _choose(request: PruneRequest, ranking: RankedTable, watch: Watch) -> Chosen:

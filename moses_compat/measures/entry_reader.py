@@ -17,7 +17,7 @@ from phrasetool.phrases import DoubleArray, EntryBlock, Int64Array, Mask, Phrase
 from phrasetool.pruning.measured_table import MeasuredTable
 from phrasetool.scoring.scorer import Scores
 
-# A raw block, and what belongs to it of a similarity source.
+# A raw block, and what belongs to it of each similarity source.
 Item = tuple[RawBlock, Any]
 # Where the entries of G sources begin, shape (G + 1,), and words of each source -> bool, shape (G,): all of them stay.
 Settled = Callable[[Int64Array, Int64Array], Mask]
@@ -31,7 +31,7 @@ class ReadBlock:
         raw: what was read.
         block: its entries.
         columns: float64, shape (N, C), the score columns that were asked for.
-        scores: what the similarity source says; None without one.
+        all_scores: what each similarity source says.
         passes: bool, shape (N,), the lines that fault handling lets through.
         faults: how many lines are no entries.
         settled: how many entries the similarity source was not asked about.
@@ -40,10 +40,15 @@ class ReadBlock:
     raw: RawBlock
     block: EntryBlock
     columns: DoubleArray
-    scores: Scores | None
+    all_scores: tuple[Scores, ...]
     passes: Mask
     faults: int
     settled: int = 0
+
+    @property
+    def scores(self) -> Scores | None:
+        """What the only similarity source says; None without one."""
+        return self.all_scores[0] if self.all_scores else None
 
 
 class EntryReader:
@@ -52,27 +57,29 @@ class EntryReader:
     Args:
         source: the table.
         scan: how it is read.
-        similarities: what is asked about every entry; nothing if None.
+        similarities: what is asked about every entry; None is nothing.
         fingerprints: whether to fingerprint every pair.
         columns: which score columns to read besides, from 0, given how many an entry has.
         settled: tells of which sources all entries stay (see `KeepBest.settles`): nothing is asked about those where
-            that can be left out, and they count as alike.
+            that can be left out, and they count as alike; for one source of similarities.
     """
 
     def __init__(
         self,
         source: Input,
         scan: TableScan,
-        similarities: SimilaritySource | None = None,
+        *similarities: SimilaritySource | None,
         fingerprints: bool = False,
         columns: Callable[[int], Sequence[int]] = lambda scores: (),
         settled: Settled | None = None,
     ) -> None:
         self._source, self._scan = source, scan
-        self._similar = similarities.reader(source.name) if similarities else None
-        self._fingerprints = fingerprints or bool(self._similar and self._similar.fingerprints)
+        self._similar = [given.reader(source.name) for given in similarities if given]
+        self._fingerprints = fingerprints or any(similar.fingerprints for similar in self._similar)
         self._columns = columns
-        self._settled = settled if self._similar and self._similar.by_entry else None
+        self._settled = settled if len(self._similar) == 1 and self._similar[0].by_entry else None
+        with_words = [similar.vocabularies for similar in self._similar if similar.vocabularies != (None, None)]
+        self._vocabularies = with_words[0] if with_words else (None, None)
 
     def items(self) -> Iterator[Item]:
         """The blocks, in order.
@@ -89,11 +96,13 @@ class EntryReader:
         Raises:
             DataError: the source does not fit the table.
         """
-        return self._similar.look_at(raws) if self._similar else raws
+        for similar in self._similar:
+            raws = similar.look_at(raws)
+        return raws
 
     def take(self, raw: RawBlock) -> Any:
-        """What belongs to the next block of the source of similarities, for who reads the table by other means."""
-        return self._similar.take(raw.lines) if self._similar else None
+        """What belongs to the next block of each source of similarities, for who reads the table by other means."""
+        return [similar.take(raw.lines) for similar in self._similar]
 
     def __call__(self, item: Item) -> ReadBlock:
         """Parse and score one of the `items`; may be called by several threads.
@@ -102,18 +111,21 @@ class EntryReader:
             DataError: a line is no entry and the scan says `fail`, or the source does not fit the table.
         """
         raw, taken = item
-        similar = self._similar
-        seen = tuple(similar.columns(raw.scores, raw.first_entry)) if similar else ()
-        vocabularies = similar.vocabularies if similar and not self._settled else (None, None)
+        each = [tuple(similar.columns(raw.scores, raw.first_entry)) for similar in self._similar]
+        seen = [column for columns in each for column in columns]
+        vocabularies = (None, None) if self._settled else self._vocabularies
         parser = TableParser(*vocabularies, raw.scores, (*seen, *self._columns(raw.scores)), self._fingerprints)
         block, faults = parser(raw.first_entry, raw.text, raw.line_offsets)
         passes = self._scan.passes(self._source.name, block.faulty, faults)
-        settled, scores = 0, None
-        if similar and self._settled:
-            settled, scores = self._ask_where_unsettled(block, raw.scores, similar, self._settled)
-        elif similar:
-            scores = similar.score(block, block.columns[:, : len(seen)], taken)
-        return ReadBlock(raw, block, block.columns[:, len(seen) :], scores, passes, len(faults), settled)
+        settled, said, first = 0, [], 0
+        if self._settled:
+            settled, scores = self._ask_where_unsettled(block, raw.scores, self._similar[0], self._settled)
+            said.append(scores)
+        else:
+            for similar, columns, part in zip(self._similar, each, taken, strict=True):
+                said.append(similar.score(block, block.columns[:, first : first + len(columns)], part))
+                first += len(columns)
+        return ReadBlock(raw, block, block.columns[:, len(seen) :], tuple(said), passes, len(faults), settled)
 
     @staticmethod
     def _ask_where_unsettled(
@@ -136,8 +148,8 @@ class EntryReader:
         Raises:
             DataError: it has.
         """
-        if self._similar:
-            self._similar.finish(entries)
+        for similar in self._similar:
+            similar.finish(entries)
 
 
 class MeasuredReader:
@@ -175,7 +187,7 @@ class MeasuredReader:
             faulty,
         )
         passes = self._scan.passes(self._source.name, faulty, ())
-        return ReadBlock(raw, block, np.zeros((raw.lines, 0)), None, passes, int(np.count_nonzero(faulty)))
+        return ReadBlock(raw, block, np.zeros((raw.lines, 0)), (), passes, int(np.count_nonzero(faulty)))
 
     def finish(self, entries: int) -> None:
         """Nothing can be left over."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,10 +34,9 @@ from phrasetool.pruning.measures import (
     FORCED,
     LOSSES,
     MODEL_SCORES,
-    OPINION,
+    OPINIONS,
     PROBABILITIES,
     SIGNIFICANCE,
-    SIMILARITIES,
     SMOOTHED,
     USES,
     Measure,
@@ -57,7 +56,7 @@ class MeasureRequest:
 
     Attributes:
         weights: of a model, for the model scores; none without.
-        similarities: where they come from; none without.
+        similarities: of meaning, of syntax and so on, and where they come from.
         corpora: the two sides of the bitext that the table was made from, for the test of significance; none without.
         losses: whether to find compositions.
         forced_pairs: of forced decoding, with counts, for the uses; none without.
@@ -71,7 +70,7 @@ class MeasureRequest:
     """
 
     weights: TableWeights | None = None
-    similarities: SimilaritySource | None = None
+    similarities: Mapping[Measure[np.float32], SimilaritySource] = field(default_factory=dict)
     corpora: tuple[str, str] | None = None
     losses: bool = False
     forced_pairs: PairUses | None = None
@@ -93,7 +92,7 @@ class MeasureRequest:
         scan: TableScan,
         *,
         weights: Callable[[], TableWeights],
-        similarities: SimilaritySource | None = None,
+        similarities: Mapping[Measure[np.float32], SimilaritySource] | None = None,
         corpora: tuple[str, str] | None = None,
         forced_pairs: str | None = None,
         by_source: bool = True,
@@ -115,7 +114,7 @@ class MeasureRequest:
         forced = forced_pairs if needs & {USES, FORCED} else None
         return cls(
             weights=weights() if needs & {LOSSES, MODEL_SCORES} else None,
-            similarities=similarities if SIMILARITIES in needs else None,
+            similarities={measure: source for measure, source in (similarities or {}).items() if measure in needs},
             corpora=corpora if SIGNIFICANCE in needs else None,
             losses=LOSSES in needs,
             forced_pairs=PairUses.read(forced, totals=FORCED in needs) if forced else None,
@@ -129,11 +128,11 @@ class MeasureRequest:
     def block_measures(self) -> tuple[Measure[Any], ...]:
         """What is measured block by block: all but the losses."""
         asked: dict[Measure[Any], object] = {
-            MODEL_SCORES: self.weights, SIMILARITIES: self.similarities, OPINION: self.similarities,
-            SIGNIFICANCE: self.corpora, USES: self.forced_pairs, FORCED: self.forced_probabilities,
-            SMOOTHED: self.smoothing,
+            MODEL_SCORES: self.weights, SIGNIFICANCE: self.corpora, USES: self.forced_pairs,
+            FORCED: self.forced_probabilities, SMOOTHED: self.smoothing,
         }  # fmt: skip
-        return (PROBABILITIES, COUNTS, *(measure for measure, wanted in asked.items() if wanted))
+        said = [measure for similar in self.similarities for measure in (similar, OPINIONS[similar])]
+        return (PROBABILITIES, COUNTS, *said, *(measure for measure, wanted in asked.items() if wanted))
 
 
 def measure_table(source: Input, request: MeasureRequest, work: str | None = None) -> MeasuredTable:
@@ -285,7 +284,7 @@ class _BlockMeasurer:
         # A source of any number of entries is measured piece by piece.
         scan = replace(request.scan, whole_groups=False)
         self.order = SourceOrder(source, scan, request.by_source)
-        self.reader = EntryReader(source, scan, request.similarities, columns=self._columns)
+        self.reader = EntryReader(source, scan, *request.similarities.values(), columns=self._columns)
 
     def _columns(self, scores: int) -> Sequence[int]:
         """All score columns if they are weighted, else p(target | source), after p(source | target) if need be."""
@@ -304,8 +303,8 @@ class _BlockMeasurer:
         rows = np.flatnonzero(~block.faulty)
         places = FieldPlaces.of(block, rows) if self._test or self._request.losses else None
         columns = self._by_scores(block, rows, read.columns[rows])
-        if read.scores:
-            columns |= {SIMILARITIES: read.scores.similarities, OPINION: read.scores.opinion}
+        for similar, said in zip(self._request.similarities, read.all_scores, strict=True):
+            columns |= {similar: said.similarities, OPINIONS[similar]: said.opinion}
         tested = None
         if self._test and places:
             tested = self._test(raw.text, places.starts, places.source_ends, places.target_ends)

@@ -29,7 +29,7 @@ from phrasetool.experiments.settings import (
     TextPair,
 )
 from phrasetool.experiments.systems import PruningGrid, ways_of
-from phrasetool.pruning.measures import SIGNIFICANCE
+from phrasetool.pruning.measures import PARALLEL, SIGNIFICANCE, SYNTAX
 from phrasetool.pruning.methods import parse_method
 from phrasetool.pruning.thresholds import Threshold
 from phrasetool.training.settings import TrainingSettings
@@ -165,8 +165,11 @@ def _prune(top: ConfigTable) -> PruningGrid:
 def _check_method(top: ConfigTable, key: str, method: str, combine: tuple[str, ...]) -> None:
     try:
         ways_of(method, combine)
+        needs = parse_method(method, None).needs
     except ValueError as error:
         raise top.error(key, f"{error}") from error
+    if needs & {PARALLEL, SYNTAX}:
+        raise top.error(key, f"has the method {method}; an experiment has no classifier and no encoder of syntax")
 
 
 def _check_method_of_sizes(top: ConfigTable, key: str, method: str) -> None:

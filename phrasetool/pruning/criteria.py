@@ -16,10 +16,12 @@ from phrasetool.pruning.measures import (
     COUNTS,
     LOSSES,
     MODEL_SCORES,
-    OPINION,
+    OPINIONS,
+    PARALLEL,
     PROBABILITIES,
     SIGNIFICANCE,
     SIMILARITIES,
+    SYNTAX,
     USES,
     Measure,
     Measures,
@@ -58,22 +60,32 @@ class Criterion(Protocol):
 
 @dataclass(frozen=True)
 class Semantic:
-    """Both similarities of Zhang et al. (2014, section 4.3): an entry goes when both are low."""
+    """Both similarities of Zhang et al. (2014, section 4.3): an entry goes when both are low.
+
+    Attributes:
+        similarities: the measure.
+    """
 
     name: str = "semantic"
-    needs: frozenset[Measure[Any]] = frozenset({SIMILARITIES})
+    similarities: Measure[np.float32] = SIMILARITIES
     by_source: bool = False
+
+    @property
+    def needs(self) -> frozenset[Measure[Any]]:
+        """See `Criterion`."""
+        return frozenset({self.similarities})
 
     def worth(self, measures: Measures) -> FloatArray:
         """The better similarity; infinite where a side has only unknown words."""
-        best: FloatArray = measures[SIMILARITIES].max(axis=1)
-        best[~measures[OPINION]] = np.inf
+        best: FloatArray = measures[self.similarities].max(axis=1)
+        best[~measures[OPINIONS[self.similarities]]] = np.inf
         return best
 
     def factor(self, measures: Measures) -> FloatArray:
         """The mean similarity, at least 0.02; 1 where a side has only unknown words."""
-        mean = measures[SIMILARITIES].mean(axis=1, dtype=np.float32)
-        return np.where(measures[OPINION], np.clip(mean, np.float32(0.02), np.float32(1)), np.float32(1))
+        mean = measures[self.similarities].mean(axis=1, dtype=np.float32)
+        known = measures[OPINIONS[self.similarities]]
+        return np.where(known, np.clip(mean, np.float32(0.02), np.float32(1)), np.float32(1))
 
 
 @dataclass(frozen=True)
@@ -81,6 +93,7 @@ class Parallel(Semantic):
     """The probability that both sides are translations of each other, where a classifier says it: its similarity."""
 
     name: str = "parallel"
+    similarities: Measure[np.float32] = PARALLEL
 
 
 @dataclass(frozen=True)
@@ -88,6 +101,7 @@ class Syntactic(Semantic):
     """How alike the syntax of both sides is, where an encoder of syntax says it: its similarity."""
 
     name: str = "syntax"
+    similarities: Measure[np.float32] = SYNTAX
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,15 @@ MODEL_SCORES = Measure("model scores", np.float32)
 SIMILARITIES = Measure("similarities", np.float32, 2)
 # False where a side has only unknown words, so that the similarities mean nothing.
 OPINION = Measure("opinion", np.bool_)
+# The same of an encoder of syntax, and of a classifier of pairs, which give one number for both directions.
+SYNTAX = Measure("similarities of syntax", np.float32, 2)
+SYNTAX_OPINION = Measure("opinion on syntax", np.bool_)
+PARALLEL = Measure("probabilities of a translation", np.float32, 2)
+PARALLEL_OPINION = Measure("opinion on translations", np.bool_)
+# What is said of an entry -> whether anything is.
+OPINIONS: Mapping[Measure[np.float32], Measure[np.bool_]] = {
+    SIMILARITIES: OPINION, SYNTAX: SYNTAX_OPINION, PARALLEL: PARALLEL_OPINION,
+}  # fmt: skip
 # -ln p of Fisher's exact test.
 SIGNIFICANCE = Measure("significance", np.float32)
 # What the model loses without the entry (see `composition`), where the sizes of all its weights add up to 1, as tuning

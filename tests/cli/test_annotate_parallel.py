@@ -104,7 +104,7 @@ def test_pruning_by_it_is_by_its_column(classifier_folder, model_folder, table, 
     assert run_inside("prune", table, *size, *saved, "--method", "parallel+count").out == pruned.out
     for wrong, said in (
         (["-m", model_folder], "not a classifier of sentence pairs"),
-        (["-m", classifier_folder, "-m", classifier_folder], "a second model is for translators"),
+        (["-m", classifier_folder, "-m", classifier_folder], "has no use for this model"),
     ):
         done = run_inside("prune", table, *wrong, "--method", "parallel+count", *size, "--force")
         assert (done.code, said in done.message) == (1, True)

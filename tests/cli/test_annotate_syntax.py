@@ -110,6 +110,35 @@ def test_pruning_by_it_is_by_the_cosine(syntax_folder, model_folder, table, tmp_
     assert (far.code, "1.5" in far.message) == (2, True)
 
 
+def test_meaning_and_syntax_have_a_model_each(syntax_folder, model_folder, table, tmp_path):
+    size = ("--target-size", "0.4", "--protect", "none", "--force", "--threads", "1", "-o")
+    both = ("prune", table, "--method", "semantic+syntax", *size)
+    done = run_inside(*both, tmp_path / "a", "-m", model_folder, "-m", syntax_folder)
+    assert done.code == 0, done.err
+    assert "model:brae-" in done.err
+    assert "|model:syntax-" in done.err
+    again = run_inside(*both, tmp_path / "b", "-m", syntax_folder, "-m", model_folder, "--block-bytes", 200, "-q")
+    assert again.code == 0, again.err
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+    columns = run_inside(*both, tmp_path / "c", "-m", syntax_folder, "--columns", "1,2", "--scale", "raw", "-q")
+    assert columns.code == 0, columns.err
+    lines = TABLE.splitlines(True)
+    meant = [np.mean([float(score) for score in line.split(b" ||| ")[2].split()[:2]]) for line in lines]
+    worth = np.array(meant) * np.nan_to_num(np.clip(cosines(syntax_folder), 0.02, 1), nan=1)
+    kept = np.isin(lines, (tmp_path / "c").read_bytes().splitlines(True))
+    assert 0 < kept.sum() <= 0.4 * len(lines)
+    assert worth[kept].min() >= worth[~kept].max() - 1e-5
+
+    alone = run_inside(*both, tmp_path / "c", "-m", syntax_folder)
+    assert (alone.code, "asks for meaning, too; name a model that says it with -m" in alone.message) == (1, True)
+    method = ("prune", table, "--method", "syntax+count", *size, tmp_path / "c")
+    unasked = run_inside(*method, "-m", syntax_folder, "-m", model_folder)
+    assert (unasked.code, "the method syntax+count(product) has no use for this model" in unasked.message) == (1, True)
+    many = run_inside(*method, *("-m", model_folder) * 4)
+    assert (many.code, "and one for the method syntax, not 4 models" in many.message) == (2, True)
+
+
 def test_long_phrases_say_nothing_and_are_counted(tmp_path):
     save_model(random_syntax_model(longest=12), tmp_path / "m")
     long = b" ".join([b"The"] * 30) + b" ||| Die ||| 0.5\n"

@@ -19,6 +19,7 @@ from moses_compat.measures.similarities import ColumnSimilarities
 from moses_compat.tables.blocks import TableScan
 from phrasetool.experiments.systems import PruningSystem
 from phrasetool.pruning.decision import Rule, rank
+from phrasetool.pruning.measures import SIMILARITIES
 from phrasetool.pruning.methods import parse_method
 from phrasetool.pruning.protection import KeepBest
 from phrasetool.pruning.reasons import explain
@@ -50,6 +51,7 @@ def text_of(lines):
 
 
 SIMILAR = ColumnSimilarities(0, 1, "raw")
+MEANING = {SIMILARITIES: SIMILAR}
 SCANS = st.builds(TableScan, st.just("keep"), st.sampled_from([1, 2]), st.sampled_from([1, 60, 1 << 20]))
 
 
@@ -75,7 +77,7 @@ def test_a_threshold_of_meaning(workspace, lines, protection, threshold, scan):
     table = write(workspace / "table", text_of(lines))
     rule = Rule.of(parse_method("semantic"), KeepBest(*protection), threshold=Threshold.of(threshold))
     with Input(str(table)) as source:
-        measures = measure_table(source, MeasureRequest(similarities=SIMILAR, scan=scan)).whole()
+        measures = measure_table(source, MeasureRequest(similarities=MEANING, scan=scan)).whole()
     first, counted = streamed(workspace, table, rule, scan)
     second, counted_again = as_a_whole(workspace, table, rule, measures, scan)
     assert first == second
@@ -103,7 +105,7 @@ def test_files_and_laboratory(workspace, lines, protection, size, method):
         stats=str(workspace / "stats"),
     )  # fmt: skip
     with Input(str(table)) as source:
-        measures = measure_table(source, MeasureRequest(similarities=SIMILAR, scan=request.scan())).whole()
+        measures = measure_table(source, MeasureRequest(similarities=MEANING, scan=request.scan())).whole()
     system = PruningSystem(name, combine, "threshold" if own else "size", 0.0 if own else size, protect, k)
     try:
         keep = TableDecisions(measures).keep(system)
@@ -122,7 +124,7 @@ def test_a_block_is_ranked_as_its_table(workspace, lines, protection, scan):
     table = write(workspace / "table", text_of(lines))
     method, best = parse_method("semantic"), KeepBest(*protection)
     with Input(str(table)) as source:
-        whole = rank(method, measure_table(source, MeasureRequest(similarities=SIMILAR, scan=scan)).whole())
+        whole = rank(method, measure_table(source, MeasureRequest(similarities=MEANING, scan=scan)).whole())
     with Input(str(table)) as source:
         reader = EntryReader(source, scan, SIMILAR)
         parts = [rank(method, measures_of(reader(item))) for item in reader.items()]

@@ -79,9 +79,10 @@ def prune_parts(request: PruneRequest, watch: Watch = NOBODY) -> dict[str, Any]:
     if whole or request.scores or request.reordering_table or any(request.outputs):
         raise ValueError("part files are pruned by a threshold of similarity, and nothing else is written")
     left_out = ("table", "output", "threads", "resume", "runner", "finished", "ask_all")
+    more_models = tuple(map(os.path.abspath, request.more_models))
     alone = replace(
-        request, model_folder=os.path.abspath(request.model_folder), second_model=_absolute(request.second_model),
-        threads=1, runner=None, resume=False, ask_all=False,
+        request, model_folder=os.path.abspath(request.model_folder), more_models=more_models, threads=1, runner=None,
+        resume=False, ask_all=False,
     )  # fmt: skip
     settings = settings_of(request, left_out)
     return _work(prune, alone, settings, request.resume, request.threads, request.runner, watch)

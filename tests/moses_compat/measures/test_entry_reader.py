@@ -83,14 +83,14 @@ def test_a_source_is_asked_for_every_block_in_order(tmp_path):
         taken = [(raw.lines, part) for raw, part in reader.items()]
         reader.finish(data.count(b"\n"))
     assert len(taken) > 3
-    assert taken == [(lines, number) for number, lines in enumerate(told.calls[:-1], 1)]
+    assert taken == [(lines, [number]) for number, lines in enumerate(told.calls[:-1], 1)]
     assert told.calls[-1] == ("finish", data.count(b"\n"))
 
 
 def test_without_a_source_nothing_is_taken(tmp_path):
     with Input(str(write(tmp_path / "t", TABLES["model 1"]))) as source:
         reader = EntryReader(source, TableScan())
-        assert [part for _, part in reader.items()] == [None]
+        assert [part for _, part in reader.items()] == [[]]
         reader.finish(12345)
 
 

@@ -252,7 +252,7 @@ def test_similarities_of_a_model_and_of_a_file(tmp_path, model, scan, weighted):
         measure_sizes(source, ModelSimilarities(model), SEMANTIC, KeepBest(), TableScan("keep"), (), save)
     weights = weights_for(data) if weighted else None
     request = {"scan": scan, "weights": weights, "losses": weighted}
-    computed = measure(tmp_path, data, similarities=ModelSimilarities(model), **request)
+    computed = measure(tmp_path, data, similarities={SIMILARITIES: ModelSimilarities(model)}, **request)
     check(computed, data, weights, losses=weighted)
     lines = naive.parse_table(data, 4)[0]
     for i in range(0, len(lines) - 1, 7):
@@ -265,7 +265,7 @@ def test_similarities_of_a_model_and_of_a_file(tmp_path, model, scan, weighted):
         np.testing.assert_allclose(computed[SIMILARITIES][i], naive.similarities(source, target, model), atol=1e-4)
     assert not computed[OPINION][-1]
     assert computed[OPINION].any()
-    read = measure(tmp_path, data, similarities=FileSimilarities(saved), **request)
+    read = measure(tmp_path, data, similarities={SIMILARITIES: FileSimilarities(saved)}, **request)
     assert read[SIMILARITIES].tobytes() == computed[SIMILARITIES].tobytes()
     np.testing.assert_array_equal(read[OPINION], computed[OPINION])
     check(read, data, weights, losses=weighted)
@@ -274,17 +274,20 @@ def test_similarities_of_a_model_and_of_a_file(tmp_path, model, scan, weighted):
 def test_saved_similarities_of_another_table(tmp_path, model):
     with Input(str(write(tmp_path / "t", FAULTY))) as source, ScoreWriter(str(tmp_path / "saved"), "a model") as save:
         measure_sizes(source, ModelSimilarities(model), SEMANTIC, KeepBest(), TableScan("keep"), (), save)
+    saved = {SIMILARITIES: FileSimilarities(str(tmp_path / "saved"))}
     with pytest.raises(DataError, match="made from another table"):
-        measure(tmp_path, TABLES["lexicalised"], similarities=FileSimilarities(str(tmp_path / "saved")))
+        measure(tmp_path, TABLES["lexicalised"], similarities=saved)
     with pytest.raises(DataError, match=r"has 9 rows, but .* has 1 entries"):
-        measure(tmp_path, FAULTY[: FAULTY.index(b"\n") + 1], similarities=FileSimilarities(str(tmp_path / "saved")))
+        measure(tmp_path, FAULTY[: FAULTY.index(b"\n") + 1], similarities=saved)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_similarities_of_columns(tmp_path, weighted):
     data = TABLES["seven fields"]
     weights = weights_for(data) if weighted else None
-    measures = measure(tmp_path, data, similarities=ColumnSimilarities(3, 1, "raw"), weights=weights, losses=weighted)
+    measures = measure(
+        tmp_path, data, similarities={SIMILARITIES: ColumnSimilarities(3, 1, "raw")}, weights=weights, losses=weighted
+    )
     check(measures, data, weights, losses=weighted)
     expected = [[min(line.values[3], 1), min(line.values[1], 1)] for line in naive.parse_table(data, 4)[0]]
     np.testing.assert_array_equal(measures[SIMILARITIES], np.array(expected, np.float32))
@@ -364,15 +367,15 @@ def test_standard_input_cannot_be_smoothed(monkeypatch):
 
 def test_what_is_needed_is_read_and_nothing_else(tmp_path):
     there = {
-        "similarities": FileSimilarities("none"), "corpora": ("no", "file"), "forced_pairs": str(tmp_path / "pairs"),
-        "weights": lambda: TableWeights(np.ones(4, np.float32)),
+        "similarities": {SIMILARITIES: FileSimilarities("none")}, "corpora": ("no", "file"),
+        "forced_pairs": str(tmp_path / "pairs"), "weights": lambda: TableWeights(np.ones(4, np.float32)),
     }  # fmt: skip
     scan = TableScan()
     assert MeasureRequest.of((), scan, **{**there, "weights": None}) == MeasureRequest(scan=scan)
     request = MeasureRequest.of({LOSSES, SIGNIFICANCE, SIMILARITIES}, scan, **there)
     assert request.losses
     assert request.weights.name == "the model"
-    assert (request.corpora, request.similarities.path) == (("no", "file"), "none")
+    assert (request.corpora, request.similarities[SIMILARITIES].path) == (("no", "file"), "none")
     assert request.forced_pairs is None
     with pytest.raises(DataError, match="pairs: "):
         MeasureRequest.of({USES}, scan, **there)

@@ -19,6 +19,10 @@ MEASURES = measures_of(
     model_scores=np.array([-1, -3, -2, -1, 0], np.float32),
     similarities=np.array([[0.5, 0.7], [-0.4, 0.2], [0.9, 0.9], [0.1, 0.3], [0, 0]], np.float32),
     opinion=np.array([True, True, False, True, False]),
+    syntax=np.array([[0.2, 0.2], [0.4, 0.4], [0.9, 0.9], [0.01, 0.01], [0, 0]], np.float32),
+    syntax_opinion=np.array([True, True, True, True, False]),
+    parallel=np.array([[0.6, 0.6], [0.3, 0.3], [0, 0], [0.8, 0.8], [0, 0]], np.float32),
+    parallel_opinion=np.array([True, True, False, True, False]),
     significance=np.array([30, 5, 0, 12, 0], np.float32),
     losses=np.array([0.5, np.inf, -2.0, 7.0, 0.0], np.float32),
     uses=np.array([5, 0, 1, 0, 0], np.float32),
@@ -26,8 +30,8 @@ MEASURES = measures_of(
 FAULTY = np.inf
 WORTHS = {
     "semantic": [0.7, 0.2, np.inf, 0.3, FAULTY],
-    "parallel": [0.7, 0.2, np.inf, 0.3, FAULTY],
-    "syntax": [0.7, 0.2, np.inf, 0.3, FAULTY],
+    "parallel": [0.6, 0.3, np.inf, 0.8, FAULTY],
+    "syntax": [0.2, 0.4, 0.9, 0.01, FAULTY],
     "significance": [30, 5, 0, 12, FAULTY],
     "composition": [1, 30, -2, 28, FAULTY],
     "usage": [5, 0, 1, 0, FAULTY],
@@ -37,8 +41,8 @@ WORTHS = {
 }
 FACTORS = {
     "semantic": [0.6, 0.02, 1, 0.2],
-    "parallel": [0.6, 0.02, 1, 0.2],
-    "syntax": [0.6, 0.02, 1, 0.2],
+    "parallel": [0.6, 0.3, 1, 0.8],
+    "syntax": [0.2, 0.4, 0.9, 0.02],
     "significance": [2, 0.5, 0.02, 1.2],
     "composition": [1, 1, 0.3, 4],
     # Six uses of eight extracted pairs: 0.75 for each.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -46,12 +47,15 @@ def request_of(given: dict[str, Any]) -> PruneRequest:
             raise click.UsageError(f"--encoder and {flag} are two sources of similarities; give one")
     given["encoder"] = chosen_encoder(given, given["table"], inputs=not kept)
     folders = folders or (default_model(),)
-    if len(folders) > 2:
-        raise click.UsageError(f"-m names one model, or two translators, one a direction, not {len(folders)} models")
+    if len(folders) > 2 + len(own := {"parallel", "syntax"} & set(re.findall(r"\w+", given["method"] or ""))):
+        others = "".join(f", and one for the method {name}" for name in sorted(own))
+        raise click.UsageError(
+            f"-m names one model, or two translators, one a direction{others}, not {len(folders)} models"
+        )
     told = given.pop("json_file") is not None or not quiet
     given.pop("dry_run")
     return PruneRequest(
-        **given, model_folder=folders[0], second_model=next(iter(folders[1:]), None), search=search,
+        **given, model_folder=folders[0], more_models=tuple(folders[1:]), search=search,
         by_criterion=told,
     )  # fmt: skip
 
