@@ -91,7 +91,8 @@ prune_options = sections(
                       "[default: all; with a --method and a size or a loss, words]"),
     "What is known of the entries",
     click.option("-m", "--model", "model_folders", multiple=True, metavar="FOLDER",
-                 help=f"Model folder; or, each with its own -m, translators of the two directions.  {WHICH_MODEL}"),
+                 help="Model folder; or, each with its own -m, translators of the two directions, and what the methods "
+                      f"syntax and parallel ask.  {WHICH_MODEL}"),
     reading_option,
     scoring_device_option,
     click.option("--scores", metavar="FILE",
