@@ -49,6 +49,8 @@ FEW = {"fr": "fra", "nl": "nld", "ko": "kor", "cs": "ces", "pt": "por", "id": "i
 # Sentences of that treebank that are learnt from.  Its Korean has other words than the one that is measured on; of
 # Portuguese and Indonesian the rest of it is measured on.
 TREEBANK_PAIRS = {"fr": 1000, "cs": 1000, "pt": 500, "id": 500}
+# Of which there is a treebank to learn from, too: its sentences, with the tagger's parts of speech.
+TREEBANKS = ("fr", "nl", "ko", "cs")
 # Of another kind than those above: its sides come from two of them.
 MET = ("met", "es", "pydocs-es", "zh", "pydocs-zh")
 
@@ -126,7 +128,7 @@ def bitexts(names: Sequence[str] = (*BITEXTS, MET[0])) -> list[str]:
 
 
 def few_shot_bitexts() -> list[str]:
-    """The arguments for the languages of which there are some sentences alone; those held out are in none."""
+    """The arguments for the languages of which there are few sentences; those held out are in none."""
     held, arguments = all_held_out(), []
     for language, code in FEW.items():
         sides = ((DATA / "tatoeba-v1" / f"tatoeba.{code}-eng.{name}").read_text("utf-8") for name in (code, "eng"))
@@ -138,6 +140,10 @@ def few_shot_bitexts() -> list[str]:
         for number, path in enumerate(paths):
             path.write_text("".join(row[number] + "\n" for row in kept), "utf-8")
         arguments += ["--bitext", language, str(paths[0]), "en", str(paths[1])]
+        if language in TREEBANKS:
+            path, rows = FOLDER / f"few.{language}", [line(one.words).decode() for one in treebank(f"{language}-train")]
+            path.write_text("".join(row + "\n" for row in rows if row not in held), "utf-8")
+            arguments += ["--text", language, str(path)]
     return arguments
 
 

@@ -40,6 +40,17 @@ def read_parallel_texts(source: str, target: str, progress: _Progress = lambda p
     return TextPairs(sides[0][0], sides[1][0], sides[0][1], sides[1][1], escaped)
 
 
+def read_own_texts(path: str, progress: _Progress = lambda position, texts: None) -> TextPairs:
+    """Read a text as both sides of a bitext, escapes undone.
+
+    Raises:
+        DataError: the file cannot be read or holds nothing, or a line is empty.
+    """
+    texts, symbols = read_texts(path, progress, as_written=True)
+    side, words = unescaped_words(texts, symbols.words)
+    return TextPairs(side, side, words, words, any(has_escapes(word) for word in symbols.words))
+
+
 def read_phrase_texts(
     path: str, max_length: int, min_count: float, progress: _Progress = lambda position, pairs: None
 ) -> TextPairs:

@@ -48,6 +48,29 @@ def test_it_is_trained_looked_at_and_learns_more(bitext, toy_tagger_folder, tmp_
     assert (fixed.code, "the model of --start decides --units; leave it out" in fixed.err) == (2, True)
 
 
+def test_texts_without_translations_are_learnt_with_their_own_tags(bitext, toy_tagger_folder, tmp_path):
+    given = ("--text", "de", bitext[4], "--text", "en", bitext[2], "--tagger", toy_tagger_folder)
+    done = train(*given, *OPTIONS, "-o", tmp_path / "m")
+    assert done.code == 0, done.err
+    model = load_syntax_model(tmp_path / "m")
+    assert model.languages == model.targets == ("de", "en")
+    assert sum(model.training["pairs"].values()) == model.training["examples"]
+    assert set(model.training["pairs"]) == {"de-de", "en-en"}
+    assert model.training["texts"] == [list(map(str, given[1:3])), list(map(str, given[4:6]))]
+    more = train(*bitext, *given, *OPTIONS, "-o", tmp_path / "n")
+    assert more.code == 0, more.err
+    # They are learnt so as parts of the bitext already.
+    assert load_syntax_model(tmp_path / "n").training["pairs"]["en-de"] > 0
+    other = train("--text", "xx", bitext[2], "--tagger", toy_tagger_folder, *OPTIONS, "-o", tmp_path / "o")
+    assert (other.code, "--text: unknown language 'xx'; the tagger knows en, de" in other.err) == (2, True)
+    none = train(*given, "--no-own-language", *OPTIONS, "-o", tmp_path / "o")
+    assert (none.code, "leave out --no-own-language" in none.err) == (2, True)
+    empty = tmp_path / "empty"
+    empty.write_text("The cat\n\nThe dog\n")
+    holes = train("--text", "en", empty, "--tagger", toy_tagger_folder, *OPTIONS, "-o", tmp_path / "o")
+    assert (holes.code, f"{empty}:2: " in holes.err) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -56,7 +79,10 @@ def test_it_is_trained_looked_at_and_learns_more(bitext, toy_tagger_folder, tmp_
         (("--bitext", "en", "a", "en", "b", "--tagger", "t"), "--bitext: both sides are 'en'; expected two languages"),
         (("--bitext", "e n", "a", "de", "b", "--tagger", "t"), "--bitext: 'e n' is no language"),
         (("--bitext", "en", "-", "de", "-", "--tagger", "t"), "standard input cannot be more than one of the texts"),
-        (("file",), "--model syntax takes bitexts alone, --bitext LANG FILE LANG FILE; 1 files were given"),
+        (
+            ("file",),
+            "--model syntax takes bitexts alone, --bitext LANG FILE LANG FILE, and --text LANG FILE; 1 files were given",
+        ),
         (("--treebank", "en", "a"), "--treebank is for --model tagger"),
         (("--bitext", "en", "a", "de", "b", "--tagger", "t", "--dropout", "1"), "dropout is 1.0, expected at least 0"),
     ],

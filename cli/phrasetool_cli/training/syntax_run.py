@@ -26,44 +26,52 @@ class SyntaxInputs:
 
     Attributes:
         bitexts: language and file of one side, then of the other.
+        texts: languages and files of sentences without translations.
         tagger: folder of a tagger.
         start: folder of a model to go on from, if any.
         own_language: predict a sentence's own parts of speech, too; None where the preset decides.
     """
 
     bitexts: tuple[tuple[str, str, str, str], ...]
+    texts: tuple[tuple[str, str], ...]
     tagger: str | None
     start: str | None
     own_language: bool | None
 
     def __post_init__(self) -> None:
-        if not self.bitexts:
+        if not self.bitexts and not self.texts:
             raise click.UsageError("--model syntax learns from bitexts; name one with --bitext LANG FILE LANG FILE")
+        if self.texts and self.own_language is False:
+            raise click.UsageError("--text is learnt with its own parts of speech; leave out --no-own-language")
         if self.tagger is None:
             raise click.UsageError("--model syntax needs a tagger; name one with --tagger FOLDER")
         if self.all.count(STANDARD) > 1:
             raise click.UsageError("standard input cannot be more than one of the texts")
+        named = [("--bitext", language) for one in self.bitexts for language in one[::2]]
+        for flag, language in [*named, *(("--text", language) for language, _ in self.texts)]:
+            if not language or any(c in language for c in " ,\n\t"):
+                raise click.UsageError(f"{flag}: {language!r} is no language, expected a code such as de or zh")
         for first, _, second, _ in self.bitexts:
-            for language in (first, second):
-                if not language or any(c in language for c in " ,\n\t"):
-                    raise click.UsageError(f"--bitext: {language!r} is no language, expected a code such as de or zh")
             if first == second:
                 raise click.UsageError(f"--bitext: both sides are {first!r}; expected two languages")
 
     @property
     def all(self) -> list[str]:
         """Every file that is read."""
-        return [file for one in self.bitexts for file in (one[1], one[3])]
+        return [*(file for one in self.bitexts for file in one[1::2]), *(file for _, file in self.texts)]
 
     def check(self, tagger: TaggerModel) -> None:
-        """Refuse a bitext of which the tagger knows neither language.
+        """Refuse a bitext of which the tagger knows neither language, and a text of a language that it does not know.
 
         Raises:
             click.UsageError: the languages that it knows are named.
         """
+        known = ", ".join(tagger.languages)
+        for language, _ in self.texts:
+            if language not in tagger.languages:
+                raise click.UsageError(f"--text: unknown language {language!r}; the tagger knows {known}")
         for first, _, second, _ in self.bitexts:
             if not {first, second} & set(tagger.languages):
-                known = ", ".join(tagger.languages)
                 raise click.UsageError(
                     f"--bitext: unknown languages {first!r} and {second!r}; the tagger knows {known}"
                 )
@@ -71,7 +79,7 @@ class SyntaxInputs:
 
 def training(given: Given) -> Training:
     """Of a syntactic encoder."""
-    inputs = SyntaxInputs(*(given.flags[name] for name in ("bitexts", "tagger", "start", "own_language")))
+    inputs = SyntaxInputs(*(given.flags[name] for name in ("bitexts", "own_texts", "tagger", "start", "own_language")))
     return Training(inputs.all, lambda run: train_encoder(inputs, run, given))
 
 
@@ -110,14 +118,15 @@ def train_encoder(inputs: SyntaxInputs, run: TrainingRun, given: Given) -> Synta
             f"{done.development_loss:.4f}, {done.development_accuracy:.1%} of the tags right"
         )
 
-    record = {"bitexts": [list(one) for one in inputs.bitexts], "tagger_folder": inputs.tagger}
+    files = {"bitexts": [list(one) for one in inputs.bitexts], "texts": [list(one) for one in inputs.texts]}
+    record = {**files, "tagger_folder": inputs.tagger}
     try:
         trained = train_syntax(
             bitexts, tagger, settings, run.folder, start=start, device=place, resume=run.resume,
             overwrite=run.overwrite, watch=watch, record=record, on_report=report,
         )  # fmt: skip
     except ValueError as error:
-        raise DataError(inputs.bitexts[0][1], str(error)) from error
+        raise DataError(inputs.all[0], str(error)) from error
     watch.say(f"saved {trained.signature} to {run.folder}")
     return trained
 
@@ -137,11 +146,13 @@ def _settings(inputs: SyntaxInputs, given: Given) -> SyntaxSettings:
 
 
 def _read(inputs: SyntaxInputs, quiet: bool) -> list[NamedBitext]:
-    from moses_compat.corpora.parallel_texts import read_parallel_texts
+    from moses_compat.corpora.parallel_texts import read_own_texts, read_parallel_texts
     from phrasetool.training.syntax.syntax_examples import NamedBitext
 
     found = []
     with TableProgress("read texts", 0, quiet) as reading:
         for first, source, second, target in inputs.bitexts:
             found.append(NamedBitext((first, second), read_parallel_texts(source, target, reading)))
+        # A sentence is its own translation.
+        found += [NamedBitext((language,) * 2, read_own_texts(file, reading)) for language, file in inputs.texts]
     return found

@@ -34,7 +34,7 @@ _TAKERS = {
     "development": {"continuous", "masked-lm", "parallel", "tagger"},
     "treebanks": {"tagger"},
     "monolingual": {"masked-lm"},
-    **{name: {"syntax"} for name in ("bitexts", "tagger", "start", "own_language")},
+    **{name: {"syntax"} for name in ("bitexts", "own_texts", "tagger", "start", "own_language")},
     "max_length": {"autoencoder", "brae", "continuous", "parallel", "syntax"},
     "encoder": {"brae", "parallel"},
     "min_pair_count": {"brae", "continuous", "parallel"},
@@ -54,7 +54,7 @@ _INPUTS = {
     "masked-lm": ("one text, or the two sides of a bitext", (1, 2)),
     "parallel": ("the source and the target side of a bitext, or one file of phrase pairs", (1, 2)),
     "tagger": ("treebanks alone, --treebank LANG FILE", (0,)),
-    "syntax": ("bitexts alone, --bitext LANG FILE LANG FILE", (0,)),
+    "syntax": ("bitexts alone, --bitext LANG FILE LANG FILE, and --text LANG FILE", (0,)),
 }
 # What a classifier of sentence pairs reads, beside a folder.
 _READ = {
@@ -87,6 +87,9 @@ train_options = sections(
                  help="Of --model tagger: a language and a treebank in CoNLL-U.  Again for another one."),
     click.option("--bitext", "bitexts", nargs=4, multiple=True, metavar="LANG FILE LANG FILE",
                  help="Of --model syntax: two languages, each with its side of a bitext.  Again for another one."),
+    click.option("--text", "own_texts", nargs=2, multiple=True, metavar="LANG FILE",
+                 help="Of --model syntax: a language that the tagger knows and sentences of it without translations, "
+                      "learnt with their own parts of speech.  Again for another one."),
     click.option("--tagger", metavar="FOLDER",
                  help="Of --model syntax: gives the sentences of the languages that it knows their parts of speech."),
     click.option("--own-language/--no-own-language", default=None,

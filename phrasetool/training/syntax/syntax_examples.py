@@ -23,7 +23,7 @@ _TOGETHER = 512
 
 @dataclass(frozen=True)
 class NamedBitext:
-    """Sentences and their translations.
+    """Sentences and their translations; or, if both sides are one language, sentences with themselves.
 
     Attributes:
         languages: of both sides.
