@@ -81,7 +81,7 @@ def test_texts_without_translations_are_learnt_with_their_own_tags(bitext, toy_t
         (("--bitext", "en", "-", "de", "-", "--tagger", "t"), "standard input cannot be more than one of the texts"),
         (
             ("file",),
-            "--model syntax takes bitexts alone, --bitext LANG FILE LANG FILE, and --text LANG FILE; 1 files were given",
+            "syntax takes bitexts alone, --bitext LANG FILE LANG FILE, and --text LANG FILE; 1 files were given",
         ),
         (("--treebank", "en", "a"), "--treebank is for --model tagger"),
         (("--bitext", "en", "a", "de", "b", "--tagger", "t", "--dropout", "1"), "dropout is 1.0, expected at least 0"),
