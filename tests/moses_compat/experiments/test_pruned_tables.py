@@ -27,6 +27,7 @@ from moses_compat.measures.model_weights import weights_of
 from moses_compat.measures.similarities import ModelSimilarities
 from phrasetool.experiments.config import read_experiment_config
 from phrasetool.experiments.systems import PruningGrid, PruningSystem, labels_of
+from phrasetool.pruning.measures import SIMILARITIES
 from phrasetool.watch import NOBODY
 from tests.commands import read, run_inside
 from tests.small_experiment import small_model, table_lines, write_experiment
@@ -129,7 +130,8 @@ def texts(folder):
 def measures(folder, model):
     with Input(model.table) as source:
         weights = weights_of(model.ini, choose_table(model.ini, model.table))
-        return measure_table(source, MeasureRequest(weights, ModelSimilarities(small_model()), losses=True)).whole()
+        similar = ModelSimilarities(small_model())
+        return measure_table(source, MeasureRequest(weights, {SIMILARITIES: similar}, losses=True)).whole()
 
 
 def plan(systems, measures, model, identity="x"):

@@ -28,6 +28,7 @@ from moses_compat.measures.similarities import ModelSimilarities
 from phrasetool.errors import PhraseToolError
 from phrasetool.experiments.config import read_experiment_config
 from phrasetool.experiments.settings import AnnotationSettings
+from phrasetool.pruning.measures import SIMILARITIES
 from phrasetool.watch import NOBODY
 from tests.commands import run_inside, write
 from tests.measures import measures_of
@@ -108,7 +109,9 @@ def texts(folder):
 @pytest.fixture(scope="module")
 def measures(folder):
     with Input(str(folder / "table.gz")) as source:
-        return measure_table(source, MeasureRequest(similarities=ModelSimilarities(small_model()))).whole()
+        return measure_table(
+            source, MeasureRequest(similarities={SIMILARITIES: ModelSimilarities(small_model())})
+        ).whole()
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +191,7 @@ def test_smoothed_columns_are_those_of_annotate(folder, texts, plain):
     done = run_inside("annotate", folder / "table.gz", "--moses-ini", folder / "moses.ini", *options, "-q")
     assert done.code == 0, done.err
     written = Laboratory.load(MosesModel.read(str(ini)), texts)
-    request = MeasureRequest(similarities=ModelSimilarities(small_model()), smoothing="kneser-ney")
+    request = MeasureRequest(similarities={SIMILARITIES: ModelSimilarities(small_model())}, smoothing="kneser-ney")
     with Input(str(folder / "table.gz")) as source:
         values = column_values(measure_table(source, request).whole(), ["semantic", "kneser-ney"])
     ours = annotated(plain, plain.model, values)
