@@ -25,7 +25,6 @@ import argparse
 import json
 import sys
 import time
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,7 @@ from breaking.hostile import run_hostile
 from breaking.killing import kill_all
 from breaking.limits import LACKS, Lacked, build_shim, starve
 from breaking.places import Place
-from breaking.totals import added_inputs, added_kills, check_seed
+from breaking.totals import added_inputs, added_kills, check_seed, of_commands, of_targets
 from breaking.writers import WRITERS, Writer
 
 PARTS = ("kill", "limits", "hostile", "fuzz")
@@ -61,15 +60,8 @@ def wanted_targets(only: str | None) -> list[str]:
 def killed(place: Place, options: argparse.Namespace) -> dict[str, Any]:
     """Figures of kills: of all, and of each command."""
     found = kill_all(place, wanted_writers(options.only), options.kills, options.slow_kills, options.seed)
-    total: Counter[str] = Counter()
-    for kills in found.values():
-        total.update(kills.counts)
-    return {
-        "commands": {
-            name: {**dict(sorted(kills.counts.items())), "seeds": [options.seed]} for name, kills in found.items()
-        },
-        "all": dict(sorted(total.items())), "faults": [fault for kills in found.values() for fault in kills.faults],
-    }  # fmt: skip
+    commands = {name: {**dict(sorted(kills.counts.items())), "seeds": [options.seed]} for name, kills in found.items()}
+    return of_commands(commands, [fault for kills in found.values() for fault in kills.faults])
 
 
 def lacking(place: Place, options: argparse.Namespace) -> dict[str, Any]:
@@ -104,11 +96,7 @@ def fuzzed(options: argparse.Namespace) -> dict[str, Any]:
         if not seconds:
             continue
         done = fuzz_all(names, seconds, options.seed, bounds, WORK / "fuzz")
-        found[title] = {
-            "targets": {name: {**one.as_dict(), "seeds": [options.seed]} for name, one in done.items()},
-            "inputs": sum(one.inputs for one in done.values()), "refused": sum(one.refused for one in done.values()),
-            "faults": [f"{name}: {fault}" for name, one in done.items() for fault in [*one.faults, *one.deaths]],
-        }  # fmt: skip
+        found[title] = of_targets({name: {**one.as_dict(), "seeds": [options.seed]} for name, one in done.items()})
     return {**found, "faults": [fault for part in found.values() for fault in part["faults"]]}
 
 

@@ -35,19 +35,27 @@ def _entries(there: dict[str, Any], part: str) -> list[dict[str, Any]]:
     return [one["targets"] for one in found.values() if isinstance(one, dict)]
 
 
+def of_commands(commands: dict[str, Any], faults: list[str]) -> dict[str, Any]:
+    """Kills of each command and of all together."""
+    total: Counter[str] = Counter()
+    for counts in commands.values():
+        total.update({what: count for what, count in counts.items() if what != "seeds"})
+    return {"commands": commands, "all": dict(sorted(total.items())), "faults": faults}
+
+
+def of_targets(targets: dict[str, Any]) -> dict[str, Any]:
+    """Inputs of each target and of all together."""
+    sums = {name: sum(one[name] for one in targets.values()) for name in ("inputs", "refused")}
+    faults = [f"{name}: {fault}" for name, one in targets.items() for fault in [*one["faults"], *one["deaths"]]]
+    return {"targets": targets, **sums, "faults": faults}
+
+
 def added_kills(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """Both together, command by command."""
     commands = {name: dict(counts) for name, counts in old.get("commands", {}).items()}
     for name, counts in new["commands"].items():
         commands[name] = _sum(commands.get(name, {"seeds": []}), counts)
-    total: Counter[str] = Counter()
-    for counts in commands.values():
-        total.update({what: count for what, count in counts.items() if what != "seeds"})
-    return {
-        "commands": commands,
-        "all": dict(sorted(total.items())),
-        "faults": [*old.get("faults", ()), *new["faults"]],
-    }
+    return of_commands(commands, [*old.get("faults", ()), *new["faults"]])
 
 
 def added_inputs(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -62,9 +70,7 @@ def added_inputs(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
             both["seconds"] = round(both["seconds"], 1)
             both["inputs a second"] = round(both["inputs"] / both["seconds"]) if both["seconds"] else 0
             targets[name] = both
-        sums = {name: sum(one[name] for one in targets.values()) for name in ("inputs", "refused")}
-        faults = [f"{name}: {fault}" for name, one in targets.items() for fault in [*one["faults"], *one["deaths"]]]
-        found[title] = {"targets": targets, **sums, "faults": faults}
+        found[title] = of_targets(targets)
     return {**found, "faults": [fault for part in found.values() for fault in part["faults"]]}
 
 

@@ -34,6 +34,9 @@ def similarity_sources(
         ModelError: a model cannot be loaded, or is not what the method asks for.
     """
     wanted = [measure for measure in OPINIONS if measure in method.needs]
+    if not wanted:
+        # Modules of models are slow to import.
+        return {}
     if len(wanted) == 1 and (given := _given(request, watch)):
         return {wanted[0]: given}
     places, sources = list(range(len(request.folders))), dict[Measure[np.float32], SimilaritySource]()
