@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 # Programs of a real Moses, if they are there: what compares with them is tested then.
 MOSES_BIN ?= $(wildcard ../shared/moses-bin)
 
+# Without bytecode each of the thousands of commands that tests start would parse its modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint types unit documents site wheel clean
 
 demo: $(VENV)/installed

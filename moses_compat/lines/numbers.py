@@ -5,8 +5,6 @@ The last is `%g`: six significant digits, rounded exactly as the C library does.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import numpy.typing as npt
 
@@ -34,11 +32,13 @@ _EXACT = 22
 def _powers() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     high, low = [], []
     for k in range(-_LOWEST, 351):
-        value = Fraction(10) ** k
+        # As a fraction of integers, whose quotients Python rounds correctly.
+        above, below = 10 ** max(k, 0), 10 ** max(-k, 0)
         if k > _SCALED_FROM:
-            value /= 2**_SCALE
-        high.append(float(value))
-        low.append(float(value - Fraction(high[-1])))
+            below <<= _SCALE
+        high.append(above / below)
+        part, whole = high[-1].as_integer_ratio()
+        low.append((above * whole - part * below) / (below * whole))
     return np.array(high), np.array(low)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.kernels.jit import kernel
+from phrasetool.kernels.multiply_add import LANES, ROWS, add_products
 from phrasetool.phrases import FloatArray, Int64Array
 
 _ONE = np.float32(1.0)
@@ -43,9 +44,9 @@ _EXPONENT_BIAS = 127
 _MANTISSA_BITS = 23
 
 # Rows of the packed matrices are padded to this many floats, so that vector loops have no scalar remainder.
-PAD = 16
+PAD = LANES
 # Vectors that go through a matrix product together; they share the loads of the matrix.
-GROUP = 4
+GROUP = ROWS
 
 
 def pack(matrix: FloatArray) -> FloatArray:
@@ -75,30 +76,12 @@ def tanh(x: float) -> float:
 @kernel
 def affine(weights: FloatArray, bias: FloatArray, x: FloatArray, y: FloatArray) -> None:
     """y[g] = bias + weights^T x[g] for g in 0..3; weights (inputs, padded outputs), x (4, inputs)."""
-    inputs, outputs = weights.shape
+    outputs = weights.shape[1]
     for g in range(GROUP):
         for o in range(outputs):
             y[g, o] = bias[o]
-    whole = inputs - inputs % 4
-    for k in range(0, whole, 4):
-        a0, a1, a2, a3 = x[0, k], x[0, k + 1], x[0, k + 2], x[0, k + 3]
-        b0, b1, b2, b3 = x[1, k], x[1, k + 1], x[1, k + 2], x[1, k + 3]
-        c0, c1, c2, c3 = x[2, k], x[2, k + 1], x[2, k + 2], x[2, k + 3]
-        d0, d1, d2, d3 = x[3, k], x[3, k + 1], x[3, k + 2], x[3, k + 3]
-        for o in range(outputs):
-            w0, w1, w2, w3 = weights[k, o], weights[k + 1, o], weights[k + 2, o], weights[k + 3, o]
-            y[0, o] = (((y[0, o] + a0 * w0) + a1 * w1) + a2 * w2) + a3 * w3
-            y[1, o] = (((y[1, o] + b0 * w0) + b1 * w1) + b2 * w2) + b3 * w3
-            y[2, o] = (((y[2, o] + c0 * w0) + c1 * w1) + c2 * w2) + c3 * w3
-            y[3, o] = (((y[3, o] + d0 * w0) + d1 * w1) + d2 * w2) + d3 * w3
-    for k in range(whole, inputs):
-        a0, b0, c0, d0 = x[0, k], x[1, k], x[2, k], x[3, k]
-        for o in range(outputs):
-            w0 = weights[k, o]
-            y[0, o] += a0 * w0
-            y[1, o] += b0 * w0
-            y[2, o] += c0 * w0
-            y[3, o] += d0 * w0
+    for o in range(0, outputs, LANES):
+        add_products(weights, x, y, o)
 
 
 @kernel

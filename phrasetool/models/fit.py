@@ -165,7 +165,8 @@ def _sharing(phrases: tuple[Phrases, Phrases], vocabularies: tuple[Vocabulary, V
         keys.append((rows, np.where(side.words == UNKNOWN, -1, words[places] if len(ids) else 0)))
     (rows, words), (other_rows, others) = keys
     size = len(numbers) + 1
-    both = np.isin(rows * size + words, (other_rows * size + others)[others >= 0]) & (words >= 0)
+    # By sorting, numpy would import its masked arrays first, 10 ms.
+    both = np.isin(rows * size + words, (other_rows * size + others)[others >= 0], kind="table") & (words >= 0)
     found = np.zeros(len(phrases[0]), np.bool_)
     found[rows[both]] = True
     return found

@@ -1,0 +1,92 @@
+"""A matrix product that keeps its sums in registers, which no loop of a kernel makes LLVM do.
+
+Kernels name `add_products` as they name other kernels; numba, and what is written here for it, is only imported when
+one of them is compiled.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+# Columns that are summed together: two vector registers a row, eight for four rows, half of what AVX2 has.
+LANES = 16
+ROWS = 4
+
+
+class AddProducts:
+    """`add_products(weights, x, y, first)`: y[g, first:first + 16] += x[g, :len(weights)] @ weights[:, first:first + 16].
+
+    For kernels; g is 0..3, `weights` and `y` have 16 columns from `first` on, all are contiguous matrices of float32.
+    Products are added to `y` one after the other, each fused with its addition where the processor can, so that sums
+    have the bits of the plain loop.
+    """
+
+    @property
+    def _numba_type_(self) -> Any:
+        return _function_type()
+
+    def __reduce__(self) -> str:
+        # Numba writes the globals of what it caches.
+        return "add_products"
+
+
+add_products: Any = AddProducts()
+
+
+@functools.cache
+def _function_type() -> Any:
+    """What numba knows the function by."""
+    from numba.core import types
+    from numba.core.registry import cpu_target
+    from numba.extending import intrinsic
+
+    def declare(_context: Any, weights: Any, x: Any, y: Any, first: Any) -> Any:
+        matrices = [isinstance(kind, types.Array) and kind.ndim == 2 and kind.layout == "C" for kind in (weights, x, y)]
+        if not all(matrices) or {weights.dtype, x.dtype, y.dtype} != {types.float32}:
+            return None
+        return types.none(weights, x, y, types.intp), _generate
+
+    declared = intrinsic(declare)
+    cpu_target.typing_context.refresh()
+    return cpu_target.typing_context.resolve_value_type(declared)
+
+
+def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """The instructions of a call."""
+    from llvmlite import ir
+    from numba.core import cgutils
+    from numba.np.arrayobj import make_array
+
+    size, lane = ir.IntType(64), ir.IntType(32)
+    vector = ir.VectorType(ir.FloatType(), LANES)
+    nothing = ir.Constant(vector, ir.Undefined)
+    everywhere = ir.Constant(ir.VectorType(lane, LANES), [0] * LANES)
+    multiply_add = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fmuladd.v{LANES}f32"
+    )
+    weights, x, y = (
+        make_array(kind)(context, builder, value)
+        for kind, value in zip(signature.args[:3], arguments[:3], strict=True)
+    )
+    first = arguments[3]
+
+    def place(array: Any, row: Any, column: Any) -> Any:
+        columns = cgutils.unpack_tuple(builder, array.shape, 2)[1]
+        return builder.gep(array.data, [builder.add(builder.mul(row, columns), column)])
+
+    def vector_at(array: Any, row: Any) -> Any:
+        return builder.bitcast(place(array, row, first), vector.as_pointer())
+
+    sums = [cgutils.alloca_once(builder, vector) for _ in range(ROWS)]
+    for row, value in enumerate(sums):
+        builder.store(builder.load(vector_at(y, size(row)), align=4), value)
+    with cgutils.for_range(builder, cgutils.unpack_tuple(builder, weights.shape, 2)[0]) as loop:
+        weight = builder.load(vector_at(weights, loop.index), align=4)
+        for row, value in enumerate(sums):
+            one = builder.insert_element(nothing, builder.load(place(x, size(row), loop.index)), lane(0))
+            same = builder.shuffle_vector(one, nothing, everywhere)
+            builder.store(builder.call(multiply_add, [same, weight, builder.load(value)]), value)
+    for row, value in enumerate(sums):
+        builder.store(builder.load(value), vector_at(y, size(row)), align=4)
+    return context.get_dummy_value()
