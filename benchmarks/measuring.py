@@ -130,7 +130,7 @@ def report(name: str, figures: dict) -> None:
 
 
 def compile_kernels() -> None:
-    """What installing does once, bytecode and kernels (`phrasetool compile`), unless it was done and nothing changed."""
+    """What installing does once, bytecode and kernels (`phrasetool compile`), where something has changed."""
     packages = [str(ROOT / name) for name in ("phrasetool", "moses_compat", "cli/phrasetool_cli")]
     subprocess.run([sys.executable, "-m", "compileall", "-q", *packages], check=True)
     # Tests, of which benchmarks read some helpers, leave the library alone.

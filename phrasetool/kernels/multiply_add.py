@@ -15,11 +15,11 @@ ROWS = 4
 
 
 class AddProducts:
-    """`add_products(weights, x, y, first)`: y[g, first:first + 16] += x[g, :len(weights)] @ weights[:, first:first + 16].
+    """`add_products(weights, x, y, first)` adds x[g, :len(weights)] @ weights[:, first:first + 16] to y[g].
 
     For kernels; g is 0..3, `weights` and `y` have 16 columns from `first` on, all are contiguous matrices of float32.
-    Products are added to `y` one after the other, each fused with its addition where the processor can, so that sums
-    have the bits of the plain loop.
+    Products are added one after the other, each fused with its addition where the processor can, so that sums have
+    the bits of the plain loop.
     """
 
     @property
@@ -65,11 +65,10 @@ def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any
     multiply_add = cgutils.get_or_insert_function(
         builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fmuladd.v{LANES}f32"
     )
+    *given, first = arguments
     weights, x, y = (
-        make_array(kind)(context, builder, value)
-        for kind, value in zip(signature.args[:3], arguments[:3], strict=True)
+        make_array(kind)(context, builder, value) for kind, value in zip(signature.args[:3], given, strict=True)
     )
-    first = arguments[3]
 
     def place(array: Any, row: Any, column: Any) -> Any:
         columns = cgutils.unpack_tuple(builder, array.shape, 2)[1]
