@@ -1,10 +1,11 @@
-"""Seconds and memory of `annotate` with a translator, for both readings, or with a classifier of sentence pairs, on the
-whole table and on half of it.
+"""Seconds and memory of `annotate` with a translator, for both readings, a classifier of sentence pairs, or an encoder
+of syntax, for its cosine and for all its columns, on the whole table and on half of it.
 
     python benchmarks/neural_columns_speed.py MODEL
 
-MODEL is a translator or a classifier of the reference run's languages; the result of a classifier is
-`parallel_columns_speed`.  Memory is flat if the whole table takes hardly more than half.
+MODEL is of the reference run's languages; the result of a classifier is `parallel_columns_speed`, of an encoder of
+syntax, for which `tagger.py` has to be run before, `syntax_columns_speed`.  Memory is flat if the whole table takes
+hardly more than half.
 """
 
 from __future__ import annotations
@@ -16,9 +17,23 @@ import json
 from pathlib import Path
 
 from measuring import COMMAND, WORK, reference, report, usage
+from syntax_texts import TAGGER
 
-BARS = {"continuous": {"density": 150, "normalised": 480}, "parallel": {"probability": 300}}
-RESULTS = {"continuous": "neural_columns_speed", "parallel": "parallel_columns_speed"}
+# Kind of model -> its result, and what is appended -> the options that ask for it, and the most seconds.
+COLUMNS: dict[str, tuple[str, dict[str, tuple[list[str], int]]]] = {
+    "continuous": (
+        "neural_columns_speed",
+        {"density": (["--reading", "density"], 150), "normalised": (["--reading", "normalised"], 480)},
+    ),
+    "parallel": ("parallel_columns_speed", {"probability": ([], 300)}),
+    "syntax": (
+        "syntax_columns_speed",
+        {
+            "cosine": ([], 300),
+            "all": (["--columns", "all", "--tagger", str(TAGGER), "--languages", "de,en"], 300),
+        },
+    ),
+}
 
 
 def half_of(table: Path, out: Path) -> int:
@@ -39,18 +54,18 @@ def main() -> None:
     table, half, out = reference() / "phrase-table.gz", WORK / "half.gz", WORK / "neural.gz"
     figures: dict[str, object] = {"entries": half_of(table, half), "threads": int(given.threads)}
     kind = json.loads((Path(given.model) / "config.json").read_text())["model"]
-    for reading, bar in BARS[kind].items():
-        command = ["-m", given.model, "-o", out, "-q", "--threads", given.threads]
-        command += ["--reading", reading] if kind == "continuous" else []
+    result, columns = COLUMNS[kind]
+    for name, (asked, bar) in columns.items():
+        command = ["-m", given.model, "-o", out, "-q", "--threads", given.threads, *asked]
         whole, part = (usage([COMMAND, "annotate", path, *command]) for path in (table, half))
-        figures[reading] = {
+        figures[name] = {
             "seconds": round(whole.wall, 1),
             "cpu_seconds": round(whole.cpu, 1),
             "bar": bar,
             "peak_mb": round(whole.peak / 1e6),
             "peak_mb_of_half": round(part.peak / 1e6),
         }
-    report(RESULTS[kind], figures)
+    report(result, figures)
 
 
 if __name__ == "__main__":
