@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -47,11 +46,6 @@ def request_of(given: dict[str, Any]) -> PruneRequest:
             raise click.UsageError(f"--encoder and {flag} are two sources of similarities; give one")
     given["encoder"] = chosen_encoder(given, given["table"], inputs=not kept)
     folders = folders or (default_model(),)
-    if len(folders) > 2 + len(own := {"parallel", "syntax"} & set(re.findall(r"\w+", given["method"] or ""))):
-        others = "".join(f", and one for the method {name}" for name in sorted(own))
-        raise click.UsageError(
-            f"-m names one model, or two translators, one a direction{others}, not {len(folders)} models"
-        )
     told = given.pop("json_file") is not None or not quiet
     given.pop("dry_run")
     return PruneRequest(
@@ -152,6 +146,7 @@ def chosen_method(request: PruneRequest) -> Method:
         method = request.parsed_method()
     except ValueError as error:
         raise click.UsageError(f"--method: {error}") from error
+    _check_number_of_models(request, method)
     advice = {
         "weights": "the weights of a model: give --moses-ini",
         "corpora": "the bitext that the table was made from: give --corpus SOURCE TARGET",
@@ -167,6 +162,15 @@ def chosen_method(request: PruneRequest) -> Method:
         option = "--method" if method.thresholds else "--threshold" if request.sweep is None else "--sweep"
         raise click.UsageError(f"{option}: {error}") from error
     return method
+
+
+def _check_number_of_models(request: PruneRequest, method: Method) -> None:
+    """One model, two translators, and one for each criterion that asks a model of its own."""
+    own = sorted({"parallel", "syntax"} & set(method.names))
+    models = 1 + len(request.more_models)
+    if models > 2 + len(own):
+        others = "".join(f", and one for the method {name}" for name in own)
+        raise click.UsageError(f"-m names one model, or two translators, one a direction{others}, not {models} models")
 
 
 def check_request(request: PruneRequest, own_thresholds: bool) -> None:
