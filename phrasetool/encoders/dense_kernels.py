@@ -47,6 +47,8 @@ _MANTISSA_BITS = 23
 PAD = LANES
 # Vectors that go through a matrix product together; they share the loads of the matrix.
 GROUP = ROWS
+# Rows of a matrix that are gone through together: few enough that the processor fetches all of them ahead.
+DEPTH = 8
 
 
 def pack(matrix: FloatArray) -> FloatArray:
@@ -76,12 +78,14 @@ def tanh(x: float) -> float:
 @kernel
 def affine(weights: FloatArray, bias: FloatArray, x: FloatArray, y: FloatArray) -> None:
     """y[g] = bias + weights^T x[g] for g in 0..3; weights (inputs, padded outputs), x (4, inputs)."""
-    outputs = weights.shape[1]
+    inputs, outputs = weights.shape
     for g in range(GROUP):
         for o in range(outputs):
             y[g, o] = bias[o]
-    for o in range(0, outputs, LANES):
-        add_products(weights, x, y, o)
+    for k in range(0, inputs, DEPTH):
+        last = min(k + DEPTH, inputs)
+        for o in range(0, outputs, LANES):
+            add_products(weights, x, y, k, last, o)
 
 
 @kernel

@@ -15,11 +15,11 @@ ROWS = 4
 
 
 class AddProducts:
-    """`add_products(weights, x, y, first)` adds x[g, :len(weights)] @ weights[:, first:first + 16] to y[g].
+    """`add_products(weights, x, y, begin, end, column)`: y[g] gets x[g, begin:end] @ weights[begin:end], in 16 columns.
 
-    For kernels; g is 0..3, `weights` and `y` have 16 columns from `first` on, all are contiguous matrices of float32.
-    Products are added one after the other, each fused with its addition where the processor can, so that sums have
-    the bits of the plain loop.
+    For kernels; g is 0..3, the columns of `weights` and `y` are those from `column` on, all are contiguous matrices of
+    float32.  Products are added one after the other, each fused with its addition where the processor can, so that
+    sums have the bits of the plain loop.
     """
 
     @property
@@ -41,11 +41,11 @@ def _function_type() -> Any:
     from numba.core.registry import cpu_target
     from numba.extending import intrinsic
 
-    def declare(_context: Any, weights: Any, x: Any, y: Any, first: Any) -> Any:
+    def declare(_context: Any, weights: Any, x: Any, y: Any, begin: Any, end: Any, column: Any) -> Any:
         matrices = [isinstance(kind, types.Array) and kind.ndim == 2 and kind.layout == "C" for kind in (weights, x, y)]
         if not all(matrices) or {weights.dtype, x.dtype, y.dtype} != {types.float32}:
             return None
-        return types.none(weights, x, y, types.intp), _generate
+        return types.none(weights, x, y, types.intp, types.intp, types.intp), _generate
 
     declared = intrinsic(declare)
     cpu_target.typing_context.refresh()
@@ -65,22 +65,22 @@ def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any
     multiply_add = cgutils.get_or_insert_function(
         builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fmuladd.v{LANES}f32"
     )
-    *given, first = arguments
+    *given, begin, end, column = arguments
     weights, x, y = (
         make_array(kind)(context, builder, value) for kind, value in zip(signature.args[:3], given, strict=True)
     )
 
-    def place(array: Any, row: Any, column: Any) -> Any:
+    def place(array: Any, row: Any, at: Any) -> Any:
         columns = cgutils.unpack_tuple(builder, array.shape, 2)[1]
-        return builder.gep(array.data, [builder.add(builder.mul(row, columns), column)])
+        return builder.gep(array.data, [builder.add(builder.mul(row, columns), at)])
 
     def vector_at(array: Any, row: Any) -> Any:
-        return builder.bitcast(place(array, row, first), vector.as_pointer())
+        return builder.bitcast(place(array, row, column), vector.as_pointer())
 
     sums = [cgutils.alloca_once(builder, vector) for _ in range(ROWS)]
     for row, value in enumerate(sums):
         builder.store(builder.load(vector_at(y, size(row)), align=4), value)
-    with cgutils.for_range(builder, cgutils.unpack_tuple(builder, weights.shape, 2)[0]) as loop:
+    with cgutils.for_range(builder, end, begin) as loop:
         weight = builder.load(vector_at(weights, loop.index), align=4)
         for row, value in enumerate(sums):
             one = builder.insert_element(nothing, builder.load(place(x, size(row), loop.index)), lane(0))
