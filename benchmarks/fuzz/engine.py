@@ -32,7 +32,7 @@ _INI_WORDS = (
 def _run_ini(data: bytes) -> None:
     path = written("moses.ini", data)
     ini = read_moses_ini(path)
-    if ini.text.encode(errors="surrogateescape") != data:
+    if ini.text.encode(errors="surrogateescape") != data.removeprefix(_MARK):
         raise Wrong("the text of an ini is not what was read")
     ini.check_weights()
     MosesModel.read(path)

@@ -314,7 +314,9 @@ def _read(path: Path) -> list[tuple[bytes, Any]]:
     try:
         data = path.read_bytes()
         if digest_of_bytes(data[_DIGEST_BYTES:]) == data[:_DIGEST_BYTES]:
-            found: list[tuple[bytes, Any]] = unpacked(data[_DIGEST_BYTES:])
+            found: Any = unpacked(data[_DIGEST_BYTES:])
+            if not isinstance(found, list) or any(not isinstance(item, tuple) or len(item) != 2 for item in found):
+                raise ValueError("it holds something else")
             return found
     except OSError as error:
         raise DataError(path, reason(error)) from error

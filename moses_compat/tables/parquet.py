@@ -209,9 +209,12 @@ class _Reader:
         self._path = path
         try:
             self._file = pq.ParquetFile(path)
-            fields = {field.name: field.type for field in self._file.schema_arrow}
+            names = self._file.schema_arrow.names
         except DAMAGED as error:
             raise self._fault(error) from error
+        fields = dict.fromkeys(names)
+        if twice := next((name for name in fields if names.count(name) > 1), None):
+            raise DataError(path, f"the Parquet file is no phrase table: it has two columns {twice}")
         found = [int(score[1]) for name in fields if (score := _SCORE.fullmatch(name))]
         self.scores = max(found, default=0)
         known = {*_TEXTS, *_COUNTS, *(f"score_{i + 1}" for i in range(self.scores))}

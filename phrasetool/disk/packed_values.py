@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import re
 import struct
 from dataclasses import fields, is_dataclass
@@ -115,7 +116,9 @@ class _Blobs:
         return {"tuple": tuple, "list": list}[kind](map(self.value, tree[kind]))
 
     def _array(self, dtype: np.dtype[Any], shape: tuple[int, ...], scalar: bool) -> Any:
-        size = int(np.prod(shape, dtype=np.int64))
+        if any(type(length) is not int for length in shape):
+            raise ValueError(f"{shape} is no shape")
+        size = math.prod(shape)
         # A copy: kernels are compiled for arrays that can be written to.
         array = np.frombuffer(self._take(size * dtype.itemsize), dtype).reshape(shape).copy()
         return array[()] if scalar else array

@@ -15,6 +15,7 @@ from moses_compat.files.finished_work import (
     settings_of,
 )
 from moses_compat.jobs.prune_request import PruneRequest
+from phrasetool.disk.packed_values import packed
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pruning.thresholds import Threshold
 from tests.commands import write
@@ -118,7 +119,9 @@ def test_damaged_and_hostile_files(folder, cut_after, monkeypatch):
     good = path.read_bytes()
     header = b'{"object": "os:mkdir", "parts": ["sentinel"]}'
     evil = len(header).to_bytes(8, "little") + header
-    for data in (good[:-1], good[:20] + b"x" + good[21:], b"", digest_of_bytes(evil) + evil):
+    other = packed({"neither": "digests", "nor": "results"})
+    forged = [digest_of_bytes(kept) + kept for kept in (evil, other, packed(3), packed([1, 2]))]
+    for data in (good[:-1], good[:20] + b"x" + good[21:], b"", *forged):
         path.write_bytes(data)
         with pytest.raises(DataError, match=r"\.done: is damaged"):
             squares(folder)

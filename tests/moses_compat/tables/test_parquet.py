@@ -104,6 +104,7 @@ def test_damaged_and_foreign_files(tmp_path):
     tables = {
         "foreign": (pa.table({"x": [1]}), "has no column score_1|has no column source"),
         "scores missing": (frame.drop_columns(["score_2"]), "has no column score_2"),
+        "a column twice": (frame.append_column("score_1", frame["score_1"]), "has two columns score_1"),
         "unknown column": (frame.append_column("similarity", frame["score_1"]), "has no column similarity"),
         "wrong type": (frame.set_column(0, "source", pa.array([[1]] * len(frame))), "cannot be read"),
         "null": (frame.set_column(2, "score_1", pa.array([None] * len(frame), pa.float32())), "row 1 lacks"),

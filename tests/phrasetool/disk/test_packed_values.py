@@ -1,6 +1,7 @@
 """Values come back as they were; bytes that are no values, or name what is not ours, are refused."""
 
 import json
+import math
 import struct
 from dataclasses import dataclass
 
@@ -94,6 +95,8 @@ def forged(tree, blobs=b""):
         forged({"array": "<f4", "shape": [1 << 40], "scalar": False}),
         forged({"array": "|O", "shape": [1], "scalar": False}, b"12345678"),
         forged({"array": "<f4", "shape": [-1], "scalar": False}),
+        forged({"array": "<f4", "shape": [math.inf], "scalar": False}),
+        forged({"array": "<f4", "shape": [True], "scalar": False}, b"1234"),
         forged({"array": "a4", "shape": [1], "scalar": False}, b"1234"),
         forged({"array": "f4, (", "shape": [1], "scalar": False}, b"1234"),
         forged({"type": 3}),
@@ -109,7 +112,7 @@ def forged(tree, blobs=b""):
 def test_what_is_no_value(data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
-        ValueError, match=r"no packed|cut short|does not belong|no type of numbers|Expecting|Extra|empty"
+        ValueError, match=r"no packed|cut short|does not belong|no type of numbers|no shape|Expecting|Extra|empty"
     ):
         unpacked(data)
     assert not list(tmp_path.iterdir())
