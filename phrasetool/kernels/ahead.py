@@ -52,11 +52,11 @@ class Library:
         self._sources: dict[str, int] = manifest["sources"]
         self.valid = True
 
-    def check(self, function: Callable[..., Any]) -> None:
-        """Use nothing of the library when a source of kernels is not the one it was compiled from."""
-        expected = self._sources.get(function.__module__)
+    def check(self, module: str, source: str) -> None:
+        """Use nothing of the library when the source of a module is not the one it was compiled from."""
+        expected = self._sources.get(module)
         if self.valid and expected is not None:
-            self.valid = checksum(function.__code__.co_filename) in (None, expected)
+            self.valid = checksum(source) in (None, expected)
 
 
 class Kernel:
@@ -68,7 +68,7 @@ class Kernel:
         self._library = library
         self._calls: dict[Any, Callable[..., Any]] = {}
         functools.update_wrapper(self, function)
-        library.check(function)
+        library.check(function.__module__, function.__code__.co_filename)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Run the kernel."""

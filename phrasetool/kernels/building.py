@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from phrasetool.errors import PhraseToolError
-from phrasetool.kernels.ahead import EXTENSION, MANIFEST, Kernel, checksum, folders, item_of
+from phrasetool.kernels.ahead import EXTENSION, MANIFEST, checksum, folders, item_of
 
 SIGNATURES = "kernel_signatures.txt"
 # x86-64-v3: what every x86 server since 2013 has; wider vectors do not make these kernels faster.
@@ -126,17 +126,13 @@ def build(package: Path, target: Path) -> int:
 
 
 def _modules_of_kernels() -> list[str]:
-    """Those loaded modules whose kernels may have been compiled into others."""
-    from numba.core.dispatcher import Dispatcher
-
+    """Those loaded modules that may have been compiled into a library: with a kernel, or with code for kernels."""
     loaded = [(name, module) for name, module in sys.modules.items() if not name.startswith("numba")]
     return [
         name
         for name, module in loaded
         # By type: to ask some modules' values for their class has them warn.
-        if any(
-            issubclass(type(value), (Kernel, Dispatcher)) for value in list(getattr(module, "__dict__", {}).values())
-        )
+        if any(hasattr(type(value), "_numba_type_") for value in list(getattr(module, "__dict__", {}).values()))
     ]
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from phrasetool.kernels import ahead
+
 # Columns that are summed together: two vector registers a row, eight for four rows, half of what AVX2 has.
 LANES = 16
 ROWS = 4
@@ -21,6 +23,11 @@ class AddProducts:
     float32.  Products are added one after the other, each fused with its addition where the processor can, so that
     sums have the bits of the plain loop.
     """
+
+    def __init__(self) -> None:
+        # What was compiled ahead of time holds the instructions that are written here.
+        if library := ahead.library_of(__name__):
+            library.check(__name__, __file__)
 
     @property
     def _numba_type_(self) -> Any:
