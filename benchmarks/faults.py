@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--only", help="commands, or targets of fuzz, with commas between; kept with --add alone")
     parser.add_argument("--add", action="store_true", help="to what other seeds of kill or fuzz have found")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kills", type=int, default=200, help="of each command and input")
+    parser.add_argument("--kills", type=int, default=200, help="of each command, over all its inputs and ways")
     parser.add_argument("--slow-kills", type=int, default=200, help="of those that take seconds")
     parser.add_argument("--amounts", type=int, default=3, help="of each thing that is lacking")
     parser.add_argument("--share", type=float, default=1.0, help="of the sizes of hostile inputs")

@@ -16,6 +16,8 @@ from breaking.writers import Writer
 
 # Moments are drawn over so much of the time that a run takes: a little beyond its end.
 _SPAN = 1.05
+# Kills before a run is let go to its end.
+_IN_A_ROW = 4
 # What a command that writes JSON takes for an old file of its own; saved similarities are read, if they are there.
 _OLD = b"{}\n"
 _READ_FIRST = ("scores",)
@@ -43,7 +45,7 @@ class _Way:
     Attributes:
         writer: the command.
         whole: what is there after a run that nobody killed.
-        seconds: it takes.
+        seconds: it takes; the least of all runs so far, as the first ones load what later ones find loaded.
         old: a copy of what an earlier run wrote.
     """
 
@@ -76,7 +78,7 @@ def _kill_way(place: Place, writer: Writer, kills: int, rng: random.Random, foun
     for _ in range(4 * kills):
         before = found.counts["killed"]
         if kills > 0:
-            _trial(place, way, min(kills, 2), rng, found)
+            _trial(place, way, min(kills, _IN_A_ROW), rng, found)
             kills -= found.counts["killed"] - before
 
 
@@ -104,7 +106,7 @@ def _whole(place: Place, writer: Writer, found: Kills) -> _Way | None:
 
 
 def _trial(place: Place, way: _Way, most: int, rng: random.Random, found: Kills) -> None:
-    """Kill a command once or twice in a row, look, run it to its end, and look again."""
+    """Kill a command once or more in a row, look, run it to its end, and look again."""
     writer, kills = way.writer, rng.randint(1, most)
     place.empty(writer)
     there_before = rng.random() < 0.5
@@ -114,8 +116,11 @@ def _trial(place: Place, way: _Way, most: int, rng: random.Random, found: Kills)
     resume, resumed = (rng.random() < 0.7, rng.random() < 0.7) if writer.resume else (False, False)
     for _ in range(kills):
         moment = rng.uniform(0, _SPAN * way.seconds)
+        began = time.monotonic()
         code = place.run(_arguments(place, writer, resume), kill=moment)
         found.counts["killed" if code == -9 else "ended before"] += 1
+        if not code:
+            way.seconds = min(way.seconds, time.monotonic() - began)
         if code not in (0, -9):
             found.faults.append(f"{writer.words}: killed at {moment:.3f} s: exit code {code}: {place.said()[-300:]}")
         now = place.tree()
@@ -203,11 +208,14 @@ def _differing(one: Tree, other: Tree) -> set[str]:
 
 
 def kill_all(place: Place, writers: tuple[Writer, ...], kills: int, slow_kills: int, seed: int) -> dict[str, Kills]:
-    """Kill each command `kills` times in all its ways, slow ones `slow_kills` times; by the names of commands."""
+    """Kill each command `kills` times on all its inputs, slow ones `slow_kills` times; by the names of commands."""
     found: dict[str, Kills] = {}
+    inputs = Counter(writer.command for writer in writers)
     for writer in writers:
         began = time.monotonic()
-        done = kill_command(place, writer, slow_kills if writer.slow else kills, seed)
+        # Rounded up: a command is killed no less often than was asked for.
+        share = -(-(slow_kills if writer.slow else kills) // inputs[writer.command])
+        done = kill_command(place, writer, share, seed)
         there = found.setdefault(writer.command, Kills())
         there.counts.update(done.counts)
         there.faults += done.faults
