@@ -116,7 +116,7 @@ def _format(value: float, out: ByteArray, position: int) -> int:
     return write_millionths(out, position, millionths)
 
 
-@exact_kernel
+@borrowing_kernel
 def _annotate(
     text: ByteArray,
     line_offsets: Int64Array,
@@ -203,7 +203,7 @@ def selected_lines(text: ByteArray, line_offsets: Int64Array, keep: Mask) -> Byt
     return out[: _select(text, line_offsets, keep, out)]
 
 
-@exact_kernel
+@borrowing_kernel
 def _append(
     text: ByteArray,
     line_offsets: Int64Array,
@@ -220,8 +220,7 @@ def _append(
             continue
         start, end = line_offsets[line], line_offsets[line + 1]
         content = end if faulty[line] else content_end(text, start, end)
-        out[place : place + content - start] = text[start:content]
-        place += content - start
+        place = copy_bytes(text, start, content, out, place)
         if not faulty[line]:
             if counts.shape[1] > 0:
                 out[place] = SPACE
@@ -234,8 +233,7 @@ def _append(
                 place = write_bars(out, place + 1)
                 out[place] = SPACE
                 place = write_millionths(out, place + 1, millionths[line, c])
-        out[place : place + end - content] = text[content:end]
-        place += end - content
+        place = copy_bytes(text, content, end, out, place)
     return place
 
 

@@ -30,7 +30,7 @@ from moses_compat.lines.scores import (
 from moses_compat.lines.separators import content_end, find_separator, line_offsets_of, same_tokens
 from phrasetool.kernels.bytes import TAB, common_prefix, is_blank, skip_blanks, token_end
 from phrasetool.kernels.hashing import fnv_bytes_32
-from phrasetool.kernels.jit import exact_kernel, inner_kernel
+from phrasetool.kernels.jit import borrowing_kernel, inner_kernel
 from phrasetool.phrases import ByteArray, EntryBlock, Int32Array, Int64Array, Phrases
 from phrasetool.vocabulary import Vocabulary, is_label, look_up_next
 
@@ -82,11 +82,13 @@ def follow(text: ByteArray, start: int, end: int, before: int, before_end: int) 
     return same_tokens(text, start, end, before, before_end), spaced and regular and a > b
 
 
-@exact_kernel
-def _scan(text: ByteArray, expected: int, wanted: Int64Array, scan: LineScan) -> tuple[int, bool]:
-    """Fill the arrays of a scan behind its line_offsets, one row a line; return how many groups, and `ascending`."""
+@borrowing_kernel
+def _scan(text: ByteArray, expected: int, wanted: Int64Array, scan: LineScan, result: Int64Array) -> tuple[int, bool]:
+    """Fill the arrays of a scan behind its line_offsets, one row a line; return how many groups, and `ascending`.
+
+    `result` is room for what `scan_scores` finds.
+    """
     line_offsets, group_offsets = scan.line_offsets, scan.group_offsets
-    result = np.zeros(3, np.int64)
     groups, ascending = 0, True
     group_start, group_end = np.int64(-1), np.int64(-1)
     for line in range(len(line_offsets) - 1):
@@ -122,7 +124,7 @@ def _scan(text: ByteArray, expected: int, wanted: Int64Array, scan: LineScan) ->
     return groups, ascending
 
 
-@exact_kernel
+@borrowing_kernel
 def _tokenise(
     text: ByteArray,
     starts: Int64Array,
@@ -149,7 +151,7 @@ def _tokenise(
         offsets[field_ + 1] = count
 
 
-@exact_kernel
+@borrowing_kernel
 def _count_words(text: ByteArray, starts: Int64Array, ends: Int64Array, counts: Int64Array) -> None:
     for field_ in range(len(starts)):
         count = 0
@@ -163,7 +165,7 @@ def _count_words(text: ByteArray, starts: Int64Array, ends: Int64Array, counts: 
         counts[field_] = count
 
 
-@exact_kernel
+@borrowing_kernel
 def _fingerprint_pairs(text: ByteArray, starts: Int64Array, ends: Int64Array, hashes: npt.NDArray[np.uint32]) -> None:
     """FNV-1a over source and target as written."""
     for line in range(len(hashes)):
@@ -248,7 +250,7 @@ def scan_lines(
     faults, values = np.zeros(lines, np.uint8), np.zeros((lines, len(columns)), np.float64)
     groups = np.zeros(lines + 1, np.int64)
     scan = LineScan(offsets, source_ends, target_ends, score_ends, faults, found, values, groups, False)
-    count, ascending = _scan(text, scores, np.asarray(columns, np.int64), scan)
+    count, ascending = _scan(text, scores, np.asarray(columns, np.int64), scan, np.empty(3, np.int64))
     return scan._replace(group_offsets=groups[: count + 1], ascending=ascending)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.kernels.jit import kernel
+from phrasetool.kernels.jit import borrowing_float_kernel, kernel
 from phrasetool.kernels.multiply_add import LANES, ROWS, add_products
 from phrasetool.phrases import FloatArray, Int64Array
 
@@ -75,7 +75,7 @@ def tanh(x: float) -> float:
     return x * p / q
 
 
-@kernel
+@borrowing_float_kernel
 def affine(weights: FloatArray, bias: FloatArray, x: FloatArray, y: FloatArray) -> None:
     """y[g] = bias + weights^T x[g] for g in 0..3; weights (inputs, padded outputs), x (4, inputs)."""
     inputs, outputs = weights.shape
@@ -88,15 +88,15 @@ def affine(weights: FloatArray, bias: FloatArray, x: FloatArray, y: FloatArray) 
             add_products(weights, x, y, k, last, o)
 
 
-@kernel
+@borrowing_float_kernel
 def tanh_all(x: FloatArray) -> None:
-    """In place, on a contiguous matrix."""
-    flat = x.reshape(x.size)
-    for i in range(len(flat)):
-        flat[i] = tanh(flat[i])
+    """In place, on a matrix."""
+    for g in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            x[g, i] = tanh(x[g, i])
 
 
-@kernel
+@borrowing_float_kernel
 def exp_all(x: FloatArray, powers: FloatArray, bits: npt.NDArray[np.int32]) -> None:
     """In place, of values not above 0; below -87 it is exp(-87), which is 2e-38.
 
@@ -116,7 +116,7 @@ def exp_all(x: FloatArray, powers: FloatArray, bits: npt.NDArray[np.int32]) -> N
         x[i] *= powers[i]
 
 
-@kernel
+@borrowing_float_kernel
 def total(buffer: FloatArray) -> float:
     """The sum of a buffer whose length is a power of two, 16 at least, by halves; destroys its lower half."""
     half = len(buffer) // 2
@@ -139,7 +139,7 @@ def sum_buffer(size: int) -> FloatArray:
     return np.zeros(length, np.float32)
 
 
-@kernel
+@borrowing_float_kernel
 def normalise(rows: FloatArray, row: int, buffer: FloatArray) -> None:
     """Scale a row to length one; a zero vector stays zero, so that its cosine is 0."""
     n = rows.shape[1]

@@ -45,6 +45,11 @@ def borrowing_kernel(function: Callable[..., Any]) -> Any:
     return _compiled(function, {**_EXACT, "_nrt": False})
 
 
+def borrowing_float_kernel(function: Callable[..., Any]) -> Any:
+    """Compile a floating-point kernel without reference counts; see `borrowing_kernel`."""
+    return _compiled(function, {**_EXACT, "fastmath": set(_FLAGS), "_nrt": False})
+
+
 def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     library = ahead.library_of(function.__module__)
     if library is None:

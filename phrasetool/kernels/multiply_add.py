@@ -1,62 +1,23 @@
-"""A matrix product that keeps its sums in registers, which no loop of a kernel makes LLVM do.
-
-Kernels name `add_products` as they name other kernels; numba, and what is written here for it, is only imported when
-one of them is compiled.
-"""
+"""A matrix product that keeps its sums in registers, which no loop of a kernel makes LLVM do."""
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-from phrasetool.kernels import ahead
+from phrasetool.kernels.intrinsics import Intrinsic
 
 # Columns that are summed together: two vector registers a row, eight for four rows, half of what AVX2 has.
 LANES = 16
 ROWS = 4
 
 
-class AddProducts:
-    """`add_products(weights, x, y, begin, end, column)`: y[g] gets x[g, begin:end] @ weights[begin:end], in 16 columns.
-
-    For kernels; g is 0..3, the columns of `weights` and `y` are those from `column` on, all are contiguous matrices of
-    float32.  Products are added one after the other, each fused with its addition where the processor can, so that
-    sums have the bits of the plain loop.
-    """
-
-    def __init__(self) -> None:
-        # What was compiled ahead of time holds the instructions that are written here.
-        if library := ahead.library_of(__name__):
-            library.check(__name__, __file__)
-
-    @property
-    def _numba_type_(self) -> Any:
-        return _function_type()
-
-    def __reduce__(self) -> str:
-        # Numba writes the globals of what it caches.
-        return "add_products"
-
-
-add_products: Any = AddProducts()
-
-
-@functools.cache
-def _function_type() -> Any:
-    """What numba knows the function by."""
+def _declare(_context: Any, weights: Any, x: Any, y: Any, begin: Any, end: Any, column: Any) -> Any:
     from numba.core import types
-    from numba.core.registry import cpu_target
-    from numba.extending import intrinsic
 
-    def declare(_context: Any, weights: Any, x: Any, y: Any, begin: Any, end: Any, column: Any) -> Any:
-        matrices = [isinstance(kind, types.Array) and kind.ndim == 2 and kind.layout == "C" for kind in (weights, x, y)]
-        if not all(matrices) or {weights.dtype, x.dtype, y.dtype} != {types.float32}:
-            return None
-        return types.none(weights, x, y, types.intp, types.intp, types.intp), _generate
-
-    declared = intrinsic(declare)
-    cpu_target.typing_context.refresh()
-    return cpu_target.typing_context.resolve_value_type(declared)
+    matrices = [isinstance(kind, types.Array) and kind.ndim == 2 and kind.layout == "C" for kind in (weights, x, y)]
+    if not all(matrices) or {weights.dtype, x.dtype, y.dtype} != {types.float32}:
+        return None
+    return types.none(weights, x, y, types.intp, types.intp, types.intp), _generate
 
 
 def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -96,3 +57,11 @@ def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any
     for row, value in enumerate(sums):
         builder.store(builder.load(value), vector_at(y, size(row)), align=4)
     return context.get_dummy_value()
+
+
+# `add_products(weights, x, y, begin, end, column)`: y[g] gets x[g, begin:end] @ weights[begin:end], in 16 columns.
+#
+# g is 0..3, the columns of `weights` and `y` are those from `column` on, all are contiguous matrices of float32.
+# Products are added one after the other, each fused with its addition where the processor can, so that sums have the
+# bits of the plain loop.
+add_products: Any = Intrinsic(__name__, "add_products", _declare)

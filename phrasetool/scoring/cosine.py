@@ -5,30 +5,30 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.kernels.jit import kernel
+from phrasetool.kernels.jit import borrowing_float_kernel
 from phrasetool.phrases import FloatArray, Int64Array
 
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
 
 
-@kernel
-def _dot(a: FloatArray, b: FloatArray) -> float:
-    """Four running sums, in a fixed order."""
-    n = len(a)
+@borrowing_float_kernel
+def _dot(a: FloatArray, i: int, b: FloatArray, j: int) -> float:
+    """Of the rows a[i] and b[j]: four running sums, in a fixed order."""
+    n = a.shape[1]
     whole = n - n % 4
     s0, s1, s2, s3 = _ZERO, _ZERO, _ZERO, _ZERO
-    for i in range(0, whole, 4):
-        s0 += a[i] * b[i]
-        s1 += a[i + 1] * b[i + 1]
-        s2 += a[i + 2] * b[i + 2]
-        s3 += a[i + 3] * b[i + 3]
-    for i in range(whole, n):
-        s0 += a[i] * b[i]
+    for k in range(0, whole, 4):
+        s0 += a[i, k] * b[j, k]
+        s1 += a[i, k + 1] * b[j, k + 1]
+        s2 += a[i, k + 2] * b[j, k + 2]
+        s3 += a[i, k + 3] * b[j, k + 3]
+    for k in range(whole, n):
+        s0 += a[i, k] * b[j, k]
     return (s0 + s1) + (s2 + s3)
 
 
-@kernel
+@borrowing_float_kernel
 def _pair_cosines(
     source_index: Int64Array,
     target_index: Int64Array,
@@ -40,8 +40,8 @@ def _pair_cosines(
 ) -> None:
     for i in range(len(source_index)):
         s, t = source_index[i], target_index[i]
-        st = _dot(source_transformed[s], target_encoded[t])
-        ts = _dot(target_transformed[t], source_encoded[s])
+        st = _dot(source_transformed, s, target_encoded, t)
+        ts = _dot(target_transformed, t, source_encoded, s)
         similarities[i, 0] = min(max(st, -_ONE), _ONE)
         similarities[i, 1] = min(max(ts, -_ONE), _ONE)
 

@@ -18,8 +18,13 @@ import numpy.typing as npt
 
 from phrasetool.encoders.dense_kernels import GROUP, affine, pack, pack_bias, project, sum_buffer, tanh, tanh_all, total
 from phrasetool.kernels.hashing import home
-from phrasetool.kernels.jit import borrowing_kernel, kernel
+from phrasetool.kernels.jit import borrowing_float_kernel, borrowing_kernel, inner_kernel, kernel
+from phrasetool.kernels.prefetching import prefetch
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array
+
+# A line of memory, and how many nodes or phrases ahead lines are asked for.
+_LINE = 16
+_AHEAD = 8
 
 _HALF = np.float32(0.5)
 _ZERO = np.float32(0.0)
@@ -91,7 +96,7 @@ class Nodes(NamedTuple):
         self.state[0] = 0
 
 
-@kernel
+@borrowing_float_kernel
 def _parent(left: int, right: int, products: FloatArray, bias: FloatArray, row: int, out: FloatArray) -> None:
     """Eq. 2 from the products of the children: out[row] = f(left + right + b1)."""
     n = out.shape[1]
@@ -99,12 +104,28 @@ def _parent(left: int, right: int, products: FloatArray, bias: FloatArray, row: 
         out[row, i] = tanh(products[left, i] + products[right, n + i] + bias[i])
 
 
+@borrowing_float_kernel
+def _prefetch_children(left: int, right: int, products: FloatArray) -> None:
+    """What `_parent` reads of two children."""
+    n = products.shape[1] // 2
+    for i in range(0, n + _LINE, _LINE):
+        prefetch(products, (left, i))
+        prefetch(products, (right, n + i))
+
+
+@borrowing_float_kernel
+def _prefetch_vector(node: int, vectors: FloatArray) -> None:
+    for i in range(0, vectors.shape[1] + _LINE, _LINE):
+        prefetch(vectors, (node, i))
+
+
 @kernel
 def compute_nodes(first: int, last: int, nodes: Nodes, weights: TreeWeights) -> None:
     """Vectors (Eq. 2) and reconstruction errors (Eq. 3, 4) of the nodes first..last-1 that have children."""
-    vectors, children = nodes.vectors, nodes.children
+    vectors, products, errors, children = nodes.vectors, nodes.products, nodes.errors, nodes.children
+    reconstruct, reconstruct_bias, bias = weights.reconstruct, weights.reconstruct_bias, weights.compose_bias
     n = vectors.shape[1]
-    outputs = weights.reconstruct.shape[1]
+    outputs = reconstruct.shape[1]
     x = np.zeros((GROUP, n), np.float32)
     y = np.zeros((GROUP, outputs), np.float32)
     # The children's vectors one behind the other, padded as their reconstructions are.
@@ -118,13 +139,19 @@ def compute_nodes(first: int, last: int, nodes: Nodes, weights: TreeWeights) -> 
             if children[start, 0] >= 0:
                 group[used] = start
                 used += 1
+            later = min(start + _AHEAD, last - 1)
+            if children[later, 0] >= 0:
+                left, right = children[later, 0], children[later, 1]
+                _prefetch_children(left, right, products)
+                _prefetch_vector(left, vectors)
+                _prefetch_vector(right, vectors)
             start += 1
         for g in range(used):
             node = group[g]
-            _parent(children[node, 0], children[node, 1], nodes.products, weights.compose_bias, g, x)
+            _parent(children[node, 0], children[node, 1], products, bias, g, x)
             for i in range(n):
                 vectors[node, i] = x[g, i]
-        affine(weights.reconstruct, weights.reconstruct_bias, x, y)
+        affine(reconstruct, reconstruct_bias, x, y)
         tanh_all(y)
         for g in range(used):
             node = group[g]
@@ -136,7 +163,13 @@ def compute_nodes(first: int, last: int, nodes: Nodes, weights: TreeWeights) -> 
             for i in range(outputs):
                 d = originals[i] - y[g, i]
                 squares[i] = d * d
-            nodes.errors[node] = _HALF * total(squares)
+            errors[node] = _HALF * total(squares)
+
+
+@inner_kernel
+def _first_place(left: int, right: int, slots: Int32Array) -> int:
+    """Where the pair is looked for first."""
+    return home(np.uint64(left) << np.uint64(32) | np.uint64(right), len(slots))
 
 
 @borrowing_kernel
@@ -144,7 +177,7 @@ def intern(left: int, right: int, nodes: Nodes) -> int:
     """The node with these children; a new one is counted and computed later."""
     slots, children, state = nodes.slots, nodes.children, nodes.state
     mask = len(slots) - 1
-    place = home(np.uint64(left) << np.uint64(32) | np.uint64(right), len(slots))
+    place = _first_place(left, right, slots)
     while True:
         node = np.int64(slots[place])
         if node < 0:
@@ -164,6 +197,7 @@ def intern(left: int, right: int, nodes: Nodes) -> int:
 def enter_words(words: Int32Array, word_vectors: FloatArray, word_products: FloatArray, nodes: Nodes) -> Int32Array:
     """The node of each word; a word met for the first time is copied in (its products too, if they are given)."""
     children, state, word_nodes = nodes.children, nodes.state, nodes.word_nodes
+    vectors, products, has_products = nodes.vectors, nodes.products, nodes.has_products
     n = word_vectors.shape[1]
     items = np.empty(len(words), np.int32)
     for position in range(len(words)):
@@ -175,12 +209,12 @@ def enter_words(words: Int32Array, word_vectors: FloatArray, word_products: Floa
             word_nodes[word] = node
             children[node, 0] = -1
             children[node, 1] = -1
-            nodes.has_products[node] = 1
+            has_products[node] = 1
             for i in range(n):
-                nodes.vectors[node, i] = word_vectors[word, i]
+                vectors[node, i] = word_vectors[word, i]
             if len(word_products) > 0:
                 for i in range(2 * n):
-                    nodes.products[node, i] = word_products[word, i]
+                    products[node, i] = word_products[word, i]
         items[position] = node
     return items
 
@@ -190,6 +224,7 @@ def _first_candidates(
     offsets: Int64Array, items: Int32Array, candidates: Int32Array, active: Int64Array, nodes: Nodes
 ) -> int:
     """Intern the adjacent pairs of every phrase of three words or more; return how many such phrases there are."""
+    slots = nodes.slots
     count = 0
     previous, previous_end = np.int64(0), np.int64(0)
     for i in range(len(offsets) - 1):
@@ -207,6 +242,8 @@ def _first_candidates(
         for j in range(start, shared - 1):
             candidates[j] = candidates[previous + j - start]
         for j in range(max(start, shared - 1), end - 1):
+            later = min(j + _AHEAD, len(items) - 2)
+            prefetch(slots, _first_place(items[later], items[later + 1], slots))
             candidates[j] = intern(items[j], items[j + 1], nodes)
         previous, previous_end = start, end
     return count
@@ -224,6 +261,7 @@ def _merge_best(
     nodes: Nodes,
 ) -> int:
     """Replace the chosen pair of each active phrase by its node; return how many phrases still have three items."""
+    slots = nodes.slots
     still = 0
     for a in range(n_active):
         i = active[a]
@@ -238,11 +276,18 @@ def _merge_best(
             for m in range(j, end - 1):
                 candidates[m] = candidates[m + 1]
             if j > start:
-                candidates[j - 1] = intern(items[j - 1], items[j], nodes)
+                prefetch(slots, _first_place(items[j - 1], items[j], slots))
             if j < end - 1:
-                candidates[j] = intern(items[j], items[j + 1], nodes)
+                prefetch(slots, _first_place(items[j], items[j + 1], slots))
             active[still] = i
+            best[still] = j
             still += 1
+    for a in range(still):
+        i, j = active[a], best[a]
+        if j > offsets[i]:
+            candidates[j - 1] = intern(items[j - 1], items[j], nodes)
+        if j < offsets[i] + lengths[i] - 1:
+            candidates[j] = intern(items[j], items[j + 1], nodes)
     return still
 
 
@@ -292,11 +337,15 @@ def collect_roots(
     offsets: Int64Array, items: Int32Array, lengths: Int64Array, nodes: Nodes, compose_bias: FloatArray, out: FloatArray
 ) -> None:
     """The root vector of every phrase whose tree has at most two items left; zero for a phrase without words."""
+    vectors, products = nodes.vectors, nodes.products
     for i in range(len(lengths)):
+        later = min(i + _AHEAD, len(lengths) - 1)
+        if lengths[later] > 1:
+            _prefetch_children(items[offsets[later]], items[offsets[later] + 1], products)
         start = offsets[i]
         if lengths[i] == 0:
             out[i] = _ZERO
         elif lengths[i] == 1:
-            out[i] = nodes.vectors[items[start]]
+            out[i] = vectors[items[start]]
         else:
-            _parent(items[start], items[start + 1], nodes.products, compose_bias, i, out)
+            _parent(items[start], items[start + 1], products, compose_bias, i, out)

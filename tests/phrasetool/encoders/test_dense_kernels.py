@@ -16,7 +16,7 @@ from phrasetool.encoders.dense_kernels import (
 
 
 def test_tanh():
-    x = np.linspace(-12, 12, 100_003, dtype=np.float32)
+    x = np.linspace(-12, 12, 100_002, dtype=np.float32).reshape(3, -1)
     found = x.copy()
     tanh_all(found)
     np.testing.assert_allclose(found, np.tanh(x.astype(np.float64)), atol=4e-7)

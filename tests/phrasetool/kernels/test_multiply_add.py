@@ -3,8 +3,7 @@ import pytest
 from numba import njit
 from numba.core.errors import TypingError
 
-from phrasetool.kernels import ahead, building, multiply_add
-from phrasetool.kernels.multiply_add import LANES, ROWS, AddProducts, add_products
+from phrasetool.kernels.multiply_add import LANES, ROWS, add_products
 
 
 @njit
@@ -45,15 +44,3 @@ def test_only_rows_of_float32_one_behind_the_other():
         for arguments in ((bad, good, good), (good, bad, good), (good, good, bad)):
             with pytest.raises(TypingError):
                 _add(*arguments, 0, 1, 0)
-
-
-def test_a_changed_source_makes_a_library_invalid(monkeypatch):
-    name = multiply_add.__name__
-    assert name in building._modules_of_kernels()
-    for change, valid in ((0, True), (1, False)):
-        library = ahead.Library(
-            None, {"kernels": {}, "sources": {name: ahead.checksum(multiply_add.__file__) + change}}
-        )
-        monkeypatch.setattr(ahead, "library_of", lambda _module, found=library: found)
-        AddProducts()
-        assert library.valid == valid
