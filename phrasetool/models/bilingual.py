@@ -5,6 +5,7 @@ With recursive auto-encoders, this is BRAE (Zhang et al. 2014).
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from phrasetool.encoders import encoder_kind
-from phrasetool.encoders.protocols import EncoderKind, EncoderParameters
+from phrasetool.encoders.protocols import EncoderKind, EncoderParameters, PackedEncoder
 from phrasetool.errors import ModelError
 from phrasetool.models.identity import model_identity
 from phrasetool.options import option_values
@@ -90,11 +91,16 @@ class BilingualModel:
         from phrasetool.scoring.scorer import BilingualScorer
 
         if device == CPU:
-            return BilingualScorer(self.kind.pack(self.source), self.kind.pack(self.target))
+            return BilingualScorer(*self._packed)
         from phrasetool.encoders.on_device import PackedOnDevice
 
         source, target = (PackedOnDevice(self.kind, side, device) for side in (self.source, self.target))
         return BilingualScorer(source, target)
+
+    @functools.cached_property
+    def _packed(self) -> tuple[PackedEncoder, PackedEncoder]:
+        # The products of all words, which take longer than a small table.
+        return self.kind.pack(self.source), self.kind.pack(self.target)
 
     def config(self) -> dict[str, Any]:
         """What `config.json` says of it."""

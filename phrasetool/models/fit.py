@@ -137,7 +137,7 @@ def measure_fit(
     shares = [min(k / w, 1.0) if w else 1.0 for k, w in zip(known, words, strict=True)]
     auc = _auc(compare, phrases[0].select(chosen), phrases[1].select(chosen), seed) if compare else None
     # A word a row is the least that pairs of different meaning need.
-    different = [len(np.unique(side.select(chosen).words)) for side in phrases]
+    different = [int(np.count_nonzero(np.bincount(side.select(chosen).words))) for side in phrases]
     return ModelFit(len(phrases[0]), words[0], words[1], shares[0], shares[1], len(chosen), min(different), auc)
 
 
