@@ -20,9 +20,12 @@ def spin_briefly() -> None:
     The library's own bound, 300,000 turns, is set for an idle machine.  Where something else has one of the cores, each
     operation of PyTorch waits that long for its other thread, and training takes several times as long as on one
     thread.  It is read when the library is loaded; what the user has set stays.
+
+    The threads of numpy's OpenBLAS begin by spinning for 2^26 cycles, which no short command needs.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "20000")
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
 
 def run() -> None:
