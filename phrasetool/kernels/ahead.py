@@ -42,6 +42,10 @@ _C, _F, _ALIGNED, _WRITABLE = 0x1, 0x2, 0x100, 0x400
 _LAYOUT_FLAGS = _C | _F | _ALIGNED | _WRITABLE
 _INT64 = range(-(2**63), 2**63)
 
+# The modules that kernels are made of, with the checksums of their sources; and the libraries in use.
+_watched: dict[str, int | None] = {}
+_loaded: list[Library] = []
+
 
 class Library:
     """The kernels of one package that were compiled ahead of time."""
@@ -52,11 +56,15 @@ class Library:
         self._sources: dict[str, int] = manifest["sources"]
         self.valid = True
 
-    def check(self, module: str, source: str) -> None:
-        """Use nothing of the library when the source of a module is not the one it was compiled from."""
-        expected = self._sources.get(module)
-        if self.valid and expected is not None:
-            self.valid = checksum(source) in (None, expected)
+    def check(self, module: str, found: int | None) -> None:
+        """Use nothing of the library when the source of a module is not the one it was compiled from.
+
+        Args:
+            module: its name, of this package or of another, whose kernels may be compiled into those of this one.
+            found: the checksum of its source, if that could be read.
+        """
+        if found is not None and self._sources.get(module) not in (None, found):
+            self.valid = False
 
 
 class Kernel:
@@ -68,7 +76,6 @@ class Kernel:
         self._library = library
         self._calls: dict[Any, Callable[..., Any]] = {}
         functools.update_wrapper(self, function)
-        library.check(function.__module__, function.__code__.co_filename)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Run the kernel."""
@@ -202,6 +209,14 @@ def checksum(path: str | Path) -> int | None:
         return None
 
 
+def watch(module: str, source: str) -> None:
+    """Compare a module that kernels are made of with what libraries were compiled from; once."""
+    if module not in _watched:
+        _watched[module] = checksum(source)
+        for library in _loaded:
+            library.check(module, _watched[module])
+
+
 @functools.cache
 def _library(package: str) -> Library | None:
     if os.environ.get(MODE) == "numba":
@@ -215,7 +230,11 @@ def _library(package: str) -> Library | None:
                 assert spec is not None
                 module = importlib.util.module_from_spec(spec)
                 loader.exec_module(module)
-                return Library(module, manifest)
+                library = Library(module, manifest)
+                for watched, found in _watched.items():
+                    library.check(watched, found)
+                _loaded.append(library)
+                return library
         except (OSError, ValueError, KeyError, ImportError):
             continue
     return Library(None, {"kernels": {}, "sources": {}}) if RECORD in os.environ else None

@@ -27,8 +27,7 @@ class Intrinsic:
         self.__module__, self._name = module, name
         self._declare = declare
         # What was compiled ahead of time holds the instructions that are written in that module.
-        if library := ahead.library_of(module):
-            library.check(module, str(sys.modules[module].__file__))
+        ahead.watch(module, str(sys.modules[module].__file__))
 
     @functools.cached_property
     def _numba_type_(self) -> Any:

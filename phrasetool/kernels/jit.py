@@ -51,6 +51,7 @@ def borrowing_float_kernel(function: Callable[..., Any]) -> Any:
 
 
 def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    ahead.watch(function.__module__, function.__code__.co_filename)
     library = ahead.library_of(function.__module__)
     if library is None:
         return ahead.compile_by_numba(function, options)

@@ -179,6 +179,40 @@ def test_a_changed_source_makes_the_library_invalid(library, tmp_path):
         manifest.write_text(before)
 
 
+def test_every_library_that_holds_kernels_of_a_changed_module_is_invalid(monkeypatch, tmp_path):
+    source = tmp_path / "module.py"
+    source.write_text("changed")
+    now = ahead.checksum(source)
+    libraries = {
+        expected: ahead.Library(None, {"kernels": {}, "sources": {} if expected == "no part" else {"module": expected}})
+        for expected in (now, now + 1, None, "no part")
+    }
+    monkeypatch.setattr(ahead, "_loaded", list(libraries.values()))
+    monkeypatch.setattr(ahead, "_watched", {})
+    ahead.watch("module", str(source))
+    assert {expected: library.valid for expected, library in libraries.items()} == {
+        now: True, now + 1: False, None: True, "no part": True,
+    }  # fmt: skip
+    # Without sources nothing can be compared.
+    ahead.watch("other", str(tmp_path / "missing.py"))
+    assert ahead._watched == {"module": now, "other": None}
+    libraries[now].check("module", None)
+    assert libraries[now].valid
+
+
+@pytest.mark.slow
+def test_a_library_that_is_loaded_late_is_compared_with_what_was_watched_before(library):
+    """Of another package, whose kernels are compiled into its own."""
+    manifest = next((Path(library["XDG_CACHE_HOME"])).rglob(ahead.MANIFEST))
+    before = manifest.read_text()
+    start = before.index('"sources": {') + len('"sources": {')
+    try:
+        manifest.write_text(f'{before[:start]}"phrasetool.kernels.hashing": 1, {before[start:]}')
+        assert calls(library, "", f"import phrasetool.kernels.hashing\n{CALLS}").stderr == "True\n"
+    finally:
+        manifest.write_text(before)
+
+
 def test_what_is_called_can_be_recorded(tmp_path):
     record = tmp_path / "record"
     environment = {**os.environ, ahead.RECORD: str(record), "PYTHONPATH": f"{ROOT}:{ROOT / 'cli'}"}
