@@ -39,6 +39,7 @@ from phrasetool.training.parallel.labelled_pairs import LabelledPairs, contained
 from phrasetool.training.parallel.pair_quality import best_quality, probabilities_of
 from phrasetool.training.parallel.parallel_settings import ParallelSettings
 from phrasetool.training.parallel.train_parallel import train_parallel
+from phrasetool.training.training_run import TrainingRun
 
 KEPT = ROOT / "benchmarks" / "results" / "parallel"
 CORPORA = {"tatoeba-zh-en": ("zh", "en"), "enja-small": ("ja", "en")}
@@ -160,7 +161,10 @@ def run(name: str, corpus: str, seed: int, folder: str | None, epochs: int, prec
 
     resume = (work / "model" / CHECKPOINT).is_file()
     model = train_parallel(
-        train, texts(corpus, "dev"), settings, work / "model", resume=resume, overwrite=not resume, on_report=note
+        train,
+        texts(corpus, "dev"),
+        settings,
+        TrainingRun(work / "model", resume=resume, overwrite=not resume, on_report=note),
     )
     facts = {
         "settings": {**settings.as_dict(), "encoder": encoder.partition(":")[0]},

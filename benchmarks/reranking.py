@@ -35,6 +35,7 @@ from phrasetool.training.neural.neural_trainer import train_neural
 from phrasetool.training.pairs import PhrasePairs
 from phrasetool.training.resumable import CHECKPOINT
 from phrasetool.training.text_vocabulary import frequent_words, in_vocabulary
+from phrasetool.training.training_run import TrainingRun
 
 N_BEST = 100
 DIRECTIONS = ("forward", "backward")
@@ -82,7 +83,7 @@ def model(corpus: Corpus, work: Path, direction: str, epochs: int, loss: str, se
         table = target_table(words[1], known, "random", "mean", seed)
         began = time.process_time()
         begun = (folder / CHECKPOINT).exists()
-        train_neural(train, dev, table, settings, folder, resume=begun, overwrite=not begun)
+        train_neural(train, dev, table, settings, TrainingRun(folder, resume=begun, overwrite=not begun))
         (folder / "seconds.json").write_text(json.dumps(round(time.process_time() - began)))
     return folder, load_neural_model(folder)
 

@@ -42,6 +42,7 @@ from phrasetool.training.neural.neural_trainer import NeuralReport, train_neural
 from phrasetool.training.pairs import PhrasePairs
 from phrasetool.training.resumable import CHECKPOINT
 from phrasetool.training.text_vocabulary import frequent_words, in_vocabulary
+from phrasetool.training.training_run import TrainingRun
 
 KEPT = ROOT / "benchmarks" / "results" / "translators"
 DATA = ROOT.parent / "shared" / "data"
@@ -120,7 +121,11 @@ def run(name: str, corpus: str, loss: str, options: dict[str, Any], epochs: int,
     folder = WORK / "translators" / name
     begun = (folder / CHECKPOINT).exists()
     model = train_neural(
-        pairs, development, table, settings, folder, resume=begun, overwrite=not begun, on_report=log.append
+        pairs,
+        development,
+        table,
+        settings,
+        TrainingRun(folder, resume=begun, overwrite=not begun, on_report=log.append),
     )
     # Of a training that was interrupted only the end was seen.
     seconds = time.process_time() - began if not begun else 0.0

@@ -168,11 +168,12 @@ def toy_tagger_folder(tmp_path_factory):
     pytest.importorskip("torch")
     from phrasetool.training.tagger.tagger_settings import TaggerSettings
     from phrasetool.training.tagger.train_tagger import held_out_sentences, train_tagger
+    from phrasetool.training.training_run import TrainingRun
     from tests.toy_treebanks import FAST, toy_sentences
 
     folder = tmp_path_factory.mktemp("tagger") / "model"
     banks = held_out_sentences({language: toy_sentences(language, 60, 1) for language in ("en", "de")}, 1)
-    train_tagger(*banks, TaggerSettings(**FAST), folder)
+    train_tagger(*banks, TaggerSettings(**FAST), TrainingRun(folder))
     return folder
 
 

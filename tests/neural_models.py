@@ -5,6 +5,7 @@ import numpy as np
 from phrasetool.models.neural import NeuralModel
 from phrasetool.neural.architecture import NeuralArchitecture
 from phrasetool.neural.network import NeuralTranslator
+from phrasetool.training.training_run import TrainingRun
 from phrasetool.vocabulary import Vocabulary
 
 ARCHITECTURE = NeuralArchitecture("gru", 8, 8, 1, False, 2, 8, 6, "softmax")
@@ -50,4 +51,6 @@ def learnt_model(source_words, target_words, sentences, folder):
     )
     rng = np.random.default_rng(1)
     known = {word: rng.normal(size=32).astype(np.float32) for word in target_words}
-    return train_neural(pairs, None, target_table(vocabularies[1], known, "random", "mean", 1), settings, folder)
+    return train_neural(
+        pairs, None, target_table(vocabularies[1], known, "random", "mean", 1), settings, TrainingRun(folder)
+    )

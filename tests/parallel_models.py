@@ -14,6 +14,7 @@ from phrasetool.siamese.siamese_network import SiameseNetwork
 from phrasetool.siamese.token_inputs import WordSides
 from phrasetool.siamese.word_inputs import random_vectors
 from phrasetool.training.neural.text_pairs import TextPairs
+from phrasetool.training.training_run import TrainingRun
 from phrasetool.vocabulary import Vocabulary
 
 WORDS = [[f"{side}{letter}{letter}".encode() for letter in "abcdefghijklmnopqrst"] for side in "st"]
@@ -98,5 +99,5 @@ def trained_folder(folder):
     from phrasetool.training.parallel.train_parallel import train_parallel
 
     settings = ParallelSettings.from_options({**FAST, "epochs": 6, "max_length": 20})
-    train_parallel(toy_pairs(800), toy_pairs(100, 2), settings, folder)
+    train_parallel(toy_pairs(800), toy_pairs(100, 2), settings, TrainingRun(folder))
     return folder

@@ -79,6 +79,7 @@ def train(
     from phrasetool.training.settings import TrainingSettings
     from phrasetool.training.start import Start, start_parameters
     from phrasetool.training.trainer import train_model
+    from phrasetool.training.training_run import TrainingRun
 
     chosen = TrainingSettings.for_loss(loss=loss, encoder=encoder, **settings)
     check_model_folder(folder, resume=resume, overwrite=overwrite)
@@ -92,10 +93,8 @@ def train(
     with one_torch_thread():
         passes = chosen.pretrain_iterations + chosen.iterations
         with watch.items("train", passes * len(data), "pair") as tick:
-            trained = train_model(
-                data, chosen, lambda: start_parameters(data, chosen, starts), Path(folder), device=place,
-                resume=resume, overwrite=overwrite, tick=tick,
-            )  # fmt: skip
+            run = TrainingRun(Path(folder), place, resume, overwrite, tick=tick)
+            trained = train_model(data, chosen, lambda: start_parameters(data, chosen, starts), run)
     return PhraseModel(trained)
 
 

@@ -5,7 +5,6 @@ The log, `training.jsonl`, has a JSON line per iteration; the checkpoint is one 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from phrasetool.disk.scratch import scratch_file
 from phrasetool.errors import ModelError, PhraseToolError, reason
 from phrasetool.models.folders import CHECKPOINT
 from phrasetool.training.divergence import DivergedError, StartError, divergence
+from phrasetool.training.training_run import TrainingRun
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -51,35 +51,27 @@ Trained = TypeVar("Trained", bound=ResumableTrainer)
 
 
 def train_resumably(
-    folder: Path,
+    run: TrainingRun,
     identity: Mapping[str, Any],
     start: Callable[[], Trained],
     resumed: Callable[[dict[str, Tensor], dict[str, Any]], Trained],
-    *,
-    resume: bool,
-    on_report: Callable[[Any], None],
-    tick: Callable[[int], None],
 ) -> Trained:
     """Train until finished.
 
-    An interrupted run goes on with `resume` and ends with the same weights as one that was not.
-
     Args:
-        folder: gets `training.jsonl` and the checkpoint.
+        run: where and how.
         identity: of what is learnt from, in its first item, and of the settings, as JSON values.
         start: makes a trainer; not called when resuming.
         resumed: makes a trainer that goes on from tensors and progress.
-        resume: go on from the checkpoint in `folder`.
-        on_report: called after every iteration.
-        tick: called with the number of examples just seen.
 
     Raises:
         ModelError: the checkpoint is missing, damaged, or of other data or settings.
         DivergedError: the error is not finite, or far above what it was; the checkpoint before that stays.
         PhraseToolError: the folder cannot be written.
     """
+    folder = run.folder
     history: list[dict[str, Any]] = []
-    if resume:
+    if run.resume:
         tensors, state = load_checkpoint(folder)
         what = next(iter(identity))
         _check_identity(folder, state["identity"], identity)
@@ -93,14 +85,14 @@ def train_resumably(
         trainer = start()
     done = len(history)
     try:
-        for report in trainer.run(tick):
+        for report in trainer.run(run.tick):
             history.append(asdict(report))
             tensors = _good_tensors(trainer, history)
             write_log(folder, history)
             state = {"identity": identity, "progress": trainer.progress(), "history": history}
             save_checkpoint(folder, tensors, state)
             done += 1
-            on_report(report)
+            run.on_report(report)
     except DivergedError as error:
         rate = identity["settings"]["learning_rate"]
         kept = f"the checkpoint of iteration {done} stays" if done else "nothing was saved"
@@ -146,12 +138,6 @@ def _check_identity(folder: Path, before: Mapping[str, Any], now: Mapping[str, A
             f"{folder / CHECKPOINT}: cannot resume: {', '.join(found)}; give what was given before",
             remedy="train anew",
         )
-
-
-def forget_checkpoint(folder: Path) -> None:
-    """Remove the checkpoint of a training whose model is saved."""
-    with contextlib.suppress(FileNotFoundError):
-        (folder / CHECKPOINT).unlink()
 
 
 def write_log(folder: Path, history: Sequence[dict[str, Any]]) -> None:

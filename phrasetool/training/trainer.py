@@ -13,18 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from phrasetool.disk.writable import check_space
 from phrasetool.encoders.protocols import EncoderParameters
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.folders import check_model_folder
-from phrasetool.models.storage import save_model
 from phrasetool.objectives.objective import CoTrainingObjective
 from phrasetool.training.co_training import CoTraining
 from phrasetool.training.divergence import DivergedError, StartError
@@ -34,13 +30,13 @@ from phrasetool.training.pairs import PhrasePairs
 from phrasetool.training.plausibility import Doubt
 from phrasetool.training.resumable import (
     LOG,
-    forget_checkpoint,
     optimizer_tensors,
     restore_optimizer,
     train_resumably,
 )
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.training.sides import Sides, parts
+from phrasetool.training.training_run import TrainingRun
 
 _NAMES = ("source", "target")
 
@@ -287,31 +283,17 @@ def train_model(
     pairs: PhrasePairs,
     settings: TrainingSettings,
     initial: Callable[[], tuple[EncoderParameters, EncoderParameters]],
-    folder: Path,
+    run: TrainingRun,
     *,
-    device: torch.device | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    record: dict[str, Any] | None = None,
-    on_report: Callable[[IterationReport], None] = lambda report: None,
-    tick: Callable[[int], None] = lambda pairs: None,
     doubt: Doubt = lambda message: None,
 ) -> BilingualModel:
     """Train a model and save it.
-
-    An interrupted run goes on with `resume` and ends with the same weights as one that was not.
 
     Args:
         pairs: what to learn from.
         settings: how.
         initial: makes the start parameters, source first; not called when resuming.
-        folder: the model folder; gets `training.jsonl` and a checkpoint on the way, which goes when all is done.
-        device: where to train; CPU by default.
-        resume: go on from the checkpoint in `folder`.
-        overwrite: a finished model, or an unfinished training, in `folder` may be replaced.
-        record: more to remember in `config.json`, under `training`.
-        on_report: called after every iteration.
-        tick: called with the number of pairs just seen.
+        run: where and how.
         doubt: told if there is nothing to train and what there is makes no sense.
 
     Raises:
@@ -320,21 +302,19 @@ def train_model(
         DivergedError: the learning rate is too large; the last good checkpoint stays.
         PhraseToolError: the folder cannot be written, or has too little room.
     """
-    check_model_folder(folder, resume=resume, overwrite=overwrite)
-    check_space(folder, _space(pairs, settings))
+    run.check()
+    run.check_space(_space(pairs, settings))
     identity = {"pairs": pairs.fingerprint, "settings": settings.as_dict()}
     if not getattr(settings.kind, "learns", True):
-        return _untrained(pairs, settings, initial(), folder, record or {}, doubt)
+        return _untrained(pairs, settings, initial(), run, doubt)
     trainer = train_resumably(
-        folder, identity, lambda: Trainer(pairs, settings, *initial(), device),
-        lambda tensors, progress: Trainer.resumed(pairs, settings, tensors, progress, device),
-        resume=resume, on_report=on_report, tick=tick,
+        run, identity, lambda: Trainer(pairs, settings, *initial(), run.device),
+        lambda tensors, progress: Trainer.resumed(pairs, settings, tensors, progress, run.device),
     )  # fmt: skip
-    training = {**settings.as_dict(), "pairs": len(pairs), "iterations_done": trainer.iteration, **(record or {})}
+    training = {**settings.as_dict(), "pairs": len(pairs), "iterations_done": trainer.iteration, **run.record}
     vocabularies = pairs.source_vocabulary, pairs.target_vocabulary
     model = BilingualModel(*vocabularies, *trainer.parameters(), settings.kind, training)
-    save_model(model, folder)
-    forget_checkpoint(folder)
+    run.save(model)
     return model
 
 
@@ -342,17 +322,15 @@ def _untrained(
     pairs: PhrasePairs,
     settings: TrainingSettings,
     parameters: tuple[EncoderParameters, EncoderParameters],
-    folder: Path,
-    record: dict[str, Any],
+    run: TrainingRun,
     doubt: Doubt,
 ) -> BilingualModel:
     """A model of what there is at the start."""
-    training = {**settings.as_dict(), "pairs": len(pairs), "iterations_done": 0, **record}
+    training = {**settings.as_dict(), "pairs": len(pairs), "iterations_done": 0, **run.record}
     model = BilingualModel(pairs.source_vocabulary, pairs.target_vocabulary, *parameters, settings.kind, training)
     check_one_space(model, pairs, doubt)
-    save_model(model, folder)
-    (folder / LOG).write_text("", "utf-8")
-    forget_checkpoint(folder)
+    run.save(model)
+    (run.folder / LOG).write_text("", "utf-8")
     return model
 
 

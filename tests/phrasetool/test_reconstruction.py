@@ -4,12 +4,13 @@ from phrasetool.encoders.autoencoders.autoencoder import most_words
 from phrasetool.phrases import Phrases
 from phrasetool.reconstruction import autoencoder_module, encode_texts, reconstruct_texts
 from phrasetool.training.autoencoder.autoencoder_trainer import train_autoencoder
+from phrasetool.training.training_run import TrainingRun
 from tests.phrasetool.training.autoencoder.random_texts import VOCABULARY, random_texts, settings
 
 
 def test_vectors_and_texts_do_not_depend_on_how_texts_are_batched(tmp_path, monkeypatch):
     texts = random_texts()
-    model = train_autoencoder(texts, VOCABULARY, settings(epochs=30, learning_rate=0.02), tmp_path)
+    model = train_autoencoder(texts, VOCABULARY, settings(epochs=30, learning_rate=0.02), TrainingRun(tmp_path))
     vectors, written = encode_texts(model, texts), reconstruct_texts(model, texts)
     module = autoencoder_module(model)
     monkeypatch.setattr("phrasetool.reconstruction._WORDS_AT_ONCE", 11)

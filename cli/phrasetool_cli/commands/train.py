@@ -19,7 +19,7 @@ from phrasetool_cli.training import (
     tagger_run,
     training_flags,
 )
-from phrasetool_cli.training.training_run import Given, TrainingRun
+from phrasetool_cli.training.run_options import Given, RunOptions
 
 _TRAININGS = {
     "brae": pairs_run.training,
@@ -77,7 +77,7 @@ def command(
     predict the parts of speech of the translation, which --tagger tells where it knows the language.
     """
     training_flags.check_model(context := click.get_current_context())
-    run = TrainingRun(Path(folder or default_model()), device, threads, resume, overwrite, force, quiet, json_file)
+    run = RunOptions(Path(folder or default_model()), device, threads, resume, overwrite, force, quiet, json_file)
     named = {name for name in others if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     flags = training_flags.flags_of(model, others)
     training = _TRAININGS[model](Given(inputs, development, max_length, min_pair_count, seed, flags, named))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from phrasetool.errors import DataError
-from phrasetool_cli.training.training_run import Given, Training, TrainingRun
+from phrasetool_cli.training.run_options import Given, RunOptions, Training
 
 if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel
@@ -17,7 +17,7 @@ def training(given: Given) -> Training:
     return Training(given.inputs, lambda run: train_text(given, run))
 
 
-def train_text(given: Given, run: TrainingRun) -> AutoencoderModel:
+def train_text(given: Given, run: RunOptions) -> AutoencoderModel:
     """Train an autoencoder on text of one language and say what is done.
 
     Args:
@@ -57,9 +57,7 @@ def train_text(given: Given, run: TrainingRun) -> AutoencoderModel:
         watch.say(f"epoch {done.epoch}/{settings.epochs}: cross-entropy {done.cross_entropy:.4f} a word")
 
     with ItemProgress("train", settings.epochs * len(data.texts), "text", run.quiet) as progress:
-        trained = train_autoencoder(
-            data.texts, data.vocabulary, settings, run.folder, device=place, resume=run.resume, overwrite=run.overwrite,
-            force=run.force, warn=watch.warn, record={"text_file": text}, on_report=report, tick=progress.tick,
-        )  # fmt: skip
+        training = run.training_run(place, watch, record={"text_file": text}, on_report=report, tick=progress.tick)
+        trained = train_autoencoder(data.texts, data.vocabulary, settings, training)
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
     return trained

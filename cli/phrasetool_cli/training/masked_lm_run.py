@@ -9,7 +9,7 @@ import click
 
 from phrasetool.errors import DataError
 from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
-from phrasetool_cli.training.training_run import Given, Training, TrainingRun
+from phrasetool_cli.training.run_options import Given, RunOptions, Training
 
 if TYPE_CHECKING:
     from phrasetool.training.masked_lm.bert_folder import TrainedBert
@@ -53,7 +53,7 @@ def training(given: Given) -> Training:
     return Training(inputs.all, lambda run: train_bert(inputs, run, given))
 
 
-def train_bert(inputs: MaskedLmInputs, run: TrainingRun, given: Given) -> TrainedBert:
+def train_bert(inputs: MaskedLmInputs, run: RunOptions, given: Given) -> TrainedBert:
     """Train an own BERT and say what is done.
 
     Args:
@@ -91,10 +91,8 @@ def train_bert(inputs: MaskedLmInputs, run: TrainingRun, given: Given) -> Traine
         )
 
     with ItemProgress("train", settings.epochs * data.tokens, "token", run.quiet) as progress:
-        trained = train_masked_lm(
-            data, held, tokenizer, settings, run.folder, device=place, resume=run.resume, overwrite=run.overwrite,
-            record=inputs.record(), on_report=report, tick=progress.tick,
-        )  # fmt: skip
+        training = run.training_run(place, watch, record=inputs.record(), on_report=report, tick=progress.tick)
+        trained = train_masked_lm(data, held, tokenizer, settings, training)
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
     return trained
 

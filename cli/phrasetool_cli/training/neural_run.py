@@ -11,7 +11,7 @@ import click
 
 from phrasetool.errors import DataError
 from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch
-from phrasetool_cli.training.training_run import Given, Training, TrainingRun
+from phrasetool_cli.training.run_options import Given, RunOptions, Training
 from phrasetool_cli.training.training_texts import PairFiles
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def training(given: Given) -> Training:
     return Training(inputs.all, lambda run: train_translator(inputs, run, given))
 
 
-def train_translator(inputs: NeuralInputs, run: TrainingRun, given: Given) -> NeuralModel:
+def train_translator(inputs: NeuralInputs, run: RunOptions, given: Given) -> NeuralModel:
     """Train a translator and say what is done.
 
     Args:
@@ -105,11 +105,10 @@ def train_translator(inputs: NeuralInputs, run: TrainingRun, given: Given) -> Ne
         )
 
     with ItemProgress("train", settings.epochs * len(pairs), "pair", run.quiet) as progress:
-        trained = train_neural(
-            pairs, held, table, settings, run.folder, device=place, resume=run.resume, overwrite=run.overwrite,
-            force=run.force, warn=watch.warn, record=inputs.record(texts.escaped), on_report=report,
-            tick=progress.tick,
-        )  # fmt: skip
+        training = run.training_run(
+            place, watch, record=inputs.record(texts.escaped), on_report=report, tick=progress.tick
+        )
+        trained = train_neural(pairs, held, table, settings, training)
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
     return trained
 
@@ -126,7 +125,7 @@ def _of_losses(given: Given) -> dict[str, Any]:
 
 
 def _vocabularies(
-    inputs: NeuralInputs, texts: TextPairs, settings: NeuralSettings, run: TrainingRun, watch: TerminalWatch
+    inputs: NeuralInputs, texts: TextPairs, settings: NeuralSettings, run: RunOptions, watch: TerminalWatch
 ) -> tuple[Vocabulary, Vocabulary, FloatArray]:
     """Source and target words, and what is predicted."""
     from phrasetool.disk.writable import check_space

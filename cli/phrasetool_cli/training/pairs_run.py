@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool_cli.training.chosen_starts import chosen_starts
-from phrasetool_cli.training.training_run import Given, Training, TrainingRun
+from phrasetool_cli.training.run_options import Given, RunOptions, Training
 
 if TYPE_CHECKING:
     from phrasetool.models.bilingual import BilingualModel
@@ -43,7 +43,7 @@ def training(given: Given) -> Training:
 
 
 def train_pairs(
-    pairs: str, run: TrainingRun, chosen: dict[str, Any], starts: tuple[Start, Start], kept: tuple[int, float],
+    pairs: str, run: RunOptions, chosen: dict[str, Any], starts: tuple[Start, Start], kept: tuple[int, float],
     record: dict[str, Any],
 ) -> BilingualModel:  # fmt: skip
     """Train encoders of both languages."""
@@ -77,12 +77,11 @@ def train_pairs(
         tell(f"{side} word vectors: {share:.1%} of the words start from known vectors")
 
     began = time.monotonic()
-    with TrainingProgress(len(data), settings.pretrain_iterations, settings.iterations, run.quiet) as training:
+    with TrainingProgress(len(data), settings.pretrain_iterations, settings.iterations, run.quiet) as progress:
+        training = run.training_run(place, watch, record=record, on_report=progress.report, tick=progress.tick)
         trained = train_model(
-            data, settings, lambda: start_parameters(data, settings, starts, known, doubt), run.folder, device=place,
-            resume=run.resume, overwrite=run.overwrite, record=record, on_report=training.report, tick=training.tick,
-            doubt=doubt,
-        )  # fmt: skip
+            data, settings, lambda: start_parameters(data, settings, starts, known, doubt), training, doubt=doubt
+        )
     tell(f"saved {trained.signature} to {run.folder} after {time.monotonic() - began:.0f} s")
     return trained
 

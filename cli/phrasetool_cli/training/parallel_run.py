@@ -10,7 +10,7 @@ import click
 from moses_compat.files.names import STANDARD
 from phrasetool.errors import DataError
 from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch
-from phrasetool_cli.training.training_run import Given, Training, TrainingRun
+from phrasetool_cli.training.run_options import Given, RunOptions, Training
 from phrasetool_cli.training.training_texts import PairFiles
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def training(given: Given) -> Training:
     return Training(inputs.all, lambda run: train_classifier(inputs, run, given))
 
 
-def train_classifier(inputs: ParallelInputs, run: TrainingRun, given: Given) -> ParallelModel:
+def train_classifier(inputs: ParallelInputs, run: RunOptions, given: Given) -> ParallelModel:
     """Train a classifier of sentence pairs and say what is done.
 
     Args:
@@ -85,11 +85,10 @@ def train_classifier(inputs: ParallelInputs, run: TrainingRun, given: Given) -> 
 
     with ItemProgress("train", settings.passes * len(pairs), "pair", run.quiet) as progress:
         try:
-            trained = train_parallel(
-                pairs, development, settings, run.folder, device=place, resume=run.resume, overwrite=run.overwrite,
-                force=run.force, warn=watch.warn, record=inputs.record(pairs.escaped), on_report=report,
-                tick=progress.tick,
-            )  # fmt: skip
+            training = run.training_run(
+                place, watch, record=inputs.record(pairs.escaped), on_report=report, tick=progress.tick
+            )
+            trained = train_parallel(pairs, development, settings, training)
         except ValueError as error:
             raise DataError(inputs.files[0], str(error)) from error
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")

@@ -10,7 +10,7 @@ import click
 from moses_compat.files.names import STANDARD
 from phrasetool.errors import DataError
 from phrasetool_cli.shared.progress import TableProgress, TerminalWatch
-from phrasetool_cli.training.training_run import Given, Training, TrainingRun
+from phrasetool_cli.training.run_options import Given, RunOptions, Training
 
 if TYPE_CHECKING:
     from phrasetool.models.syntax import SyntaxModel
@@ -83,7 +83,7 @@ def training(given: Given) -> Training:
     return Training(inputs.all, lambda run: train_encoder(inputs, run, given))
 
 
-def train_encoder(inputs: SyntaxInputs, run: TrainingRun, given: Given) -> SyntaxModel:
+def train_encoder(inputs: SyntaxInputs, run: RunOptions, given: Given) -> SyntaxModel:
     """Train a syntactic encoder and say what is done.
 
     Args:
@@ -121,10 +121,8 @@ def train_encoder(inputs: SyntaxInputs, run: TrainingRun, given: Given) -> Synta
     files = {"bitexts": [list(one) for one in inputs.bitexts], "texts": [list(one) for one in inputs.texts]}
     record = {**files, "tagger_folder": inputs.tagger}
     try:
-        trained = train_syntax(
-            bitexts, tagger, settings, run.folder, start=start, device=place, resume=run.resume,
-            overwrite=run.overwrite, watch=watch, record=record, on_report=report,
-        )  # fmt: skip
+        training = run.training_run(place, watch, record=record, on_report=report)
+        trained = train_syntax(bitexts, tagger, settings, training, start=start, watch=watch)
     except ValueError as error:
         raise DataError(inputs.all[0], str(error)) from error
     watch.say(f"saved {trained.signature} to {run.folder}")

@@ -9,7 +9,7 @@ import click
 
 from moses_compat.files.names import STANDARD
 from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch
-from phrasetool_cli.training.training_run import Given, Training, TrainingRun
+from phrasetool_cli.training.run_options import Given, RunOptions, Training
 
 if TYPE_CHECKING:
     from phrasetool.models.tagger import TaggerModel
@@ -56,7 +56,7 @@ def training(given: Given) -> Training:
     return Training(inputs.all, lambda run: train_tags(inputs, run, given))
 
 
-def train_tags(inputs: TaggerInputs, run: TrainingRun, given: Given) -> TaggerModel:
+def train_tags(inputs: TaggerInputs, run: RunOptions, given: Given) -> TaggerModel:
     """Train a tagger and say what is done.
 
     Args:
@@ -100,10 +100,8 @@ def train_tags(inputs: TaggerInputs, run: TrainingRun, given: Given) -> TaggerMo
 
     record = {"treebanks": [list(one) for one in inputs.treebanks]}
     with ItemProgress("train", settings.epochs * count, "sentence", run.quiet) as progress:
-        trained = train_tagger(
-            treebanks, development, settings, run.folder, device=place, resume=run.resume, overwrite=run.overwrite,
-            record=record, on_report=report, tick=progress.tick,
-        )  # fmt: skip
+        training = run.training_run(place, watch, record=record, on_report=report, tick=progress.tick)
+        trained = train_tagger(treebanks, development, settings, training)
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
     return trained
 

@@ -15,7 +15,7 @@ from phrasetool_cli.shared.json_output import json_option
 from phrasetool_cli.shared.parameter_types import FiniteRange
 from phrasetool_cli.shared.sections import SectionedCommand, give_title, sections
 from phrasetool_cli.training.pairs_run import LOSS, MAX_LENGTH
-from phrasetool_cli.training.training_run import ARGUMENTS
+from phrasetool_cli.training.run_options import ARGUMENTS
 
 # Titles of sections.
 _FIRST = "What is trained"

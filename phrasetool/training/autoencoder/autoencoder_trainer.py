@@ -8,21 +8,15 @@ what order batches come is drawn anew for every epoch.  On a CPU a seed fixes th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from phrasetool.disk.writable import check_space
 from phrasetool.encoders.autoencoders.autoencoder import Autoencoder
 from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.models.fit import FEWEST
-from phrasetool.models.folders import check_model_folder
-from phrasetool.models.storage import save_model
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
 from phrasetool.training.divergence import StartError, guessing
@@ -30,9 +24,8 @@ from phrasetool.training.epochs.epoch_trainer import EpochTrainer, Tick, train_e
 from phrasetool.training.epochs.learnt_parameters import ADAM, LearntParameters
 from phrasetool.training.epochs.length_batches import length_batches
 from phrasetool.training.pairs import fingerprint
-from phrasetool.training.resumable import forget_checkpoint
+from phrasetool.training.training_run import TrainingRun
 from phrasetool.vocabulary import Vocabulary
-from phrasetool.watch import refuse
 
 # Texts that tell how well all are known.
 _SAMPLE = 1000
@@ -125,34 +118,15 @@ def train_autoencoder(
     texts: Phrases,
     vocabulary: Vocabulary,
     settings: AutoencoderSettings,
-    folder: Path,
-    *,
-    device: torch.device | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    force: bool = False,
-    warn: Callable[[str], None] = lambda message: None,
-    record: dict[str, Any] | None = None,
-    on_report: Callable[[EpochReport], None] = lambda report: None,
-    tick: Callable[[int], None] = lambda texts: None,
+    run: TrainingRun,
 ) -> AutoencoderModel:
     """Train a text autoencoder and save it.
-
-    An interrupted run goes on with `resume` and ends with the same weights as one that was not.
 
     Args:
         texts: what to learn from, in ids of the vocabulary.
         vocabulary: of the texts.
         settings: how.
-        folder: the model folder; gets `training.jsonl` and a checkpoint on the way, which goes when all is done.
-        device: where to train; CPU by default.
-        resume: go on from the checkpoint in `folder`.
-        overwrite: a finished model, or an unfinished training, in `folder` may be replaced.
-        force: save a model that is no better than guessing, too.
-        warn: told of it then.
-        record: more to remember in `config.json`, under `training`.
-        on_report: called after every epoch.
-        tick: called with the number of texts just seen.
+        run: where and how.
 
     Raises:
         ModelError: there is a finished model or an unfinished training; or the checkpoint is missing, damaged, or of
@@ -165,19 +139,18 @@ def train_autoencoder(
     lengths = texts.lengths
     if not len(texts) or lengths.min() < 1 or lengths.max() > settings.max_length:
         raise ValueError(f"expected texts of 1 to {settings.max_length} words, at least one")
-    check_model_folder(folder, resume=resume, overwrite=overwrite)
+    run.check()
     # A checkpoint with two moments of Adam, and the one that takes its place.
-    check_space(folder, 2 * 3 * 4 * sum(map(math.prod, settings.shape.shapes(len(vocabulary)).values())))
+    run.check_space(2 * 3 * 4 * sum(map(math.prod, settings.shape.shapes(len(vocabulary)).values())))
     identity = {"texts": fingerprint([texts], [vocabulary]), "settings": settings.as_dict()}
 
     def start() -> AutoencoderTrainer:
-        return AutoencoderTrainer(texts, len(vocabulary), settings, device)
+        return AutoencoderTrainer(texts, len(vocabulary), settings, run.device)
 
-    trainer = train_epochs(folder, identity, start, resume=resume, on_report=on_report, tick=tick)
+    trainer = train_epochs(run, identity, start)
     if fault := trainer.fault():
-        refuse(guessing(folder, fault, settings.learning_rate), force, warn)
-    training = {**settings.as_dict(), "texts": len(texts), "epochs_done": trainer.epoch, **(record or {})}
+        run.refuse(guessing(run.folder, fault, settings.learning_rate))
+    training = {**settings.as_dict(), "texts": len(texts), "epochs_done": trainer.epoch, **run.record}
     model = AutoencoderModel(vocabulary, settings.shape, trainer.module.numpy(), training)
-    save_model(model, folder)
-    forget_checkpoint(folder)
+    run.save(model)
     return model

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -14,6 +13,7 @@ from torch import Tensor
 from phrasetool.training.divergence import StartError
 from phrasetool.training.epochs.learnt_parameters import LearntParameters
 from phrasetool.training.resumable import train_resumably
+from phrasetool.training.training_run import TrainingRun
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -116,10 +116,7 @@ class EpochTrainer(ABC, Generic[Report]):
 Trained = TypeVar("Trained", bound=EpochTrainer[Any])
 
 
-def train_epochs(
-    folder: Path, identity: Mapping[str, Any], start: Callable[[], Trained], *, resume: bool,
-    on_report: Callable[[Any], None], tick: Tick,
-) -> Trained:  # fmt: skip
+def train_epochs(run: TrainingRun, identity: Mapping[str, Any], start: Callable[[], Trained]) -> Trained:
     """Train to the end; see `train_resumably` for the arguments, and for what is raised."""
 
     def resumed(tensors: dict[str, Tensor], progress: dict[str, Any]) -> Trained:
@@ -127,4 +124,4 @@ def train_epochs(
         trainer.restore(tensors, progress)
         return trainer
 
-    return train_resumably(folder, identity, start, resumed, resume=resume, on_report=on_report, tick=tick)
+    return train_resumably(run, identity, start, resumed)

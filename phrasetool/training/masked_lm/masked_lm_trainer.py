@@ -7,9 +7,8 @@ hand (Lample and Conneau, 2019).  The head, which is as wide as the vocabulary, 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from phrasetool.disk.writable import check_space
 from phrasetool.encoders.torch_precision import products_in
-from phrasetool.models.folders import check_model_folder
 from phrasetool.training.divergence import StartError
 from phrasetool.training.epochs.epoch_trainer import EpochTrainer, Tick, train_epochs
 from phrasetool.training.epochs.learnt_parameters import ADAM, LearntParameters
@@ -27,7 +24,7 @@ from phrasetool.training.masked_lm.bert_folder import TrainedBert, new_bert, sav
 from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
 from phrasetool.training.masked_lm.masking import Hidden, hide
 from phrasetool.training.masked_lm.piece_texts import Batch, Batches, PieceTexts
-from phrasetool.training.resumable import forget_checkpoint
+from phrasetool.training.training_run import TrainingRun
 
 
 @dataclass(frozen=True)
@@ -176,31 +173,16 @@ def train_masked_lm(
     development: PieceTexts,
     tokenizer: Any,
     settings: MaskedLmSettings,
-    folder: Path,
-    *,
-    device: torch.device | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    record: dict[str, Any] | None = None,
-    on_report: Callable[[MaskedLmReport], None] = lambda report: None,
-    tick: Callable[[int], None] = lambda tokens: None,
+    run: TrainingRun,
 ) -> TrainedBert:
     """Train an own BERT and save it.
-
-    An interrupted run goes on with `resume` and ends with the same weights as one that was not.
 
     Args:
         data: what to learn from.
         development: decides which epoch is kept.
         tokenizer: of `train_word_pieces`, of which both are pieces.
         settings: how.
-        folder: gets the model, `training.jsonl`, and a checkpoint on the way, which goes when all is done.
-        device: where to train; CPU by default.
-        resume: go on from the checkpoint in `folder`.
-        overwrite: a finished model in `folder` may be replaced.
-        record: more to remember in `training.json`.
-        on_report: called after every epoch.
-        tick: called with the number of tokens just read.
+        run: where and how.
 
     Raises:
         ModelError: there is a finished model; or the checkpoint is missing, damaged, or of other texts or settings.
@@ -211,8 +193,8 @@ def train_masked_lm(
     if not len(data.texts) or not len(development.texts):
         raise ValueError("expected texts with pieces, to learn from and to develop on")
     pieces = tokenizer.get_vocab_size()
-    check_model_folder(folder, resume=resume, overwrite=overwrite)
-    check_space(folder, checkpoint_bytes(settings, pieces))
+    run.check()
+    run.check_space(checkpoint_bytes(settings, pieces))
     identity = {
         "texts": [data.fingerprint, development.fingerprint],
         "pieces of words": hashlib.sha256(tokenizer.to_str().encode()).hexdigest()[:16],
@@ -220,11 +202,11 @@ def train_masked_lm(
     }
 
     def start() -> MaskedLmTrainer:
-        return MaskedLmTrainer(data, development, pieces, settings, device)
+        return MaskedLmTrainer(data, development, pieces, settings, run.device)
 
-    trainer = train_epochs(folder, identity, start, resume=resume, on_report=on_report, tick=tick)
+    trainer = train_epochs(run, identity, start)
     sizes = {"texts": len(data.texts), "pairs": len(data.sources), "tokens": data.tokens, "pieces": pieces}
-    training = {**settings.as_dict(), **sizes, "epochs_done": trainer.epoch, **(record or {})}
-    trained = save_bert(trainer.kept(), tokenizer, folder, training)
-    forget_checkpoint(folder)
+    training = {**settings.as_dict(), **sizes, "epochs_done": trainer.epoch, **run.record}
+    trained = save_bert(trainer.kept(), tokenizer, run.folder, training)
+    run.forget_checkpoint()
     return trained

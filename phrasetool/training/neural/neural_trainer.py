@@ -8,20 +8,16 @@ weights for a given number of threads; on a GPU it does so as far as torch does.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from phrasetool.disk.writable import check_space
 from phrasetool.encoders.autoencoders.softmax_output import softmax_cross_entropy
-from phrasetool.models.folders import check_model_folder
 from phrasetool.models.neural import NeuralModel
-from phrasetool.models.storage import save_model
 from phrasetool.neural.network import NeuralTranslator, padded_targets
 from phrasetool.objectives.objective import FrozenBatch
 from phrasetool.phrases import FloatArray, Int64Array
@@ -33,8 +29,7 @@ from phrasetool.training.neural.guessing import fault_of_guessing
 from phrasetool.training.neural.neural_settings import NeuralSettings
 from phrasetool.training.neural.temperature import fitted_temperature
 from phrasetool.training.pairs import PhrasePairs
-from phrasetool.training.resumable import forget_checkpoint
-from phrasetool.watch import refuse
+from phrasetool.training.training_run import TrainingRun
 
 
 @dataclass(frozen=True)
@@ -174,35 +169,16 @@ def train_neural(
     development: PhrasePairs | None,
     targets: FloatArray,
     settings: NeuralSettings,
-    folder: Path,
-    *,
-    device: torch.device | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    force: bool = False,
-    warn: Callable[[str], None] = lambda message: None,
-    record: dict[str, Any] | None = None,
-    on_report: Callable[[NeuralReport], None] = lambda report: None,
-    tick: Callable[[int], None] = lambda pairs: None,
+    run: TrainingRun,
 ) -> NeuralModel:
     """Train a translator and save it.
-
-    An interrupted run goes on with `resume` and ends with the same weights as one that was not.
 
     Args:
         pairs: what to learn from.
         development: decides which epoch is kept, and the temperature; None for the last epoch, and the pairs.
         targets: the vectors to predict, shape (V + 1, d), see `target_table`.
         settings: how.
-        folder: the model folder; gets `training.jsonl` and a checkpoint on the way, which goes when all is done.
-        device: where to train; CPU by default.
-        resume: go on from the checkpoint in `folder`.
-        overwrite: a finished model in `folder` may be replaced.
-        force: save a model that is no better than guessing, too.
-        warn: told of it then.
-        record: more to remember in `config.json`, under `training`.
-        on_report: called after every epoch.
-        tick: called with the number of pairs just seen.
+        run: where and how.
 
     Raises:
         ModelError: there is a finished model; or the checkpoint is missing, damaged, or of other texts or settings.
@@ -213,8 +189,8 @@ def train_neural(
     """
     if not len(pairs):
         raise ValueError("expected sentence pairs, at least one")
-    check_model_folder(folder, resume=resume, overwrite=overwrite)
-    check_space(folder, checkpoint_bytes(settings, len(pairs.source_vocabulary), len(pairs.target_vocabulary)))
+    run.check()
+    run.check_space(checkpoint_bytes(settings, len(pairs.source_vocabulary), len(pairs.target_vocabulary)))
     identity = {
         "texts": [pairs.fingerprint, development.fingerprint if development else ""],
         "target vectors": hashlib.sha256(targets.tobytes()).hexdigest()[:16],
@@ -222,16 +198,15 @@ def train_neural(
     }
 
     def start() -> NeuralTrainer:
-        return NeuralTrainer(pairs, development, targets, settings, device)
+        return NeuralTrainer(pairs, development, targets, settings, run.device)
 
-    trainer = train_epochs(folder, identity, start, resume=resume, on_report=on_report, tick=tick)
+    trainer = train_epochs(run, identity, start)
     module = trainer.kept()
     if fault := fault_of_guessing(module, development or pairs, settings.seed):
-        refuse(guessing(folder, fault, settings.learning_rate), force, warn)
+        run.refuse(guessing(run.folder, fault, settings.learning_rate))
     temperature = fitted_temperature(module, development or pairs, settings.seed)
-    training = {**settings.as_dict(), "pairs": len(pairs), "epochs_done": trainer.epoch, **(record or {})}
+    training = {**settings.as_dict(), "pairs": len(pairs), "epochs_done": trainer.epoch, **run.record}
     vocabularies = pairs.source_vocabulary, pairs.target_vocabulary
     model = NeuralModel(*vocabularies, settings.architecture, module.arrays(), temperature, training)
-    save_model(model, folder)
-    forget_checkpoint(folder)
+    run.save(model)
     return model

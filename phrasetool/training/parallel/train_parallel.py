@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
-from phrasetool.disk.writable import check_space
-from phrasetool.models.folders import CHECKPOINT, check_model_folder
+from phrasetool.models.folders import CHECKPOINT
 from phrasetool.models.parallel import SEARCH_VECTORS, ParallelModel
-from phrasetool.models.storage import save_model
 from phrasetool.training.divergence import DivergedError
 from phrasetool.training.epochs.epoch_trainer import train_epochs
 from phrasetool.training.neural.text_pairs import TextPairs
@@ -28,10 +25,9 @@ from phrasetool.training.parallel.pair_quality import (
     quality_at,
 )
 from phrasetool.training.parallel.parallel_settings import ParallelSettings
-from phrasetool.training.parallel.parallel_trainer import ParallelReport, ParallelTrainer
-from phrasetool.training.parallel.search_trainer import BUCKETS, SearchReport, SearchTrainer
-from phrasetool.training.resumable import forget_checkpoint
-from phrasetool.watch import refuse
+from phrasetool.training.parallel.parallel_trainer import ParallelTrainer
+from phrasetool.training.parallel.search_trainer import BUCKETS, SearchTrainer
+from phrasetool.training.training_run import TrainingRun
 
 # A parallel pair has the higher probability of it and another in half of all couples by chance.
 _CHANCE = 0.55
@@ -43,34 +39,15 @@ def train_parallel(
     pairs: TextPairs,
     development: TextPairs,
     settings: ParallelSettings,
-    folder: Path,
-    *,
-    device: torch.device | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    force: bool = False,
-    warn: Callable[[str], None] = lambda message: None,
-    record: dict[str, Any] | None = None,
-    on_report: Callable[[ParallelReport | SearchReport], None] = lambda report: None,
-    tick: Callable[[int], None] = lambda pairs: None,
+    run: TrainingRun,
 ) -> ParallelModel:
     """Train a classifier of sentence pairs and save it.
-
-    An interrupted run goes on with `resume` and ends with the same weights as one that was not.
 
     Args:
         pairs: what to learn from; two different ones at least.
         development: decides which epoch is kept, the temperature and the threshold; two different pairs at least.
         settings: how.
-        folder: the model folder; gets `training.jsonl` and a checkpoint on the way, which goes when all is done.
-        device: where to train; CPU by default.
-        resume: go on from the checkpoint in `folder`.
-        overwrite: a finished model, or an unfinished training, in `folder` may be replaced.
-        force: save a classifier that is no better than guessing, too.
-        warn: told of it then.
-        record: more to remember in `config.json`, under `training`.
-        on_report: called after every epoch, also of the vectors that sentences are searched for by.
-        tick: called with the number of pairs just seen; it is `ParallelSettings.passes` times all of them.
+        run: where and how; examples are pairs, `ParallelSettings.passes` times all of them.
 
     Raises:
         ModelError: there is a finished model or an unfinished training; the checkpoint is missing, damaged, or of
@@ -83,11 +60,11 @@ def train_parallel(
     for name, texts in (("to learn from", pairs), ("in the development set", development)):
         if (count := distinct_targets(texts)) < 2:
             raise ValueError(f"{count} distinct pair {name}, expected two at least, to tell one from the other")
-    check_model_folder(folder, resume=resume, overwrite=overwrite)
+    run.check()
     fresh = fresh_classifier(pairs, settings)
     learnt = sum(value.numel() for value in fresh.classifier.parameters() if value.requires_grad)
     # A checkpoint with two moments of Adam and the best so far, and the one that takes its place; then the other one.
-    check_space(folder, 2 * 4 * (4 * learnt + 3 * BUCKETS * settings.search_units))
+    run.check_space(2 * 4 * (4 * learnt + 3 * BUCKETS * settings.search_units))
     identity = {
         "texts": [_fingerprint(pairs), _fingerprint(development)],
         "encoder's weights": _encoder_identity(fresh),
@@ -95,42 +72,32 @@ def train_parallel(
     }
 
     def start() -> ParallelTrainer:
-        return ParallelTrainer(pairs, development, fresh.classifier, settings, device)
+        return ParallelTrainer(pairs, development, fresh.classifier, settings, run.device)
 
-    trainer = train_epochs(folder, identity, start, resume=resume, on_report=on_report, tick=tick)
+    trainer = train_epochs(run, identity, start)
     assert trainer.best is not None
     if trainer.best["auc"] < _CHANCE:
         message = (
-            f"{folder}: the trained classifier is no better than chance: the area under its curve is "
+            f"{run.folder}: the trained classifier is no better than chance: the area under its curve is "
             f"{trainer.best['auc']:.2f} on the development set, that of guessing is 0.50; train anew with more pairs, "
             "more epochs or another learning rate"
         )
-        refuse(DivergedError(message, remedy="keep a poor model"), force, warn)
-    model = _finished(trainer, fresh, {**settings.as_dict(), "pairs": len(pairs), **(record or {})})
+        run.refuse(DivergedError(message, remedy="keep a poor model"))
+    model = _finished(trainer, fresh, {**settings.as_dict(), "pairs": len(pairs), **run.record})
     if settings.search_units:
-        _learn_to_search(model, pairs, settings, folder / _SEARCH, identity, resume, on_report, tick)
-    save_model(model, folder)
-    forget_checkpoint(folder)
-    shutil.rmtree(folder / _SEARCH, ignore_errors=True)
+        _learn_to_search(model, pairs, settings, identity, run)
+    run.save(model)
+    shutil.rmtree(run.folder / _SEARCH, ignore_errors=True)
     return model
 
 
 def _learn_to_search(
-    model: ParallelModel,
-    pairs: TextPairs,
-    settings: ParallelSettings,
-    folder: Path,
-    identity: dict[str, Any],
-    resume: bool,
-    on_report: Callable[[SearchReport], None],
-    tick: Callable[[int], None],
+    model: ParallelModel, pairs: TextPairs, settings: ParallelSettings, identity: dict[str, Any], run: TrainingRun
 ) -> None:
     """Give a model vectors of units; see `train_parallel`."""
-
-    trainer = train_epochs(
-        folder, identity, lambda: SearchTrainer(pairs, settings), resume=resume and (folder / CHECKPOINT).is_file(),
-        on_report=on_report, tick=tick,
-    )  # fmt: skip
+    folder = run.folder / _SEARCH
+    within = replace(run, folder=folder, resume=run.resume and (folder / CHECKPOINT).is_file())
+    trainer = train_epochs(within, identity, lambda: SearchTrainer(pairs, settings))
     model.arrays[SEARCH_VECTORS] = trainer.vectors()
 
 

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 
-from phrasetool.disk.writable import check_space
-from phrasetool.models.folders import check_model_folder
-from phrasetool.models.storage import save_model
 from phrasetool.models.syntax import SyntaxModel
 from phrasetool.models.tagger import TaggerModel
 from phrasetool.phrases import FloatArray, Int64Array, Mask
 from phrasetool.syntax.piece_table import PieceTable, learn_pieces
 from phrasetool.syntax.syntax_shape import SyntaxShape
 from phrasetool.training.epochs.epoch_trainer import train_epochs
-from phrasetool.training.resumable import forget_checkpoint
 from phrasetool.training.syntax.syntax_examples import (
     NamedBitext,
     Sentences,
@@ -33,7 +26,8 @@ from phrasetool.training.syntax.syntax_examples import (
     tag_numbers,
 )
 from phrasetool.training.syntax.syntax_settings import SyntaxSettings
-from phrasetool.training.syntax.syntax_trainer import SyntaxReport, SyntaxTrainer
+from phrasetool.training.syntax.syntax_trainer import SyntaxTrainer
+from phrasetool.training.training_run import TrainingRun
 from phrasetool.watch import NOBODY, Watch
 
 
@@ -58,32 +52,20 @@ def train_syntax(
     bitexts: Sequence[NamedBitext],
     tagger: TaggerModel,
     settings: SyntaxSettings,
-    folder: Path,
+    run: TrainingRun,
     *,
     start: SyntaxModel | None = None,
-    device: torch.device | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
     watch: Watch = NOBODY,
-    record: dict[str, Any] | None = None,
-    on_report: Callable[[SyntaxReport], None] = lambda report: None,
 ) -> SyntaxModel:
     """Train a syntactic encoder and save it.
-
-    An interrupted run goes on with `resume` and ends with the same weights as one that was not.
 
     Args:
         bitexts: what to learn from.
         tagger: knows one of the languages of each bitext at least.
         settings: how; with `start`, its sizes are that model's.
-        folder: the model folder; gets `training.jsonl` and a checkpoint on the way, which goes when all is done.
+        run: where and how; who watches follows it, not its `tick`.
         start: a model to go on from; it may learn new languages.
-        device: where to train; CPU by default.
-        resume: go on from the checkpoint in `folder`.
-        overwrite: a finished model, or an unfinished training, in `folder` may be replaced.
         watch: is told what is done, and follows it.
-        record: more to remember in `config.json`, under `training`.
-        on_report: called after every epoch.
 
     Raises:
         ModelError: there is a finished model or an unfinished training; the checkpoint is missing, damaged, or of
@@ -92,7 +74,7 @@ def train_syntax(
         PhraseToolError: the folder cannot be written, or has too little room.
         ValueError: the bitexts have nothing to learn from, or nothing to hold out.
     """
-    check_model_folder(folder, resume=resume, overwrite=overwrite)
+    run.check()
     short = [short_pairs(one, settings.min_length, settings.max_length) for one in bitexts]
     if left_out := sum(len(one.pairs) for one in bitexts) - sum(len(one.pairs) for one in short):
         lengths = f"{settings.min_length} to {settings.max_length}"
@@ -101,7 +83,7 @@ def train_syntax(
     kept, held = held_out_pairs(pairs, settings.seed)
     made = _fresh(sentences, tagger, settings, start)
     # Parameters, the best so far, two moments of Adam, and the checkpoint that takes the place of another.
-    check_space(folder, 2 * 4 * sum(4 * array.size for array in made.arrays.values()))
+    run.check_space(2 * 4 * sum(4 * array.size for array in made.arrays.values()))
     examples, development = _examples(sentences, tagger, settings, made, [one.languages for one in short], (kept, held))
     watch.say(
         f"{len(examples):,} examples, {len(development):,} more as the development set; {len(made.pieces):,} pieces"
@@ -110,17 +92,17 @@ def train_syntax(
                 "settings": settings.as_dict()}  # fmt: skip
 
     def begin() -> SyntaxTrainer:
-        return SyntaxTrainer(examples, development, made.shape, made.arrays, settings, device)
+        return SyntaxTrainer(examples, development, made.shape, made.arrays, settings, run.device)
 
     with watch.items("train", settings.epochs * len(examples), "example") as tick:
-        trainer = train_epochs(folder, identity, begin, resume=resume, on_report=on_report, tick=tick)
+        trainer = train_epochs(replace(run, tick=tick), identity, begin)
     training = {
         **settings.as_dict(),
         "tagger": tagger.signature,
         "start": start.signature if start else None,
         "pairs": {"-".join(one.languages): len(rows) for one, rows in zip(short, kept, strict=True)},
         "examples": len(examples),
-        **(record or {}),
+        **run.record,
         "epochs_done": trainer.epoch,
         "best": trainer.best,
     }
@@ -128,8 +110,7 @@ def train_syntax(
     known[np.unique(examples.texts.select(np.unique(examples.sources)).words)] = True
     network = trainer.kept()
     model = SyntaxModel(made.languages, made.targets, made.pieces, known, made.shape, network.arrays(), training)
-    save_model(model, folder)
-    forget_checkpoint(folder)
+    run.save(model)
     return model
 
 

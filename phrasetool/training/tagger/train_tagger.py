@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import torch
 
-from phrasetool.disk.writable import check_space
-from phrasetool.models.folders import check_model_folder
-from phrasetool.models.storage import save_model
 from phrasetool.models.tagger import TaggerModel
 from phrasetool.training.epochs.epoch_trainer import train_epochs
-from phrasetool.training.resumable import forget_checkpoint
 from phrasetool.training.tagger.tagger_examples import Treebanks, learnt_tags, tagger_examples
 from phrasetool.training.tagger.tagger_measures import accuracies
 from phrasetool.training.tagger.tagger_settings import TaggerSettings
-from phrasetool.training.tagger.tagger_trainer import TaggerReport, TaggerTrainer
+from phrasetool.training.tagger.tagger_trainer import TaggerTrainer
+from phrasetool.training.training_run import TrainingRun
 
 # Where no development set is given, one sentence in so many is held out.
 _HELD_OUT = 20
@@ -51,30 +44,15 @@ def train_tagger(
     treebanks: Treebanks,
     development: Treebanks,
     settings: TaggerSettings,
-    folder: Path,
-    *,
-    device: torch.device | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    record: dict[str, Any] | None = None,
-    on_report: Callable[[TaggerReport], None] = lambda report: None,
-    tick: Callable[[int], None] = lambda sentences: None,
+    run: TrainingRun,
 ) -> TaggerModel:
     """Train a tagger and save it.
-
-    An interrupted run goes on with `resume` and ends with the same weights as one that was not.
 
     Args:
         treebanks: what to learn from, by language.
         development: decides which epoch is kept; of some of these languages.
         settings: how.
-        folder: the model folder; gets `training.jsonl` and a checkpoint on the way, which goes when all is done.
-        device: where to train; CPU by default.
-        resume: go on from the checkpoint in `folder`.
-        overwrite: a finished model, or an unfinished training, in `folder` may be replaced.
-        record: more to remember in `config.json`, under `training`.
-        on_report: called after every epoch.
-        tick: called with the number of sentences just seen.
+        run: where and how.
 
     Raises:
         ModelError: there is a finished model or an unfinished training; the checkpoint is missing, damaged, or of
@@ -82,24 +60,24 @@ def train_tagger(
         DivergedError: the learning rate is too large; the last good checkpoint stays.
         PhraseToolError: the folder cannot be written, or has too little room.
     """
-    check_model_folder(folder, resume=resume, overwrite=overwrite)
+    run.check()
     # The table with two moments of Adam and the best so far, and the checkpoint that takes its place.
-    check_space(folder, 2 * 4 * 4 * settings.buckets * settings.word_units)
+    run.check_space(2 * 4 * 4 * settings.buckets * settings.word_units)
     tags = learnt_tags(treebanks, settings.min_joint)
     examples = tagger_examples(treebanks, tags, settings.buckets)
     identity = {"treebanks": [_fingerprint(treebanks), _fingerprint(development)], "settings": settings.as_dict()}
 
     def start() -> TaggerTrainer:
-        return TaggerTrainer(examples, development, tags, settings, device)
+        return TaggerTrainer(examples, development, tags, settings, run.device)
 
-    trainer = train_epochs(folder, identity, start, resume=resume, on_report=on_report, tick=tick)
+    trainer = train_epochs(run, identity, start)
     network = trainer.kept()
     shape = settings.shape(len(tags))
     found = accuracies(network.arrays(), shape, tags, development)
     training = {
         **settings.as_dict(),
         "sentences": {language: len(sentences) for language, sentences in treebanks.items()},
-        **(record or {}),
+        **run.record,
         "epochs_done": trainer.epoch,
         "best_epoch": trainer.best["epoch"] if trainer.best else 0,
         "development": {
@@ -108,8 +86,7 @@ def train_tagger(
         },
     }
     model = TaggerModel(list(treebanks), tags, shape, network.arrays(), training)
-    save_model(model, folder)
-    forget_checkpoint(folder)
+    run.save(model)
     return model
 
 

@@ -7,6 +7,7 @@ import pytest
 from phrasetool.errors import ModelError
 from phrasetool.models.storage import load_model
 from phrasetool.training.trainer import train_model
+from phrasetool.training.training_run import TrainingRun
 from tests.phrasetool.training.toy_language import COMBINATIONS, settings, some_of, start, start_of
 
 # A recursive auto-encoder is pre-trained twice, whatever the loss, and then trained three times.
@@ -26,7 +27,7 @@ def test_resuming_gives_the_same_model_as_never_stopping(pairs, loss, encoder, s
 
     pairs = some_of(pairs, np.arange(150))
     chosen = settings(loss, encoder, learning_rate=0.02, iterations=3)
-    whole = train_model(pairs, chosen, lambda: start_of(chosen), tmp_path / "whole")
+    whole = train_model(pairs, chosen, lambda: start_of(chosen), TrainingRun(tmp_path / "whole"))
     done = []
 
     def stop(report):
@@ -35,9 +36,11 @@ def test_resuming_gives_the_same_model_as_never_stopping(pairs, loss, encoder, s
             raise StopHere
 
     with pytest.raises(StopHere):
-        train_model(pairs, chosen, lambda: start_of(chosen), tmp_path / "parts", on_report=stop)
+        train_model(pairs, chosen, lambda: start_of(chosen), TrainingRun(tmp_path / "parts", on_report=stop))
     assert (tmp_path / "parts" / "checkpoint.safetensors").is_file()
-    resumed = train_model(pairs, chosen, lambda: pytest.fail("must not start anew"), tmp_path / "parts", resume=True)
+    resumed = train_model(
+        pairs, chosen, lambda: pytest.fail("must not start anew"), TrainingRun(tmp_path / "parts", resume=True)
+    )
     assert resumed.identity == whole.identity
     assert (tmp_path / "parts" / "training.jsonl").read_bytes() == (tmp_path / "whole" / "training.jsonl").read_bytes()
     assert not (tmp_path / "parts" / "checkpoint.safetensors").exists()
@@ -47,7 +50,7 @@ def test_resuming_gives_the_same_model_as_never_stopping(pairs, loss, encoder, s
 def test_resuming_after_a_local_minimum_keeps_the_parameters_that_reached_it(pairs, tmp_path):
     chosen = settings("max-margin", iterations=40, learning_rate=2.0, pretrain_iterations=0, lambda_words=0)
     history = []
-    whole = train_model(pairs, chosen, start, tmp_path / "whole", on_report=history.append)
+    whole = train_model(pairs, chosen, start, TrainingRun(tmp_path / "whole", on_report=history.append))
     assert len(history) < 40
     assert history[-1].joint_error > history[-2].joint_error
     done = []
@@ -58,15 +61,17 @@ def test_resuming_after_a_local_minimum_keeps_the_parameters_that_reached_it(pai
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_model(pairs, chosen, start, tmp_path / "parts", on_report=stop)
-    resumed = train_model(pairs, chosen, lambda: pytest.fail("must not start anew"), tmp_path / "parts", resume=True)
+        train_model(pairs, chosen, start, TrainingRun(tmp_path / "parts", on_report=stop))
+    resumed = train_model(
+        pairs, chosen, lambda: pytest.fail("must not start anew"), TrainingRun(tmp_path / "parts", resume=True)
+    )
     assert resumed.identity == whole.identity
-    best = train_model(pairs, replace(chosen, iterations=len(history) - 1), start, tmp_path / "best")
+    best = train_model(pairs, replace(chosen, iterations=len(history) - 1), start, TrainingRun(tmp_path / "best"))
     assert best.identity == whole.identity
 
 
 def test_the_log_has_a_line_an_iteration(pairs, tmp_path):
-    train_model(pairs, settings("max-margin"), start, tmp_path)
+    train_model(pairs, settings("max-margin"), start, TrainingRun(tmp_path))
     lines = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]
     assert [line["phase"] for line in lines[:3]] == ["pretrain", "pretrain", "train"]
     assert {"phase", "iteration", "reconstruction_error", "semantic_error", "joint_error"} == set(lines[0])
@@ -77,13 +82,13 @@ def test_a_checkpoint_of_other_settings_or_pairs_is_refused(pairs, tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_model(pairs, settings("in-batch"), start, tmp_path, on_report=stop)
+        train_model(pairs, settings("in-batch"), start, TrainingRun(tmp_path, on_report=stop))
     with pytest.raises(ModelError, match=r"cannot resume: seed was 1, not 9, learning_rate was 0\.006, not 0\.1; give"):
-        train_model(pairs, settings("in-batch", seed=9, learning_rate=0.1), start, tmp_path, resume=True)
+        train_model(pairs, settings("in-batch", seed=9, learning_rate=0.1), start, TrainingRun(tmp_path, resume=True))
     with pytest.raises(ModelError, match="cannot resume: the pairs are other ones; give"):
-        train_model(some_of(pairs, np.arange(9)), settings("in-batch"), start, tmp_path, resume=True)
+        train_model(some_of(pairs, np.arange(9)), settings("in-batch"), start, TrainingRun(tmp_path, resume=True))
     (tmp_path / "checkpoint.safetensors").write_bytes(b"not a checkpoint")
     with pytest.raises(ModelError, match="damaged"):
-        train_model(pairs, settings("in-batch"), start, tmp_path, resume=True)
+        train_model(pairs, settings("in-batch"), start, TrainingRun(tmp_path, resume=True))
     with pytest.raises(ModelError, match="no checkpoint"):
-        train_model(pairs, settings("in-batch"), start, tmp_path / "nowhere", resume=True)
+        train_model(pairs, settings("in-batch"), start, TrainingRun(tmp_path / "nowhere", resume=True))

@@ -7,6 +7,7 @@ from phrasetool.models.storage import load_model
 from phrasetool.retrieval import evaluate_pairs
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.training.trainer import Trainer, train_model
+from phrasetool.training.training_run import TrainingRun
 from tests.phrasetool.training.toy_language import (
     LOSSES,
     WORDS,
@@ -111,7 +112,7 @@ def test_one_iteration_of_every_loss_and_encoder_can_be_stored_and_scores(pairs,
     pairs = some_of(pairs, np.arange(100))
     chosen = settings(loss, encoder, iterations=1)
     before = start_of(chosen)
-    trained = train_model(pairs, chosen, lambda: before, tmp_path)
+    trained = train_model(pairs, chosen, lambda: before, TrainingRun(tmp_path))
     loaded = load_model(tmp_path)
     assert loaded.identity == trained.identity
     assert loaded.kind == chosen.kind
@@ -133,4 +134,4 @@ def test_training_that_diverges_says_so(pairs, tmp_path):
         PhraseToolError,
         match=r"diverged in iteration 1: .* is nan; nothing was saved; .*smaller learning rate than 1e\+30",
     ):
-        train_model(pairs, chosen, start, tmp_path)
+        train_model(pairs, chosen, start, TrainingRun(tmp_path))

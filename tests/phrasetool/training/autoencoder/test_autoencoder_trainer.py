@@ -12,6 +12,7 @@ from phrasetool.reconstruction import reconstruct_texts
 from phrasetool.training.autoencoder.autoencoder_trainer import AutoencoderTrainer, train_autoencoder
 from phrasetool.training.divergence import DivergedError
 from phrasetool.training.epochs.learnt_parameters import ADAM
+from phrasetool.training.training_run import TrainingRun
 from tests.phrasetool.training.autoencoder.random_texts import VOCABULARY, WORDS, random_texts, settings
 
 
@@ -26,7 +27,7 @@ def test_texts_that_were_learned_by_heart_come_back(texts, architecture, tmp_pat
         architecture=architecture, word_units=16, hidden=48, epochs=40, dropout=0, learning_rate=0.02, batch_size=8
     )
     texts = texts.part(0, 30)
-    model = train_autoencoder(texts, VOCABULARY, chosen, tmp_path)
+    model = train_autoencoder(texts, VOCABULARY, chosen, TrainingRun(tmp_path))
     log = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]
     assert log[-1]["cross_entropy"] < 0.1 * log[0]["cross_entropy"]
     again = reconstruct_texts(model, texts)
@@ -35,7 +36,7 @@ def test_texts_that_were_learned_by_heart_come_back(texts, architecture, tmp_pat
 
 def test_a_seed_fixes_everything(texts, tmp_path):
     names = [
-        train_autoencoder(texts, VOCABULARY, settings(seed=seed), tmp_path / str(number)).identity
+        train_autoencoder(texts, VOCABULARY, settings(seed=seed), TrainingRun(tmp_path / str(number))).identity
         for number, seed in enumerate((1, 1, 2))
     ]
     assert names[0] == names[1] != names[2]
@@ -52,10 +53,10 @@ def test_resuming_gives_the_same_model_as_never_stopping(texts, architecture, st
             raise StopHere
 
     chosen = settings(architecture=architecture)
-    whole = train_autoencoder(texts, VOCABULARY, chosen, tmp_path / "whole")
+    whole = train_autoencoder(texts, VOCABULARY, chosen, TrainingRun(tmp_path / "whole"))
     with pytest.raises(StopHere):
-        train_autoencoder(texts, VOCABULARY, chosen, tmp_path / "parts", on_report=stop)
-    resumed = train_autoencoder(texts, VOCABULARY, chosen, tmp_path / "parts", resume=True)
+        train_autoencoder(texts, VOCABULARY, chosen, TrainingRun(tmp_path / "parts", on_report=stop))
+    resumed = train_autoencoder(texts, VOCABULARY, chosen, TrainingRun(tmp_path / "parts", resume=True))
     assert resumed.identity == whole.identity
     assert (tmp_path / "parts" / "training.jsonl").read_bytes() == (tmp_path / "whole" / "training.jsonl").read_bytes()
     assert not (tmp_path / "parts" / "checkpoint.safetensors").exists()
@@ -67,15 +68,15 @@ def test_a_checkpoint_of_other_texts_or_settings_is_refused(texts, tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_autoencoder(texts, VOCABULARY, settings(), tmp_path, on_report=stop)
+        train_autoencoder(texts, VOCABULARY, settings(), TrainingRun(tmp_path, on_report=stop))
     for others, changes, expected in (
         (texts, {"seed": 5, "dropout": 0.5}, r"cannot resume: dropout was 0\.\d+, not 0\.5, seed was 1, not 5; give"),
         (texts.part(0, 30), {}, "cannot resume: the texts are other ones; give"),
     ):
         with pytest.raises(ModelError, match=expected):
-            train_autoencoder(others, VOCABULARY, settings(**changes), tmp_path, resume=True)
+            train_autoencoder(others, VOCABULARY, settings(**changes), TrainingRun(tmp_path, resume=True))
     with pytest.raises(ModelError, match="no checkpoint"):
-        train_autoencoder(texts, VOCABULARY, settings(), tmp_path / "nowhere", resume=True)
+        train_autoencoder(texts, VOCABULARY, settings(), TrainingRun(tmp_path / "nowhere", resume=True))
 
 
 def test_every_text_is_ticked_off_and_every_epoch_reported(texts):
@@ -98,7 +99,7 @@ def test_the_gradient_is_clipped(texts, monkeypatch):
 @pytest.mark.parametrize("lists", [[], [[1], []], [[1] * 9]])
 def test_texts_of_forbidden_lengths_are_refused(lists, tmp_path):
     with pytest.raises(ValueError, match="expected texts of 1 to 8 words"):
-        train_autoencoder(Phrases.from_lists(lists), VOCABULARY, settings(max_length=8), tmp_path)
+        train_autoencoder(Phrases.from_lists(lists), VOCABULARY, settings(max_length=8), TrainingRun(tmp_path))
 
 
 def test_a_model_that_is_no_better_than_guessing_is_refused_and_can_be_kept(tmp_path):
@@ -109,7 +110,7 @@ def test_a_model_that_is_no_better_than_guessing_is_refused_and_can_be_kept(tmp_
     with pytest.raises(
         DivergedError, match=r"no better than chance: the cross-entropy is \d\S* a word.* 2\.773"
     ) as caught:
-        train_autoencoder(texts, VOCABULARY, poor, tmp_path, warn=said.append)
+        train_autoencoder(texts, VOCABULARY, poor, TrainingRun(tmp_path, warn=said.append))
     assert "smaller learning rate than 1, or with more epochs" in str(caught.value)
     assert caught.value.remedy == "keep a poor model"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.safetensors", "training.jsonl"]
@@ -117,7 +118,7 @@ def test_a_model_that_is_no_better_than_guessing_is_refused_and_can_be_kept(tmp_
     # Nothing is trained again.
     ticks = []
     kept = train_autoencoder(
-        texts, VOCABULARY, poor, tmp_path, resume=True, force=True, warn=said.append, tick=ticks.append
+        texts, VOCABULARY, poor, TrainingRun(tmp_path, resume=True, force=True, warn=said.append, tick=ticks.append)
     )
     assert said == [str(caught.value)]
     assert ticks == []

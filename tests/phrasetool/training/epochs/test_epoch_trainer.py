@@ -8,6 +8,7 @@ from torch import nn
 from phrasetool.training.divergence import StartError
 from phrasetool.training.epochs.epoch_trainer import EpochTrainer, train_epochs
 from phrasetool.training.epochs.learnt_parameters import ADAM, LearntParameters
+from phrasetool.training.training_run import TrainingRun
 
 STEPS = 4
 
@@ -93,10 +94,9 @@ def test_what_was_interrupted_goes_on_bit_for_bit(tmp_path, losses, stop):
             raise Stop
 
     def train(name, **given):
-        given = {"resume": False, "on_report": lambda report: None, **given}
         start = lambda: Toy(losses)  # noqa: E731
         identity = {"texts": "x", "settings": {"learning_rate": 0.1}}
-        return train_epochs(tmp_path / name, identity, start, tick=lambda examples: None, **given)
+        return train_epochs(TrainingRun(tmp_path / name, **given), identity, start)
 
     whole = train("whole")
     with pytest.raises(Stop):

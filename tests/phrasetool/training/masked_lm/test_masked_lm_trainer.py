@@ -9,6 +9,7 @@ from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.models.folders import CHECKPOINT
 from phrasetool.training.divergence import DivergedError
 from phrasetool.training.masked_lm.piece_texts import TextLines, piece_texts
+from phrasetool.training.training_run import TrainingRun
 from tests.cli.small_translator import WORDS, sentences
 from tests.phrasetool.training.masked_lm.small_berts import prepared
 
@@ -28,7 +29,9 @@ def test_a_bert_learns(tmp_path):
     lines = TextLines([f"{word} " * 4 for word in drawn], [f"{WORDS[word]} " * 4 for word in drawn])
     data, held = (piece_texts(lines.select(np.arange(*part)), tokenizer, 64) for part in ((400,), (400, 500)))
     ticks = []
-    trained = train_masked_lm(data, held, tokenizer, settings, tmp_path, tick=ticks.append, record={"files": ["x"]})
+    trained = train_masked_lm(
+        data, held, tokenizer, settings, TrainingRun(tmp_path, tick=ticks.append, record={"files": ["x"]})
+    )
     log = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in log] == list(range(1, 9))
     assert log[-1]["development_loss"] < 0.5 * log[0]["development_loss"]
@@ -100,13 +103,13 @@ def test_an_interrupted_training_goes_on_bit_for_bit(tmp_path, dropout):
         if report.epoch == 2:
             raise _StopError
 
-    whole = train_masked_lm(*given, tmp_path / "whole")
+    whole = train_masked_lm(*given, TrainingRun(tmp_path / "whole"))
     with pytest.raises(_StopError):
-        train_masked_lm(*given, tmp_path / "part", on_report=stop)
+        train_masked_lm(*given, TrainingRun(tmp_path / "part", on_report=stop))
     with pytest.raises(ModelError, match="unfinished training"):
-        train_masked_lm(*given, tmp_path / "part")
+        train_masked_lm(*given, TrainingRun(tmp_path / "part"))
     later = []
-    part = train_masked_lm(*given, tmp_path / "part", resume=True, on_report=later.append)
+    part = train_masked_lm(*given, TrainingRun(tmp_path / "part", resume=True, on_report=later.append))
     assert [report.epoch for report in later] == [3]
     assert part.signature == whole.signature
     for file in (tmp_path / "whole").iterdir():
@@ -120,31 +123,31 @@ def test_a_checkpoint_of_other_texts_pieces_or_settings(tmp_path):
         raise _StopError
 
     with pytest.raises(_StopError):
-        train_masked_lm(data, held, tokenizer, settings, tmp_path, on_report=stop)
+        train_masked_lm(data, held, tokenizer, settings, TrainingRun(tmp_path, on_report=stop))
     with pytest.raises(ModelError, match="the texts are other ones"):
-        train_masked_lm(held, held, tokenizer, settings, tmp_path, resume=True)
+        train_masked_lm(held, held, tokenizer, settings, TrainingRun(tmp_path, resume=True))
     with pytest.raises(ModelError, match="units was 32, not 16"):
-        train_masked_lm(data, held, tokenizer, prepared(units=16)[3], tmp_path, resume=True)
+        train_masked_lm(data, held, tokenizer, prepared(units=16)[3], TrainingRun(tmp_path, resume=True))
     with pytest.raises(ModelError, match="the pieces of words are other ones"):
-        train_masked_lm(data, held, prepared(vocabulary_size=50)[2], settings, tmp_path, resume=True)
+        train_masked_lm(data, held, prepared(vocabulary_size=50)[2], settings, TrainingRun(tmp_path, resume=True))
 
 
 def test_what_cannot_be_trained(tmp_path, monkeypatch):
     data, held, tokenizer, settings = prepared()
     with pytest.raises(ModelError, match="no checkpoint to resume from"):
-        train_masked_lm(data, held, tokenizer, settings, tmp_path, resume=True)
+        train_masked_lm(data, held, tokenizer, settings, TrainingRun(tmp_path, resume=True))
     with pytest.raises(DivergedError, match="smaller learning rate"):
-        train_masked_lm(*prepared(learning_rate=1e30), tmp_path)
+        train_masked_lm(*prepared(learning_rate=1e30), TrainingRun(tmp_path))
     nothing = type(data)(data.texts.select(np.zeros(0, np.int64)), data.sources, data.targets, 128, 0)
     with pytest.raises(ValueError, match="expected texts with pieces"):
-        train_masked_lm(nothing, held, tokenizer, settings, tmp_path)
+        train_masked_lm(nothing, held, tokenizer, settings, TrainingRun(tmp_path))
     pieces = tokenizer.get_vocab_size()
     needed = checkpoint_bytes(settings, pieces)
     trainer = MaskedLmTrainer(data, held, pieces, settings)
     assert needed == 32 * sum(value.numel() for value in trainer.module.parameters())
     monkeypatch.setattr(writable.shutil, "disk_usage", lambda path: type("Usage", (), {"free": needed - 1}))
     with pytest.raises(PhraseToolError, match="make room"):
-        train_masked_lm(data, held, tokenizer, settings, tmp_path / "full")
+        train_masked_lm(data, held, tokenizer, settings, TrainingRun(tmp_path / "full"))
     assert not (tmp_path / "full").exists()
 
 

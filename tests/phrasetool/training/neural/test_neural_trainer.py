@@ -12,6 +12,7 @@ from phrasetool.neural.beam import translate
 from phrasetool.training.divergence import DivergedError
 from phrasetool.training.neural.neural_settings import losses
 from phrasetool.training.neural.neural_trainer import NeuralTrainer, checkpoint_bytes, train_neural
+from phrasetool.training.training_run import TrainingRun
 from tests.phrasetool.training.neural.small_pairs import prepared
 
 
@@ -28,7 +29,7 @@ def test_every_loss_learns(loss, preset):
 
 def test_a_translator_learns_to_translate(tmp_path):
     pairs, development, table, settings = prepared(600, epochs=12, units=64)
-    model = train_neural(pairs, development, table, settings, tmp_path)
+    model = train_neural(pairs, development, table, settings, TrainingRun(tmp_path))
     found = translate(model.network, development.sources, model.temperature)
     right = [t.words == tuple(target.tolist()) for t, target in zip(found, development.targets, strict=True)]
     assert np.mean(right) > 0.6
@@ -64,13 +65,13 @@ def test_an_interrupted_training_goes_on_bit_for_bit(tmp_path, options):
         if report.epoch == 2:
             raise _StopError
 
-    whole = train_neural(*given, tmp_path / "whole")
+    whole = train_neural(*given, TrainingRun(tmp_path / "whole"))
     with pytest.raises(_StopError):
-        train_neural(*given, tmp_path / "part", on_report=stop)
+        train_neural(*given, TrainingRun(tmp_path / "part", on_report=stop))
     with pytest.raises(ModelError, match="unfinished training"):
-        train_neural(*given, tmp_path / "part")
+        train_neural(*given, TrainingRun(tmp_path / "part"))
     later = []
-    part = train_neural(*given, tmp_path / "part", resume=True, on_report=later.append)
+    part = train_neural(*given, TrainingRun(tmp_path / "part", resume=True, on_report=later.append))
     assert [report.epoch for report in later] == [3]
     assert part.identity == whole.identity
     for file in ("weights.safetensors", "training.jsonl", "config.json"):
@@ -84,29 +85,29 @@ def test_a_checkpoint_of_other_vectors_texts_or_settings(tmp_path):
         raise _StopError
 
     with pytest.raises(_StopError):
-        train_neural(pairs, development, table, settings, tmp_path, on_report=stop)
+        train_neural(pairs, development, table, settings, TrainingRun(tmp_path, on_report=stop))
     other = table.copy()
     other[1, 0] += 1e-6
     with pytest.raises(ModelError, match="the target vectors are other ones"):
-        train_neural(pairs, development, other, settings, tmp_path, resume=True)
+        train_neural(pairs, development, other, settings, TrainingRun(tmp_path, resume=True))
     with pytest.raises(ModelError, match="the texts are other ones"):
-        train_neural(pairs, None, table, settings, tmp_path, resume=True)
+        train_neural(pairs, None, table, settings, TrainingRun(tmp_path, resume=True))
     with pytest.raises(ModelError, match="units was 32, not 16"):
-        train_neural(pairs, development, table, prepared(40, units=16)[3], tmp_path, resume=True)
+        train_neural(pairs, development, table, prepared(40, units=16)[3], TrainingRun(tmp_path, resume=True))
 
 
 def test_what_cannot_be_trained(tmp_path, monkeypatch):
     pairs, development, table, settings = prepared(40, 10)
     with pytest.raises(ModelError, match="no checkpoint to resume from"):
-        train_neural(pairs, development, table, settings, tmp_path, resume=True)
+        train_neural(pairs, development, table, settings, TrainingRun(tmp_path, resume=True))
     wild = prepared(40, 10, learning_rate=1e30, loss="cross-entropy")
     with pytest.raises(DivergedError, match="smaller learning rate"):
-        train_neural(*wild, tmp_path)
+        train_neural(*wild, TrainingRun(tmp_path))
     needed = checkpoint_bytes(settings, len(pairs.source_vocabulary), len(pairs.target_vocabulary))
     trainer = NeuralTrainer(pairs, development, table, settings)
     numbers = sum(value.numel() for value in trainer.module.parameters())
     assert needed == 32 * numbers
     monkeypatch.setattr(writable.shutil, "disk_usage", lambda path: type("Usage", (), {"free": needed - 1}))
     with pytest.raises(PhraseToolError, match="make room"):
-        train_neural(pairs, development, table, settings, tmp_path / "full")
+        train_neural(pairs, development, table, settings, TrainingRun(tmp_path / "full"))
     assert not (tmp_path / "full").exists()

@@ -17,6 +17,7 @@ from phrasetool.training.parallel.parallel_settings import ParallelSettings
 from phrasetool.training.parallel.parallel_trainer import ParallelTrainer
 from phrasetool.training.parallel.search_trainer import SearchReport
 from phrasetool.training.parallel.train_parallel import distinct_targets, train_parallel
+from phrasetool.training.training_run import TrainingRun
 from tests.parallel_models import FAST, WORDS, bert_folder, toy_pairs
 
 PAIRS, DEVELOPMENT = toy_pairs(300), toy_pairs(50, 2)
@@ -35,7 +36,7 @@ def lines(texts, side):
 
 
 def test_what_is_saved(tmp_path):
-    model = train_parallel(PAIRS, DEVELOPMENT, settings(), tmp_path, record={"escaped": False})
+    model = train_parallel(PAIRS, DEVELOPMENT, settings(), TrainingRun(tmp_path, record={"escaped": False}))
     assert not (tmp_path / CHECKPOINT).exists()
     log = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in log] == [1, 2, 3]
@@ -61,7 +62,7 @@ def test_what_is_saved(tmp_path):
 
 
 def test_without_vectors_to_search_by_those_of_sentences_serve(tmp_path):
-    model = train_parallel(PAIRS, DEVELOPMENT, settings(epochs=1, search_units=0), tmp_path)
+    model = train_parallel(PAIRS, DEVELOPMENT, settings(epochs=1, search_units=0), TrainingRun(tmp_path))
     assert (model.search, model.search_dimension) == (None, model.dimension)
     sources = lines(DEVELOPMENT.sources, 0)
     np.testing.assert_array_equal(model.search_vectors(sources, "source"), model.encode(sources, "source"))
@@ -80,14 +81,16 @@ def test_an_interrupted_training_goes_on_bit_for_bit(tmp_path, given):
         if isinstance(report, SearchReport):
             raise _StopError
 
-    whole = train_parallel(PAIRS, DEVELOPMENT, chosen, tmp_path / "whole")
+    whole = train_parallel(PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "whole"))
     with pytest.raises(_StopError):
-        train_parallel(PAIRS, DEVELOPMENT, chosen, tmp_path / "part", on_report=stop)
+        train_parallel(PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "part", on_report=stop))
     with pytest.raises(ModelError, match="unfinished training"):
-        train_parallel(PAIRS, DEVELOPMENT, chosen, tmp_path / "part")
+        train_parallel(PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "part"))
     with pytest.raises(_StopError):
-        train_parallel(PAIRS, DEVELOPMENT, chosen, tmp_path / "part", resume=True, on_report=stop_searching)
-    part = train_parallel(PAIRS, DEVELOPMENT, chosen, tmp_path / "part", resume=True)
+        train_parallel(
+            PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "part", resume=True, on_report=stop_searching)
+        )
+    part = train_parallel(PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "part", resume=True))
     assert not (tmp_path / "part/search").exists()
     assert part.identity == whole.identity
     names = ["weights.safetensors", "training.jsonl", "config.json"]
@@ -118,7 +121,9 @@ def test_a_tuned_encoder_changes_and_a_frozen_one_does_not(tmp_path):
     folder = bert_folder(tmp_path / "bert")
     weights = (folder / "model.safetensors").read_bytes()
     for tuned in (True, False):
-        train_parallel(PAIRS, DEVELOPMENT, settings(f"hf:{folder}", tuned, epochs=1), tmp_path / "m", overwrite=True)
+        train_parallel(
+            PAIRS, DEVELOPMENT, settings(f"hf:{folder}", tuned, epochs=1), TrainingRun(tmp_path / "m", overwrite=True)
+        )
         saved = (tmp_path / "m/encoder/model.safetensors").read_bytes()
         assert (saved != weights) == tuned
 
@@ -130,10 +135,10 @@ def test_a_checkpoint_of_other_texts_settings_or_encoders(tmp_path):
     folder = bert_folder(tmp_path / "bert")
     chosen = settings(f"hf:{folder}")
     with pytest.raises(_StopError):
-        train_parallel(PAIRS, DEVELOPMENT, chosen, tmp_path / "m", on_report=stop)
+        train_parallel(PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "m", on_report=stop))
 
     def resume(pairs=PAIRS, chosen=chosen):
-        train_parallel(pairs, DEVELOPMENT, chosen, tmp_path / "m", resume=True)
+        train_parallel(pairs, DEVELOPMENT, chosen, TrainingRun(tmp_path / "m", resume=True))
 
     with pytest.raises(ModelError, match="the texts are other ones"):
         resume(toy_pairs(300, 3))
@@ -148,23 +153,25 @@ def test_what_cannot_be_trained(tmp_path, monkeypatch):
     one = PAIRS.select(np.array([0, 0, 0]))
     assert distinct_targets(one) == 1
     with pytest.raises(ValueError, match="1 distinct pair to learn from, expected two"):
-        train_parallel(one, DEVELOPMENT, settings(), tmp_path)
+        train_parallel(one, DEVELOPMENT, settings(), TrainingRun(tmp_path))
     with pytest.raises(ValueError, match="1 distinct pair in the development set"):
-        train_parallel(PAIRS, one, settings(), tmp_path)
+        train_parallel(PAIRS, one, settings(), TrainingRun(tmp_path))
     with pytest.raises(DivergedError, match="smaller learning rate"):
-        train_parallel(PAIRS, DEVELOPMENT, settings(learning_rate=1e30), tmp_path)
+        train_parallel(PAIRS, DEVELOPMENT, settings(learning_rate=1e30), TrainingRun(tmp_path))
     monkeypatch.setattr(writable.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 1000}))
     with pytest.raises(PhraseToolError, match="make room"):
-        train_parallel(PAIRS, DEVELOPMENT, settings(), tmp_path / "full")
+        train_parallel(PAIRS, DEVELOPMENT, settings(), TrainingRun(tmp_path / "full"))
 
 
 def test_one_no_better_than_guessing_is_not_saved_silently(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_CHANCE", 1.1)
     with pytest.raises(DivergedError, match="no better than chance: the area under its curve") as caught:
-        train_parallel(PAIRS, DEVELOPMENT, settings(epochs=1), tmp_path)
+        train_parallel(PAIRS, DEVELOPMENT, settings(epochs=1), TrainingRun(tmp_path))
     assert caught.value.remedy == "keep a poor model"
     assert not (tmp_path / "config.json").exists()
     warnings = []
-    train_parallel(PAIRS, DEVELOPMENT, settings(epochs=1), tmp_path, resume=True, force=True, warn=warnings.append)
+    train_parallel(
+        PAIRS, DEVELOPMENT, settings(epochs=1), TrainingRun(tmp_path, resume=True, force=True, warn=warnings.append)
+    )
     assert "no better than chance" in warnings[0]
     assert load_parallel_model(tmp_path).training["epochs_done"] == 1

@@ -6,6 +6,7 @@ from phrasetool.models.folders import CHECKPOINT
 from phrasetool.models.storage import load_syntax_model
 from phrasetool.training.syntax.syntax_settings import SyntaxSettings
 from phrasetool.training.syntax.train_syntax import train_syntax
+from phrasetool.training.training_run import TrainingRun
 from phrasetool.watch import Watch
 from tests.syntax_models import FAST, named, toy_bitext, toy_lines
 
@@ -26,11 +27,11 @@ def stop_after(epoch):
 
 
 def test_an_interrupted_training_ends_as_one_that_was_not(toy_tagger, tmp_path):
-    whole = train_syntax(BITEXTS, toy_tagger, SETTINGS, tmp_path / "whole")
+    whole = train_syntax(BITEXTS, toy_tagger, SETTINGS, TrainingRun(tmp_path / "whole"))
     with pytest.raises(_Enough):
-        train_syntax(BITEXTS, toy_tagger, SETTINGS, tmp_path / "parts", on_report=stop_after(2))
+        train_syntax(BITEXTS, toy_tagger, SETTINGS, TrainingRun(tmp_path / "parts", on_report=stop_after(2)))
     assert (tmp_path / "parts" / CHECKPOINT).is_file()
-    again = train_syntax(BITEXTS, toy_tagger, SETTINGS, tmp_path / "parts", resume=True)
+    again = train_syntax(BITEXTS, toy_tagger, SETTINGS, TrainingRun(tmp_path / "parts", resume=True))
     assert not (tmp_path / "parts" / CHECKPOINT).exists()
     assert again.identity == whole.identity == load_syntax_model(tmp_path / "whole").identity
     for name in ("weights.safetensors", "config.json", "training.jsonl", "pieces.model"):
@@ -39,12 +40,12 @@ def test_an_interrupted_training_ends_as_one_that_was_not(toy_tagger, tmp_path):
 
 def test_other_bitexts_or_settings_cannot_be_resumed(toy_tagger, tmp_path):
     with pytest.raises(_Enough):
-        train_syntax(BITEXTS, toy_tagger, SETTINGS, tmp_path / "m", on_report=stop_after(1))
+        train_syntax(BITEXTS, toy_tagger, SETTINGS, TrainingRun(tmp_path / "m", on_report=stop_after(1)))
     with pytest.raises(ModelError, match="the bitexts are other ones"):
-        train_syntax([toy_bitext(70)], toy_tagger, SETTINGS, tmp_path / "m", resume=True)
+        train_syntax([toy_bitext(70)], toy_tagger, SETTINGS, TrainingRun(tmp_path / "m", resume=True))
     alone = SyntaxSettings(**FAST, own_language=False)
     with pytest.raises(ModelError, match="own_language was True, not False"):
-        train_syntax(BITEXTS, toy_tagger, alone, tmp_path / "m", resume=True)
+        train_syntax(BITEXTS, toy_tagger, alone, TrainingRun(tmp_path / "m", resume=True))
 
 
 def test_what_the_model_remembers(toy_tagger, tmp_path):
@@ -56,7 +57,7 @@ def test_what_the_model_remembers(toy_tagger, tmp_path):
 
     watch = Listening()
     long = named(["a " * 61, *toy_lines(40)[0]], ["b", *toy_lines(40)[1]])
-    model = train_syntax([long], toy_tagger, SETTINGS, tmp_path / "m", watch=watch, record={"bitexts": 1})
+    model = train_syntax([long], toy_tagger, SETTINGS, TrainingRun(tmp_path / "m", record={"bitexts": 1}), watch=watch)
     assert (model.languages, model.targets) == (("en", "de"), ("en", "de"))
     assert "1 pairs with a side of other than 1 to 60 words are left out" in watch.said
     training = model.training
@@ -71,18 +72,18 @@ def test_what_the_model_remembers(toy_tagger, tmp_path):
 
 
 def test_own_parts_of_speech_are_more_examples(toy_tagger, tmp_path):
-    own = train_syntax(BITEXTS, toy_tagger, SyntaxSettings(**{**FAST, "epochs": 1}), tmp_path / "own")
+    own = train_syntax(BITEXTS, toy_tagger, SyntaxSettings(**{**FAST, "epochs": 1}), TrainingRun(tmp_path / "own"))
     settings = SyntaxSettings(**{**FAST, "epochs": 1}, own_language=False)
-    plain = train_syntax(BITEXTS, toy_tagger, settings, tmp_path / "plain")
+    plain = train_syntax(BITEXTS, toy_tagger, settings, TrainingRun(tmp_path / "plain"))
     assert own.training["examples"] == 2 * plain.training["examples"]
 
 
 def test_a_model_learns_a_new_language(toy_tagger, tmp_path):
-    start = train_syntax(BITEXTS, toy_tagger, SETTINGS, tmp_path / "start")
+    start = train_syntax(BITEXTS, toy_tagger, SETTINGS, TrainingRun(tmp_path / "start"))
     english, other = toy_lines(60, 3)
     words = [line.replace("ung", "ø").replace("te", "å") for line in other]
     new = [named(words, english, ("nb", "en"))]
-    model = train_syntax(new, toy_tagger, SETTINGS, tmp_path / "new", start=start)
+    model = train_syntax(new, toy_tagger, SETTINGS, TrainingRun(tmp_path / "new"), start=start)
     assert (model.languages, model.targets) == (("en", "de", "nb"), ("en", "de"))
     assert model.pieces.stored == start.pieces.stored
     assert model.training["start"] == start.signature
@@ -90,11 +91,13 @@ def test_a_model_learns_a_new_language(toy_tagger, tmp_path):
     assert model.known.sum() > start.known.sum()
     # What it starts from is learnt from on.
     first = model.training["best"]["development_loss"]
-    alone = train_syntax(new, toy_tagger, SETTINGS, tmp_path / "alone").training["best"]["development_loss"]
+    alone = train_syntax(new, toy_tagger, SETTINGS, TrainingRun(tmp_path / "alone")).training["best"][
+        "development_loss"
+    ]
     assert first < alone
     assert not np.array_equal(model.arrays["output.bias"], start.arrays["output.bias"])
 
 
 def test_languages_without_tags_give_nothing_to_learn(toy_tagger, tmp_path):
     with pytest.raises(ValueError, match="the tagger knows none of the languages"):
-        train_syntax([named(*toy_lines(40), ("ja", "ko"))], toy_tagger, SETTINGS, tmp_path / "m")
+        train_syntax([named(*toy_lines(40), ("ja", "ko"))], toy_tagger, SETTINGS, TrainingRun(tmp_path / "m"))

@@ -5,6 +5,7 @@ from phrasetool.models.folders import CHECKPOINT
 from phrasetool.models.storage import load_tagger
 from phrasetool.training.tagger.tagger_settings import TaggerSettings
 from phrasetool.training.tagger.train_tagger import held_out_sentences, train_tagger
+from phrasetool.training.training_run import TrainingRun
 from tests.toy_treebanks import FAST, toy_sentences
 
 BANKS = {language: toy_sentences(language, 40, 1) for language in ("en", "de")}
@@ -17,18 +18,18 @@ class _Enough(Exception):
 
 
 def test_an_interrupted_training_ends_as_one_that_was_not(tmp_path):
-    whole = train_tagger(BANKS, HELD, SETTINGS, tmp_path / "whole")
+    whole = train_tagger(BANKS, HELD, SETTINGS, TrainingRun(tmp_path / "whole"))
 
     def stop(report):
         if report.epoch == 2:
             raise _Enough
 
     with pytest.raises(_Enough):
-        train_tagger(BANKS, HELD, SETTINGS, tmp_path / "parts", on_report=stop)
+        train_tagger(BANKS, HELD, SETTINGS, TrainingRun(tmp_path / "parts", on_report=stop))
     assert (tmp_path / "parts" / CHECKPOINT).is_file()
     with pytest.raises(ModelError, match="unfinished training"):
-        train_tagger(BANKS, HELD, SETTINGS, tmp_path / "parts")
-    again = train_tagger(BANKS, HELD, SETTINGS, tmp_path / "parts", resume=True)
+        train_tagger(BANKS, HELD, SETTINGS, TrainingRun(tmp_path / "parts"))
+    again = train_tagger(BANKS, HELD, SETTINGS, TrainingRun(tmp_path / "parts", resume=True))
     assert not (tmp_path / "parts" / CHECKPOINT).exists()
     assert again.identity == whole.identity == load_tagger(tmp_path / "whole").identity
     assert again.training == whole.training
@@ -41,13 +42,13 @@ def test_other_treebanks_cannot_be_resumed(tmp_path):
         raise _Enough
 
     with pytest.raises(_Enough):
-        train_tagger(BANKS, HELD, SETTINGS, tmp_path / "m", on_report=stop)
+        train_tagger(BANKS, HELD, SETTINGS, TrainingRun(tmp_path / "m", on_report=stop))
     with pytest.raises(ModelError, match="the treebanks are other ones"):
-        train_tagger(HELD, HELD, SETTINGS, tmp_path / "m", resume=True)
+        train_tagger(HELD, HELD, SETTINGS, TrainingRun(tmp_path / "m", resume=True))
 
 
 def test_the_model_remembers_what_it_learnt_from(tmp_path):
-    model = train_tagger(BANKS, HELD, SETTINGS, tmp_path / "m", record={"treebanks": [["en", "a"]]})
+    model = train_tagger(BANKS, HELD, SETTINGS, TrainingRun(tmp_path / "m", record={"treebanks": [["en", "a"]]}))
     assert model.languages == ("en", "de")
     assert model.training["sentences"] == {"en": 40, "de": 40}
     assert model.training["treebanks"] == [["en", "a"]]

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from phrasetool.models.storage import Model
     from phrasetool.training.declared_settings import DeclaredSettings
     from phrasetool.training.masked_lm.bert_folder import TrainedBert
+    from phrasetool.training.training_run import TrainingRun
+    from phrasetool.watch import ItemTick
+    from phrasetool_cli.shared.progress import TerminalWatch
 
 Kind = TypeVar("Kind", bound="DeclaredSettings")
 # Where `TrainCommand` leaves the arguments as they were given.
@@ -96,11 +99,11 @@ class Training:
     """
 
     files: Collection[str | None]
-    train: Callable[[TrainingRun], Model | TrainedBert]
+    train: Callable[[RunOptions], Model | TrainedBert]
 
 
 @dataclass(frozen=True)
-class TrainingRun:
+class RunOptions:
     """How a training runs.
 
     Attributes:
@@ -138,6 +141,17 @@ class TrainingRun:
         device = choose_device(self.device)
         check_precision(precision, device)
         return device
+
+    def training_run(
+        self, device: torch.device, watch: TerminalWatch, *, record: Mapping[str, Any],
+        on_report: Callable[[Any], None], tick: ItemTick = lambda count: None,
+    ) -> TrainingRun:  # fmt: skip
+        """The run that the library is given; see `phrasetool.training.training_run`."""
+        from phrasetool.training.training_run import TrainingRun
+
+        return TrainingRun(
+            self.folder, device, self.resume, self.overwrite, self.force, record, watch.warn, on_report, tick
+        )
 
     @contextlib.contextmanager
     def told(self, inputs: Iterable[str | None]) -> Iterator[Callable[[Model | TrainedBert], None]]:
