@@ -25,7 +25,7 @@ import argparse
 import itertools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -286,12 +286,22 @@ def figures_of(kept: Path, pair: Triangle) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for name, runs in found.items():
         figures[name] = {"BLEU": [round(run.bleu, 2) for _, run in sorted(runs.items())]}
-        for label, other in (("to plain", "plain"), ("to control", BEYOND.get(name))):
+        others = {"to plain": "plain", "to control": BEYOND.get(name), "to counts": _best_of_counts(name, found)}
+        for label, other in others.items():
             seeds = sorted(runs.keys() & found.get(other or "", {}).keys())
             if other and other != name and seeds:
                 figures[name][label] = compared(*([found[n][seed] for seed in seeds] for n in (other, name)))
-    told = pair.work / "pivot.json"
-    return {**({"pivot": json.loads(told.read_text())} if told.exists() else {}), "systems": figures}
+    return {"systems": figures}
+
+
+def _best_of_counts(name: str, found: Mapping[str, Mapping[int, BleuSamples]]) -> str | None:
+    """Of a table pruned with meaning: that of the same size pruned without which has the highest BLEU."""
+    if not name.startswith("pruned-") or "semantic" not in name:
+        return None
+    size = name.rpartition("-")[2]
+    others = [f"pruned-{method}-table-{size}" for method in METHODS if "semantic" not in method]
+    bleu = {other: max(run.bleu for run in found[other].values()) for other in others if other in found}
+    return max(bleu, key=lambda other: bleu[other]) if bleu else None
 
 
 def measure(pair: Triangle, kept: Path, seeds: Sequence[int], threads: str, sample: int | None) -> None:
@@ -325,6 +335,7 @@ def main() -> None:
     parser.add_argument("--pairs", nargs="+", default=list(triangles(WORK)), choices=triangles(WORK))
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--threads", default="1")
+    parser.add_argument("--figures", action="store_true", help="put together what is kept, and measure nothing")
     parser.add_argument("--sample", type=int, metavar="N", help="so many sentences a half; nothing is kept of it")
     options = parser.parse_args()
     work, kept = options.work, KEPT
@@ -333,7 +344,8 @@ def main() -> None:
         kept, neural_columns.ITERATIONS = work / "kept", 1
     pairs = triangles(work)
     for name in options.pairs:
-        measure(pairs[name], kept, options.seeds, options.threads, options.sample)
+        if not options.figures:
+            measure(pairs[name], kept, options.seeds, options.threads, options.sample)
         found = {name: figures_of(kept, pair) for name, pair in pairs.items() if (kept / name).exists()}
         if options.sample:
             print(json.dumps(found, indent=1))
