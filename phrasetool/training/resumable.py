@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.optim import Optimizer, SparseAdam
 
-from phrasetool.disk.scratch import scratch_file
+from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import ModelError, PhraseToolError, reason
 from phrasetool.models.folders import CHECKPOINT
 from phrasetool.training.divergence import DivergedError, StartError, divergence
@@ -164,21 +164,16 @@ def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], state: Mapping[
         PhraseToolError: the file cannot be written; the old one is untouched.
     """
     metadata = {"checkpoint": json.dumps({"version": _VERSION, **state})}
-    handle = temporary = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = scratch_file(folder, ".checkpoint-")
-        save_file(dict(tensors), temporary, metadata)
-        os.replace(temporary, folder / CHECKPOINT)
-        temporary = None
+        # In a folder, as safetensors writes to a file of another name first, which stays where it is killed.
+        with scratch_folder(folder, ".checkpoint-") as place:
+            written = Path(place, CHECKPOINT)
+            save_file(dict(tensors), written, metadata)
+            os.replace(written, folder / CHECKPOINT)
     except (OSError, SafetensorError) as error:
         why = reason(error) if isinstance(error, OSError) else error
         raise PhraseToolError(f"{folder / CHECKPOINT}: cannot write: {why}") from error
-    finally:
-        if temporary:
-            os.unlink(temporary)
-        if handle is not None:
-            os.close(handle)
 
 
 def optimizer_tensors(optimizer: Optimizer, prefix: str) -> dict[str, Tensor]:

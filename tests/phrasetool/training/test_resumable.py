@@ -3,9 +3,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from phrasetool.errors import ModelError
+from phrasetool.models.folders import CHECKPOINT
 from phrasetool.models.storage import load_model
+from phrasetool.training import resumable
 from phrasetool.training.trainer import train_model
 from phrasetool.training.training_run import TrainingRun
 from tests.phrasetool.training.toy_language import COMBINATIONS, settings, some_of, start, start_of
@@ -92,3 +96,21 @@ def test_a_checkpoint_of_other_settings_or_pairs_is_refused(pairs, tmp_path):
         train_model(pairs, settings("in-batch"), start, TrainingRun(tmp_path, resume=True))
     with pytest.raises(ModelError, match="no checkpoint"):
         train_model(pairs, settings("in-batch"), start, TrainingRun(tmp_path / "nowhere", resume=True))
+
+
+def test_a_killed_save_leaves_nothing_beside_the_checkpoint(tmp_path, monkeypatch):
+    """Safetensors writes to a file of another name in the same folder first."""
+    dead = tmp_path / ".checkpoint-abcd1234"
+    dead.mkdir()
+    (dead / ".tmpXGda6C").touch()
+    folders = []
+
+    def spied(tensors, path, metadata):
+        folders.append(path.parent)
+        save_file(tensors, path, metadata)
+
+    monkeypatch.setattr(resumable, "save_file", spied)
+    resumable.save_checkpoint(tmp_path, {"a": torch.zeros(2)}, {})
+    assert folders[0].parent == tmp_path
+    assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
+    assert torch.equal(resumable.load_checkpoint(tmp_path)[0]["a"], torch.zeros(2))
