@@ -135,8 +135,8 @@ WRITERS = (
             "--force --threads {threads}"),
     _trains("--model continuous --units 16 --word-units 8 --dimension 16 --epochs 2 --batch-size 16 --min-count 1 "
             "--target-vectors @vectors --force @few.de @few.en --threads {threads}", slow=True),
-    _trains("--model parallel --word-units 8 --units 8 --hidden 8 --length-units 4 --search-units 4 --epochs 2 --min-count 1 "
-            "--force @few.de @few.en --threads {threads}", slow=True),
+    _trains("--model parallel --word-units 8 --units 8 --hidden 8 --length-units 4 --search-units 4 --epochs 2 "
+            "--min-count 1 --force @few.de @few.en --threads {threads}", slow=True),
     _trains("--model masked-lm --preset tiny --epochs 2 --vocabulary-size 60 --batch-tokens 256 --force "
             "@few.de @few.en --threads {threads}", slow=True),
     _trains("--model tagger --treebank en @bank.en --treebank de @bank.de --buckets 997 --word-units 12 "
