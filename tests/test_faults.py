@@ -128,6 +128,10 @@ def test_runs_of_several_seeds_are_added_and_none_is_counted_twice():
     assert both["commands"]["prune"] == {"killed": 6, "reruns": 1, "outputs old": 3, "seeds": [1, 2]}
     assert both["commands"]["tag"] == {"killed": 5, "seeds": [2]}
     assert (both["all"], both["faults"]) == ({"killed": 11, "outputs old": 3, "reruns": 1}, ["one"])
+    found = {**both, "faults": ["prune @x: a", "prune-all: b", "tag @x: c"]}
+    again = added_kills(found, {"commands": {"prune": {"killed": 1, "seeds": [3]}}, "faults": ["prune @x: d"]})
+    assert (again["faults"], again["mended"]) == (["prune-all: b", "tag @x: c", "prune @x: d"], ["prune @x: a"])
+    assert added_kills(again, {"commands": {}, "faults": []})["mended"] == again["mended"]
 
     check_seed({"kill": both}, "kill", ["prune", "tag"], 3)
     with pytest.raises(SystemExit, match="seed 2 of tag is counted already"):

@@ -51,11 +51,15 @@ def of_targets(targets: dict[str, Any]) -> dict[str, Any]:
 
 
 def added_kills(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Both together, command by command."""
+    """Both together, command by command; faults of commands that were run again count as mended, if not found again."""
     commands = {name: dict(counts) for name, counts in old.get("commands", {}).items()}
     for name, counts in new["commands"].items():
         commands[name] = _sum(commands.get(name, {"seeds": []}), counts)
-    return of_commands(commands, [*old.get("faults", ()), *new["faults"]])
+    again = tuple(f"{name} " for name in new["commands"])
+    before = old.get("faults", [])
+    left = [fault for fault in before if not fault.startswith(again)]
+    mended = [*old.get("mended", ()), *(fault for fault in before if fault.startswith(again))]
+    return {**of_commands(commands, [*left, *new["faults"]]), "mended": mended}
 
 
 def added_inputs(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def scratch_file(folder: str | os.PathLike[str] | None, prefix: str, suffix: str
         OSError: it cannot be made.
     """
     place, prefix = _place(folder), _short(prefix, suffix)
-    _remove_dead(place, prefix, suffix)
+    remove_dead(place, prefix, suffix)
     while True:
         handle, path = tempfile.mkstemp(suffix, prefix, place)
         if _still_ours(handle, path):
@@ -55,7 +55,7 @@ def scratch_folder(parent: str | os.PathLike[str] | None, prefix: str, suffix: s
         OSError: it cannot be made.
     """
     place, prefix = _place(parent), _short(prefix, suffix)
-    _remove_dead(place, prefix, suffix)
+    remove_dead(place, prefix, suffix)
     while True:
         path = tempfile.mkdtemp(suffix, prefix, place)
         try:
@@ -110,7 +110,8 @@ def _is(handle: int, path: str) -> bool:
         return False
 
 
-def _remove_dead(folder: str, prefix: str, suffix: str) -> None:
+def remove_dead(folder: str | os.PathLike[str], prefix: str, suffix: str = "") -> None:
+    """Remove what killed processes left of these names; see `scratch_file`, which does so, too."""
     pattern = re.compile(re.escape(prefix) + _LETTERS + re.escape(suffix))
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):

@@ -11,6 +11,8 @@ from phrasetool.errors import ModelError, PhraseToolError, reason
 
 # What an interrupted training leaves.
 CHECKPOINT = "checkpoint.safetensors"
+# The beginning of the names that it has while it is written.
+UNFINISHED_CHECKPOINT = ".checkpoint-"
 
 
 def check_model_folder(folder: str | os.PathLike[str], *, resume: bool = False, overwrite: bool = False) -> None:

@@ -20,7 +20,7 @@ from torch.optim import Optimizer, SparseAdam
 
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import ModelError, PhraseToolError, reason
-from phrasetool.models.folders import CHECKPOINT
+from phrasetool.models.folders import CHECKPOINT, UNFINISHED_CHECKPOINT
 from phrasetool.training.divergence import DivergedError, StartError, divergence
 from phrasetool.training.training_run import TrainingRun
 
@@ -167,7 +167,7 @@ def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], state: Mapping[
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # In a folder, as safetensors writes to a file of another name first, which stays where it is killed.
-        with scratch_folder(folder, ".checkpoint-") as place:
+        with scratch_folder(folder, UNFINISHED_CHECKPOINT) as place:
             written = Path(place, CHECKPOINT)
             save_file(dict(tensors), written, metadata)
             os.replace(written, folder / CHECKPOINT)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from phrasetool.disk.scratch import remove_dead
 from phrasetool.disk.writable import check_space
 from phrasetool.errors import PhraseToolError
-from phrasetool.models.folders import CHECKPOINT, check_model_folder
+from phrasetool.models.folders import CHECKPOINT, UNFINISHED_CHECKPOINT, check_model_folder
 from phrasetool.watch import ItemTick, refuse
 
 if TYPE_CHECKING:
@@ -69,6 +70,10 @@ class TrainingRun:
         self.forget_checkpoint()
 
     def forget_checkpoint(self) -> None:
-        """Remove the checkpoint of a training whose model is saved."""
+        """Remove the checkpoint of a training whose model is saved.
+
+        One that a killed run was writing goes, too: who resumes after the last epoch writes none.
+        """
         with contextlib.suppress(FileNotFoundError):
             (self.folder / CHECKPOINT).unlink()
+        remove_dead(self.folder, UNFINISHED_CHECKPOINT)

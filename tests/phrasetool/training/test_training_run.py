@@ -37,7 +37,11 @@ def test_what_is_forced_is_told(tmp_path):
 
 def test_a_saved_model_takes_the_place_of_the_checkpoint(tmp_path, model):
     (tmp_path / CHECKPOINT).touch()
+    # Of a run that was killed after its last epoch; who resumes saves no checkpoint that would remove it.
+    dead = tmp_path / ".checkpoint-abcd1234"
+    dead.mkdir()
     TrainingRun(tmp_path).save(model)
+    assert not dead.exists()
     assert load_model(tmp_path).identity == model.identity
     assert not (tmp_path / CHECKPOINT).exists()
     TrainingRun(tmp_path).forget_checkpoint()
