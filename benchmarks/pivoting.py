@@ -197,7 +197,7 @@ def whole_table(pair: Triangle, threads: str, sample: int | None) -> tuple[Path,
     if not triangulated.exists():
         command(
             "pivot", *legs, "--columns", "ways", "--similarities", "5,6", "--reordering-tables", *reordering,
-            "--reordering-out", beside, "-o", triangulated, "--json", pair.work / "pivot.json", "--threads", threads,
+            "--reordering-out", beside, "-o", triangulated, "--threads", threads,
         )  # fmt: skip
     whole = annotated(triangulated, pair.work / "through", _SEEN_THROUGH, threads, sample, triangulated)
     return whole, beside
@@ -301,7 +301,7 @@ def _best_of_counts(name: str, found: Mapping[str, Mapping[int, BleuSamples]]) -
     size = name.rpartition("-")[2]
     others = [f"pruned-{method}-table-{size}" for method in METHODS if "semantic" not in method]
     bleu = {other: max(run.bleu for run in found[other].values()) for other in others if other in found}
-    return max(bleu, key=lambda other: bleu[other]) if bleu else None
+    return max(bleu, key=bleu.__getitem__) if bleu else None
 
 
 def measure(pair: Triangle, kept: Path, seeds: Sequence[int], threads: str, sample: int | None) -> None:

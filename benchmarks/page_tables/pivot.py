@@ -13,20 +13,20 @@ _SIZES = (50, 30, 15, 10, 5)
 
 
 def _pairs() -> dict[str, dict[str, Any]]:
-    """Name of a pair -> its systems, those with figures."""
-    return {_NAMES[pair]: found["systems"] for pair, found in find("pivoting/pairs").items()}
+    """Name of a pair -> its systems, those with figures; pairs in the order of their names here."""
+    found = find("pivoting/pairs")
+    return {name: found[pair]["systems"] for pair, name in _NAMES.items() if pair in found}
 
 
 def systems() -> str:
     """BLEU of tables with more scores, tuned."""
     rows = []
     for pair, found in _pairs().items():
-        for name, figures in found.items():
-            if name.startswith(("pruned-", "direct-")):
-                continue
+        names = [name for name in found if not name.startswith(("pruned-", "direct-"))]
+        for name in sorted(names, key=lambda name: name != "plain"):
+            figures = found[name]
             told = [difference(figures[to]) if to in figures else "" for to in ("to plain", "to control")]
             rows.append([pair, name, str(len(figures["BLEU"])), f"{np.mean(figures['BLEU']):.2f}", *told])
-        rows.sort(key=lambda row: (list(_NAMES.values()).index(row[0]), row[1] != "plain"))
     return markdown("pair | scores | tuning seeds | BLEU | difference to plain | to control", rows, right=2)
 
 
@@ -56,14 +56,10 @@ def direct() -> str:
     """BLEU of tables of direct bitexts."""
     rows = []
     for pair, found in _pairs().items():
-        for name, figures in found.items():
-            if name.startswith("direct-"):
-                size = int(name.removeprefix("direct-"))
-                told = difference(figures["to plain"])
-                rows.append((pair, size, f"{np.mean(figures['BLEU']):.2f}", told))
-    rows.sort(key=lambda row: (list(_NAMES.values()).index(row[0]), row[1]))
-    cells = [[pair, f"{size:,}", bleu, told] for pair, size, bleu, told in rows]
-    return markdown("pair | sentence pairs | BLEU | difference to the table through English", cells)
+        for size in sorted(int(name.removeprefix("direct-")) for name in found if name.startswith("direct-")):
+            figures = found[f"direct-{size}"]
+            rows.append([pair, f"{size:,}", f"{np.mean(figures['BLEU']):.2f}", difference(figures["to plain"])])
+    return markdown("pair | sentence pairs | BLEU | difference to the table through English", rows)
 
 
 TABLES = {"systems through English": systems, "pruned tables through English": pruned, "direct bitexts": direct}

@@ -29,10 +29,10 @@ from phrasetool.training.joint import JointTraining
 from phrasetool.training.pairs import PhrasePairs
 from phrasetool.training.plausibility import Doubt
 from phrasetool.training.resumable import (
-    LOG,
     optimizer_tensors,
     restore_optimizer,
     train_resumably,
+    write_log,
 )
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.training.sides import Sides, parts
@@ -329,8 +329,8 @@ def _untrained(
     training = {**settings.as_dict(), "pairs": len(pairs), "iterations_done": 0, **run.record}
     model = BilingualModel(pairs.source_vocabulary, pairs.target_vocabulary, *parameters, settings.kind, training)
     check_one_space(model, pairs, doubt)
+    write_log(run.folder, [])
     run.save(model)
-    (run.folder / LOG).write_text("", "utf-8")
     return model
 
 
