@@ -191,8 +191,17 @@ def training() -> str:
     return markdown("loss | pairs a second | 25 iterations of 1.12 million pairs", rows)
 
 
+def devices() -> str:
+    """Annotating with two threads, on the CPU alone and with a GPU."""
+    rows = [
+        [name, *(f"{found['seconds'][device]['median']:.1f} s" for device in ("cpu", "cuda"))]
+        for name, found in find("scoring_device/models").items()
+    ]
+    return markdown("model | two threads | with a GPU", rows)
+
+
 TABLES = {
-    "startup": startup,
+    "startup": startup, "devices": devices,
     "commands": commands, "methods": methods, "memory": memory, "large methods": large_methods,
     "outside memory": outside_memory, "decoders": decoders, "decoder scores": decoder_scores,
     "engine": engine, "engine bleu": engine_bleu, "engine speed": engine_speed, "tuning": tuning, "training": training,
