@@ -14,9 +14,10 @@ the four of the triangulated table:
 
 and control+NAME, which says what similarities bring beyond the control.  Each is tuned with three seeds.  Then the
 table is pruned, with the weights of the plain one's first seed: by methods that look at similarities, of either kind,
-and by others.  Beside them stand tables of direct bitexts of several sizes.  All have one language model, of the
-targets of the second half.  What is finished is not made again: BLEU statistics of all test sentences, in
-benchmarks/results/pivoting/.
+and by others; to the smallest sizes with default weights, too, as a table may be pruned before anything is tuned.
+Beside them stand tables of direct bitexts of several sizes, alone and in one ini with the plain table.  All have one
+language model, of the targets of the second half.  What is finished is not made again: BLEU statistics of all test
+sentences, in benchmarks/results/pivoting/.
 """
 
 from __future__ import annotations
@@ -64,7 +65,11 @@ METHODS = (
     "count", "probability", "composition", "composition+count", "semantic", "count+semantic", "composition+semantic",
 )  # fmt: skip
 SIZES = (0.5, 0.3, 0.15, 0.1, 0.05)
+# What is pruned with default weights, too.
+UNTUNED_METHODS = ("count", "composition+count", "count+semantic", "composition+semantic")
+UNTUNED_SIZES = (0.1, 0.05)
 DIRECT = (1000, 2000, 5000, 10000, 14500)
+TOGETHER = (1000, 5000, 14500)
 # A pair is learnt from if it was seen so often, and is so probable either way.
 _SEEN, _LIKELY = 2.0, 0.1
 _SEEN_THROUGH = 1.0
@@ -249,9 +254,41 @@ def direct_ini(pair: Triangle, size: int, threads: str) -> Path:
     return ini_of(pair, *extracted(folder, *sides, threads), folder / "start.ini")
 
 
-def pruned_ini(pair: Triangle, method: str, by: str, size: float, tuned: Path, threads: str) -> Path:
-    """The ini of the pruned table, with the weights of the plain one."""
-    folder = pair.work / "pruned"
+def together_ini(pair: Triangle, size: int, threads: str, sample: int | None) -> Path:
+    """The ini of two tables, the plain one and a direct bitext's, with a reordering table for both."""
+    plain, direct = system_ini(pair, "plain", threads, sample), direct_ini(pair, size, threads)
+    folder = pair.work / f"together-{size}"
+    folder.mkdir(exist_ok=True)
+    reordering, ini = folder / "reordering.gz", folder / "start.ini"
+    if not ini.exists():
+        # Of an entry that is in both, the last line counts.
+        with open(reordering, "wb") as out:
+            for path in (pair.work / "reordering.gz", direct.parent / "reordering.gz"):
+                out.write(path.read_bytes())
+        text = plain.read_text().replace(str(pair.work / "reordering.gz"), str(reordering))
+        table = f"path={direct.parent / 'table.gz'} input-factor=0 output-factor=0"
+        for line, more in (
+            ("0 T 0\n", "1 T 1\n"),
+            ("Distortion\n", f"PhraseDictionaryMemory name=Direct num-features=4 {table}\n"),
+            ("[weight]\n", "Direct= 0.2 0.2 0.2 0.2\n"),
+        ):
+            text = text.replace(line, line + more)
+        ini.write_text(text)
+    return ini
+
+
+def start_ini(pair: Triangle, name: str, threads: str, sample: int | None) -> Path:
+    """What is tuned of a system, of `direct-SIZE` or `together-SIZE`."""
+    kind, _, size = name.partition("-")
+    if kind == "direct":
+        return direct_ini(pair, int(size), threads)
+    if kind == "together":
+        return together_ini(pair, int(size), threads, sample)
+    return system_ini(pair, name, threads, sample)
+
+
+def pruned_ini(pair: Triangle, method: str, by: str, size: float, weights: Path, folder: Path, threads: str) -> Path:
+    """The ini of the pruned table, with the weights of another."""
     folder.mkdir(exist_ok=True)
     name = f"{method}-{by}-{round(100 * size)}"
     table, reordering, ini = folder / f"{name}.gz", folder / f"{name}.reordering.gz", folder / f"{name}.ini"
@@ -260,7 +297,7 @@ def pruned_ini(pair: Triangle, method: str, by: str, size: float, tuned: Path, t
         if not whole.exists():
             with_scores(pair.work / "through" / "annotated.gz", whole, (*_LEGS[:2], *_MODEL))
         if not start.exists():
-            command("moses-ini", tuned, "--table", whole, "-o", start)
+            command("moses-ini", weights, "--table", whole, "-o", start)
         columns = ["--columns", PRUNED_BY[by]] if "semantic" in method else []
         command(
             "prune", whole, "--method", method, "--target-size", str(size), "--protect", "words", "--keep-top", "1",
@@ -286,7 +323,15 @@ def figures_of(kept: Path, pair: Triangle) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for name, runs in found.items():
         figures[name] = {"BLEU": [round(run.bleu, 2) for _, run in sorted(runs.items())]}
-        others = {"to plain": "plain", "to control": BEYOND.get(name), "to counts": _best_of_counts(name, found)}
+        plain = "untuned-plain" if name.startswith("untuned-") else "plain"
+        kind, _, size = name.partition("-")
+        direct = f"direct-{size}" if kind == "together" else None
+        others = {
+            "to plain": plain,
+            "to direct": direct,
+            "to control": BEYOND.get(name),
+            "to counts": _best_of_counts(name, found),
+        }
         for label, other in others.items():
             seeds = sorted(runs.keys() & found.get(other or "", {}).keys())
             if other and other != name and seeds:
@@ -296,10 +341,11 @@ def figures_of(kept: Path, pair: Triangle) -> dict[str, Any]:
 
 def _best_of_counts(name: str, found: Mapping[str, Mapping[int, BleuSamples]]) -> str | None:
     """Of a table pruned with meaning: that of the same size pruned without which has the highest BLEU."""
-    if not name.startswith("pruned-") or "semantic" not in name:
+    weights, _, what = name.partition("-")
+    if weights not in ("pruned", "untuned") or "semantic" not in what:
         return None
     size = name.rpartition("-")[2]
-    others = [f"pruned-{method}-table-{size}" for method in METHODS if "semantic" not in method]
+    others = [f"{weights}-{method}-table-{size}" for method in METHODS if "semantic" not in method]
     bleu = {other: max(run.bleu for run in found[other].values()) for other in others if other in found}
     return max(bleu, key=bleu.__getitem__) if bleu else None
 
@@ -308,25 +354,38 @@ def measure(pair: Triangle, kept: Path, seeds: Sequence[int], threads: str, samp
     """Make, tune, prune and keep what is missing of a pair."""
     texts(pair, sample)
     sizes = [size for size in DIRECT if size <= len(read_text_lines(pair.text("direct", pair.source)))]
-    runs = [(name, seed) for seed, name in itertools.product(seeds, (*SYSTEMS, *(f"direct-{n}" for n in sizes)))]
-    for name, seed in runs:
+    names = (
+        *SYSTEMS,
+        *(f"direct-{size}" for size in sizes),
+        *(f"together-{size}" for size in TOGETHER if size in sizes),
+    )
+    for seed, name in itertools.product(seeds, names):
         path = kept / pair.name / f"{name}-{seed}.npz"
         if not path.exists():
-            if name in SYSTEMS:
-                ini = system_ini(pair, name, threads, sample)
-            else:
-                ini = direct_ini(pair, int(name.rpartition("-")[2]), threads)
+            ini = start_ini(pair, name, threads, sample)
             tune(ini, pair, pair.work / "tuned" / f"{name}-{seed}", seed, threads, path)
             print(pair.name, name, seed, figures_of(kept, pair)["systems"].get(name), flush=True)
-    tuned = pair.work / "tuned" / f"plain-{seeds[0]}" / "moses.ini"
-    for method, size in itertools.product(METHODS, SIZES):
+    tuned, untuned = pair.work / "tuned" / f"plain-{seeds[0]}" / "moses.ini", pair.work / "systems" / "plain.ini"
+    prune(pair, kept / pair.name, "pruned", tuned, (METHODS, SIZES), threads)
+    path = kept / pair.name / f"untuned-plain-{SEED}.npz"
+    if not path.exists():
+        keep_statistics(system_ini(pair, "plain", threads, sample), pair, pair.work / "untuned-plain", threads, path)
+    prune(pair, kept / pair.name, "untuned", untuned, (UNTUNED_METHODS, UNTUNED_SIZES), threads)
+
+
+def prune(
+    pair: Triangle, kept: Path, weights: str, ini: Path, wanted: tuple[Sequence[str], Sequence[float]], threads: str
+) -> None:
+    """Prune to some sizes with the weights of an ini, which `weights` names, and keep what is missing."""
+    folder = pair.work / weights
+    for method, size in itertools.product(*wanted):
         for by in PRUNED_BY if "semantic" in method else ("table",):
-            name = f"pruned-{method}-{by}-{round(100 * size)}"
-            path = kept / pair.name / f"{name}-{seeds[0]}.npz"
+            name = f"{weights}-{method}-{by}-{round(100 * size)}"
+            path = kept / f"{name}-{SEED}.npz"
             if not path.exists():
-                ini = pruned_ini(pair, method, by, size, tuned, threads)
-                keep_statistics(ini, pair, pair.work / "pruned" / name, threads, path)
-                print(pair.name, name, figures_of(kept, pair)["systems"].get(name), flush=True)
+                pruned = pruned_ini(pair, method, by, size, ini, folder, threads)
+                keep_statistics(pruned, pair, folder / name, threads, path)
+                print(pair.name, name, figures_of(kept.parent, pair)["systems"].get(name), flush=True)
 
 
 def main() -> None:

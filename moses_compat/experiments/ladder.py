@@ -63,7 +63,7 @@ def ladder_frames(
     runs = []
     for step in plan.steps:
         translations = [_read_translations(references, path) for path in step.translations]
-        runs.append(LadderRuns(step.label, of[step.table.path], step.share, translations))
+        runs.append(LadderRuns(step.label, of[step.table.path], step.share, translations, step.below))
     return {"ladder": ladder_frame(runs, Scoreboard(references, session.config.samples))}
 
 

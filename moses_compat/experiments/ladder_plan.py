@@ -52,12 +52,14 @@ class Step:
         table: it.
         share: to which it was pruned; 1 if it was not.
         translations: of the test sets as one text, a file for each tuning seed.
+        below: the label of the step it is compared with; None: the whole table with the most steps.
     """
 
     label: str
     table: LadderTable
     share: float
     translations: Sequence[str]
+    below: str | None = None
 
 
 @dataclass
@@ -119,6 +121,12 @@ class _Planner:
                 found.steps.append(Step("+ rerank", table, 1.0, self._files(table, _RERANKED)))
         for label, size, table in pruned:
             tunings += [self._tuned(table, seed, bool(asked.rerank)) for seed in asked.tuning_seeds]
+            if asked.rerank:
+                # What the decoder found best is there, too: no reranking is what most systems have.
+                plainly = Step(
+                    f"all but rerank, {100 * size:g} %", table, size, self._files(table, TESTS), whole[-1][0]
+                )
+                found.steps.append(plainly)
             found.steps.append(Step(label, table, size, self._files(table, _RERANKED if asked.rerank else TESTS)))
         found.phases = [
             [plain.makers], [_beyond(table, plain) for _, table in whole],

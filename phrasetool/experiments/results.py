@@ -226,27 +226,29 @@ class LadderRuns:
         entries: of its table.
         share: of these among the entries of the table that was pruned; 1 for one that was not.
         translations: of all texts, for each tuning seed.
+        below: the label of the step it is compared with; None: the full table with the most steps.
     """
 
     label: str
     entries: int
     share: float
     translations: Sequence[Translations]
+    below: str | None = None
 
 
 def ladder_frame(runs: Sequence[LadderRuns], board: Scoreboard) -> pd.DataFrame:
     """The ladder: a row per step and text, each against the step below and against the first.
-
-    A pruned table is compared with the full one that has all the steps.
 
     Args:
         runs: from the table as it is upwards, pruned ones last; all tuned equally often.
     """
     rows: list[tuple[Any, ...]] = []
     first: TunedScores | None = None
-    below: TunedScores | None = None
+    last: TunedScores | None = None
+    done: dict[str, TunedScores] = {}
     for run in runs:
-        found = TunedScores.of(run.translations, board)
+        found = done[run.label] = TunedScores.of(run.translations, board)
+        below = done[run.below] if run.below else last
         for text in board.texts:
             steps = [_compared(found, other, text) if other else _NO_STEP for other in (below, first)]
             rows.append((
@@ -254,7 +256,7 @@ def ladder_frame(runs: Sequence[LadderRuns], board: Scoreboard) -> pd.DataFrame:
                 found.deviations[text], *steps[0], *steps[1],
             ))  # fmt: skip
         first = first or found
-        below = found if run.share == 1 else below
+        last = found if run.share == 1 else last
     return pd.DataFrame(rows, columns=_LADDER)
 
 

@@ -159,13 +159,15 @@ def _joined(each, text):
 
 
 def test_steps_are_compared_with_the_step_below_and_with_the_first(references):
-    """A pruned table is compared with the whole one above it, as is the next pruned one."""
-    steps = {"table": (0.3, 1), "+ columns": (0.2, 1), "all, 10 %": (0.22, 0.1), "all, 5 %": (0.4, 0.05)}
-    runs = [LadderRuns(label, 100, share, [translations(references, noise, 7)])
+    """A pruned table is compared with the whole one above it, as is the next pruned one, unless another is named."""
+    steps = {"table": (0.3, 1), "+ columns": (0.2, 1), "+ rerank": (0.1, 1), "all but rerank, 10 %": (0.22, 0.1),
+             "all, 10 %": (0.15, 0.1), "all, 5 %": (0.4, 0.05)}  # fmt: skip
+    named = {"all but rerank, 10 %": "+ columns"}
+    runs = [LadderRuns(label, 100, share, [translations(references, noise, 7)], named.get(label))
             for label, (noise, share) in steps.items()]  # fmt: skip
     frame = ladder_frame(runs, Scoreboard(references, SAMPLES))
-    assert len(frame) == 4 * 4
-    below = {"+ columns": "table", "all, 10 %": "+ columns", "all, 5 %": "+ columns"}
+    assert len(frame) == 6 * 4
+    below = {"+ columns": "table", "+ rerank": "+ columns", "all, 10 %": "+ rerank", "all, 5 %": "+ rerank", **named}
     for text, reference in with_all(references).items():
         lines = {run.label: with_all(run.translations[0])[text] for run in runs}
         bleu = {label: naive_bleu(found, reference) for label, found in lines.items()}
