@@ -88,10 +88,10 @@ def climbed(ladder: pd.DataFrame) -> list[str]:
         found.append(f"{said} to a table with {number_text(first.bleu)} BLEU on {code(top.text)}: {', '.join(steps)}.")
     for row in rows[rows["share"] < 1].itertuples():
         worst = number_text(row.gain_low, sign=True)
-        steps = "all steps but reranking" if "but rerank" in row.step else "all steps"
+        which = "all steps but reranking" if "but rerank" in row.step else "all steps"
         good = "as good as all of it" if as_good(row.gain_low) else "not shown to be as good as all of it"
         found.append(
-            f"With {steps}, {percent_text(row.share)} of the entries have {number_text(row.bleu)} BLEU, "
+            f"With {which}, {percent_text(row.share)} of the entries have {number_text(row.bleu)} BLEU, "
             f"{_total(row)} to the table as it is; {good} ({_gain(row)}, at worst {worst})."
         )
     return found
