@@ -26,7 +26,7 @@ import argparse
 import itertools
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,9 +65,10 @@ METHODS = (
     "count", "probability", "composition", "composition+count", "semantic", "count+semantic", "composition+semantic",
 )  # fmt: skip
 SIZES = (0.5, 0.3, 0.15, 0.1, 0.05)
-# What is pruned with default weights, too.
+# To these sizes tables are pruned with default weights, too, by some methods; and by other counts, of `pivot --counts`.
+SMALLEST = (0.1, 0.05)
 UNTUNED_METHODS = ("count", "composition+count", "count+semantic", "composition+semantic")
-UNTUNED_SIZES = (0.1, 0.05)
+OTHER_COUNTS = "min"
 DIRECT = (1000, 2000, 5000, 10000, 14500)
 TOGETHER = (1000, 5000, 14500)
 # A pair is learnt from if it was seen so often, and is so probable either way.
@@ -293,8 +294,12 @@ def pruned_ini(pair: Triangle, method: str, by: str, size: float, weights: Path,
     name = f"{method}-{by}-{round(100 * size)}"
     table, reordering, ini = folder / f"{name}.gz", folder / f"{name}.reordering.gz", folder / f"{name}.ini"
     if not ini.exists():
-        whole, start = folder / "whole.gz", folder / "whole.ini"
-        if not whole.exists():
+        counts = OTHER_COUNTS if by == OTHER_COUNTS else "whole"
+        whole, start = folder / f"{counts}.gz", folder / f"{counts}.ini"
+        if not whole.exists() and by == OTHER_COUNTS:
+            legs = [pair.work / part / "table.gz" for part in ("first", "second")]
+            command("pivot", *legs, "--counts", OTHER_COUNTS, "-o", whole, "--threads", threads)
+        elif not whole.exists():
             with_scores(pair.work / "through" / "annotated.gz", whole, (*_LEGS[:2], *_MODEL))
         if not start.exists():
             command("moses-ini", weights, "--table", whole, "-o", start)
@@ -340,11 +345,18 @@ def figures_of(kept: Path, pair: Triangle) -> dict[str, Any]:
 
 
 def _best_of_counts(name: str, found: Mapping[str, Mapping[int, BleuSamples]]) -> str | None:
-    """Of a table pruned with meaning: that of the same size pruned without which has the highest BLEU."""
+    """Of a table pruned with meaning: that of the same size pruned without which has the highest BLEU.
+
+    Of one pruned by other counts: that pruned by the usual ones.
+    """
     weights, _, what = name.partition("-")
-    if weights not in ("pruned", "untuned") or "semantic" not in what:
+    if weights not in ("pruned", "untuned"):
         return None
     size = name.rpartition("-")[2]
+    if f"-{OTHER_COUNTS}-" in name:
+        return f"{weights}-count-table-{size}"
+    if "semantic" not in what:
+        return None
     others = [f"{weights}-{method}-table-{size}" for method in METHODS if "semantic" not in method]
     bleu = {other: max(run.bleu for run in found[other].values()) for other in others if other in found}
     return max(bleu, key=bleu.__getitem__) if bleu else None
@@ -366,20 +378,21 @@ def measure(pair: Triangle, kept: Path, seeds: Sequence[int], threads: str, samp
             tune(ini, pair, pair.work / "tuned" / f"{name}-{seed}", seed, threads, path)
             print(pair.name, name, seed, figures_of(kept, pair)["systems"].get(name), flush=True)
     tuned, untuned = pair.work / "tuned" / f"plain-{seeds[0]}" / "moses.ini", pair.work / "systems" / "plain.ini"
-    prune(pair, kept / pair.name, "pruned", tuned, (METHODS, SIZES), threads)
+    prune(pair, kept / pair.name, "pruned", tuned, itertools.product(METHODS, SIZES), threads)
     path = kept / pair.name / f"untuned-plain-{SEED}.npz"
     if not path.exists():
         keep_statistics(system_ini(pair, "plain", threads, sample), pair, pair.work / "untuned-plain", threads, path)
-    prune(pair, kept / pair.name, "untuned", untuned, (UNTUNED_METHODS, UNTUNED_SIZES), threads)
+    prune(pair, kept / pair.name, "untuned", untuned, itertools.product(UNTUNED_METHODS, SMALLEST), threads)
 
 
 def prune(
-    pair: Triangle, kept: Path, weights: str, ini: Path, wanted: tuple[Sequence[str], Sequence[float]], threads: str
+    pair: Triangle, kept: Path, weights: str, ini: Path, wanted: Iterable[tuple[str, float]], threads: str
 ) -> None:
-    """Prune to some sizes with the weights of an ini, which `weights` names, and keep what is missing."""
+    """Prune by methods to sizes with the weights of an ini, which `weights` names, and keep what is missing."""
     folder = pair.work / weights
-    for method, size in itertools.product(*wanted):
-        for by in PRUNED_BY if "semantic" in method else ("table",):
+    for method, size in wanted:
+        others = ("table", OTHER_COUNTS) if method == "count" and size in SMALLEST else ("table",)
+        for by in PRUNED_BY if "semantic" in method else others:
             name = f"{weights}-{method}-{by}-{round(100 * size)}"
             path = kept / f"{name}-{SEED}.npz"
             if not path.exists():

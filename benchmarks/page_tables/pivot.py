@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy as np
 from page_tables.kept_results import difference, find, markdown
 
 _NAMES = {"de-cs": "German-Czech", "cs-de": "Czech-German", "zh-es": "Chinese-Spanish"}
-_SIZES = (50, 30, 15, 10, 5)
+# What similarities, or counts, a method looks at.
+_BY = {"table": "", "min": " of `--counts min`", "legs": ", of the halves", "model": ", of the pairs"}
 
 
 def _pairs() -> dict[str, dict[str, Any]]:
@@ -22,7 +24,7 @@ def systems() -> str:
     """BLEU of tables with more scores, tuned."""
     rows = []
     for pair, found in _pairs().items():
-        names = [name for name in found if not name.startswith(("pruned-", "direct-"))]
+        names = [name for name in found if not name.startswith(("pruned-", "untuned-", "direct-", "together-"))]
         for name in sorted(names, key=lambda name: name != "plain"):
             figures = found[name]
             told = [difference(figures[to]) if to in figures else "" for to in ("to plain", "to control")]
@@ -31,25 +33,52 @@ def systems() -> str:
 
 
 def pruned() -> str:
-    """BLEU of pruned tables, with the weights of the whole one."""
+    """BLEU of pruned tables, with the tuned weights of the whole one."""
+    return _pruned("pruned", "plain", (50, 30, 15, 10, 5))
+
+
+def untuned() -> str:
+    """The same with default weights."""
+    return _pruned("untuned", "untuned-plain", (10, 5))
+
+
+def _pruned(weights: str, whole: str, sizes: Sequence[int]) -> str:
+    """Methods without meaning first; BLEU, marked where it differs from the best of these."""
     rows = []
     for pair, found in _pairs().items():
-        names = [name.removeprefix("pruned-").rpartition("-")[0] for name in found if name.startswith("pruned-")]
-        for name in dict.fromkeys(names):
+        # The first seed's weights prune.
+        rows.append([pair, "the whole table", f"{found[whole]['BLEU'][0]:.2f}", *[""] * len(sizes)])
+        names = [
+            name.removeprefix(f"{weights}-").rpartition("-")[0] for name in found if name.startswith(f"{weights}-")
+        ]
+        for name in sorted(set(names) - {""}, key=lambda name: ("semantic" in name, name)):
             method, _, by = name.rpartition("-")
-            of = {"table": "", "legs": ", two halves", "model": ", of pairs"}[by]
-            cells = [_pruned(found.get(f"pruned-{name}-{size}")) for size in _SIZES]
-            rows.append([pair, f"`{method}`{of}", *cells])
-    return markdown(f"pair | method | {' | '.join(f'{size} %' for size in _SIZES)}", rows, right=2)
+            if by in _BY:
+                cells = [_marked(found.get(f"{weights}-{name}-{size}")) for size in sizes]
+                rows.append([pair, f"`{method}`{_BY[by]}", "", *cells])
+    return markdown(f"pair | method | all | {' | '.join(f'{size} %' for size in sizes)}", rows, right=2)
 
 
-def _pruned(figures: dict[str, Any] | None) -> str:
-    """BLEU; with its difference to the best method without meaning where it is significant."""
+def _marked(figures: dict[str, Any] | None) -> str:
     if figures is None:
         return ""
-    told = figures.get("to counts")
-    mark = f" ({difference(told)})" if told and told["p"] < 0.05 else ""
+    p = figures["to counts"]["p"] if "to counts" in figures else 1
+    mark = "\\*\\*" if p < 0.01 else "\\*" if p < 0.05 else ""
     return f"{np.mean(figures['BLEU']):.2f}{mark}"
+
+
+def together() -> str:
+    """BLEU of a direct table and one through English in one ini."""
+    rows = []
+    for pair, found in _pairs().items():
+        for size in sorted(int(name.removeprefix("together-")) for name in found if name.startswith("together-")):
+            figures = found[f"together-{size}"]
+            told = [difference(figures[to]) for to in ("to direct", "to plain")]
+            rows.append([pair, f"{size:,}", str(len(figures["BLEU"])), f"{np.mean(figures['BLEU']):.2f}", *told])
+    return markdown(
+        "pair | sentence pairs | tuning seeds | BLEU of both tables | to the direct one | to the one through English",
+        rows, right=2,
+    )  # fmt: skip
 
 
 def direct() -> str:
@@ -62,4 +91,10 @@ def direct() -> str:
     return markdown("pair | sentence pairs | BLEU | difference to the table through English", rows)
 
 
-TABLES = {"systems through English": systems, "pruned tables through English": pruned, "direct bitexts": direct}
+TABLES = {
+    "systems through English": systems,
+    "pruned tables through English": pruned,
+    "direct bitexts": direct,
+    "pruned with default weights": untuned,
+    "both tables": together,
+}

@@ -132,8 +132,15 @@ def command(
         }
     )  # fmt: skip
     if not quiet:
-        reached = outcomes.pop(REACHED, 0)
-        say(f"{reached:,} of {len(references):,} sentences decoded to their translation")
-        for outcome, count in outcomes.most_common():
-            say(f"  {count:,} not: {REASONS[outcome]}")
+        _tell(outcomes)
         say(f"{int((uses > 0).sum()):,} distinct phrase pairs, used {int(uses.sum()):,} times, written to {output}")
+
+
+def _tell(outcomes: Counter[int]) -> None:
+    """Of how many sentences there is a derivation, and why of others not."""
+    from phrasetool.smt.decoder.forced import REACHED, REASONS
+
+    say(f"{outcomes[REACHED]:,} of {outcomes.total():,} sentences decoded to their translation")
+    for outcome, count in outcomes.most_common():
+        if outcome != REACHED:
+            say(f"  {count:,} not: {REASONS[outcome]}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +15,9 @@ from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 from phrasetool_cli.shared.translator_inputs import check_text, with_new_words
+
+if TYPE_CHECKING:
+    from phrasetool.neural.beam import NeuralTranslation
 
 _EXAMPLE = """\b
 Example:
@@ -65,7 +70,6 @@ def command(
     """
     from moses_compat.corpora.dictionary import read_dictionary
     from moses_compat.corpora.written_text import WrittenText, written_words
-    from moses_compat.engine.n_best import n_best_line
     from moses_compat.files.streams import Output
     from phrasetool.models.storage import load_neural_model
     from phrasetool.neural.beam import NeuralTranslation, n_best_translations, without_repetitions, written
@@ -113,16 +117,24 @@ def command(
     with Output(output) as out, Output(listed) if listed else contextlib.nullcontext() as listing:
         for number in range(len(sentences)):
             translations = by_line.get(number, [NeuralTranslation((), (), 0.0)])
-            out.write_text(line_of(number, translations[0]) + b"\n")
-            if not listing:
-                continue
-            for translation in translations:
-                named = f"Translator0= {translation.log_probability:.6g}"
-                listing.write_text(n_best_line(number, line_of(number, translation), named, translation.score))
+            lines = [line_of(number, translation) for translation in translations]
+            out.write_text(lines[0] + b"\n")
+            if listing:
+                listing.write_text(_listed(number, lines, translations))
     best = [translations[0] for translations in found]
     scores = sum(translation.score for translation in best) / max(len(best), 1)
     copied = sum(word == 0 for translation in best for word in translation.words)
     document({"signature": model.signature, "sentences": len(sentences), "mean_score": scores, "unknown_words": copied})
     watch.say(
         f"{len(sentences):,} sentences translated in {seconds:.1f} s, mean score {scores:.3f}, {copied:,} unknown words"
+    )
+
+
+def _listed(number: int, lines: Sequence[bytes], translations: Sequence[NeuralTranslation]) -> bytes:
+    """The translations of a sentence in an n-best list."""
+    from moses_compat.engine.n_best import n_best_line
+
+    return b"".join(
+        n_best_line(number, line, f"Translator0= {found.log_probability:.6g}", found.score)
+        for line, found in zip(lines, translations, strict=True)
     )
