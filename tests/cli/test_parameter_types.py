@@ -42,6 +42,7 @@ def test_values(kind, text, value):
         (names_of(("bleu", "ter")), "bleu,rouge", "'rouge' is not one of bleu, ter"),
         (size_in_bytes, "2 GB", "'2 GB' is not a number of bytes, as in 500M or 2G"),
         (size_in_bytes, "-1", "is not a number of bytes"),
+        (size_in_bytes, "0", "is not a number of bytes"),
         (factor_counts, "1", "'1' is not two counts of factors, as in 1,2"),
         (factor_counts, "0,1", "is not two counts"),
         (finite_number, "nan", "'nan' is not a finite number"),

@@ -99,7 +99,7 @@ table_options = sections(
     threads_option(),
     allow_empty_option,
     force_option,
-    click.option("--block-bytes", type=click.IntRange(1), default=1 << 21, metavar="N",
+    click.option("--block-bytes", type=size_in_bytes, default="2M", metavar="SIZE",
                  help="How much text a thread takes at a time.  Changes speed and memory, never the output."),
     click.option("--max-line", type=size_in_bytes, default="16M", metavar="SIZE",
                  help="Refuse a line of more bytes, before it fills the memory."),

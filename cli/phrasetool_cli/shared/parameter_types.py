@@ -56,7 +56,7 @@ def names_of(names: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
 def size_in_bytes(value: str) -> int:
     """A number of bytes: 500M, 2G."""
     match = re.fullmatch(r"(\d{1,15})([KMGT]?)B?", value.upper())
-    if not match:
+    if not match or not int(match[1]):
         raise click.BadParameter(f"{value!r} is not a number of bytes, as in 500M or 2G")
     return int(match[1]) << 10 * " KMGT".index(match[2] or " ")
 
