@@ -51,12 +51,18 @@ def _pruned(weights: str, whole: str, sizes: Sequence[int]) -> str:
         names = [
             name.removeprefix(f"{weights}-").rpartition("-")[0] for name in found if name.startswith(f"{weights}-")
         ]
-        for name in sorted(set(names) - {""}, key=lambda name: ("semantic" in name, name)):
+        for name in sorted(set(names) - {""}, key=_order):
             method, _, by = name.rpartition("-")
             if by in _BY:
                 cells = [_marked(found.get(f"{weights}-{name}-{size}")) for size in sizes]
                 rows.append([pair, f"`{method}`{_BY[by]}", "", *cells])
     return markdown(f"pair | method | all | {' | '.join(f'{size} %' for size in sizes)}", rows, right=2)
+
+
+def _order(name: str) -> tuple[bool, str, bool]:
+    """Methods without meaning first, by their names, with the usual counts before others."""
+    method, _, by = name.rpartition("-")
+    return "semantic" in method, method, by == "min"
 
 
 def _marked(figures: dict[str, Any] | None) -> str:
