@@ -59,10 +59,10 @@ def _pruned(weights: str, whole: str, sizes: Sequence[int]) -> str:
     return markdown(f"pair | method | all | {' | '.join(f'{size} %' for size in sizes)}", rows, right=2)
 
 
-def _order(name: str) -> tuple[bool, str, bool]:
+def _order(name: str) -> tuple[bool, str, bool, str]:
     """Methods without meaning first, by their names, with the usual counts before others."""
     method, _, by = name.rpartition("-")
-    return "semantic" in method, method, by == "min"
+    return "semantic" in method, method, by == "min", by
 
 
 def _marked(figures: dict[str, Any] | None) -> str:
