@@ -27,15 +27,15 @@ import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import neural_columns
 import numpy as np
-from engines import DATA, SEARCH, Corpus, command
+from engines import SEARCH, command
 from measuring import ROOT, WORK, report
 from neural_columns import compared, keep_statistics, tune
+from triangle_texts import DIRECT, MIDDLE, SEED, Triangle, texts, triangles, write_lines
 
 from moses_compat.corpora.texts import read_text_lines
 from moses_compat.files.streams import Input, Output
@@ -43,8 +43,6 @@ from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
 
 KEPT = ROOT / "benchmarks" / "results" / "pivoting"
 SEEDS = (1, 2, 3)
-SEED = 1
-MIDDLE = "en"
 # System -> the scores of the whole table that it has, from 1.
 _CONTROL, _LEGS, _MODEL = (5, 6), (7, 8, 9, 10), (11, 12)
 SYSTEMS: dict[str, tuple[int, ...]] = {
@@ -69,87 +67,10 @@ SIZES = (0.5, 0.3, 0.15, 0.1, 0.05)
 SMALLEST = (0.1, 0.05)
 UNTUNED_METHODS = ("count", "composition+count", "count+semantic", "composition+semantic")
 OTHER_COUNTS = "min"
-DIRECT = (1000, 2000, 5000, 10000, 14500)
 TOGETHER = (1000, 5000, 14500)
 # A pair is learnt from if it was seen so often, and is so probable either way.
 _SEEN, _LIKELY = 2.0, 0.1
 _SEEN_THROUGH = 1.0
-
-
-@dataclass(frozen=True)
-class Triangle(Corpus):
-    """A language pair without a bitext of its own.
-
-    Attributes:
-        first, second: corpora of its languages and English.
-        work: where its texts are.
-    """
-
-    first: str = ""
-    second: str = ""
-    work: Path = field(default_factory=Path)
-
-    def text(self, part: str, language: str) -> str:
-        """A text of it: `first.LANGUAGE` and `second.LANGUAGE` of the halves, `dev`, `direct`, tests."""
-        return str(self.work / f"{part}.{language}")
-
-
-def triangles(work: Path) -> dict[str, Triangle]:
-    """Name -> language pair."""
-    multi30k = ("test_2016_flickr", "test_2018_flickr")
-    return {
-        name: Triangle(name, *languages, tests, first, second, work / name)
-        for name, languages, tests, first, second in (
-            ("de-cs", ("de", "cs"), multi30k, "multi30k-de-en", "multi30k-cs-en"),
-            ("cs-de", ("cs", "de"), multi30k, "multi30k-cs-en", "multi30k-de-en"),
-            ("zh-es", ("zh", "es"), ("test",), "pydocs-zh-en", "pydocs-es-en"),
-        )
-    }
-
-
-def _write(path: str, lines: Sequence[str]) -> None:
-    Path(path).write_text("".join(f"{line}\n" for line in lines), "utf-8")
-
-
-def _read(name: str, part: str, language: str) -> list[str]:
-    path = DATA / name / f"{part}.{language}"
-    return read_text_lines(str(path if path.exists() else f"{path}.gz"))
-
-
-def texts(pair: Triangle, sample: int | None) -> None:
-    """Write the halves, what joins them, and the direct bitext; a part of each for a sample."""
-    pair.work.mkdir(parents=True, exist_ok=True)
-    if Path(pair.text("direct", pair.target)).exists():
-        return
-    ends = ((pair.first, pair.source), (pair.second, pair.target))
-    joined = {part: _joined(pair, part) for part in ("train", "dev", *pair.tests)}
-    held_out = {row[1] for part in ("dev", *pair.tests) for row in joined[part]}
-    for part in ("dev", *pair.tests):
-        rows = joined[part][: max(20, sample // 50) if sample else None]
-        for language, side in ((pair.source, 0), (MIDDLE, 1), (pair.target, 2)):
-            _write(pair.text(part, language), [row[side] for row in rows])
-    trains = [dict(zip(_read(name, "train", MIDDLE), _read(name, "train", end), strict=True)) for name, end in ends]
-    shared = sorted((trains[0].keys() & trains[1].keys()) - held_out)
-    order = np.random.default_rng(SEED).permutation(len(shared))
-    halves = [{shared[k] for k in part} for part in np.array_split(order, 2)]
-    for number, (part, (_, language)) in enumerate(zip(("first", "second"), ends, strict=True)):
-        other = halves[1 - number]
-        rows = [(end, middle) for middle, end in trains[number].items() if middle not in other | held_out]
-        rows = rows[: sample or None]
-        _write(pair.text(part, language), [end for end, _ in rows])
-        _write(pair.text(part, MIDDLE), [middle for _, middle in rows])
-    # The largest last: a run that was interrupted begins again.
-    rows = [row for row in joined["train"] if row[1] not in held_out]
-    rows = [rows[k] for k in np.random.default_rng(SEED).permutation(len(rows))[: max(DIRECT)]]
-    _write(pair.text("direct", pair.source), [row[0] for row in rows])
-    _write(pair.text("direct", pair.target), [row[2] for row in rows])
-
-
-def _joined(pair: Triangle, part: str) -> list[tuple[str, str, str]]:
-    """Source, English and target of what both corpora translate; each English sentence once."""
-    source = dict(zip(_read(pair.first, part, MIDDLE), _read(pair.first, part, pair.source), strict=True))
-    target = dict(zip(_read(pair.second, part, MIDDLE), _read(pair.second, part, pair.target), strict=True))
-    return [(text, middle, target[middle]) for middle, text in source.items() if middle in target]
 
 
 def extracted(folder: Path, source: str, target: str, threads: str) -> tuple[Path, Path]:
@@ -251,7 +172,7 @@ def direct_ini(pair: Triangle, size: int, threads: str) -> Path:
     sides = []
     for language in (pair.source, pair.target):
         sides.append(str(folder / f"text.{language}"))
-        _write(sides[-1], read_text_lines(pair.text("direct", language))[:size])
+        write_lines(sides[-1], read_text_lines(pair.text("direct", language))[:size])
     return ini_of(pair, *extracted(folder, *sides, threads), folder / "start.ini")
 
 
@@ -377,7 +298,7 @@ def measure(pair: Triangle, kept: Path, seeds: Sequence[int], threads: str, samp
             ini = start_ini(pair, name, threads, sample)
             tune(ini, pair, pair.work / "tuned" / f"{name}-{seed}", seed, threads, path)
             print(pair.name, name, seed, figures_of(kept, pair)["systems"].get(name), flush=True)
-    tuned, untuned = pair.work / "tuned" / f"plain-{seeds[0]}" / "moses.ini", pair.work / "systems" / "plain.ini"
+    tuned, untuned = pair.work / "tuned" / f"plain-{SEED}" / "moses.ini", pair.work / "systems" / "plain.ini"
     prune(pair, kept / pair.name, "pruned", tuned, itertools.product(METHODS, SIZES), threads)
     path = kept / pair.name / f"untuned-plain-{SEED}.npz"
     if not path.exists():

@@ -16,7 +16,7 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
 from measuring import COMMAND, WORK, alternate, compile_kernels, model, reference, report, run, summary, usage
@@ -47,8 +47,8 @@ def least(whole: Sequence[str], few: Sequence[str], threads: int, rounds: int) -
     cpu, start, start_cpu = (
         statistics.median(values) for values in zip(*((a.cpu, b.wall, b.cpu) for a, b in runs), strict=True)
     )
-    named: Mapping[str, float] = {"cpu": cpu, "start": start, "least": start + (cpu - start_cpu) / threads}
-    return {name: round(value, 3) for name, value in named.items()}
+    needed = start + (cpu - start_cpu) / threads
+    return {"cpu": round(cpu, 3), "start": round(start, 3), "least": round(needed, 3)}
 
 
 def main() -> None:

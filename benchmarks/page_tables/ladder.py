@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from page_tables.kept_results import find, markdown
+from page_tables.kept_results import find, mark, markdown
 
 
 def _cell(row: Mapping[str, Any], name: str) -> str:
     """A gain with its interval, marked where it is significant."""
     if row.get(name) is None:
         return ""
-    p = row[f"{name}_p"]
-    mark = "\\*\\*" if p < 0.01 else "\\*" if p < 0.05 else ""
-    return f"{row[name]:+.2f} ({row[f'{name}_low']:+.2f} to {row[f'{name}_high']:+.2f}){mark}"
+    return f"{row[name]:+.2f} ({row[f'{name}_low']:+.2f} to {row[f'{name}_high']:+.2f}){mark(row[f'{name}_p'])}"
 
 
 def ladder() -> str:

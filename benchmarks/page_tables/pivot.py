@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from page_tables.kept_results import difference, find, markdown
+from page_tables.kept_results import difference, find, mark, markdown
 
 _NAMES = {"de-cs": "German-Czech", "cs-de": "Czech-German", "zh-es": "Chinese-Spanish"}
 # What similarities, or counts, a method looks at.
@@ -68,16 +68,20 @@ def _order(name: str) -> tuple[bool, str, bool, str]:
 def _marked(figures: dict[str, Any] | None) -> str:
     if figures is None:
         return ""
-    p = figures["to counts"]["p"] if "to counts" in figures else 1
-    mark = "\\*\\*" if p < 0.01 else "\\*" if p < 0.05 else ""
-    return f"{np.mean(figures['BLEU']):.2f}{mark}"
+    stars = mark(figures["to counts"]["p"]) if "to counts" in figures else ""
+    return f"{np.mean(figures['BLEU']):.2f}{stars}"
+
+
+def _sizes(found: dict[str, Any], kind: str) -> list[int]:
+    """Of the direct bitexts of a kind of systems, ascending."""
+    return sorted(int(name.removeprefix(kind)) for name in found if name.startswith(kind))
 
 
 def together() -> str:
     """BLEU of a direct table and one through English in one ini."""
     rows = []
     for pair, found in _pairs().items():
-        for size in sorted(int(name.removeprefix("together-")) for name in found if name.startswith("together-")):
+        for size in _sizes(found, "together-"):
             figures = found[f"together-{size}"]
             told = [difference(figures[to]) for to in ("to direct", "to plain")]
             rows.append([pair, f"{size:,}", str(len(figures["BLEU"])), f"{np.mean(figures['BLEU']):.2f}", *told])
@@ -91,7 +95,7 @@ def direct() -> str:
     """BLEU of tables of direct bitexts."""
     rows = []
     for pair, found in _pairs().items():
-        for size in sorted(int(name.removeprefix("direct-")) for name in found if name.startswith("direct-")):
+        for size in _sizes(found, "direct-"):
             figures = found[f"direct-{size}"]
             rows.append([pair, f"{size:,}", f"{np.mean(figures['BLEU']):.2f}", difference(figures["to plain"])])
     return markdown("pair | sentence pairs | BLEU | difference to the table through English", rows)
