@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,27 +49,37 @@ def command(*arguments: str | Path) -> None:
     run([COMMAND, *map(str, arguments), "-q"])
 
 
+def extracted(folder: Path, bitext: Sequence[str], threads: str) -> tuple[Path, Path]:
+    """Phrase table and reordering table of a bitext."""
+    folder.mkdir(parents=True, exist_ok=True)
+    aligned, table, reordering = (folder / name for name in ("aligned.gz", "table.gz", "reordering.gz"))
+    if not aligned.exists():
+        command("align", *bitext, "-o", aligned)
+    if not table.exists():
+        command("extract", *bitext, aligned, "-o", table, "--reordering-table", reordering, "--threads", threads)
+    return table, reordering
+
+
+def built(folder: Path, bitext: Sequence[str], dev: Sequence[str], threads: str) -> tuple[Path, Path]:
+    """The moses.ini and the phrase table of a model of a bitext, tuned on a development set."""
+    table, reordering = extracted(folder, bitext, threads)
+    lm, start, ini = (folder / name for name in ("lm.arpa.gz", "start.ini", "moses.ini"))
+    if not lm.exists():
+        command("lm", bitext[1], "--order", "5", "-o", lm)
+    if not start.exists():
+        command("moses-ini", "--table", table, "--reordering-table", reordering, "--lm", lm, "-o", start)
+    if not ini.exists():
+        command(
+            "tune", "--moses-ini", start, "--source", dev[0], "-r", dev[1], *SEARCH, "--iterations", "8",
+            "--threads", threads, "-o", ini,
+        )  # fmt: skip
+    return ini, table
+
+
 def decoder(corpus: Corpus, work: Path, threads: str) -> tuple[Path, Path]:
     """The moses.ini and the phrase table of a tuned phrase-based model; made in a work folder if there is none."""
     moses = DATA / corpus.name / "moses"
     if (moses / "moses.ini").exists():
         return moses / "moses.ini", moses / "phrase-table.gz"
-    folder = work / "engine"
-    folder.mkdir(parents=True, exist_ok=True)
-    aligned, table, reordering, lm, start, ini = (
-        folder / name for name in ("aligned.gz", "table.gz", "reordering.gz", "lm.arpa.gz", "start.ini", "moses.ini")
-    )
-    if not aligned.exists():
-        command("align", *corpus.train, "-o", aligned)
-    if not table.exists():
-        command("extract", *corpus.train, aligned, "-o", table, "--reordering-table", reordering, "--threads", threads)
-    if not lm.exists():
-        command("lm", corpus.train[1], "--order", "5", "-o", lm)
-    if not start.exists():
-        command("moses-ini", "--table", table, "--reordering-table", reordering, "--lm", lm, "-o", start)
-    if not ini.exists():
-        command(
-            "tune", "--moses-ini", start, "--source", corpus.text("dev", corpus.source), "-r",
-            corpus.text("dev", corpus.target), *SEARCH, "--iterations", "8", "--threads", threads, "-o", ini,
-        )  # fmt: skip
-    return ini, table
+    dev = [corpus.text("dev", language) for language in (corpus.source, corpus.target)]
+    return built(work / "engine", corpus.train, dev, threads)

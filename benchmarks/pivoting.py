@@ -12,12 +12,14 @@ the four of the triangulated table:
     model      similarities of a model trained on triangulated pairs that are likely, by `annotate`
     both       legs and model
 
-and control+NAME, which says what similarities bring beyond the control.  Each is tuned with three seeds.  Then the
-table is pruned, with the weights of the plain one's first seed: by methods that look at similarities, of either kind,
-and by others; to the smallest sizes with default weights, too, as a table may be pruned before anything is tuned.
-Beside them stand tables of direct bitexts of several sizes, alone and in one ini with the plain table.  All have one
-language model, of the targets of the second half.  What is finished is not made again: BLEU statistics of all test
-sentences, in benchmarks/results/pivoting/.
+and control+NAME, which says what similarities bring beyond the control; NAME+words, where words of the texts that have
+no entry were given some by `augment`; NAME+rerank, where a neural translator chose from n-best lists, which was trained
+on the halves with what they lack translated from English; and `translated`, a table of that bitext instead of one
+through English.  Each is tuned with three seeds.  Then the table is pruned, with the weights of the plain one's first
+seed: by methods that look at similarities, of either kind, and by others; to the smallest sizes with default weights,
+too, as a table may be pruned before anything is tuned.  Beside them stand tables of direct bitexts of several sizes,
+alone and in one ini with the plain table.  All have one language model, of the targets of the second half.  What is
+finished is not made again: BLEU statistics of all test sentences, in benchmarks/results/pivoting/.
 """
 
 from __future__ import annotations
@@ -32,10 +34,11 @@ from typing import Any
 
 import neural_columns
 import numpy as np
-from engines import SEARCH, command
+from engines import SEARCH, command, extracted
 from measuring import ROOT, WORK, report
 from neural_columns import compared, keep_statistics, tune
 from triangle_texts import DIRECT, MIDDLE, SEED, Triangle, texts, triangles, write_lines
+from triangle_translators import made_bitext, rerank
 
 from moses_compat.corpora.texts import read_text_lines
 from moses_compat.files.streams import Input, Output
@@ -55,8 +58,15 @@ SYSTEMS: dict[str, tuple[int, ...]] = {
     "control+model": (*_CONTROL, *_MODEL),
     "control+both": (*_CONTROL, *_LEGS, *_MODEL),
 }
+# Those that are given more entries, and those of which a translator chooses, which are tuned before.
+_WORDS, _RERANKED = "+words", "+rerank"
+AUGMENTED = tuple(f"{name}{_WORDS}" for name in ("plain", "control", "control+both"))
+RERANKED = tuple(f"{name}{_RERANKED}" for name in ("plain", f"control{_WORDS}", f"control+both{_WORDS}"))
+# A table of the bitext that the translator is trained on.
+TRANSLATED = "translated"
 # What is compared with what, beside plain.
 BEYOND = {name: "control" for name in SYSTEMS if name.startswith("control+")}
+BEYOND |= {name: name.replace("+both", "") for name in (*AUGMENTED, *RERANKED) if "+both" in name}
 # Where the table for pruning has the similarities of legs and model.
 PRUNED_BY = {"legs": "5,6", "model": "7,8"}
 METHODS = (
@@ -71,17 +81,6 @@ TOGETHER = (1000, 5000, 14500)
 # A pair is learnt from if it was seen so often, and is so probable either way.
 _SEEN, _LIKELY = 2.0, 0.1
 _SEEN_THROUGH = 1.0
-
-
-def extracted(folder: Path, source: str, target: str, threads: str) -> tuple[Path, Path]:
-    """Phrase table and reordering table of a bitext."""
-    folder.mkdir(parents=True, exist_ok=True)
-    aligned, table, reordering = (folder / name for name in ("aligned.gz", "table.gz", "reordering.gz"))
-    if not aligned.exists():
-        command("align", source, target, "-o", aligned)
-    if not table.exists():
-        command("extract", source, target, aligned, "-o", table, "--reordering-table", reordering, "--threads", threads)
-    return table, reordering
 
 
 def likely_pairs(table: Path, pairs: Path, seen: float) -> None:
@@ -117,7 +116,7 @@ def whole_table(pair: Triangle, threads: str, sample: int | None) -> tuple[Path,
     ends = (("first", pair.source, MIDDLE), ("second", MIDDLE, pair.target))
     for part, source, target in ends:
         folder = pair.work / part
-        table, beside = extracted(folder, pair.text(part, source), pair.text(part, target), threads)
+        table, beside = extracted(folder, [pair.text(part, source), pair.text(part, target)], threads)
         legs.append(annotated(table, folder, _SEEN, threads, sample, table))
         reordering.append(beside)
     triangulated, beside = pair.work / "triangulated.gz", pair.work / "reordering.gz"
@@ -165,6 +164,20 @@ def system_ini(pair: Triangle, system: str, threads: str, sample: int | None) ->
     return ini_of(pair, table, reordering, folder / f"{system}.ini")
 
 
+def augmented_ini(pair: Triangle, system: str, threads: str, sample: int | None) -> Path:
+    """The ini of a system with entries for words that have none, not tuned."""
+    before = system_ini(pair, system, threads, sample)
+    table, reordering, ini = (before.with_name(f"{system}{_WORDS}{end}") for end in (".gz", ".reordering.gz", ".ini"))
+    if not ini.exists():
+        parts = [part for name in ("dev", *pair.tests) for part in ("--text", pair.text(name, pair.source))]
+        command(
+            "augment", before.with_suffix(".gz"), *parts, "--reordering-table", pair.work / "reordering.gz",
+            "--reordering-out", reordering, "--moses-ini", before, "--moses-ini-out", ini, "-o", table,
+            "--threads", threads,
+        )  # fmt: skip
+    return ini
+
+
 def direct_ini(pair: Triangle, size: int, threads: str) -> Path:
     """The ini of a direct bitext of so many pairs."""
     folder = pair.work / f"direct-{size}"
@@ -173,7 +186,7 @@ def direct_ini(pair: Triangle, size: int, threads: str) -> Path:
     for language in (pair.source, pair.target):
         sides.append(str(folder / f"text.{language}"))
         write_lines(sides[-1], read_text_lines(pair.text("direct", language))[:size])
-    return ini_of(pair, *extracted(folder, *sides, threads), folder / "start.ini")
+    return ini_of(pair, *extracted(folder, sides, threads), folder / "start.ini")
 
 
 def together_ini(pair: Triangle, size: int, threads: str, sample: int | None) -> Path:
@@ -206,6 +219,11 @@ def start_ini(pair: Triangle, name: str, threads: str, sample: int | None) -> Pa
         return direct_ini(pair, int(size), threads)
     if kind == "together":
         return together_ini(pair, int(size), threads, sample)
+    if name == TRANSLATED:
+        table, reordering = extracted(pair.work / TRANSLATED, made_bitext(pair, threads), threads)
+        return ini_of(pair, table, reordering, table.with_name("start.ini"))
+    if name in AUGMENTED:
+        return augmented_ini(pair, name.removesuffix(_WORDS), threads, sample)
     return system_ini(pair, name, threads, sample)
 
 
@@ -289,15 +307,23 @@ def measure(pair: Triangle, kept: Path, seeds: Sequence[int], threads: str, samp
     sizes = [size for size in DIRECT if size <= len(read_text_lines(pair.text("direct", pair.source)))]
     names = (
         *SYSTEMS,
+        *AUGMENTED,
+        *RERANKED,
+        TRANSLATED,
         *(f"direct-{size}" for size in sizes),
         *(f"together-{size}" for size in TOGETHER if size in sizes),
     )
     for seed, name in itertools.product(seeds, names):
         path = kept / pair.name / f"{name}-{seed}.npz"
-        if not path.exists():
+        if not path.exists() and name in RERANKED:
+            tuned = pair.work / "tuned" / f"{name.removesuffix(_RERANKED)}-{seed}" / "moses.ini"
+            rerank(pair, tuned, pair.work / "reranked" / f"{name}-{seed}", threads, path)
+        elif not path.exists():
             ini = start_ini(pair, name, threads, sample)
             tune(ini, pair, pair.work / "tuned" / f"{name}-{seed}", seed, threads, path)
-            print(pair.name, name, seed, figures_of(kept, pair)["systems"].get(name), flush=True)
+        else:
+            continue
+        print(pair.name, name, seed, figures_of(kept, pair)["systems"].get(name), flush=True)
     tuned, untuned = pair.work / "tuned" / f"plain-{SEED}" / "moses.ini", pair.work / "systems" / "plain.ini"
     prune(pair, kept / pair.name, "pruned", tuned, itertools.product(METHODS, SIZES), threads)
     path = kept / pair.name / f"untuned-plain-{SEED}.npz"
