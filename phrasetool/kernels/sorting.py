@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.kernels.jit import exact_kernel
+from phrasetool.kernels.jit import exact_kernel, inner_kernel
 
 # Below this many strings insertion is faster than another partition.
 _FEW = 12
@@ -56,22 +56,7 @@ def sort_strings(
         if not loaded[height]:
             for i in range(low, high):
                 cache[i - base] = letters[strings[i] * width + depth]
-        a, b, c = cache[low - base], cache[(low + high) // 2 - base], cache[high - 1 - base]
-        pivot = max(min(a, b), min(max(a, b), c))
-        less, i, greater = low, low, high
-        while i < greater:
-            letter, string = cache[i - base], strings[i]
-            if letter < pivot:
-                cache[i - base], strings[i] = cache[less - base], strings[less]
-                cache[less - base], strings[less] = letter, string
-                less += 1
-                i += 1
-            elif letter > pivot:
-                greater -= 1
-                cache[i - base], strings[i] = cache[greater - base], strings[greater]
-                cache[greater - base], strings[greater] = letter, string
-            else:
-                i += 1
+        pivot, less, greater = _partition(cache, base, strings, low, high)
         parts[0, 0], parts[0, 1], parts[0, 2] = low, less, depth
         parts[1, 0], parts[1, 1], parts[1, 2] = greater, high, depth
         # What equals the pivot differs, if at all, in later letters.
@@ -87,6 +72,34 @@ def sort_strings(
                 loaded[height] = parts[largest, 2] == depth
                 height += 1
             parts[largest, 1] = parts[largest, 0]
+
+
+@inner_kernel
+def _partition(
+    cache: npt.NDArray[np.unsignedinteger], base: int, strings: npt.NDArray[np.signedinteger], low: int, high: int
+) -> tuple[int, int, int]:
+    """Divide strings[low:high] by their letters, cache[low - base:high - base], by the median of three of them.
+
+    Returns:
+        That letter; where the strings begin that have it, and where those that have greater ones.
+    """
+    a, b, c = cache[low - base], cache[(low + high) // 2 - base], cache[high - 1 - base]
+    pivot = max(min(a, b), min(max(a, b), c))
+    less, i, greater = low, low, high
+    while i < greater:
+        letter, string = cache[i - base], strings[i]
+        if letter < pivot:
+            cache[i - base], strings[i] = cache[less - base], strings[less]
+            cache[less - base], strings[less] = letter, string
+            less += 1
+            i += 1
+        elif letter > pivot:
+            greater -= 1
+            cache[i - base], strings[i] = cache[greater - base], strings[greater]
+            cache[greater - base], strings[greater] = letter, string
+        else:
+            i += 1
+    return pivot, less, greater
 
 
 @exact_kernel

@@ -99,52 +99,15 @@ def n_best_steps(
     heap = [(-pool[best].score, np.int64(0))]
     heap.pop()
     used = 0
-    arc = best
-    while arc >= 0:
-        if used == len(arcs):
-            arcs, suffixes = with_room(arcs, used, 1), with_room(suffixes, used, 1)
-            parents = with_room(parents, used, 1)
-        arcs[used], suffixes[used], parents[used] = arc, 0.0, NONE
-        heapq.heappush(heap, (-pool[arc].score, np.int64(used)))
-        used += 1
-        arc = pool[arc].arcs
     offsets = np.zeros(count + 1, np.int64)
     scores = np.empty(count, np.float64)
     steps = np.empty((1 << 10, 3), np.int32)
     seen = {np.uint64(0)}
     seen.clear()
     found = popped = 0
-    while len(heap) > 0 and found < count and popped < count * factor:
-        key, item = heapq.heappop(heap)
-        tail = pool[arcs[item]].back
-        if pool[tail].back < 0 and pool[tail].option < 0:
-            popped += 1
-            length = 0
-            at = item
-            while at >= 0:
-                length += 1
-                at = parents[at]
-            taken = np.empty(length, np.int32)
-            at = item
-            for k in range(length):
-                taken[k] = arcs[at]
-                at = parents[at]
-            if distinct:
-                target = _hash_target(pool, taken, option_entries, target_offsets, target_words)
-                if target in seen:
-                    continue
-                seen.add(target)
-            first = offsets[found]
-            steps = with_room(steps, first, length)
-            for k in range(length):
-                h = pool[taken[k]]
-                steps[first + k, 0], steps[first + k, 1], steps[first + k, 2] = option_entries[h.option], h.start, h.end
-            scores[found] = -key
-            found += 1
-            offsets[found] = first + length
-            continue
-        suffix = suffixes[item] + pool[arcs[item]].score - pool[tail].score
-        arc = tail
+    arc, suffix, item = best, 0.0, np.int64(NONE)
+    while found < count and popped < count * factor:
+        # All hypotheses that were recombined can stand here.
         while arc >= 0:
             if used == len(arcs):
                 arcs, suffixes = with_room(arcs, used, 1), with_room(suffixes, used, 1)
@@ -153,7 +116,45 @@ def n_best_steps(
             heapq.heappush(heap, (-(suffix + pool[arc].score), np.int64(used)))
             used += 1
             arc = pool[arc].arcs
+        if len(heap) == 0:
+            break
+        key, item = heapq.heappop(heap)
+        tail = pool[arcs[item]].back
+        if pool[tail].back >= 0 or pool[tail].option >= 0:
+            arc, suffix = tail, suffixes[item] + pool[arcs[item]].score - pool[tail].score
+            continue
+        popped += 1
+        taken = _taken(arcs, parents, item)
+        if distinct:
+            target = _hash_target(pool, taken, option_entries, target_offsets, target_words)
+            if target in seen:
+                continue
+            seen.add(target)
+        first, length = offsets[found], len(taken)
+        steps = with_room(steps, first, length)
+        for k in range(length):
+            h = pool[taken[k]]
+            steps[first + k, 0], steps[first + k, 1], steps[first + k, 2] = option_entries[h.option], h.start, h.end
+        scores[found] = -key
+        found += 1
+        offsets[found] = first + length
     return offsets[: found + 1], steps[: offsets[found]].T, scores[:found]
+
+
+@exact_kernel
+def _taken(arcs: Int32Array, parents: Int32Array, item: int) -> Int32Array:
+    """The hypotheses of a derivation from an item on, in target order."""
+    length = 0
+    at = item
+    while at >= 0:
+        length += 1
+        at = parents[at]
+    taken = np.empty(length, np.int32)
+    at = item
+    for k in range(length):
+        taken[k] = arcs[at]
+        at = parents[at]
+    return taken
 
 
 @exact_kernel

@@ -55,29 +55,7 @@ def _count(
         s = sentences[i]
         if s != current:
             current = s
-            keys[:] = NO_KEY
-            size = 1
-            for r in range(len(reference_offsets)):
-                counts[:size] = 0
-                end = reference_offsets[r, s + 1]
-                for first in range(reference_offsets[r, s], end):
-                    node = np.int64(0)
-                    for k in range(first, min(first + ORDER, end)):
-                        word = reference_words[k]
-                        if word < 0:
-                            break
-                        key = _key(node, word)
-                        slot = find_key(keys, key)
-                        if keys[slot] == NO_KEY:
-                            keys[slot] = key
-                            nodes[slot] = size
-                            limits[size] = 0
-                            counts[size] = 0
-                            size += 1
-                        node = np.int64(nodes[slot])
-                        counts[node] += 1
-                for node in range(1, size):
-                    limits[node] = max(limits[node], counts[node])
+            size = _enter_references(s, reference_offsets, reference_words, keys, nodes, limits, counts)
         counts[:size] = 0
         start, end = offsets[i], offsets[i + 1]
         for first in range(start, end):
@@ -95,13 +73,56 @@ def _count(
         length = end - start
         for n in range(ORDER):
             out[i, ORDER + n] = max(length - n, 0)
-        closest = reference_offsets[0, s + 1] - reference_offsets[0, s]
-        for r in range(1, len(reference_offsets)):
-            other = reference_offsets[r, s + 1] - reference_offsets[r, s]
-            nearer = abs(other - length) - abs(closest - length)
-            if nearer < 0 or (nearer == 0 and other < closest):
-                closest = other
-        out[i, 2 * ORDER] = closest
+        out[i, 2 * ORDER] = _closest(reference_offsets, s, length)
+
+
+@exact_kernel
+def _enter_references(
+    sentence: int,
+    offsets: Int64Array,
+    words: Int32Array,
+    keys: npt.NDArray[np.uint64],
+    nodes: Int32Array,
+    limits: Int32Array,
+    counts: Int32Array,
+) -> int:
+    """Make the trie of a sentence's references; returns how many nodes it has.  Their counts are overwritten."""
+    keys[:] = NO_KEY
+    size = 1
+    for r in range(len(offsets)):
+        counts[:size] = 0
+        end = offsets[r, sentence + 1]
+        for first in range(offsets[r, sentence], end):
+            node = np.int64(0)
+            for k in range(first, min(first + ORDER, end)):
+                word = words[k]
+                if word < 0:
+                    break
+                key = _key(node, word)
+                slot = find_key(keys, key)
+                if keys[slot] == NO_KEY:
+                    keys[slot] = key
+                    nodes[slot] = size
+                    limits[size] = 0
+                    counts[size] = 0
+                    size += 1
+                node = np.int64(nodes[slot])
+                counts[node] += 1
+        for node in range(1, size):
+            limits[node] = max(limits[node], counts[node])
+    return size
+
+
+@exact_kernel
+def _closest(offsets: Int64Array, sentence: int, length: int) -> int:
+    """The length of the reference that is nearest to a length; the shorter one of two."""
+    closest = offsets[0, sentence + 1] - offsets[0, sentence]
+    for r in range(1, len(offsets)):
+        other = offsets[r, sentence + 1] - offsets[r, sentence]
+        nearer = abs(other - length) - abs(closest - length)
+        if nearer < 0 or (nearer == 0 and other < closest):
+            closest = other
+    return closest
 
 
 def check_references(references: Sequence[Phrases]) -> int:
