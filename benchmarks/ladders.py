@@ -2,7 +2,8 @@
 
 For each pair a translator is trained that reranks (cross-entropy, four epochs), then `phrasetool experiment` does what
 benchmarks/experiments/ladders/PAIR.toml asks.  Kept for each pair in benchmarks/results/ladders/: the frame, and how
-long everything took; and the mean over the pairs in benchmarks/results/ladders.json.
+long everything took; and the mean over the pairs in benchmarks/results/ladders.json.  Where development and test set
+are small, both are exchanged, too (turned/PAIR.toml), and what comes of both tests together is kept in turned/.
 """
 
 from __future__ import annotations
@@ -19,9 +20,13 @@ from typing import Any
 import pandas as pd
 from measuring import COMMAND, ROOT, WORK, report
 
+from moses_compat.corpora.texts import read_text_lines
+from phrasetool.experiments.results import LadderRuns, Scoreboard, ladder_frame
+
 CONFIGS = ROOT / "benchmarks" / "experiments" / "ladders"
 KEPT = ROOT / "benchmarks" / "results" / "ladders"
 PAIRS = {path.stem: path for path in sorted(CONFIGS.glob("*.toml"))}
+TURNED = {path.stem: path for path in sorted(CONFIGS.glob("turned/*.toml"))}
 TRAINING = (
     "--model", "continuous", "--loss", "cross-entropy", "--epochs", "4", "--dropout", "0.2", "--learning-rate", "0.002",
 )  # fmt: skip
@@ -41,23 +46,53 @@ def run(*arguments: str) -> None:
     subprocess.run([COMMAND, *arguments], check=True, cwd=ROOT)
 
 
-def climb(name: str, threads: int) -> None:
-    """Do what is not done yet of a pair, and keep what was found."""
+def climb(config: Path, folder: Path, threads: int) -> None:
+    """Do what is not done yet of a ladder."""
     began = time.monotonic()
-    folder = WORK / "ladders" / name
     folder.mkdir(parents=True, exist_ok=True)
-    train(PAIRS[name], threads)
-    run("experiment", str(PAIRS[name]), "--threads", str(threads))
+    train(config, threads)
+    run("experiment", str(config), "--threads", str(threads))
+    print(f"{folder.name}: {time.monotonic() - began:.0f} s", flush=True)
+
+
+def keep(name: str, threads: int) -> None:
+    """Climb the ladder of a pair, turned, too, if it is to be, and keep what was found."""
+    folder, turned = WORK / "ladders" / name, WORK / "ladders" / f"{name}-turned"
+    climb(PAIRS[name], folder, threads)
     KEPT.mkdir(parents=True, exist_ok=True)
     shutil.copy(folder / "ladder.parquet", KEPT / f"{name}.parquet")
     facts = json.loads((folder / "experiment.json").read_text())
     (KEPT / f"{name}.json").write_text(json.dumps({key: facts[key] for key in ("machine", "seconds")}, indent=1) + "\n")
-    print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
+    if name in TURNED:
+        climb(TURNED[name], turned, threads)
+        (KEPT / "turned").mkdir(exist_ok=True)
+        both_ways(folder, turned).to_parquet(KEPT / "turned" / f"{name}.parquet")
 
 
-def summary(name: str) -> dict[str, Any]:
+def both_ways(one: Path, other: Path) -> pd.DataFrame:
+    """The ladder on two test sets, each tuned on the other: half of all sentences each."""
+    folders, runs = {"one": one / "build", "other": other / "build"}, []
+    references = {text: read_text_lines(str(folder / "ladder.tests.target")) for text, folder in folders.items()}
+    frame = pd.read_parquet(one / "ladder.parquet")
+    for row in frame[frame.text == "ALL"].itertuples():
+        table = (
+            f"pruned-{row.share:g}"
+            if row.share < 1
+            else {"table": "table", "+ columns": "columns"}.get(row.step, "all")
+        )
+        end = "reranked" if row.step == "+ rerank" or row.step.startswith("all, ") else "tests"
+        translations = [
+            {text: read_text_lines(str(at / f"ladder-{table}-{seed}.{end}")) for text, at in folders.items()}
+            for seed in range(1, row.tuning_seeds + 1)
+        ]
+        below = "+ augment" if "but rerank" in row.step else None
+        runs.append(LadderRuns(row.step, row.entries, row.share, translations, below))
+    return ladder_frame(runs, Scoreboard(references))
+
+
+def summary(name: str, folder: Path = KEPT) -> dict[str, Any]:
     """The steps of a pair on all its test sets."""
-    frame = pd.read_parquet(KEPT / f"{name}.parquet")
+    frame = pd.read_parquet(folder / f"{name}.parquet")
     rows = frame[frame.text == "ALL"].drop(columns=["text"]).round(3)
     # No number stands where there is no step below.
     records: list[dict[str, Any]] = json.loads(rows.to_json(orient="records"))
@@ -74,7 +109,7 @@ def main() -> None:
     if unknown := [name for name in options.pairs if name not in PAIRS]:
         parser.error(f"unknown: {', '.join(unknown)}; expected some of {', '.join(PAIRS)}")
     for name in options.pairs if not options.no_run else ():
-        climb(name, options.threads)
+        keep(name, options.threads)
     pairs = {name: summary(name) for name in PAIRS if (KEPT / f"{name}.parquet").exists()}
     steps = dict.fromkeys(step for found in pairs.values() for step in found["steps"])
     means = {}
@@ -82,7 +117,8 @@ def main() -> None:
         totals = [found["steps"][step]["total"] for found in pairs.values() if step in found["steps"]]
         if None not in totals:
             means[step] = {"pairs": len(totals), "total": round(sum(totals) / len(totals), 3)}
-    report("ladders", {"pairs": pairs, "mean": means})
+    turned = {name: summary(name, KEPT / "turned") for name in TURNED if (KEPT / "turned" / f"{name}.parquet").exists()}
+    report("ladders", {"pairs": pairs, "mean": means, "turned": turned})
 
 
 if __name__ == "__main__":
