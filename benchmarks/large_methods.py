@@ -29,6 +29,8 @@ from isal import igzip
 from measuring import COMMAND, WORK, model, reference, report, run
 
 from moses_compat.measures.saved_similarities import SavedScores, ScoreWriter
+from moses_compat.tables.blocks import RawBlock
+from moses_compat.tables.line_marks import LineMarks
 from moses_compat.tables.parser import TableParser
 from phrasetool.scoring.scorer import Scores
 
@@ -98,8 +100,10 @@ def make_inputs(folder: Path, entries: int, seed: int, similarities: str) -> Non
                 data = b"".join(made[first : first + _WRITTEN_AT_ONCE])
                 rows = order[first : first + _WRITTEN_AT_ONCE]
                 block, _ = parser(0, np.frombuffer(data, np.uint8))
+                # It may begin within a source.
+                raw = RawBlock(0, block.line_offsets, block.text, parser.scores, 0, continued=True)
                 table.write(data)
-                scores.write(block.fingerprints, Scores(known.similarities[rows], known.opinion[rows]))
+                scores.write(LineMarks.of(raw, block), Scores(known.similarities[rows], known.opinion[rows]))
             for pair in pairs:
                 first_field, target, count = pair.split(_BAR, 2)
                 forced.write(b"%s ||| %s ||| %s" % (words.source(first_field), words.target(target), count))

@@ -14,6 +14,7 @@ from moses_compat.experiments.run_store import RunStore
 from moses_compat.files.finished_work import FinishedWork, digest_of_bytes
 from moses_compat.files.streams import Input, Output
 from moses_compat.measures.saved_similarities import SavedScores, ScoreWriter
+from moses_compat.tables.line_marks import LineMarks
 from moses_compat.tables.parquet import parquet_to_table, table_to_parquet
 from phrasetool.disk.packed_values import packed, unpacked
 from phrasetool.scoring.scorer import Scores
@@ -33,7 +34,7 @@ def _run_parquet(data: bytes) -> None:
 
 def _run_scores(data: bytes) -> None:
     saved = SavedScores(written("scores", data))
-    while len(saved.take(7)[0]):
+    while len(saved.take(7)[0].pairs):
         pass
 
 
@@ -103,7 +104,8 @@ def _scores() -> bytes:
     path = scratch("seed.scores")
     with ScoreWriter(str(path), "model") as writer:
         scores = Scores(np.ones((9, 2), np.float32), np.ones(9, np.bool_))
-        writer.write(np.arange(9, dtype=np.uint32), scores)
+        numbers = np.arange(9, dtype=np.uint32)
+        writer.write(LineMarks(numbers, numbers, numbers.astype(np.uint16)), scores)
     return path.read_bytes()
 
 

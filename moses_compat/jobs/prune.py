@@ -23,6 +23,7 @@ from moses_compat.measures.entry_reader import EntryReader, Item, MeasuredReader
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.finished_blocks import follow_blocks
+from moses_compat.tables.line_marks import LineMarks
 from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import DataError
@@ -98,6 +99,7 @@ def prune_table(
     scan: TableScan,
     fingerprints: bool = False,
     ask_all: bool = True,
+    fields: bool = True,
 ) -> None:
     """Decide about the entries of a table while it streams, by a rule that needs no more than similarities.
 
@@ -108,6 +110,7 @@ def prune_table(
         sinks: receive all blocks.
         fingerprints: whether a sink needs fingerprints of the pairs.
         ask_all: whether similarities of entries that stay whatever they say are wanted, too, for a sink.
+        fields: whether a sink looks at fields of entries.
 
     Raises:
         DataError: the table is damaged, has a faulty line, or does not fit the source of similarities; or, where the
@@ -120,7 +123,7 @@ def prune_table(
         return DecidedBlock(read, decision, explain(ranking, decision))
 
     settled = None if ask_all else rule.best.settles
-    reader = EntryReader(source, scan, similarities, fingerprints=fingerprints, settled=settled)
+    reader = EntryReader(source, scan, similarities, fingerprints=fingerprints, settled=settled, fields=fields)
     _send(reader, judge, sinks, scan, SourceOrder(source, scan, rule.best.by_source))
 
 
@@ -187,7 +190,7 @@ def measure_sizes(
     def work(item: Item) -> tuple[SourceLook | None, tuple[Kept | None, DoubleArray, npt.NDArray[np.floating]]]:
         read = reader(item)
         ranking = rank(method, measures_of(read))
-        kept = (read.block.fingerprints, read.scores) if save and read.scores else None
+        kept = (LineMarks.of(read.raw, read.block), read.scores) if save and read.scores else None
         return order.look(read.raw, read.block), (
             kept, ranking.strengths(best)[read.passes], ranking.worth[read.passes],
         )  # fmt: skip

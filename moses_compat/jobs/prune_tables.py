@@ -133,10 +133,11 @@ def _prune_streaming(request: PruneRequest, method: Method, watch: Watch, more: 
         cut = (threshold or method.thresholds[0]).value(0.0)
         signature = f"{similarities.signature}|rule:t{cut:g}+k{rule.best.k}+{rule.best.protect}|version:{__version__}"
 
-        ask_all = request.ask_all or bool(keep or request.reasons or request.stats or more)
+        fields = bool(keep or request.reasons or more)
+        ask_all = request.ask_all or fields or bool(request.stats)
 
         def send(source: Input, sinks: Sequence[Sink], scan: TableScan) -> None:
-            prune_table(source, similarities, rule, sinks, scan, keep is not None, ask_all)
+            prune_table(source, similarities, rule, sinks, scan, keep is not None, ask_all, fields)
 
         save = (lambda: score_writer(keep, similarities)) if keep else None
         result = PruneResult(PruneStatistics(), signature, method.names, best=rule.best)

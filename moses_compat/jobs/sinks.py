@@ -16,6 +16,7 @@ from moses_compat.files.streams import Output
 from moses_compat.lines.insert_scores import selected_lines
 from moses_compat.lines.pair_hashes import HashArray, hash_pairs
 from moses_compat.measures.entry_reader import ReadBlock
+from moses_compat.tables.line_marks import LineMarks
 from phrasetool.phrases import EntryBlock, Mask
 from phrasetool.pruning.decision import Decision
 from phrasetool.pruning.reasons import Reasons
@@ -25,8 +26,8 @@ from phrasetool.scoring.scorer import Scores
 if TYPE_CHECKING:
     from moses_compat.measures.saved_similarities import ScoreWriter
 
-# Fingerprints of pairs, and their similarities.
-Kept = tuple[npt.NDArray[np.uint32], Scores]
+# Marks of lines, and their similarities.
+Kept = tuple[LineMarks, Scores]
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class KeptScores:
     def prepare(self, decided: DecidedBlock) -> Kept:
         """Take them out of the block, whose text goes."""
         assert decided.read.scores is not None
-        return decided.block.fingerprints, decided.read.scores
+        return LineMarks.of(decided.read.raw, decided.block), decided.read.scores
 
     def write(self, prepared: Kept) -> None:
         """Write."""

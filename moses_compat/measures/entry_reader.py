@@ -12,8 +12,9 @@ from moses_compat.files.streams import Input
 from moses_compat.lines.insert_scores import selected_lines
 from moses_compat.measures.similarities import SimilarityReader, SimilaritySource
 from moses_compat.tables.blocks import RawBlock, TableScan
+from moses_compat.tables.line_marks import block_without_fields
 from moses_compat.tables.parser import TableParser
-from phrasetool.phrases import DoubleArray, EntryBlock, Int64Array, Mask, Phrases
+from phrasetool.phrases import DoubleArray, EntryBlock, Int64Array, Mask
 from phrasetool.pruning.measured_table import MeasuredTable
 from phrasetool.scoring.scorer import Scores
 
@@ -62,6 +63,8 @@ class EntryReader:
         columns: which score columns to read besides, from 0, given how many an entry has.
         settled: tells of which sources all entries stay (see `KeepBest.settles`): nothing is asked about those where
             that can be left out, and they count as alike; for one source of similarities.
+        fields: whether more is looked at than lines and groups; without, no line is parsed that a source of
+            similarities recognises; for one source of similarities, without columns.
     """
 
     def __init__(
@@ -72,11 +75,12 @@ class EntryReader:
         fingerprints: bool = False,
         columns: Callable[[int], Sequence[int]] = lambda scores: (),
         settled: Settled | None = None,
+        fields: bool = True,
     ) -> None:
         self._source, self._scan = source, scan
         self._similar = [given.reader(source.name) for given in similarities if given]
         self._fingerprints = fingerprints or any(similar.fingerprints for similar in self._similar)
-        self._columns = columns
+        self._columns, self._fields = columns, fields
         self._settled = settled if len(self._similar) == 1 and self._similar[0].by_entry else None
         with_words = [similar.vocabularies for similar in self._similar if similar.vocabularies != (None, None)]
         self._vocabularies = with_words[0] if with_words else (None, None)
@@ -111,6 +115,10 @@ class EntryReader:
             DataError: a line is no entry and the scan says `fail`, or the source does not fit the table.
         """
         raw, taken = item
+        if not self._fields and (known := self._similar[0].recognise(raw, taken[0])):
+            block, scores = known
+            passes = self._scan.passes(self._source.name, block.faulty, ())
+            return ReadBlock(raw, block, np.zeros((raw.lines, 0)), (scores,), passes, 0)
         each = [tuple(similar.columns(raw.scores, raw.first_entry)) for similar in self._similar]
         seen = [column for columns in each for column in columns]
         vocabularies = (None, None) if self._settled else self._vocabularies
@@ -172,20 +180,7 @@ class MeasuredReader:
         """The lines of a block; its entries have no fields, and no words."""
         raw, _ = item
         groups, lengths, faulty = self._table.lines(raw.first_entry, raw.first_entry + raw.lines)
-        nothing, no_phrases = np.zeros(0, np.int64), Phrases(np.zeros(1, np.int64), np.zeros(0, np.int32))
-        block = EntryBlock(
-            raw.first_entry,
-            raw.text,
-            raw.line_offsets,
-            nothing,
-            nothing,
-            nothing,
-            groups,
-            lengths,
-            no_phrases,
-            no_phrases,
-            faulty,
-        )
+        block = block_without_fields(raw, groups, lengths, faulty)
         passes = self._scan.passes(self._source.name, faulty, ())
         return ReadBlock(raw, block, np.zeros((raw.lines, 0)), (), passes, int(np.count_nonzero(faulty)))
 

@@ -1,7 +1,8 @@
 """Similarities kept in Parquet between runs: score once, prune many times.
 
-One row per line of the table: a fingerprint of the pair (so that a file is never applied to another table), the two
-similarities, and whether they are an opinion.  The file's metadata name the model.
+One row per line of the table: marks of the line (so that a file is never applied to another table, and lines that did
+not change are not parsed again), the two similarities, and whether they are an opinion.  The file's metadata name the
+model.
 """
 
 from __future__ import annotations
@@ -12,25 +13,28 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from moses_compat.files.arrow import DAMAGED, number_array, numbers_of
+from moses_compat.tables.line_marks import LineMarks
 from phrasetool.disk.scratch import scratch_file
 from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.phrases import EntryBlock
 from phrasetool.scoring.scorer import Scores
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"
 _SCHEMA = pa.schema(
     [
         ("pair_hash", pa.uint32()),
+        ("line_hash", pa.uint32()),
+        ("source", pa.uint16()),
         ("similarity_st", pa.float32()),
         ("similarity_ts", pa.float32()),
         ("opinion", pa.uint8()),
     ]
 )
+_KINDS = (np.uint32, np.uint32, np.uint16, np.float32, np.float32, np.uint8)
 
 
 def _columns(schema: pa.Schema) -> str:
@@ -57,22 +61,22 @@ class ScoreWriter:
         try:
             # It writes its first bytes at once.
             self._writer = pq.ParquetWriter(
-                self._temporary, _SCHEMA.with_metadata(metadata), compression="NONE", use_dictionary=["opinion"],
-                write_page_checksum=True,
+                self._temporary, _SCHEMA.with_metadata(metadata), compression="NONE",
+                use_dictionary=["opinion", "source"], write_page_checksum=True,
             )  # fmt: skip
         except OSError as error:
             self._forget()
             raise PhraseToolError(f"{path}: cannot write: {reason(error)}") from error
 
-    def write(self, hashes: npt.NDArray[np.uint32], scores: Scores) -> None:
+    def write(self, marks: LineMarks, scores: Scores) -> None:
         """Append N rows.
 
         Args:
-            hashes: shape (N,), the fingerprints of the pairs.
+            marks: of the N lines.
             scores: of the same N entries.
         """
         st, ts = np.ascontiguousarray(scores.similarities.T)
-        columns = (hashes, st, ts, scores.opinion.view(np.uint8))
+        columns = (*marks, st, ts, scores.opinion.view(np.uint8))
         arrays = [number_array(values, field.type) for values, field in zip(columns, _SCHEMA, strict=True)]
         batch = pa.record_batch(arrays, schema=self._writer.schema)
         try:
@@ -132,12 +136,12 @@ class SavedScores:
         return {"path": self.path, "signature": self.signature, "rows": self.rows}
 
     def _all_batches(self) -> Iterator[pa.RecordBatch]:
-        # `iter_batches` of the file keeps what it has read until its end: 13 bytes a row.
+        # `iter_batches` of the file keeps what it has read until its end: 19 bytes a row.
         for group in range(self._file.num_row_groups):
             yield from self._file.read_row_group(group, use_threads=False).to_batches()
 
-    def take(self, count: int) -> tuple[npt.NDArray[np.uint32], Scores]:
-        """The next `count` rows (fewer at the end): fingerprints and scores.
+    def take(self, count: int) -> tuple[LineMarks, Scores]:
+        """The next `count` rows (fewer at the end): marks and scores.
 
         Raises:
             DataError: the file is damaged.
@@ -158,21 +162,22 @@ class SavedScores:
             count -= taken[-1].num_rows
         if any(column.null_count for batch in taken for column in batch.columns):
             raise DataError(self.path, "the file is damaged (values are missing)")
-        hashes, st, ts, opinion = (
+        pairs, lines, sources, st, ts, opinion = (
             np.concatenate([np.zeros(0, kind), *(numbers_of(batch.column(i), kind) for batch in taken)])
-            for i, kind in enumerate((np.uint32, np.float32, np.float32, np.uint8))
+            for i, kind in enumerate(_KINDS)
         )
-        return hashes, Scores(np.column_stack([st, ts]), opinion.astype(np.bool_))
+        return LineMarks(pairs, lines, sources), Scores(np.column_stack([st, ts]), opinion.astype(np.bool_))
 
-    def check(self, name: str, block: EntryBlock, hashes: npt.NDArray[np.uint32]) -> None:
+    def check(self, name: str, block: EntryBlock, marks: LineMarks) -> None:
         """Make sure that rows and entries are of the same pairs.
 
         Raises:
             DataError: they are not, or there are fewer rows than entries.
         """
-        same = hashes == block.fingerprints[: len(hashes)]
-        if len(hashes) < len(block) or not same.all():
-            wrong = len(hashes) if same.all() else int(np.argmin(same))
+        pairs = marks.pairs
+        same = pairs == block.fingerprints[: len(pairs)]
+        if len(pairs) < len(block) or not same.all():
+            wrong = len(pairs) if same.all() else int(np.argmin(same))
             raise DataError(
                 name,
                 f"{self.path} holds no similarity for this entry; it was made from another table",

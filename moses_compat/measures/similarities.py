@@ -84,6 +84,18 @@ class SimilarityReader:
         """
         return None
 
+    def recognise(self, raw: RawBlock, taken: Any) -> tuple[EntryBlock, Scores] | None:
+        """A block and its similarities, if that can be told without parsing it; may be called by several threads.
+
+        Args:
+            raw: the block.
+            taken: of `take`.
+
+        Returns:
+            None if not; of the block otherwise the groups alone, and all its lines are good entries.
+        """
+        return None
+
     def score(self, block: EntryBlock, columns: DoubleArray, taken: Any) -> Scores:
         """The similarities of a block's N entries; may be called by several threads.
 
@@ -232,9 +244,14 @@ class _FileReader(SimilarityReader):
     def take(self, lines: int) -> Any:
         return self._saved.take(lines)
 
+    def recognise(self, raw: RawBlock, taken: Any) -> tuple[EntryBlock, Scores] | None:
+        marks, scores = taken
+        block = marks.recognise(raw)
+        return (block, scores) if block else None
+
     def score(self, block: EntryBlock, columns: DoubleArray, taken: Any) -> Scores:
-        fingerprints, scores = taken
-        self._saved.check(self._table, block, fingerprints)
+        marks, scores = taken
+        self._saved.check(self._table, block, marks)
         return Scores(scores.similarities, np.asarray(scores.opinion & ~block.faulty))
 
     def finish(self, entries: int) -> None:

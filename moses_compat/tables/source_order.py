@@ -22,6 +22,7 @@ from moses_compat.files.names import is_stream
 from moses_compat.files.streams import Input
 from moses_compat.lines.pair_hashes import HashArray, as_key, hash_field
 from moses_compat.lines.phrase_totals import KeyedSums, side_keys
+from moses_compat.lines.separators import find_separator
 from moses_compat.tables.blocks import RawBlock, TableScan
 from phrasetool.errors import DataError
 from phrasetool.kernels.hashing import FNV_BASIS
@@ -33,6 +34,7 @@ _IN_MEMORY = 8 << 20
 # warned of.  The demo's table, shuffled, has a source that comes back among its first 208 lines.
 FEW_LINES = 100
 _BLANKS = _TAB, _SPACE = b"\t "
+_BARS = b"|||"
 # Of a source, in a message.
 _SHOWN_CHARACTERS = 60
 
@@ -41,10 +43,6 @@ Result = TypeVar("Result")
 
 class Fields(Protocol):
     """What was found of N lines in G groups."""
-
-    @property
-    def source_ends(self) -> Int64Array:
-        """int64, shape (N,), where the first `|||` of each line is, -1 without one."""
 
     @property
     def group_offsets(self) -> Int64Array:
@@ -67,7 +65,6 @@ def _steps_up(before: bytes, source: bytes) -> bool:
 def _hash_sources(
     text: ByteArray,
     line_offsets: Int64Array,
-    source_ends: Int64Array,
     group_offsets: Int64Array,
     heads: Int64Array,
     hashes: HashArray,
@@ -79,12 +76,23 @@ def _hash_sources(
     found = 0
     for group in range(len(group_offsets) - 1):
         for line in range(group_offsets[group], group_offsets[group + 1]):
-            if source_ends[line] >= 0:
+            start = line_offsets[line]
+            end = find_separator(text, start, line_offsets[line + 1])
+            if end >= 0:
                 heads[found] = line
-                hashes[found] = as_key(hash_field(text, line_offsets[line], source_ends[line] + 3, FNV_BASIS)[0])
+                hashes[found] = as_key(hash_field(text, start, end + 3, FNV_BASIS)[0])
                 found += 1
                 break
     return found
+
+
+def _first_source(raw: RawBlock, lines: Iterable[int]) -> bytes:
+    """The source of the first of these lines that has one, as it is written, with the bars behind it; or nothing."""
+    for line in lines:
+        text = raw.text[raw.line_offsets[line] : raw.line_offsets[line + 1]].tobytes()
+        if (end := text.find(_BARS)) >= 0:
+            return text[: end + len(_BARS)]
+    return b""
 
 
 @dataclass(frozen=True)
@@ -104,7 +112,7 @@ class Hashed:
         """Hash the sources of a block; may be called by several threads."""
         groups = len(fields.group_offsets) - 1
         heads, hashes = np.empty(groups, np.int64), np.empty(groups, np.uint64)
-        found = _hash_sources(raw.text, raw.line_offsets, fields.source_ends, fields.group_offsets, heads, hashes)
+        found = _hash_sources(raw.text, raw.line_offsets, fields.group_offsets, heads, hashes)
         return cls(heads[:found], hashes[:found])
 
 
@@ -159,10 +167,8 @@ class SourceOrder:
         if not self._needed or (self._told and not self._pending):
             return None
         first, last = b"", b""
-        if fields.ascending and (lines := np.flatnonzero(fields.source_ends >= 0)).size:
-            first, last = (
-                raw.text[raw.line_offsets[k] : fields.source_ends[k] + 3].tobytes() for k in (lines[0], lines[-1])
-            )
+        if fields.ascending:
+            first, last = (_first_source(raw, lines) for lines in (range(raw.lines), reversed(range(raw.lines))))
         wanted = self._hashes_all or not self._ascends or not fields.ascending
         return SourceLook(raw, fields, first, last, Hashed.of(raw, fields) if wanted else None)
 

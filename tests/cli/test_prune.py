@@ -142,6 +142,26 @@ def test_saved_scores_give_the_same_table(model_folder, big, tmp_path):
     assert pq.ParquetFile(scores).metadata.num_rows == 2000
 
 
+@pytest.mark.parametrize("name", ["seven fields", "lexicalised", "groups that come back", "no spaces", "tags"])
+@pytest.mark.parametrize("rule", [RULE, ("-t", "0.6", "--keep-top", "1", "--protect", "words")])
+def test_lines_that_did_not_change_and_others_are_pruned_alike(model_folder, tmp_path, name, rule):
+    """Of a table, of one with other scores behind the same pairs, and of one where only some lines are others."""
+    table, scores = write(tmp_path / "t", TABLES[name]), tmp_path / "scores"
+    prune(table, model_folder, *rule, "--force", "--scores", scores, "-o", tmp_path / "out", "--block-bytes", 400)
+    lines = naive.split_lines(TABLES[name])
+    head, _, last = lines[-1].rpartition(b" ||| ")
+    changed = write(tmp_path / "changed", b"".join([*lines[:-1], head + b" |||  " + last]))
+    annotated = tmp_path / "annotated"
+    assert run_inside("annotate", table, "-m", model_folder, "-o", annotated, "-q", "--force").code == 0
+    for path in (table, changed, annotated):
+        expected = prune(path, model_folder, *rule, "--force", "--stats", tmp_path / "a")
+        for size in (400, 700, 1 << 21):
+            more = ("--force", "--block-bytes", size, "--threads", 2, "--stats", tmp_path / "b")
+            found = prune(path, tmp_path / "none", *rule, *more, "--scores", scores)
+            assert (found.code, found.out) == (expected.code, expected.out)
+            assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
 @pytest.mark.parametrize("on_error", ["keep", "skip"])
 def test_saved_scores_of_a_table_with_faults(model_folder, tmp_path, on_error):
     table, scores = write(tmp_path / "t", FAULTY * 3), tmp_path / "s"

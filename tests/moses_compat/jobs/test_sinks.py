@@ -156,13 +156,14 @@ def test_similarities_are_kept_whatever_is_decided(path, tmp_path):
         send(path, [KeptScores(writer)])
     saved = SavedScores(str(tmp_path / "saved"))
     lines = naive.parse_table(DATA, 4)[0]
-    fingerprints, scores = saved.take(len(lines))
+    marks, scores = saved.take(len(lines))
     good = ~np.array(FAULTY_HERE)
     expected = [line.values[2:4] if line.fault == "ok" else (0, 0) for line in lines]
     np.testing.assert_allclose(scores.similarities[good], np.array(expected, np.float32)[good], atol=1e-6)
     assert scores.opinion.tolist() == good.tolist()
     numbers = [naive.fnv(line.pair, 32) for line in lines if line.fault == "ok"]
-    assert fingerprints[good].tolist() == numbers
+    assert marks.pairs[good].tolist() == numbers
+    assert ((marks.lines == 0) >= ~good).all()
     saved.finish("t", len(lines))
 
 

@@ -14,6 +14,7 @@ from moses_compat.measures.entry_reader import EntryReader
 from moses_compat.measures.saved_similarities import ScoreWriter
 from moses_compat.measures.similarities import ColumnSimilarities, FileSimilarities, ModelSimilarities, SimilarityReader
 from moses_compat.tables.blocks import TableScan
+from moses_compat.tables.line_marks import LineMarks
 from phrasetool.errors import DataError
 from phrasetool.pruning.decision import Rule
 from phrasetool.pruning.methods import parse_method
@@ -154,7 +155,7 @@ def test_the_model_and_the_file_say_the_same(tmp_path, model, scan):
         reader = EntryReader(table, scan, source, fingerprints=True)
         for item in reader.items():
             read = reader(item)
-            writer.write(read.block.fingerprints, read.scores)
+            writer.write(LineMarks.of(read.raw, read.block), read.scores)
     file = FileSimilarities(saved)
     assert file.signature == source.signature == model.signature
     again = joined(scored(path, file, scan))
@@ -173,6 +174,33 @@ def test_the_model_and_the_file_say_the_same(tmp_path, model, scan):
         assert opinion[i] == all(any(side) for side in ids)
 
 
+def test_a_table_that_did_not_change_is_not_parsed_again(tmp_path, model, monkeypatch):
+    data = TABLES["seven fields"]
+    path, saved = str(write(tmp_path / "t", data)), str(tmp_path / "saved")
+    similar, opinion = joined(scored(path, ModelSimilarities(model)))
+    with Input(path) as table, ScoreWriter(saved, "m") as writer:
+        reader = EntryReader(table, SCANS[2], ModelSimilarities(model), fingerprints=True)
+        for item in reader.items():
+            read = reader(item)
+            writer.write(LineMarks.of(read.raw, read.block), read.scores)
+    again = write(tmp_path / "other", data.replace(b"0.5", b"0.6", 1))
+
+    def look(path, scan):
+        with Input(str(path)) as table:
+            reader = EntryReader(table, scan, FileSimilarities(saved), fields=False)
+            found = [reader(item) for item in reader.items()]
+        assert joined(found)[0].tobytes() == similar.tobytes()
+        assert joined(found)[1].tolist() == opinion.tolist()
+        assert all(part.passes.all() and not part.faults for part in found)
+        return [len(part.block.source_ends) > 0 for part in found]
+
+    assert not any(look(path, SCANS[2]))
+    assert look(path, SCANS[0]) == [True]
+    parsed = look(again, SCANS[2])
+    assert parsed.count(True) == 1
+    assert len(parsed) > 3
+
+
 def test_a_file_that_knows_of_more_or_of_other_entries(tmp_path, model):
     saved = str(tmp_path / "saved")
     data = TABLES["seven fields"]
@@ -180,7 +208,7 @@ def test_a_file_that_knows_of_more_or_of_other_entries(tmp_path, model):
         reader = EntryReader(table, SCANS[0], ModelSimilarities(model), fingerprints=True)
         for item in reader.items():
             read = reader(item)
-            writer.write(read.block.fingerprints, read.scores)
+            writer.write(LineMarks.of(read.raw, read.block), read.scores)
     shorter = write(tmp_path / "less", data[: data.rindex(b"\n", 0, -1) + 1])
     count = data.count(b"\n")
     with pytest.raises(DataError, match=rf"has {count} rows, but .*less has {count - 1} entries"):
