@@ -59,9 +59,9 @@ def command(
     from moses_compat.files.kinds import HEAD_BYTES, folder_kind, kind_of
     from moses_compat.files.streams import Input
     from moses_compat.jobs.tagging.supported_tags import support_document, support_lines
-    from moses_compat.tables.inspect import inspect_table
-    from moses_compat.tables.inspect_text import loader_lines, table_document, table_lines
-    from moses_compat.tables.moses_loaders import verdicts
+    from moses_compat.tables.inspecting.inspect import inspect_table
+    from moses_compat.tables.inspecting.inspect_text import loader_lines, table_document, table_lines
+    from moses_compat.tables.inspecting.moses_loaders import verdicts
 
     _check(path, tagger, bitext)
     document = json_document(json_file, [path], indent=1)

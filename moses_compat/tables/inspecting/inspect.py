@@ -15,8 +15,8 @@ from moses_compat.files.streams import Input
 from moses_compat.lines import oddities as odd
 from moses_compat.lines.scores import FEW_FIELDS, IS_NAN, NOT_A_NUMBER, WRONG_COUNT
 from moses_compat.tables.blocks import BLOCK_BYTES, Progress, RawBlock, raw_blocks
+from moses_compat.tables.inspecting.returning_sources import SourceGroups
 from moses_compat.tables.parser import Fault, LineScan, TableParser, scan_lines
-from moses_compat.tables.returning_sources import SourceGroups
 from phrasetool.phrases import ByteArray, Int64Array
 from phrasetool.pipeline import run
 

@@ -1,9 +1,9 @@
 import json
 
 from moses_compat.files.streams import Input
-from moses_compat.tables.inspect import inspect_table
-from moses_compat.tables.inspect_text import SCHEMA_VERSION, loader_lines, table_document, table_lines
-from moses_compat.tables.moses_loaders import verdicts
+from moses_compat.tables.inspecting.inspect import inspect_table
+from moses_compat.tables.inspecting.inspect_text import SCHEMA_VERSION, loader_lines, table_document, table_lines
+from moses_compat.tables.inspecting.moses_loaders import verdicts
 from tests.commands import write
 
 GOOD = b"a ||| x ||| 0.5 1 1 0 ||| 0-0 ||| 1 1 1\nb ||| y ||| 0.25 1 1 0 ||| 0-0 ||| 1 1 1\n"

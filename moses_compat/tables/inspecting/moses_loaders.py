@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from moses_compat.tables.inspect import TableSummary
+from moses_compat.tables.inspecting.inspect import TableSummary
 
 
 @dataclass(frozen=True)

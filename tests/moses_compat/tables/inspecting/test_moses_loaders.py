@@ -1,8 +1,8 @@
 import pytest
 
 from moses_compat.files.streams import Input
-from moses_compat.tables.inspect import inspect_table
-from moses_compat.tables.moses_loaders import _RULES, verdicts
+from moses_compat.tables.inspecting.inspect import inspect_table
+from moses_compat.tables.inspecting.moses_loaders import _RULES, verdicts
 from tests.commands import write
 from tests.tables import FAULTY, OTHER_FILES, TABLES
 

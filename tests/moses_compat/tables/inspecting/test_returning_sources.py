@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from moses_compat.tables.returning_sources import SourceGroups
+from moses_compat.tables.inspecting.returning_sources import SourceGroups
 
 # Few hashes, so that many come back; 0 is no source.  A byte holds sizes up to 255.
 GROUP = st.tuples(st.integers(0, 6), st.sampled_from([1, 2, 254, 255, 256, 511, 70_000]))

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from moses_compat.files.streams import Input
-from moses_compat.tables.inspect import inspect_table
+from moses_compat.tables.inspecting.inspect import inspect_table
 from tests import naive
 from tests.commands import write
 from tests.tables import FAULTY, OTHER_FILES, TABLES

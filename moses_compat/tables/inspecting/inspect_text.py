@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from moses_compat.tables.inspect import GROUP_SIZES, ColumnSummary, TableSummary
-from moses_compat.tables.moses_loaders import LoaderVerdict, Objection
+from moses_compat.tables.inspecting.inspect import GROUP_SIZES, ColumnSummary, TableSummary
+from moses_compat.tables.inspecting.moses_loaders import LoaderVerdict, Objection
 
 SCHEMA_VERSION = 1
 _BARS = " ▁▂▃▄▅▆▇█"

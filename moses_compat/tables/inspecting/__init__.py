@@ -1,0 +1,1 @@
+"""What a table holds, and what Moses would make of it."""
