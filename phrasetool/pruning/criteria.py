@@ -77,7 +77,9 @@ class Semantic:
 
     def worth(self, measures: Measures) -> FloatArray:
         """The better similarity; infinite where a side has only unknown words."""
-        best: FloatArray = measures[self.similarities].max(axis=1)
+        similarities = measures[self.similarities]
+        # Column by column: along rows of one or two numpy takes ten times as long.
+        best: FloatArray = np.maximum(similarities[:, 0], similarities[:, -1])
         best[~measures[OPINIONS[self.similarities]]] = np.inf
         return best
 
