@@ -17,8 +17,17 @@ def _cell(row: Mapping[str, Any], name: str) -> str:
 
 def ladder() -> str:
     """BLEU of each step of each pair on all its test sets, and what it gains."""
+    return _ladders("ladders/pairs")
+
+
+def both_ways() -> str:
+    """The same of pairs whose development and test set were exchanged, on both."""
+    return _ladders("ladders/turned")
+
+
+def _ladders(place: str) -> str:
     rows = []
-    for found in find("ladders/pairs").values():
+    for found in find(place).values():
         for step, row in found["steps"].items():
             rows.append([
                 found["name"], step, f"{row['entries']:,}", f"{row['bleu']:.2f}", _cell(row, "gain"),
@@ -35,4 +44,4 @@ def means() -> str:
     ])  # fmt: skip
 
 
-TABLES = {"ladder": ladder, "means of the ladder": means}
+TABLES = {"ladder": ladder, "ladder both ways": both_ways, "means of the ladder": means}

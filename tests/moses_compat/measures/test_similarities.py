@@ -201,6 +201,50 @@ def test_a_table_that_did_not_change_is_not_parsed_again(tmp_path, model, monkey
     assert len(parsed) > 3
 
 
+@given(st.data())
+def test_a_table_that_changed_anywhere_reads_as_if_nothing_were_known_of_its_lines(workspace, saved_table, data):
+    whole, saved = saved_table
+    changed = bytearray(whole)
+    for _ in range(data.draw(st.integers(0, 3))):
+        place = data.draw(st.integers(0, len(changed) - 1))
+        changed[place : place + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2) | st.just(b"|"))
+    path = write(workspace / "changed", bytes(changed))
+    scan = TableScan(
+        data.draw(st.sampled_from(["keep", "skip", "fail"])), 1, data.draw(st.sampled_from([1, 300, 1 << 20]))
+    )
+
+    def look(fields):
+        found = []
+        try:
+            with Input(str(path)) as table:
+                reader = EntryReader(table, scan, FileSimilarities(saved), fields=fields)
+                for item in reader.items():
+                    read = reader(item)
+                    block, scores = read.block, read.scores
+                    arrays = (
+                        block.line_offsets, block.group_offsets, block.source_lengths, block.faulty, read.passes,
+                        scores.similarities, scores.opinion,
+                    )  # fmt: skip
+                    found.append((block.text.tobytes(), [array.tolist() for array in arrays], block.ascending))
+        except DataError as error:
+            found.append(str(error))
+        return found
+
+    assert look(True) == look(False)
+
+
+@pytest.fixture(scope="module")
+def saved_table(tmp_path_factory, model):
+    """A table, and similarities that were kept in small blocks."""
+    folder, data = tmp_path_factory.mktemp("saved"), TABLES["lexicalised"]
+    with Input(str(write(folder / "t", data))) as table, ScoreWriter(str(folder / "saved"), "m") as writer:
+        reader = EntryReader(table, SCANS[2], ModelSimilarities(model), fingerprints=True)
+        for item in reader.items():
+            read = reader(item)
+            writer.write(LineMarks.of(read.raw, read.block), read.scores)
+    return data, str(folder / "saved")
+
+
 def test_a_file_that_knows_of_more_or_of_other_entries(tmp_path, model):
     saved = str(tmp_path / "saved")
     data = TABLES["seven fields"]
