@@ -28,7 +28,7 @@ _SCHEMA = pa.schema(
     [
         ("pair_hash", pa.uint32()),
         ("line_hash", pa.uint32()),
-        ("source", pa.uint16()),
+        ("source_words", pa.uint16()),
         ("similarity_st", pa.float32()),
         ("similarity_ts", pa.float32()),
         ("opinion", pa.uint8()),
@@ -62,7 +62,7 @@ class ScoreWriter:
             # It writes its first bytes at once.
             self._writer = pq.ParquetWriter(
                 self._temporary, _SCHEMA.with_metadata(metadata), compression="NONE",
-                use_dictionary=["opinion", "source"], write_page_checksum=True,
+                use_dictionary=["opinion", "source_words"], write_page_checksum=True,
             )  # fmt: skip
         except OSError as error:
             self._forget()

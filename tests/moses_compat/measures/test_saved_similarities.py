@@ -165,7 +165,7 @@ def _as_other_types(path, **kinds):
     "kinds",
     [
         {"similarity_st": pa.float64()}, {"opinion": pa.int64()}, {"pair_hash": pa.int64()}, {"similarity_ts": None},
-        {"line_hash": None}, {"source": pa.uint32()},
+        {"line_hash": None}, {"source_words": pa.uint32()},
         {"similarity_st": pa.string()}, {"opinion": pa.bool_()},
     ],
 )  # fmt: skip
@@ -175,7 +175,7 @@ def test_other_columns_are_refused(tmp_path, kinds):
     _as_other_types(path, **kinds)
     with pytest.raises(
         DataError,
-        match=r"has columns .*expected pair_hash uint32, line_hash uint32, source uint16, similarity_st float",
+        match=r"has columns .*expected pair_hash uint32, line_hash uint32, source_words uint16, similarity_st float",
     ):
         SavedScores(path)
 
