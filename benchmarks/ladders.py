@@ -27,6 +27,8 @@ CONFIGS = ROOT / "benchmarks" / "experiments" / "ladders"
 KEPT = ROOT / "benchmarks" / "results" / "ladders"
 PAIRS = {path.stem: path for path in sorted(CONFIGS.glob("*.toml"))}
 TURNED = {path.stem: path for path in sorted(CONFIGS.glob("turned/*.toml"))}
+# Steps whose tables are not called `all`.
+_TABLES = {"table": "table", "+ columns": "columns"}
 TRAINING = (
     "--model", "continuous", "--loss", "cross-entropy", "--epochs", "4", "--dropout", "0.2", "--learning-rate", "0.002",
 )  # fmt: skip
@@ -75,11 +77,7 @@ def both_ways(one: Path, other: Path) -> pd.DataFrame:
     references = {text: read_text_lines(str(folder / "ladder.tests.target")) for text, folder in folders.items()}
     frame = pd.read_parquet(one / "ladder.parquet")
     for row in frame[frame.text == "ALL"].itertuples():
-        table = (
-            f"pruned-{row.share:g}"
-            if row.share < 1
-            else {"table": "table", "+ columns": "columns"}.get(row.step, "all")
-        )
+        table = _TABLES.get(row.step, "all") if row.share == 1 else f"pruned-{row.share:g}"
         end = "reranked" if row.step == "+ rerank" or row.step.startswith("all, ") else "tests"
         translations = [
             {text: read_text_lines(str(at / f"ladder-{table}-{seed}.{end}")) for text, at in folders.items()}

@@ -28,6 +28,7 @@ from engines import CORPORA, SEARCH, Corpus, command, decoder
 from measuring import ROOT, WORK, report
 
 from moses_compat.corpora.texts import read_text_lines
+from phrasetool.phrases import Int32Array
 from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap, sentence_statistics
 
 KEPT = ROOT / "benchmarks" / "results" / "neural_columns"
@@ -171,8 +172,13 @@ def keep_statistics(ini: Path, corpus: Corpus, output: Path, threads: str, kept:
         command("decode", "--moses-ini", ini, *SEARCH, source, "-o", translation, "--threads", threads)
         truth = read_text_lines(corpus.text(part, corpus.target))
         parts.append(sentence_statistics(read_text_lines(str(translation)), truth))
+    write_statistics(kept, np.concatenate(parts))
+
+
+def write_statistics(kept: Path, statistics: Int32Array) -> None:
+    """Keep BLEU statistics of all test sentences; see `sentence_statistics`."""
     kept.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(kept, ALL=np.concatenate(parts).astype(np.int16))
+    np.savez_compressed(kept, ALL=statistics.astype(np.int16))
 
 
 def kept_of(pair: str, name: str, seed: int) -> Path:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 from engines import SEARCH, built, command
 from ladders import TRAINING
+from neural_columns import write_statistics
 from triangle_texts import MIDDLE, Triangle, write_lines
 
 from moses_compat.corpora.texts import read_text_lines
@@ -71,6 +71,4 @@ def rerank(pair: Triangle, ini: Path, folder: Path, threads: str, kept: Path) ->
         "--dev-list", folder / "dev.nbest.gz", "--dev-source", sides["dev"][0], "--dev-reference", sides["dev"][1],
         "-o", chosen, "--threads", threads,
     )  # fmt: skip
-    statistics = sentence_statistics(read_text_lines(str(chosen)), read_text_lines(sides["tests"][1]))
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(kept, ALL=statistics.astype(np.int16))
+    write_statistics(kept, sentence_statistics(read_text_lines(str(chosen)), read_text_lines(sides["tests"][1])))

@@ -184,7 +184,7 @@ def measure_sizes(
     Raises:
         DataError: as `prune_table`.
     """
-    reader = EntryReader(source, scan, similarities, fingerprints=save is not None)
+    reader = EntryReader(source, scan, similarities, fingerprints=save is not None, fields=save is not None)
     order = SourceOrder(source, scan, best.by_source)
 
     def work(item: Item) -> tuple[SourceLook | None, tuple[Kept | None, DoubleArray, npt.NDArray[np.floating]]]:

@@ -34,7 +34,7 @@ _SCHEMA = pa.schema(
         ("opinion", pa.uint8()),
     ]
 )
-_KINDS = (np.uint32, np.uint32, np.uint16, np.float32, np.float32, np.uint8)
+_KINDS = [field.type.to_pandas_dtype() for field in _SCHEMA]
 
 
 def _columns(schema: pa.Schema) -> str:
