@@ -1,4 +1,4 @@
-"""Kernels that encoders share: affine maps of four vectors at a time, tanh, sums, scaling to length one, what
+"""Kernels that encoders share: affine maps of eight vectors at a time, tanh, sums, scaling to length one, what
 is made of them.
 
 Sums are always taken in the same order, so what becomes of a vector depends on nothing but that vector.
@@ -47,14 +47,20 @@ _MANTISSA_BITS = 23
 PAD = LANES
 # Vectors that go through a matrix product together; they share the loads of the matrix.
 GROUP = ROWS
-# Rows of a matrix that are gone through together: few enough that the processor fetches all of them ahead.
-DEPTH = 8
+# Rows of a matrix that are gone through together: all of one that stays in the cache, of others few enough that the
+# processor fetches all of them ahead.
+_CACHED, _DEPTH = 1 << 17, 8
+_LINE_BYTES = 64
 
 
 def pack(matrix: FloatArray) -> FloatArray:
     """(outputs, inputs) -> (inputs, outputs padded), as `affine` wants it."""
     outputs, inputs = matrix.shape
-    packed = np.zeros((inputs, -(-outputs // PAD) * PAD), np.float32)
+    columns = -(-outputs // PAD) * PAD
+    # No register's load crosses a line of memory.
+    room = np.zeros(inputs * columns * 4 + _LINE_BYTES, np.uint8)
+    start = -room.ctypes.data % _LINE_BYTES
+    packed = room[start : start + inputs * columns * 4].view(np.float32).reshape(inputs, columns)
     packed[:, :outputs] = matrix.T
     return packed
 
@@ -77,15 +83,14 @@ def tanh(x: float) -> float:
 
 @borrowing_float_kernel
 def affine(weights: FloatArray, bias: FloatArray, x: FloatArray, y: FloatArray) -> None:
-    """y[g] = bias + weights^T x[g] for g in 0..3; weights (inputs, padded outputs), x (4, inputs)."""
+    """y[g] = bias + weights^T x[g] for g in 0..7; weights (inputs, padded outputs), x (8, inputs)."""
     inputs, outputs = weights.shape
     for g in range(GROUP):
         for o in range(outputs):
             y[g, o] = bias[o]
-    for k in range(0, inputs, DEPTH):
-        last = min(k + DEPTH, inputs)
-        for o in range(0, outputs, LANES):
-            add_products(weights, x, y, k, last, o)
+    depth = inputs if inputs * outputs <= _CACHED else _DEPTH
+    for k in range(0, inputs, depth):
+        add_products(weights, x, y, k, min(k + depth, inputs))
 
 
 @borrowing_float_kernel
@@ -202,16 +207,17 @@ def transform(
     buffer = sum_buffer(n)
     for first in range(0, len(encoded), GROUP):
         used = min(GROUP, len(encoded) - first)
+        # As loops: slices of arrays have their references counted, which would take half the time.
         for g in range(used):
-            x[g, :n] = encoded[first + g]
+            for i in range(n):
+                x[g, i] = encoded[first + g, i]
         affine(weights, bias, x, y)
         tanh_all(y)
         for g in range(used):
             phrase = first + g
-            if offsets[phrase + 1] > offsets[phrase]:
-                transformed[phrase] = y[g, :n]
-            else:
-                transformed[phrase] = _ZERO
+            wordless = offsets[phrase + 1] == offsets[phrase]
+            for i in range(n):
+                transformed[phrase, i] = _ZERO if wordless else y[g, i]
             if unit:
                 normalise(encoded, phrase, buffer)
                 normalise(transformed, phrase, buffer)

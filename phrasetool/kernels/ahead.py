@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from phrasetool import kernels
+from phrasetool.kernels.processors import missing_features
 
 MANIFEST = "_kernels.json"
 EXTENSION = "_kernels" + importlib.machinery.EXTENSION_SUFFIXES[0]
@@ -256,12 +257,6 @@ def folders(package: str) -> list[Path]:
     except RuntimeError:  # a user without a home
         return [here]
     return [here, cache / "phrasetool" / f"{zlib.crc32(str(here).encode()):08x}"]
-
-
-def missing_features(wanted: list[str]) -> list[str]:
-    """Those instruction sets, by NumPy's names, that this processor does not have."""
-    features = importlib.import_module("numpy._core._multiarray_umath").__cpu_features__
-    return [name for name in wanted if not features.get(name)]
 
 
 def compile_by_numba(function: Callable[..., Any], options: dict[str, Any]) -> Any:

@@ -20,10 +20,9 @@ from typing import Any
 
 from phrasetool.errors import PhraseToolError
 from phrasetool.kernels.ahead import EXTENSION, MANIFEST, checksum, folders, item_of
+from phrasetool.kernels.processors import AVX2, Processor, compiling_for, this_processor
 
 SIGNATURES = "kernel_signatures.txt"
-# x86-64-v3: what every x86 server since 2013 has; wider vectors do not make these kernels faster.
-CPU, FEATURES = "x86-64-v3", ["AVX2", "FMA3", "F16C"]
 
 
 def signatures(package: Path) -> list[tuple[str, list[str]]]:
@@ -68,7 +67,7 @@ def _build_somewhere(package: str) -> Built:
         return Built(fill_cache(source), "numba's cache, as there is no C compiler")
     for target in found:
         with contextlib.suppress(PermissionError):
-            return Built(build(source, target), str(target / EXTENSION))
+            return Built(build(source, target, this_processor()), str(target / EXTENSION))
     raise PhraseToolError(f"no folder can be written for compiled kernels: {', '.join(map(str, found))}")
 
 
@@ -90,12 +89,13 @@ def _kernel_named(name: str) -> Any:
     return getattr(importlib.import_module(module), function)
 
 
-def build(package: Path, target: Path) -> int:
+def build(package: Path, target: Path, processor: Processor = AVX2) -> int:
     """Compile the kernels of a package's list into a library.
 
     Args:
         package: folder of the package; it must be importable by its name.
         target: folder in which the library and its manifest are written.
+        processor: what it is to run on; the least of them where the library goes to other machines.
 
     Returns: the number of compiled signatures.
 
@@ -108,7 +108,7 @@ def build(package: Path, target: Path) -> int:
     for old in (MANIFEST, EXTENSION):
         (target / old).unlink(missing_ok=True)
     compiler = CC("_kernels", source_module=sys.modules[__name__])
-    compiler.output_dir, compiler.target_cpu = str(target), CPU
+    compiler.output_dir, compiler.target_cpu = str(target), processor.name
     kernels: dict[str, list[tuple[str, list[str]]]] = {}
     options: dict[Any, dict[str, Any]] = {}
     listed = signatures(package)
@@ -117,10 +117,10 @@ def build(package: Path, target: Path) -> int:
         compiler.export(f"kernel_{number}", tuple(map(numba_type, codes)))(kernel.py_func)
         options[kernel.py_func] = kernel.targetoptions
         kernels.setdefault(name, []).append((f"kernel_{number}", codes))
-    with _compiled_as_declared(options):
+    with _compiled_as_declared(options), compiling_for(processor):
         compiler.compile()
     sources = {name: checksum(str(sys.modules[name].__file__)) for name in _modules_of_kernels()}
-    manifest = {"features": FEATURES, "sources": sources, "kernels": kernels}
+    manifest = {"features": processor.features, "sources": sources, "kernels": kernels}
     (target / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
     return len(listed)
 

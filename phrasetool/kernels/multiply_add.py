@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from phrasetool.kernels.intrinsics import Intrinsic
+from phrasetool.kernels.processors import compiled_for
 
-# Columns that are summed together: two vector registers a row, eight for four rows, half of what AVX2 has.
+# Columns come in multiples of this many: a vector register of AVX-512, two of AVX2.
 LANES = 16
-ROWS = 4
+ROWS = 8
 
 
-def _declare(_context: Any, weights: Any, x: Any, y: Any, begin: Any, end: Any, column: Any) -> Any:
+def _declare(_context: Any, weights: Any, x: Any, y: Any, begin: Any, end: Any) -> Any:
     from numba.core import types
 
     matrices = [isinstance(kind, types.Array) and kind.ndim == 2 and kind.layout == "C" for kind in (weights, x, y)]
     if not all(matrices) or {weights.dtype, x.dtype, y.dtype} != {types.float32}:
         return None
-    return types.none(weights, x, y, types.intp, types.intp, types.intp), _generate
+    return types.none(weights, x, y, types.intp, types.intp), _generate
 
 
 def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -27,13 +28,15 @@ def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any
     from numba.np.arrayobj import make_array
 
     size, lane = ir.IntType(64), ir.IntType(32)
-    vector = ir.VectorType(ir.FloatType(), LANES)
+    processor = compiled_for()
+    width = processor.floats
+    vector = ir.VectorType(ir.FloatType(), width)
     nothing = ir.Constant(vector, ir.Undefined)
-    everywhere = ir.Constant(ir.VectorType(lane, LANES), [0] * LANES)
+    everywhere = ir.Constant(ir.VectorType(lane, width), [0] * width)
     multiply_add = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fmuladd.v{LANES}f32"
+        builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fmuladd.v{width}f32"
     )
-    *given, begin, end, column = arguments
+    *given, begin, end = arguments
     weights, x, y = (
         make_array(kind)(context, builder, value) for kind, value in zip(signature.args[:3], given, strict=True)
     )
@@ -42,26 +45,48 @@ def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any
         columns = cgutils.unpack_tuple(builder, array.shape, 2)[1]
         return builder.gep(array.data, [builder.add(builder.mul(row, columns), at)])
 
-    def vector_at(array: Any, row: Any) -> Any:
-        return builder.bitcast(place(array, row, column), vector.as_pointer())
+    def vectors_at(array: Any, row: Any, column: Any, count: int) -> list[Any]:
+        first = builder.bitcast(place(array, row, column), vector.as_pointer())
+        return [builder.gep(first, [size(i)]) for i in range(count)]
 
-    sums = [cgutils.alloca_once(builder, vector) for _ in range(ROWS)]
-    for row, value in enumerate(sums):
-        builder.store(builder.load(vector_at(y, size(row)), align=4), value)
-    with cgutils.for_range(builder, end, begin) as loop:
-        weight = builder.load(vector_at(weights, loop.index), align=4)
-        for row, value in enumerate(sums):
-            one = builder.insert_element(nothing, builder.load(place(x, size(row), loop.index)), lane(0))
-            same = builder.shuffle_vector(one, nothing, everywhere)
-            builder.store(builder.call(multiply_add, [same, weight, builder.load(value)]), value)
-    for row, value in enumerate(sums):
-        builder.store(builder.load(value), vector_at(y, size(row)), align=4)
+    def add_block(rows: range, column: Any, count: int) -> None:
+        """So many vectors of each of these rows."""
+        sums = {row: [cgutils.alloca_once(builder, vector) for _ in range(count)] for row in rows}
+        for row, values in sums.items():
+            for value, stored in zip(values, vectors_at(y, size(row), column, count), strict=True):
+                builder.store(builder.load(stored, align=4), value)
+        with cgutils.for_range(builder, end, begin) as loop:
+            here = [builder.load(weight, align=4) for weight in vectors_at(weights, loop.index, column, count)]
+            for row, values in sums.items():
+                one = builder.insert_element(nothing, builder.load(place(x, size(row), loop.index)), lane(0))
+                same = builder.shuffle_vector(one, nothing, everywhere)
+                for value, weight in zip(values, here, strict=True):
+                    builder.store(builder.call(multiply_add, [same, weight, builder.load(value)]), value)
+        for row, values in sums.items():
+            for value, stored in zip(values, vectors_at(y, size(row), column, count), strict=True):
+                builder.store(builder.load(value), stored, align=4)
+
+    def add_rows(column: Any, count: int) -> None:
+        for first in range(0, ROWS, processor.rows):
+            add_block(range(first, first + processor.rows), column, count)
+
+    columns = cgutils.unpack_tuple(builder, y.shape, 2)[1]
+    most = processor.vectors
+    block = most * width
+    whole = builder.mul(builder.sdiv(columns, size(block)), size(block))
+    with cgutils.for_range_slice(builder, size(0), whole, size(block)) as (column, _):
+        add_rows(column, most)
+    if block > LANES:
+        left = builder.sub(columns, whole)
+        for count in range(LANES // width, most, LANES // width):
+            with builder.if_then(builder.icmp_signed("==", left, size(count * width))):
+                add_rows(whole, count)
     return context.get_dummy_value()
 
 
-# `add_products(weights, x, y, begin, end, column)`: y[g] gets x[g, begin:end] @ weights[begin:end], in 16 columns.
+# `add_products(weights, x, y, begin, end)`: y[g] gets x[g, begin:end] @ weights[begin:end].
 #
-# g is 0..3, the columns of `weights` and `y` are those from `column` on, all are contiguous matrices of float32.
+# g is 0..7, all are contiguous matrices of float32, the columns of `weights` and `y` as many, a multiple of 16.
 # Products are added one after the other, each fused with its addition where the processor can, so that sums have the
 # bits of the plain loop.
 add_products: Any = Intrinsic(__name__, "add_products", _declare)

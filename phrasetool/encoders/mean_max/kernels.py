@@ -2,7 +2,7 @@
 
 Queries, keys and values are linear in word plus position, so they are the sum of two rows of products: of the word,
 computed when it is first met, and of the position, computed once.  What remains for a phrase is small (attention) or
-a matrix product over the positions of many phrases, four at a time.
+a matrix product over the positions of many phrases, eight at a time.
 
 A row of products holds q, k and v, m each.  In q and k the heads alternate (component c of head i stands at c h + i),
 so that one sum by halves gives the scores of all heads at once; q holds the factor 1 / sqrt(m / h).  In v they stand
@@ -225,7 +225,7 @@ def feed_forward(
     gain: FloatArray,
     bias: FloatArray,
 ) -> None:
-    """From b_t to h_t (Eq. 10, 11) in the first `count` rows; `rows` has room for whole groups of four."""
+    """From b_t to h_t (Eq. 10, 11) in the first `count` rows; `rows` has room for whole groups of eight."""
     m = rows.shape[1]
     wide = np.zeros((GROUP, widen.shape[1]), np.float32)
     y = np.zeros((GROUP, narrow.shape[1]), np.float32)

@@ -3,7 +3,7 @@
 A *node* is a word or a pair of nodes.  Nodes are interned: the same pair of children is the same node, its vector, its
 reconstruction error and its products with W1 are computed once, however many phrases use it.  Children always have
 smaller numbers than their parents.  Nodes are computed in rounds (all missing candidates of a batch of phrases, then
-one merge in each phrase, and so on), four at a time, which turns almost all arithmetic into small matrix products.
+one merge in each phrase, and so on), eight at a time, which turns almost all arithmetic into small matrix products.
 
 What a node holds depends on its children alone, and sums are always taken in the same order, so a phrase has the
 same vector to the last bit whatever is encoded beside it.
