@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.encoders.dense_kernels import GROUP, affine, pack, pack_bias, project, sum_buffer, tanh, tanh_all, total
+from phrasetool.encoders.dense_kernels import GROUP, affine, pack, pack_bias, project, sum_buffer, tanh, tanh_all, total, transform
 from phrasetool.kernels.hashing import home
 from phrasetool.kernels.jit import borrowing_float_kernel, borrowing_kernel, inner_kernel, kernel
 from phrasetool.kernels.prefetching import prefetch
@@ -49,6 +49,21 @@ class TreeWeights(NamedTuple):
         """From the matrices and biases of the definition."""
         n = len(w1)
         return cls(pack(np.vstack([w1[:, :n], w1[:, n:]])), b1, pack(w2), pack_bias(b2))
+
+
+class ScoringWeights(NamedTuple):
+    """What scoring needs besides.
+
+    Attributes:
+        word_vectors: shape (V, n).
+        word_products: [W1_left v; W1_right v] of each, shape (V, 2n).
+        transform, transform_bias: of the other language's space, packed.
+    """
+
+    word_vectors: FloatArray
+    word_products: FloatArray
+    transform: FloatArray
+    transform_bias: FloatArray
 
 
 class Nodes(NamedTuple):
@@ -349,3 +364,22 @@ def collect_roots(
             out[i] = vectors[items[start]]
         else:
             _parent(items[start], items[start + 1], products, compose_bias, i, out)
+
+
+@kernel
+def encode_batch(
+    offsets: Int64Array,
+    words: Int32Array,
+    unit: bool,
+    tree: TreeWeights,
+    weights: ScoringWeights,
+    nodes: Nodes,
+    encoded: FloatArray,
+    transformed: FloatArray,
+) -> None:
+    """The vectors of phrases, and what `transform` makes of them; `nodes` has room for theirs."""
+    computed = nodes.state[0]
+    items = enter_words(words, weights.word_vectors, weights.word_products, nodes)
+    lengths = build_trees(offsets, items, computed, nodes, tree)
+    collect_roots(offsets, items, lengths, nodes, tree.compose_bias, encoded)
+    transform(offsets, weights.transform, weights.transform_bias, unit, encoded, transformed)

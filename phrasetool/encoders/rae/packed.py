@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from phrasetool.encoders.batched import BatchedEncoder
-from phrasetool.encoders.dense_kernels import pack, pack_bias, project, transform
-from phrasetool.encoders.rae.kernels import Nodes, TreeWeights, build_trees, collect_roots, enter_words
+from phrasetool.encoders.dense_kernels import pack, pack_bias, project
+from phrasetool.encoders.rae.kernels import Nodes, ScoringWeights, TreeWeights, encode_batch
 from phrasetool.encoders.rae.parameters import RaeParameters
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array
 
@@ -24,15 +24,16 @@ class PackedRae:
     def __init__(self, parameters: RaeParameters) -> None:
         n = parameters.dimension
         self.dimension = n
-        self.word_vectors = np.ascontiguousarray(parameters.word_vectors)
-        self.tree = TreeWeights.packed(
+        word_vectors = np.ascontiguousarray(parameters.word_vectors)
+        self.tree = tree = TreeWeights.packed(
             parameters.compose, parameters.compose_bias, parameters.reconstruct, parameters.reconstruct_bias
         )
-        self.transform = pack(parameters.transform)
-        self.transform_bias = pack_bias(parameters.transform_bias)
-        everyone = np.arange(len(self.word_vectors))
-        self.word_products = np.empty((len(everyone), 2 * n), np.float32)
-        project(everyone, self.word_vectors, self.tree.compose, self.word_products, everyone)
+        everyone = np.arange(len(word_vectors))
+        word_products = np.empty((len(everyone), 2 * n), np.float32)
+        project(everyone, word_vectors, tree.compose, word_products, everyone)
+        self.weights = ScoringWeights(
+            word_vectors, word_products, pack(parameters.transform), pack_bias(parameters.transform_bias)
+        )
 
     def encoder(self, node_capacity: int) -> RaeEncoder:
         """An encoder for one thread; see `RaeEncoder`."""
@@ -51,12 +52,12 @@ class RaeEncoder(BatchedEncoder):
     batch_positions = 1 << 13
 
     def __init__(self, packed: PackedRae, node_capacity: int = 1 << 16) -> None:
-        super().__init__(len(packed.word_vectors), packed.dimension)
+        super().__init__(len(packed.weights.word_vectors), packed.dimension)
         self.packed = packed
         self._nodes = self._room(max(node_capacity, 4 * self.batch_positions))
 
     def _room(self, capacity: int) -> Nodes:
-        return Nodes.with_room(capacity, len(self.packed.word_vectors), self.packed.dimension)
+        return Nodes.with_room(capacity, len(self.packed.weights.word_vectors), self.packed.dimension)
 
     def _make_room(self, words: int) -> None:
         # A phrase of m words needs m words, m - 1 pairs at first and at most two more after each of m - 3 merges.
@@ -70,11 +71,7 @@ class RaeEncoder(BatchedEncoder):
     def _encode_batch(
         self, offsets: Int64Array, words: Int32Array, unit: bool, encoded: FloatArray, transformed: FloatArray
     ) -> None:
-        packed = self.packed
         self._make_room(len(words))
-        nodes = self._nodes
-        computed = int(nodes.state[0])
-        items = enter_words(words, packed.word_vectors, packed.word_products, nodes)
-        lengths = build_trees(offsets, items, computed, nodes, packed.tree)
-        collect_roots(offsets, items, lengths, nodes, packed.tree.compose_bias, encoded)
-        transform(offsets, packed.transform, packed.transform_bias, unit, encoded, transformed)
+        encode_batch(
+            offsets, words, unit, self.packed.tree, self.packed.weights, self._nodes, encoded, transformed
+        )
