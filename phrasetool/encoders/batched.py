@@ -19,7 +19,7 @@ class BatchedEncoder(ABC):
     """
 
     # Positions of a batch at most, if it has more than one phrase; and those of a phrase beside its words.
-    batch_positions: ClassVar[int]
+    batch_positions: int
     more_positions: ClassVar[int] = 0
 
     def __init__(self, vocabulary_size: int, dimension: int) -> None:

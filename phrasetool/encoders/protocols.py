@@ -97,7 +97,7 @@ class PackedEncoder(Protocol):
         """An encoder for one thread.
 
         Args:
-            node_capacity: how many intermediate vectors it may keep between calls.
+            node_capacity: how many intermediate vectors it may keep at a time.
         """
 
 

@@ -58,7 +58,7 @@ class BilingualScorer:
 
     Args:
         source, target: the parameters of the two languages, laid out for scoring.
-        node_capacity: intermediate vectors that an encoder keeps between blocks; bounds the memory.
+        node_capacity: intermediate vectors that an encoder keeps at a time; bounds the memory.
     """
 
     def __init__(self, source: PackedEncoder, target: PackedEncoder, node_capacity: int = 1 << 16) -> None:

@@ -1,7 +1,8 @@
 """The recursive auto-encoder for scoring on CPU.
 
-Phrases of a table overlap: `of the`, or the tree `(of the) house`, occurs in thousands of them.  The encoder therefore
-keeps the nodes it has computed between calls, within a bounded memory.
+Phrases of a table overlap: `of the`, or the tree `(of the) house`, occurs in thousands of them.  Phrases are encoded in
+batches of some thousand words, whose nodes are shared.  To keep nodes for the next batch would save computing a third of
+them, and take as long: they would not stay in the processor's cache.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from phrasetool.encoders.dense_kernels import pack, pack_bias, project
 from phrasetool.encoders.rae.kernels import Nodes, ScoringWeights, TreeWeights, encode_batch
 from phrasetool.encoders.rae.parameters import RaeParameters
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array
+
+# A phrase of m words needs m nodes for them, m - 1 pairs at first and at most two more after each of m - 3 merges.
+_NODES_OF_WORD = 4
 
 
 class PackedRae:
@@ -45,8 +49,8 @@ class RaeEncoder(BatchedEncoder):
 
     Args:
         packed: the parameters.
-        node_capacity: nodes (words and interned pairs) kept at most; a node takes about 12 n + 30 bytes.  When the
-            next batch might not fit, all are forgotten, which costs time and never changes a result.
+        node_capacity: nodes (words and interned pairs) that there is room for, unless one phrase needs more; a node
+            takes about 12 n + 30 bytes.  Less than 2^15 makes batches smaller, which never changes a result.
     """
 
     batch_positions = 1 << 13
@@ -54,24 +58,17 @@ class RaeEncoder(BatchedEncoder):
     def __init__(self, packed: PackedRae, node_capacity: int = 1 << 16) -> None:
         super().__init__(len(packed.weights.word_vectors), packed.dimension)
         self.packed = packed
-        self._nodes = self._room(max(node_capacity, 4 * self.batch_positions))
+        self.batch_positions = min(self.batch_positions, max(node_capacity // _NODES_OF_WORD, 1))
+        self._nodes = self._room(self.batch_positions)
 
-    def _room(self, capacity: int) -> Nodes:
-        return Nodes.with_room(capacity, len(self.packed.weights.word_vectors), self.packed.dimension)
-
-    def _make_room(self, words: int) -> None:
-        # A phrase of m words needs m words, m - 1 pairs at first and at most two more after each of m - 3 merges.
-        needed = 4 * words
-        capacity = len(self._nodes.vectors)
-        if needed > capacity:
-            self._nodes = self._room(needed)
-        elif self._nodes.state[0] + needed > capacity:
-            self._nodes.forget()
+    def _room(self, words: int) -> Nodes:
+        return Nodes.with_room(_NODES_OF_WORD * words, len(self.packed.weights.word_vectors), self.packed.dimension)
 
     def _encode_batch(
         self, offsets: Int64Array, words: Int32Array, unit: bool, encoded: FloatArray, transformed: FloatArray
     ) -> None:
-        self._make_room(len(words))
-        encode_batch(
-            offsets, words, unit, self.packed.tree, self.packed.weights, self._nodes, encoded, transformed
-        )
+        if _NODES_OF_WORD * len(words) > len(self._nodes.vectors):
+            self._nodes = self._room(len(words))
+        packed = self.packed
+        encode_batch(offsets, words, unit, packed.tree, packed.weights, self._nodes, encoded, transformed)
+        self._nodes.forget()

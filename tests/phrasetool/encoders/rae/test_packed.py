@@ -80,18 +80,16 @@ def test_tie_takes_the_leftmost_pair():
 @given(
     lists=PHRASES,
     capacity=st.sampled_from([1, 2, 7, 40, 1 << 16]),
-    batch=st.sampled_from([1, 2, 5, 1 << 13]),
     unit=st.booleans(),
     random=st.randoms(use_true_random=False),
 )
-def test_bits_do_not_depend_on_company(n, lists, capacity, batch, unit, random):
+def test_bits_do_not_depend_on_company(n, lists, capacity, unit, random):
     together = encode(PACKED[n], lists, unit)
     alone = [encode(PACKED[n], [phrase], unit) for phrase in lists]
     order = list(range(len(lists)))
     random.shuffle(order)
     shuffled = encode(PACKED[n], [lists[i] for i in order], unit)
     small = RaeEncoder(PACKED[n], capacity)
-    small.batch_positions = batch
     piecewise = small.encode(Phrases.from_lists(lists), unit)
     again = small.encode(Phrases.from_lists(lists), unit)
     for part in range(2):
@@ -101,13 +99,12 @@ def test_bits_do_not_depend_on_company(n, lists, capacity, batch, unit, random):
         assert whole.tobytes() == piecewise[part].tobytes() == again[part].tobytes()
 
 
-def test_a_full_cache_changes_nothing():
+def test_less_room_changes_nothing():
     rng = np.random.default_rng(3)
     lists = [rng.integers(0, VOCABULARY, rng.integers(0, 45)).tolist() for _ in range(300)]
     expected = encode(PACKED[10], lists)
     for capacity in (1, 50, 400, 3000):
         encoder = RaeEncoder(PACKED[10], capacity)
-        encoder.batch_positions = 64
         for _ in range(2):
             found = encoder.encode(Phrases.from_lists(lists))
             assert found[0].tobytes() == expected[0].tobytes()
