@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from phrasetool.kernels.jit import borrowing_float_kernel, kernel
 from phrasetool.kernels.multiply_add import LANES, ROWS, add_products
+from phrasetool.kernels.sums import LONGEST, SHORTEST, sum_by_halves
 from phrasetool.phrases import FloatArray, Int64Array
 
 _ONE = np.float32(1.0)
@@ -85,12 +86,9 @@ def tanh(x: float) -> float:
 def affine(weights: FloatArray, bias: FloatArray, x: FloatArray, y: FloatArray) -> None:
     """y[g] = bias + weights^T x[g] for g in 0..7; weights (inputs, padded outputs), x (8, inputs)."""
     inputs, outputs = weights.shape
-    for g in range(GROUP):
-        for o in range(outputs):
-            y[g, o] = bias[o]
     depth = inputs if inputs * outputs <= _CACHED else _DEPTH
     for k in range(0, inputs, depth):
-        add_products(weights, x, y, k, min(k + depth, inputs))
+        add_products(weights, bias, x, y, k, min(k + depth, inputs))
 
 
 @borrowing_float_kernel
@@ -122,39 +120,43 @@ def exp_all(x: FloatArray, powers: FloatArray, bits: npt.NDArray[np.int32]) -> N
 
 
 @borrowing_float_kernel
-def total(buffer: FloatArray) -> float:
-    """The sum of a buffer whose length is a power of two, 16 at least, by halves; destroys its lower half."""
-    half = len(buffer) // 2
-    while half > 8:
-        for i in range(half):
-            buffer[i] += buffer[half + i]
-        half //= 2
-    # As loops, halves this short would take longer than all that comes before them.
-    s0, s1, s2, s3 = buffer[0] + buffer[8], buffer[1] + buffer[9], buffer[2] + buffer[10], buffer[3] + buffer[11]
-    s4, s5, s6, s7 = buffer[4] + buffer[12], buffer[5] + buffer[13], buffer[6] + buffer[14], buffer[7] + buffer[15]
-    return ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
+def total(rows: FloatArray, row: int) -> float:
+    """The sum of a row of `sum_buffer`, by halves; destroys a long one."""
+    length = rows.shape[1]
+    whole = SHORTEST
+    while whole < length:
+        whole *= 2
+    while whole > LONGEST:
+        whole //= 2
+        for i in range(length - whole):
+            rows[row, i] += rows[row, whole + i]
+        length = min(length, whole)
+    return sum_by_halves(rows, row, length)
 
 
 @kernel
-def sum_buffer(size: int) -> FloatArray:
-    """A buffer for `total` with room for `size` values, all zero; those beyond the size stay so."""
-    length = 16
-    while length < size:
-        length *= 2
-    return np.zeros(length, np.float32)
+def sum_buffer(rows: int, size: int) -> FloatArray:
+    """Rows for `total` with room for `size` values each, all zero; those beyond the size stay so."""
+    return np.zeros((rows, -(-size // SHORTEST) * SHORTEST), np.float32)
 
 
 @borrowing_float_kernel
-def normalise(rows: FloatArray, row: int, buffer: FloatArray) -> None:
-    """Scale a row to length one; a zero vector stays zero, so that its cosine is 0."""
+def normalise(rows: FloatArray, first: int, last: int, buffer: FloatArray) -> None:
+    """Scale the rows first..last-1 to length one; a zero vector stays zero, so that its cosine is 0.
+
+    Args:
+        buffer: of `sum_buffer`, of so many rows.
+    """
     n = rows.shape[1]
-    for i in range(n):
-        buffer[i] = rows[row, i] * rows[row, i]
-    square = total(buffer)
-    if square > _ZERO:
-        scale = _ONE / np.sqrt(square)
+    for row in range(first, last):
         for i in range(n):
-            rows[row, i] *= scale
+            buffer[row - first, i] = rows[row, i] * rows[row, i]
+    for row in range(first, last):
+        square = total(buffer, row - first)
+        if square > _ZERO:
+            scale = _ONE / np.sqrt(square)
+            for i in range(n):
+                rows[row, i] *= scale
 
 
 @kernel
@@ -204,7 +206,7 @@ def transform(
     # Rows a power of two apart would fall on the same places of the cache.
     x = np.zeros((GROUP, n + PAD), np.float32)
     y = np.zeros((GROUP, weights.shape[1]), np.float32)
-    buffer = sum_buffer(n)
+    buffer = sum_buffer(GROUP, n)
     for first in range(0, len(encoded), GROUP):
         used = min(GROUP, len(encoded) - first)
         # As loops: slices of arrays have their references counted, which would take half the time.
@@ -218,6 +220,6 @@ def transform(
             wordless = offsets[phrase + 1] == offsets[phrase]
             for i in range(n):
                 transformed[phrase, i] = _ZERO if wordless else y[g, i]
-            if unit:
-                normalise(encoded, phrase, buffer)
-                normalise(transformed, phrase, buffer)
+        if unit:
+            normalise(encoded, first, first + used, buffer)
+            normalise(transformed, first, first + used, buffer)

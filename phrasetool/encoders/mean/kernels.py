@@ -51,7 +51,7 @@ def carry(weights: FloatArray, bias: FloatArray, unit: bool, encoded: FloatArray
     # Rows a power of two apart would fall on the same places of the cache.
     x = np.zeros((GROUP, n + PAD), np.float32)
     y = np.zeros((GROUP, weights.shape[1]), np.float32)
-    buffer = sum_buffer(n)
+    buffer = sum_buffer(1, n)
     for first in range(0, len(encoded), GROUP):
         used = min(GROUP, len(encoded) - first)
         for g in range(used):
@@ -67,15 +67,15 @@ def carry(weights: FloatArray, bias: FloatArray, unit: bool, encoded: FloatArray
             else:
                 transformed[phrase] = _ZERO
             if unit:
-                normalise(encoded, phrase, buffer)
-                normalise(transformed, phrase, buffer)
+                normalise(encoded, phrase, phrase + 1, buffer)
+                normalise(transformed, phrase, phrase + 1, buffer)
 
 
 @kernel
 def copy_unit(unit: bool, encoded: FloatArray, transformed: FloatArray) -> None:
     """transformed = encoded, both scaled to length one if `unit`."""
-    buffer = sum_buffer(encoded.shape[1])
+    buffer = sum_buffer(1, encoded.shape[1])
     for phrase in range(len(encoded)):
         if unit:
-            normalise(encoded, phrase, buffer)
+            normalise(encoded, phrase, phrase + 1, buffer)
         transformed[phrase] = encoded[phrase]

@@ -120,12 +120,12 @@ def _layer_norm(row: FloatArray, gain: FloatArray, bias: FloatArray, buffer: Flo
     """In place."""
     m = len(row)
     for i in range(m):
-        buffer[i] = row[i]
-    mean = total(buffer) / np.float32(m)
+        buffer[0, i] = row[i]
+    mean = total(buffer, 0) / np.float32(m)
     for i in range(m):
         row[i] -= mean
-        buffer[i] = row[i] * row[i]
-    scale = _ONE / np.sqrt(total(buffer) / np.float32(m) + _EPSILON)
+        buffer[0, i] = row[i] * row[i]
+    scale = _ONE / np.sqrt(total(buffer, 0) / np.float32(m) + _EPSILON)
     for i in range(m):
         row[i] = row[i] * scale * gain[i] + bias[i]
 
@@ -187,7 +187,7 @@ def attend(
     weights = np.empty((longest, heads), np.float32)
     powers = np.empty(longest * heads, np.float32)
     bits = powers.view(np.int32)
-    buffer = sum_buffer(m)
+    buffer = sum_buffer(1, m)
     row = 0
     for phrase in range(len(offsets) - 1):
         start = offsets[phrase]
@@ -206,7 +206,7 @@ def attend(
         for t in range(length):
             for j in range(length):
                 if changed[t] or changed[j]:
-                    _scores(queries[t], keys[j], buffer, scores[t, j])
+                    _scores(queries[t], keys[j], buffer[0], scores[t, j])
             _softmax(scores[t, :length], weights[:length], powers, bits)
             _weighted_values(values, weights, length, out[row].reshape(heads, m // heads))
             _layer_norm(out[row], gain, bias, buffer)
@@ -229,7 +229,7 @@ def feed_forward(
     m = rows.shape[1]
     wide = np.zeros((GROUP, widen.shape[1]), np.float32)
     y = np.zeros((GROUP, narrow.shape[1]), np.float32)
-    buffer = sum_buffer(m)
+    buffer = sum_buffer(1, m)
     for first in range(0, count, GROUP):
         affine(widen, widen_bias, rows[first : first + GROUP], wide)
         for g in range(GROUP):

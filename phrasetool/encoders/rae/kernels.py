@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.encoders.dense_kernels import GROUP, affine, pack, pack_bias, project, sum_buffer, tanh, tanh_all, total, transform
+from phrasetool.encoders.dense_kernels import GROUP, affine, pack, pack_bias, project, tanh, total, transform
 from phrasetool.kernels.hashing import home
 from phrasetool.kernels.jit import borrowing_float_kernel, borrowing_kernel, inner_kernel, kernel
 from phrasetool.kernels.prefetching import prefetch
@@ -144,8 +144,7 @@ def compute_nodes(first: int, last: int, nodes: Nodes, weights: TreeWeights) -> 
     x = np.zeros((GROUP, n), np.float32)
     y = np.zeros((GROUP, outputs), np.float32)
     # The children's vectors one behind the other, padded as their reconstructions are.
-    originals = np.zeros(outputs, np.float32)
-    squares = sum_buffer(2 * n)
+    originals = np.zeros((GROUP, outputs), np.float32)
     group = np.zeros(GROUP, np.int64)
     start = first
     while start < last:
@@ -163,22 +162,20 @@ def compute_nodes(first: int, last: int, nodes: Nodes, weights: TreeWeights) -> 
             start += 1
         for g in range(used):
             node = group[g]
-            _parent(children[node, 0], children[node, 1], products, bias, g, x)
+            left, right = children[node, 0], children[node, 1]
+            _parent(left, right, products, bias, g, x)
             for i in range(n):
                 vectors[node, i] = x[g, i]
+                originals[g, i] = vectors[left, i]
+            for i in range(n):
+                originals[g, n + i] = vectors[right, i]
         affine(reconstruct, reconstruct_bias, x, y)
-        tanh_all(y)
         for g in range(used):
-            node = group[g]
-            left, right = children[node, 0], children[node, 1]
-            for i in range(n):
-                originals[i] = vectors[left, i]
-            for i in range(n):
-                originals[n + i] = vectors[right, i]
             for i in range(outputs):
-                d = originals[i] - y[g, i]
-                squares[i] = d * d
-            errors[node] = _HALF * total(squares)
+                d = originals[g, i] - tanh(y[g, i])
+                y[g, i] = d * d
+        for g in range(used):
+            errors[group[g]] = _HALF * total(y, g)
 
 
 @inner_kernel

@@ -46,18 +46,21 @@ def test_affine(inputs, outputs):
     assert not y[:, outputs:].any()
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 8, 100])
-def test_sum_of_a_buffer(size):
-    values = np.random.default_rng(size).integers(-50, 50, size).astype(np.float32)
-    buffer = sum_buffer(size)
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 16, 17, 33, 63, 100, 128, 129, 300, 512, 1000])
+def test_sum_of_a_row(size):
+    buffer = sum_buffer(3, size)
     assert not buffer.any()
-    buffer[:size] = values
-    assert total(buffer) == values.sum()
+    rows = np.random.default_rng(size).normal(size=(3, size)).astype(np.float32)
+    buffer[:, :size] = rows
+    for row in range(3):
+        halves = np.zeros(1 << (size - 1).bit_length(), np.float32)
+        halves[:size] = rows[row]
+        while len(halves) > 1:
+            halves = halves[: len(halves) // 2] + halves[len(halves) // 2 :]
+        assert total(buffer, row) == halves[0]
 
 
 def test_scaling_to_length_one():
     rows = np.array([[3, 0, 4], [0, 0, 0], [1, 2, 2]], np.float32)
-    buffer = sum_buffer(3)
-    normalise(rows, 0, buffer)
-    normalise(rows, 1, buffer)
+    normalise(rows, 0, 2, sum_buffer(2, 3))
     np.testing.assert_allclose(rows, [[0.6, 0, 0.8], [0, 0, 0], [1, 2, 2]], atol=1e-7)
