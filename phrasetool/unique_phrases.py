@@ -30,6 +30,30 @@ def _number_distinct(
     return distinct
 
 
+@exact_kernel
+def _gather(offsets: Int64Array, words: Int32Array, chosen: Int64Array, to: Int64Array, gathered: Int32Array) -> None:
+    """The phrases `chosen`, one behind the other; their offsets into `to`."""
+    place = 0
+    to[0] = 0
+    for i in range(len(chosen)):
+        for k in range(offsets[chosen[i]], offsets[chosen[i] + 1]):
+            gathered[place] = words[k]
+            place += 1
+        to[i + 1] = place
+
+
+def distinct_phrases(phrases: Phrases) -> tuple[Int64Array, Phrases]:
+    """The distinct phrases in order of first occurrence.
+
+    Returns:
+        Which of them each phrase is, int64, shape (N,), and they.
+    """
+    numbers, firsts = number_distinct(phrases)
+    offsets, words = np.empty(len(firsts) + 1, np.int64), np.empty(len(phrases.words), np.int32)
+    _gather(phrases.offsets, phrases.words, firsts, offsets, words)
+    return numbers, Phrases(offsets, words[: offsets[-1]])
+
+
 def number_distinct(phrases: Phrases) -> tuple[Int64Array, Int64Array]:
     """Number the distinct phrases in order of first occurrence.
 

@@ -13,7 +13,7 @@ from phrasetool.encoders.protocols import PackedEncoder, PhraseEncoder
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import EntryBlock, FloatArray, Int32Array, Int64Array, Phrases
 from phrasetool.scoring.cosine import pair_cosines
-from phrasetool.unique_phrases import number_distinct
+from phrasetool.unique_phrases import distinct_phrases
 from phrasetool.vocabulary import UNKNOWN
 
 
@@ -91,17 +91,12 @@ class BilingualScorer:
         """Similarities of the pairs (sources[i], targets[i]); float32, shape (N, 2)."""
         if len(sources) != len(targets):
             raise ValueError(f"{len(sources)} sources and {len(targets)} targets")
-        return self._score(sources, np.arange(len(sources)), targets)
+        numbers, distinct = distinct_phrases(sources)
+        return self._score(distinct, numbers, targets)
 
     def _score(self, sources: Phrases, source_index: Int64Array, targets: Phrases) -> FloatArray:
-        source_numbers, source_firsts = number_distinct(sources)
-        target_numbers, target_firsts = number_distinct(targets)
-        return pair_cosines(
-            source_numbers[source_index],
-            target_numbers,
-            self.encode_sources(sources.select(source_firsts)),
-            self.encode_targets(targets.select(target_firsts)),
-        )
+        target_index, distinct = distinct_phrases(targets)
+        return pair_cosines(source_index, target_index, self.encode_sources(sources), self.encode_targets(distinct))
 
     def score(self, block: EntryBlock) -> Scores:
         """Score a block of N entries."""
