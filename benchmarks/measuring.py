@@ -83,11 +83,19 @@ def run(command: Sequence[str] | str) -> tuple[float, int]:
     return used.wall, used.peak
 
 
-def alternate(commands: dict[str, list[str] | str], rounds: int) -> dict[str, list[float]]:
-    """Wall seconds of each command, run in turn (machines drift), after one round that is not counted."""
+def alternate(
+    commands: dict[str, list[str] | str], rounds: int, outputs: Sequence[Path] = ()
+) -> dict[str, list[float]]:
+    """Wall seconds of each command, run in turn (machines drift), after one round that is not counted.
+
+    Args:
+        outputs: files that are removed before each run: to free the room of an old one takes time, too.
+    """
     times: dict[str, list[float]] = {name: [] for name in commands}
     for number in range(rounds + 1):
         for name, command in commands.items():
+            for output in outputs:
+                output.unlink(missing_ok=True)
             seconds, _ = run(command)
             if number:
                 times[name].append(seconds)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,8 @@ from phrasetool.scoring.forced_probabilities import forced_probabilities
 
 if TYPE_CHECKING:
     from phrasetool.text_encoders.encoder_fit import EncoderFit
+
+Made = TypeVar("Made")
 
 # The columns that a source of similarities, forced decoding and smoothing add.
 MODEL_COLUMNS = FORCED_COLUMNS = SMOOTHED_COLUMNS = 2
@@ -120,13 +122,25 @@ def annotate_table(
     for reader in readers:
         raws = reader.look_at(raws)
     items = ((raw, [reader.take(raw) for reader in readers]) for raw in raws)
-    for raw, (data, counts) in follow_blocks("annotate", items, work, order, scan):
+    made = follow_blocks("annotate", items, work, order, scan)
+    for raw, (data, counts) in _held(made, lambda: all(reader.judged for reader in readers)):
         output.write(data)
         total.add(counts)
         scan.progress(raw.position, total.entries)
     for reader in readers:
         reader.finish(total.entries)
     return total
+
+
+def _held(made: Iterable[Made], judged: Callable[[], bool]) -> Iterator[Made]:
+    """What is made of blocks, the first of it only when all models are known to fit the table."""
+    kept: list[Made] = []
+    for one in made:
+        kept.append(one)
+        if judged():
+            yield from kept
+            kept.clear()
+    yield from kept
 
 
 def _annotated(

@@ -184,7 +184,7 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
     if not is_stream(request.table):
         with Input(request.table) as source:
             check_plausible(source, request.scan)
-    checks = [FitCheck(folder, watch, request.scan.force, appended=True) for folder in request.models]
+    checks = [FitCheck(folder, watch, request.scan.force, appended=True, ahead=True) for folder in request.models]
     counted = [sources_of_model(folder, request.likelihood) for folder in request.models]
     folders = [parts_beside(request.output, number) for number in range(1, sum(counted) + 1)]
     parts = iter(folders)

@@ -104,6 +104,11 @@ class EntryReader:
             raws = similar.look_at(raws)
         return raws
 
+    @property
+    def judged(self) -> bool:
+        """Whether all sources of similarities are known to fit the table."""
+        return all(similar.judged for similar in self._similar)
+
     def take(self, raw: RawBlock) -> Any:
         """What belongs to the next block of each source of similarities, for who reads the table by other means."""
         return [similar.take(raw.lines) for similar in self._similar]

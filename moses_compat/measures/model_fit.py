@@ -38,21 +38,30 @@ class TableSample:
     text: ByteArray
     scores: int
 
-    @classmethod
-    def take(cls, raws: Iterator[RawBlock], seed: int = 1) -> tuple[TableSample | None, list[RawBlock]]:
-        """A sample, spread over the first blocks; and these blocks.  None of a table without lines."""
-        taken: list[RawBlock] = []
+    @staticmethod
+    def first_blocks(raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
+        """Those of which a sample is taken."""
         size = 0
         for raw in raws:
-            taken.append(raw)
+            yield raw
             size += len(raw.text)
             if size >= LOOK_AHEAD:
                 break
+
+    @classmethod
+    def of(cls, taken: Sequence[RawBlock], seed: int = 1) -> TableSample | None:
+        """A sample, spread over the first blocks; None of a table without lines."""
         if not taken:
-            return None, taken
+            return None
         # Which lines those are does not depend on the size of the blocks.
-        places = _places(min(size, LOOK_AHEAD), seed)
-        return cls(_lines_at([raw.text for raw in taken], places), taken[-1].scores), taken
+        places = _places(min(sum(len(raw.text) for raw in taken), LOOK_AHEAD), seed)
+        return cls(_lines_at([raw.text for raw in taken], places), taken[-1].scores)
+
+    @classmethod
+    def take(cls, raws: Iterator[RawBlock], seed: int = 1) -> tuple[TableSample | None, list[RawBlock]]:
+        """A sample; and the first blocks."""
+        taken = list(cls.first_blocks(raws))
+        return cls.of(taken, seed), taken
 
     def entries(self, vocabularies: tuple[Vocabulary, Vocabulary]) -> EntryBlock:
         """The lines with all their scores, in the words of two vocabularies."""
@@ -165,31 +174,42 @@ class FitCheck:
         watch: is told how well the model fits.
         force: go on although it does not, with a warning.
         appended: whether the model's similarities will be appended to the table; then they must not be there.
+        ahead: whether blocks may be worked on while the sample is still being taken; who does so keeps what is made of
+            them until it is known that the model fits.
 
     Attributes:
         fit: how well it fits; None where there was too little to tell.
+        judged: whether a table was looked at, and the model fits.
     """
 
-    def __init__(self, folder: str, watch: Watch = NOBODY, force: bool = False, appended: bool = False) -> None:
+    def __init__(
+        self, folder: str, watch: Watch = NOBODY, force: bool = False, appended: bool = False, ahead: bool = False
+    ) -> None:
         self.folder = folder
         self.fit: ModelFit | None = None
-        self.watch, self._force, self._appended = watch, force, appended
-        self._done = False
+        self.watch, self._force, self._appended, self._ahead = watch, force, appended, ahead
+        self.judged = False
 
     def look(self, table: str, model: BilingualModel, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
-        """The blocks of a table from its beginning, the first of which are held back until a sample was looked at.
+        """The blocks of a table from its beginning; unless `ahead`, the first are held back until the model is judged.
 
         Raises:
             DataError: the model does not fit the table, or was used on it before.
         """
-        if not self._done:
-            self._done = True
-            sample, taken = TableSample.take(raws)
-            if sample:
+        if not self.judged:
+            taken: list[RawBlock] = []
+            for raw in TableSample.first_blocks(raws):
+                taken.append(raw)
+                if self._ahead:
+                    yield raw
+            if sample := TableSample.of(taken):
                 self._check(table, model, sample)
-            taken.reverse()
-            while taken:
-                yield taken.pop()
+            self.judged = True
+            if not self._ahead:
+                taken.reverse()
+                while taken:
+                    yield taken.pop()
+            taken.clear()
         yield from raws
 
     def judge(

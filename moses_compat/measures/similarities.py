@@ -76,6 +76,11 @@ class SimilarityReader:
         """
         return raws
 
+    @property
+    def judged(self) -> bool:
+        """Whether it is known to fit the table; until then, nothing may come of the blocks that it let pass."""
+        return True
+
     def take(self, lines: int) -> Any:
         """What belongs to the next block of so many lines.  Called for all blocks, in order, by one thread.
 
@@ -170,6 +175,10 @@ class _ModelReader(SimilarityReader):
 
     def look_at(self, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
         return self._check.look(self._table, self._model, raws) if self._check else raws
+
+    @property
+    def judged(self) -> bool:
+        return self._check is None or self._check.judged
 
     def score(self, block: EntryBlock, columns: DoubleArray, taken: Any) -> Scores:
         return self._scorer.score(block)

@@ -1,8 +1,8 @@
 """The recursive auto-encoder for scoring on CPU.
 
 Phrases of a table overlap: `of the`, or the tree `(of the) house`, occurs in thousands of them.  Phrases are encoded in
-batches of some thousand words, whose nodes are shared.  To keep nodes for the next batch would save computing a third of
-them, and take as long: they would not stay in the processor's cache.
+batches of some thousand words, whose nodes are shared.  To keep nodes for the next batch would save computing a third
+of them, and take as long: they would not stay in the processor's cache.
 """
 
 from __future__ import annotations

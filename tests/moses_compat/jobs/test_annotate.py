@@ -5,6 +5,7 @@ import pytest
 
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.annotate import AnnotateCounts, annotate_table
+from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import ColumnSimilarities, ModelSimilarities
 from moses_compat.tables.blocks import TableScan
@@ -44,6 +45,42 @@ def test_columns_in_the_order_of_their_sources(tmp_path, scan):
         totals = [sum(n for pair, n in pairs.items() if pair[side] == row[side]) for side in (0, 1)]
         expected = [(pairs.get(row, 0) + old[column]) / (totals[side] + 1) for side, column in ((0, 2), (1, 0))]
         assert new[4:] == pytest.approx(np.clip(expected, 1e-6, 1).tolist(), rel=1e-5)
+
+
+class Written:
+    """An output that knows what it was given."""
+
+    def __init__(self):
+        self.pieces = []
+
+    def encode(self, text):
+        return bytes(text)
+
+    def write(self, data):
+        self.pieces.append(data)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_nothing_is_written_before_the_model_is_known_to_fit(tmp_path, model, monkeypatch, threads):
+    path, scan = write(tmp_path / "t", DATA), TableScan("keep", threads, 1)
+    whole = annotate(tmp_path, DATA, [ModelSimilarities(model)], scan)[0]
+    for fits in (True, False):
+        out, check = Written(), FitCheck("m", ahead=True)
+
+        def judge(*_, out=out, fits=fits):
+            assert out.pieces == []
+            if not fits:
+                raise DataError("t", "the model does not fit")
+
+        monkeypatch.setattr(check, "_check", judge)
+        with Input(str(path)) as source:
+            if fits:
+                annotate_table(source, out, [ModelSimilarities(model, check)], scan)
+                assert b"".join(out.pieces) == whole
+            else:
+                with pytest.raises(DataError, match="does not fit"):
+                    annotate_table(source, out, [ModelSimilarities(model, check)], scan)
+                assert out.pieces == []
 
 
 @pytest.mark.parametrize("on_error", ["keep", "skip"])

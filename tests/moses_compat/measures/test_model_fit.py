@@ -80,3 +80,18 @@ def test_a_check_looks_once(model, tmp_path):
     assert said == []
     with pytest.raises(DataError, match=r"t: the model m does not fit: it knows 0\.0%"):
         FitCheck("m").judge("t", model_fit.ModelFit(9, 900, 900, 0.0, 1.0, 0, 0, None), lambda: None)
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_blocks_may_pass_before_the_model_is_judged(model, tmp_path, monkeypatch, ahead):
+    out = write(tmp_path / "t", TABLES["seven fields"])
+    check = FitCheck("m", ahead=ahead)
+    judged = []
+    monkeypatch.setattr(check, "_check", lambda *_: judged.append(True))
+    with Input(str(out)) as source:
+        blocks = check.look("t", model, raw_blocks(source, 64))
+        first = next(blocks)
+        assert (check.judged, bool(judged)) == (not ahead, not ahead)
+        text = b"".join(raw.text.tobytes() for raw in (first, *blocks))
+    assert text == TABLES["seven fields"]
+    assert (check.judged, judged) == (True, [True])
