@@ -14,6 +14,8 @@ from typing import Any
 
 from numba.core import caching
 
+from phrasetool.kernels.processors import compiled_for, this_processor
+
 _CHECKSUM_BYTES = 4
 
 
@@ -35,10 +37,15 @@ class CheckedCache(caching.FunctionCache):  # type: ignore[misc]
             self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
         )
 
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """Load compiled code, which is for this machine's processor."""
+        return super().load_overload(signature, target_context) if compiled_for() == this_processor() else None
+
     def save_overload(self, signature: Any, data: Any) -> None:
-        """Save compiled code; if it cannot be, the next process compiles it again."""
-        with contextlib.suppress(OSError):
-            super().save_overload(signature, data)
+        """Save code compiled for this machine's processor; if it cannot be, the next process compiles it again."""
+        if compiled_for() == this_processor():
+            with contextlib.suppress(OSError):
+                super().save_overload(signature, data)
 
 
 class CheckedFiles(caching.IndexDataCacheFile):  # type: ignore[misc]

@@ -3,6 +3,7 @@ import importlib.util
 import pytest
 
 from phrasetool.kernels import ahead
+from phrasetool.kernels.processors import AVX2, AVX512, compiling_for, this_processor
 
 KERNEL = "def double(x):\n    return 2 * x\n"
 
@@ -80,3 +81,13 @@ def test_no_home(monkeypatch):
 
 def no_home():
     raise RuntimeError("Could not determine home directory.")
+
+
+def test_code_for_other_processors_is_not_kept(folder):
+    other = AVX2 if this_processor() == AVX512 else AVX512
+    files = {path.name: path.read_bytes() for path in (folder / "__pycache__").iterdir()}
+    with compiling_for(other):
+        for _ in range(2):
+            assert called(folder) == (42, 0, 1)
+    assert {path.name: path.read_bytes() for path in (folder / "__pycache__").iterdir()} == files
+    assert called(folder) == (42, 1, 0)
