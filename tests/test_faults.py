@@ -53,7 +53,7 @@ def test_what_a_third_state_would_be_called(place, monkeypatch):
     assert any("out is neither old nor new" in fault for fault in found.faults)
 
 
-LACKS = {"RLIMIT_FSIZE": 1000, "EIO": 1000, "small disk": 8192, "RLIMIT_AS": 300 << 20, "RLIMIT_NOFILE": 6}
+LACKS = {"RLIMIT_FSIZE": 1000, "EIO": 1000, "small disk": 8192, "RLIMIT_AS": 110 << 20, "RLIMIT_NOFILE": 6}
 
 
 @pytest.mark.parametrize("name", LACKS)
