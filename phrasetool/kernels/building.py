@@ -20,7 +20,7 @@ from typing import Any
 
 from phrasetool.errors import PhraseToolError
 from phrasetool.kernels.ahead import EXTENSION, MANIFEST, checksum, folders, item_of
-from phrasetool.kernels.processors import AVX2, Processor, compiling_for, this_processor
+from phrasetool.kernels.processors import Processor, common_processor, compiling_for, this_processor
 
 SIGNATURES = "kernel_signatures.txt"
 
@@ -89,13 +89,13 @@ def _kernel_named(name: str) -> Any:
     return getattr(importlib.import_module(module), function)
 
 
-def build(package: Path, target: Path, processor: Processor = AVX2) -> int:
+def build(package: Path, target: Path, processor: Processor | None = None) -> int:
     """Compile the kernels of a package's list into a library.
 
     Args:
         package: folder of the package; it must be importable by its name.
         target: folder in which the library and its manifest are written.
-        processor: what it is to run on; the least of them where the library goes to other machines.
+        processor: what it is to run on; that of most machines, if None.
 
     Returns: the number of compiled signatures.
 
@@ -104,6 +104,7 @@ def build(package: Path, target: Path, processor: Processor = AVX2) -> int:
     """
     from numba.pycc import CC
 
+    processor = processor or common_processor()
     target.mkdir(parents=True, exist_ok=True)
     for old in (MANIFEST, EXTENSION):
         (target / old).unlink(missing_ok=True)

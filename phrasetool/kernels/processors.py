@@ -1,4 +1,4 @@
-"""What kernels are compiled for: processors whose vector registers hold eight floats, or sixteen."""
+"""What kernels are compiled for: processors whose vector registers hold sixteen floats, eight, or fewer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Processor(NamedTuple):
     """A kind of processor.
 
     Attributes:
-        name: by which LLVM knows it.
+        name: by which LLVM knows it; empty for what all processors of this machine's family have.
         features: the instruction sets that it has, by NumPy's names.
         floats: how many float32 a register holds.
         rows, vectors: of a matrix product, what is summed in registers at a time.
@@ -25,9 +25,10 @@ class Processor(NamedTuple):
     vectors: int
 
 
-# What every x86 server since 2013 has, and what those since 2017 may have.
+# What every x86 server since 2013 has, what those since 2017 may have, and what there is in any case.
 AVX2 = Processor("x86-64-v3", ("AVX2", "FMA3", "F16C"), 8, 4, 2)
 AVX512 = Processor("x86-64-v4", ("AVX512F", "AVX512CD", "AVX512VL", "AVX512BW", "AVX512DQ"), 16, 8, 2)
+ANY = Processor("", (), 4, 4, 4)
 
 _wanted: list[Processor] = []
 
@@ -40,7 +41,12 @@ def missing_features(wanted: Sequence[str]) -> list[str]:
 
 def this_processor() -> Processor:
     """The kind that this machine's is of."""
-    return AVX2 if missing_features(AVX512.features) else AVX512
+    return next(kind for kind in (AVX512, AVX2, ANY) if not missing_features(kind.features))
+
+
+def common_processor() -> Processor:
+    """What other machines of its family have, too."""
+    return ANY if missing_features(AVX2.features) else AVX2
 
 
 def compiled_for() -> Processor:

@@ -90,4 +90,3 @@ def test_code_for_other_processors_is_not_kept(folder):
         for _ in range(2):
             assert called(folder) == (42, 0, 1)
     assert {path.name: path.read_bytes() for path in (folder / "__pycache__").iterdir()} == files
-    assert called(folder) == (42, 1, 0)

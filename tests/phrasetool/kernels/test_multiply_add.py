@@ -4,7 +4,7 @@ from numba import njit
 from numba.core.errors import TypingError
 
 from phrasetool.kernels.multiply_add import LANES, ROWS, add_products
-from phrasetool.kernels.processors import AVX2, compiling_for, this_processor
+from phrasetool.kernels.processors import ANY, AVX2, compiling_for, this_processor
 
 
 @njit
@@ -14,6 +14,11 @@ def _add(weights, bias, x, y, begin, end):
 
 @njit
 def _add_by_halves(weights, bias, x, y, begin, end):
+    add_products(weights, bias, x, y, begin, end)
+
+
+@njit
+def _add_by_quarters(weights, bias, x, y, begin, end):
     add_products(weights, bias, x, y, begin, end)
 
 
@@ -29,7 +34,9 @@ def _plain_loop(weights, bias, x, y, begin, end):
 
 @pytest.mark.parametrize(("begin", "end"), [(0, 0), (0, 1), (1, 3), (0, 50), (17, 300)])
 @pytest.mark.parametrize("columns", [LANES, 2 * LANES, 3 * LANES, 9 * LANES])
-@pytest.mark.parametrize(("add", "processor"), [(_add, this_processor()), (_add_by_halves, AVX2)])
+@pytest.mark.parametrize(
+    ("add", "processor"), [(_add, this_processor()), (_add_by_halves, AVX2), (_add_by_quarters, ANY)]
+)
 def test_sums_have_the_bits_of_the_plain_loop(begin, end, columns, add, processor):
     rng = np.random.default_rng(end)
     weights = rng.normal(size=(end + 2, columns)).astype(np.float32)

@@ -1,9 +1,29 @@
-from phrasetool.kernels.processors import AVX2, AVX512, compiled_for, compiling_for, missing_features, this_processor
+import pytest
+
+from phrasetool.kernels import processors
+from phrasetool.kernels.processors import (
+    ANY,
+    AVX2,
+    AVX512,
+    common_processor,
+    compiled_for,
+    compiling_for,
+    missing_features,
+    this_processor,
+)
 
 
 def test_this_machine_has_what_its_kind_has():
     assert not missing_features(this_processor().features)
+    assert not missing_features(common_processor().features)
     assert missing_features(["AVX2", "no such thing"])[-1] == "no such thing"
+
+
+@pytest.mark.parametrize(("lacks", "this", "common"), [((), AVX512, AVX2), (("AVX512BW",), AVX2, AVX2),
+                                                       (("AVX512BW", "FMA3"), ANY, ANY)])  # fmt: skip
+def test_the_widest_registers_that_there_are(monkeypatch, lacks, this, common):
+    monkeypatch.setattr(processors, "missing_features", lambda wanted: [name for name in wanted if name in lacks])
+    assert (this_processor(), common_processor()) == (this, common)
 
 
 def test_kernels_are_compiled_for_this_machine_unless_for_another():
