@@ -25,6 +25,7 @@ from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.measures.smoothed import SmoothedProbabilities
 from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.finished_blocks import follow_blocks
+from moses_compat.tables.parser import LineScan
 from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.models.fit import ModelFit
 from phrasetool.phrases import ByteArray, DoubleArray
@@ -122,7 +123,12 @@ def annotate_table(
     for reader in readers:
         raws = reader.look_at(raws)
     items = ((raw, [reader.take(raw) for reader in readers]) for raw in raws)
-    made = follow_blocks("annotate", items, work, order, scan)
+
+    def pass_over(raw: RawBlock, lines: LineScan) -> None:
+        for reader in readers:
+            reader.pass_over(raw, lines)
+
+    made = follow_blocks("annotate", items, work, order, scan, pass_over)
     for raw, (data, counts) in _held(made, lambda: all(reader.judged for reader in readers)):
         output.write(data)
         total.add(counts)

@@ -81,7 +81,7 @@ def _send(
         return order.look(decided.read.raw, decided.block), [sink.prepare(decided) for sink in sinks]
 
     done = 0
-    for raw, prepared in follow_blocks("prune", reader.items(), work, order, scan):
+    for raw, prepared in follow_blocks("prune", reader.items(), work, order, scan, reader.pass_over):
         # Similarities come last, and need not be written again where an interrupted run came so far.
         for sink, part in zip(sinks, prepared[: len(sinks)], strict=True):
             sink.write(part)
@@ -197,7 +197,7 @@ def measure_sizes(
 
     curve = SizeCurve(thresholds)
     done = 0
-    for raw, (kept, strengths, worth) in follow_blocks("sizes", reader.items(), work, order, scan):
+    for raw, (kept, strengths, worth) in follow_blocks("sizes", reader.items(), work, order, scan, reader.pass_over):
         curve.add(strengths, worth)
         if save and kept:
             save.write(*kept)

@@ -14,12 +14,14 @@ import numpy as np
 from moses_compat.files.streams import Input
 from moses_compat.lines.pair_hashes import HashArray
 from moses_compat.lines.phrase_totals import KeyedSums, side_keys
+from moses_compat.lines.scores import OK
 from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.similarities import OneProcessReader, SimilarityReader
 from moses_compat.measures.table_phrases import collect_phrases
-from moses_compat.tables.blocks import TableScan
+from moses_compat.tables.blocks import RawBlock, TableScan
+from moses_compat.tables.parser import LineScan
 from phrasetool.errors import DataError
-from phrasetool.phrases import DoubleArray, EntryBlock, FloatArray, Int32Array, Int64Array
+from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, FloatArray, Int32Array, Int64Array
 from phrasetool.scoring.scorer import Scores
 from phrasetool.text_encoders.encoder_fit import EncoderFit
 from phrasetool.text_encoders.loading import find_text_encoder
@@ -69,18 +71,13 @@ class _EncoderReader(OneProcessReader):
             places.add(keys, np.arange(1, len(keys) + 1, dtype=np.int32))
             self._places.append(places)
 
+    def pass_over(self, raw: RawBlock, scan: LineScan) -> None:
+        self._meet(raw.text, raw.line_offsets, np.flatnonzero(scan.faults == OK), raw.first_entry)
+
     def score(self, block: EntryBlock, columns: DoubleArray, taken: None) -> Scores:
         good = np.flatnonzero(~block.faulty)
-        hashes = side_keys(block.text, block.line_offsets, good)
-        rows = []
-        for which in range(2):
-            places: Int32Array = self._places[which].look_up(hashes[which]) - 1
-            if len(places) and places.min() < 0:
-                line = block.first_entry + int(good[int(np.argmin(places))]) + 1
-                raise self._foreign(f"holds no vector for the {SIDES[which]} of this entry", line)
-            # Set by any thread, to one value.
-            self._met[which][places] = True
-            rows.append(self._source.rows[which][places])
+        places = self._meet(block.text, block.line_offsets, good, block.first_entry)
+        rows = [self._source.rows[which][places[which]] for which in range(2)]
         found, known = pair_similarities(
             rows[0], rows[1], self._source.vectors, self._source.reached, self._source.margin
         )
@@ -89,6 +86,19 @@ class _EncoderReader(OneProcessReader):
         similarities[good] = found[:, None]
         opinion[good] = known
         return Scores(similarities, opinion)
+
+    def _meet(self, text: ByteArray, line_offsets: Int64Array, good: Int64Array, first_entry: int) -> list[Int32Array]:
+        """The places of both sides of these lines among the keys, which are in the table, then."""
+        found = []
+        for which, hashes in enumerate(side_keys(text, line_offsets, good)):
+            places: Int32Array = self._places[which].look_up(hashes) - 1
+            if len(places) and places.min() < 0:
+                line = first_entry + int(good[int(np.argmin(places))]) + 1
+                raise self._foreign(f"holds no vector for the {SIDES[which]} of this entry", line)
+            # Set by any thread, to one value.
+            self._met[which][places] = True
+            found.append(places)
+        return found
 
     def finish(self, entries: int) -> None:
         if not all(met.all() for met in self._met):

@@ -13,7 +13,7 @@ from moses_compat.lines.insert_scores import selected_lines
 from moses_compat.measures.similarities import SimilarityReader, SimilaritySource
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.line_marks import block_without_fields
-from moses_compat.tables.parser import TableParser
+from moses_compat.tables.parser import LineScan, TableParser
 from phrasetool.phrases import DoubleArray, EntryBlock, Int64Array, Mask
 from phrasetool.pruning.measured_table import MeasuredTable
 from phrasetool.scoring.scorer import Scores
@@ -155,6 +155,15 @@ class EntryReader:
             similarities[~stays], opinion[~stays] = said.similarities, said.opinion
         return int(np.count_nonzero(stays)), Scores(similarities, opinion)
 
+    def pass_over(self, raw: RawBlock, scan: LineScan) -> None:
+        """Take notice of a block that was worked on before; may be called by several threads.
+
+        Raises:
+            DataError: a source of similarities does not fit the table.
+        """
+        for similar in self._similar:
+            similar.pass_over(raw, scan)
+
     def finish(self, entries: int) -> None:
         """Make sure that the source of similarities has nothing left over.
 
@@ -188,6 +197,9 @@ class MeasuredReader:
         block = block_without_fields(raw, groups, lengths, faulty)
         passes = self._scan.passes(self._source.name, faulty, ())
         return ReadBlock(raw, block, np.zeros((raw.lines, 0)), (), passes, int(np.count_nonzero(faulty)))
+
+    def pass_over(self, raw: RawBlock, scan: LineScan) -> None:
+        """Nothing is to be noticed."""
 
     def finish(self, entries: int) -> None:
         """Nothing can be left over."""

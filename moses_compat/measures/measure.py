@@ -167,7 +167,9 @@ def measure_table(source: Input, request: MeasureRequest, work: str | None = Non
     table = MeasuredTable(request.block_measures, work)
     compositions = Compositions(work) if request.losses else None
     done, rules = 0, [0, 0]
-    for raw, part in follow_blocks("measure", measurer.reader.items(), measurer, measurer.order, scan):
+    for raw, part in follow_blocks(
+        "measure", measurer.reader.items(), measurer, measurer.order, scan, measurer.reader.pass_over
+    ):
         if check and part.tested:
             check.add(part.tested)
         if compositions is not None and part.composed:

@@ -15,6 +15,7 @@ import numpy as np
 from moses_compat.lines.insert_scores import unscale_scores
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.tables.blocks import RawBlock
+from moses_compat.tables.parser import LineScan
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.models.bilingual import CPU, BilingualModel
 from phrasetool.phrases import DoubleArray, EntryBlock
@@ -113,6 +114,18 @@ class SimilarityReader:
             DataError: the source does not fit the table.
         """
         raise NotImplementedError
+
+    def pass_over(self, raw: RawBlock, scan: LineScan) -> None:
+        """Take notice of a block of which nothing is asked, as it was worked on before; may be called by several
+        threads.
+
+        Args:
+            raw: the block.
+            scan: what its lines are.
+
+        Raises:
+            DataError: the source does not fit the table.
+        """
 
     def finish(self, entries: int) -> None:
         """Called after the last block.

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from moses_compat.files.finished_work import digest_of_bytes
 from moses_compat.tables.blocks import RawBlock, TableScan
-from moses_compat.tables.parser import scan_lines
+from moses_compat.tables.parser import LineScan, scan_lines
 from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.pipeline import run
 
@@ -21,6 +21,7 @@ def follow_blocks(
     work: Callable[[Item], tuple[SourceLook | None, Made]],
     order: SourceOrder,
     scan: TableScan,
+    pass_over: Callable[[RawBlock, LineScan], None] = lambda raw, lines: None,
 ) -> Iterator[tuple[RawBlock, Made]]:
     """Each block of a table with what is made of it, in order.
 
@@ -30,6 +31,7 @@ def follow_blocks(
         work: makes something of a block, and looks at its sources; called by `scan.threads` threads.
         order: of the sources.
         scan: how the table is read; with `finished`, what was made before is not made again.
+        pass_over: takes notice of a block of which that is so; called by the threads, too.
 
     Raises:
         DataError: as `SourceOrder.follow`, `FinishedWork.run` and `work`.
@@ -41,7 +43,9 @@ def follow_blocks(
 
     def again(item: Any, made: Made) -> tuple[SourceLook | None, tuple[RawBlock, Made]]:
         raw = item[0]
-        return order.look(raw, scan_lines(raw.text, raw.scores, line_offsets=raw.line_offsets)), (raw, made)
+        lines = scan_lines(raw.text, raw.scores, line_offsets=raw.line_offsets)
+        pass_over(raw, lines)
+        return order.look(raw, lines), (raw, made)
 
     def digest(item: Any) -> bytes:
         return digest_of_bytes(item[0].text)

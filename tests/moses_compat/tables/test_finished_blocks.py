@@ -5,6 +5,7 @@ import pytest
 from moses_compat.jobs.annotate_tables import AnnotateRequest, annotate
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.prune_tables import prune
+from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.similarities import ColumnSimilarities
 from moses_compat.tables.blocks import TableScan
 from phrasetool.pruning.statistics import PruneStatistics
@@ -12,6 +13,7 @@ from phrasetool.pruning.thresholds import Threshold
 from tests.commands import read, write
 from tests.power_cuts import PowerCut, cut_after
 from tests.tables import TABLES
+from tests.text_encoder_folders import static_folder, table_lines
 
 __all__ = ["cut_after"]
 DATA = TABLES["seven fields"]
@@ -67,6 +69,31 @@ def test_interrupted_annotation_goes_on(tmp_path, cut_after):
     assert len(done) == blocks - 2
     assert read(tmp_path / "out.gz") == data
     assert not (tmp_path / "out.gz.unfinished").exists()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_store_of_vectors_knows_of_blocks_that_were_finished(tmp_path, cut_after, threads):
+    """Else the phrases of these would seem to be of another table."""
+    table, store = write(tmp_path / "t", table_lines(400)), str(tmp_path / "store")
+    encoder = EncoderRequest(str(static_folder(tmp_path / "static")), store=store)
+    scan, plain = TableScan(block_bytes=2000, threads=threads), str(tmp_path / "plain")
+    annotate(AnnotateRequest(str(table), plain, encoder=encoder, scan=scan))
+    pruning = {"table": str(table), "encoder": encoder, "block_bytes": 2000, "threads": threads}
+    for options in ({"threshold": Threshold.of(0.5)}, {"target_size": 0.5, "method": "probability+semantic"}):
+        prune(PruneRequest(**pruning, **options, output=f"{plain}-pruned"))
+        cut_after(3)
+        with pytest.raises(PowerCut):
+            prune(PruneRequest(**pruning, **options, output=str(tmp_path / "pruned"), resume=True))
+        cut_after(-1)
+        prune(PruneRequest(**pruning, **options, output=str(tmp_path / "pruned"), resume=True))
+        assert read(tmp_path / "pruned") == read(tmp_path / "plain-pruned")
+    request = AnnotateRequest(str(table), str(tmp_path / "out"), encoder=encoder, scan=scan, resume=True)
+    cut_after(3)
+    with pytest.raises(PowerCut):
+        annotate(request)
+    cut_after(-1)
+    annotate(request)
+    assert read(tmp_path / "out") == read(tmp_path / "plain")
 
 
 def test_who_ends_well_without_it_needs_no_leftovers(tmp_path, cut_after):
