@@ -11,7 +11,7 @@ import numpy.typing as npt
 from phrasetool.errors import PhraseToolError
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.phrases import FloatArray, Phrases
-from phrasetool.unique_phrases import number_distinct
+from phrasetool.unique_phrases import distinct_phrases
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class NearestPhrases:
 
 def _distinct_known(phrases: Phrases) -> Phrases:
     """Each phrase without unknown words once."""
-    distinct = phrases.select(number_distinct(phrases)[1])
+    distinct = distinct_phrases(phrases)[1]
     unknown = np.zeros(len(distinct) + 1, np.int64)
     np.add.at(unknown, np.repeat(np.arange(len(distinct)), distinct.lengths), distinct.words == 0)
     return distinct.select(np.flatnonzero((unknown[:-1] == 0) & (distinct.lengths > 0)))

@@ -49,9 +49,9 @@ def distinct_phrases(phrases: Phrases) -> tuple[Int64Array, Phrases]:
         Which of them each phrase is, int64, shape (N,), and they.
     """
     numbers, firsts = number_distinct(phrases)
-    offsets, words = np.empty(len(firsts) + 1, np.int64), np.empty(len(phrases.words), np.int32)
+    offsets, words = np.empty(len(firsts) + 1, np.int64), np.empty(phrases.lengths[firsts].sum(), np.int32)
     _gather(phrases.offsets, phrases.words, firsts, offsets, words)
-    return numbers, Phrases(offsets, words[: offsets[-1]])
+    return numbers, Phrases(offsets, words)
 
 
 def number_distinct(phrases: Phrases) -> tuple[Int64Array, Int64Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from phrasetool.models.fit import CLEARLY, Comparison, ModelFit, by_cosine, find
 from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Phrases
 from phrasetool.vocabulary import Vocabulary
 from phrasetool.watch import NOBODY, Watch, refuse
+
+Element = TypeVar("Element")
 
 SAMPLE = 2000
 # A sorted table begins with punctuation and numbers; so much of it is looked at.
@@ -166,6 +169,13 @@ def _groups(block: EntryBlock) -> Int64Array:
     return np.repeat(np.arange(len(block.sources)), np.diff(block.group_offsets))
 
 
+def emptied(elements: list[Element]) -> Iterator[Element]:
+    """In order; none is held any longer than it takes."""
+    elements.reverse()
+    while elements:
+        yield elements.pop()
+
+
 class FitCheck:
     """Makes sure, before a table is worked on, that a model fits it.
 
@@ -206,9 +216,7 @@ class FitCheck:
                 self._check(table, model, sample)
             self.judged = True
             if not self._ahead:
-                taken.reverse()
-                while taken:
-                    yield taken.pop()
+                yield from emptied(taken)
             taken.clear()
         yield from raws
 

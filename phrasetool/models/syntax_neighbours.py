@@ -10,7 +10,7 @@ from phrasetool.errors import PhraseToolError
 from phrasetool.models.syntax import SyntaxModel
 from phrasetool.phrases import Phrases
 from phrasetool.syntax.tag_groups import unit_vectors
-from phrasetool.unique_phrases import number_distinct
+from phrasetool.unique_phrases import distinct_phrases
 from phrasetool.vocabulary import unescape
 
 
@@ -33,7 +33,7 @@ def nearest_by_syntax(
     vector = unit_vectors(model.encode_texts(Phrases.from_lists([range(len(wanted))]), wanted))[0]
     if not vector.any():
         raise PhraseToolError("the encoder knows nothing of the sentence, or it is longer than what it reads")
-    distinct = texts.select(number_distinct(texts)[1])
+    distinct = distinct_phrases(texts)[1]
     cosines = np.clip(unit_vectors(model.encode_texts(distinct, words)) @ vector, -1, 1)
     found: list[tuple[bytes, float]] = []
     for number in np.argsort(-cosines, kind="stable")[: count + 1].tolist():

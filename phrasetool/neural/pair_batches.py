@@ -13,7 +13,7 @@ from phrasetool.encoders.mean_max.parameters import LONGEST
 from phrasetool.neural.likelihood import pair_order, pair_scores
 from phrasetool.neural.network import NeuralTranslator
 from phrasetool.phrases import DoubleArray, Mask, Phrases
-from phrasetool.unique_phrases import number_distinct
+from phrasetool.unique_phrases import distinct_phrases
 
 # Pairs of a batch: larger ones leave the cache, smaller ones spend their time between products.
 _BATCH = 1024
@@ -48,8 +48,7 @@ def scores_of_pairs(
     scores = np.full(len(sources), np.nan)
     places = np.flatnonzero(_can_be_scored(sources, targets))
     sources, targets = sources.select(places), targets.select(places)
-    numbers, firsts = number_distinct(sources)
-    distinct = sources.select(firsts)
+    numbers, distinct = distinct_phrases(sources)
     order = pair_order(distinct.lengths, distinct)
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.arange(len(order))

@@ -17,7 +17,7 @@ from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases
 from phrasetool.siamese.siamese_network import SiameseNetwork
 from phrasetool.siamese.token_inputs import TokenInputs
 from phrasetool.torch_threads import one_torch_thread
-from phrasetool.unique_phrases import number_distinct
+from phrasetool.unique_phrases import distinct_phrases
 
 # Sentences, and pairs, of a batch.
 _SENTENCES, _PAIRS = 512, 4096
@@ -61,8 +61,7 @@ class SiameseClassifier(nn.Module):
         """
         texts = self.cut(texts)
         lexicon = self.inputs.lexicon(side, words)
-        numbers, firsts = number_distinct(texts)
-        distinct = texts.select(firsts)
+        numbers, distinct = distinct_phrases(texts)
         found = np.zeros((len(distinct), self.network.architecture.dimension), np.float32)
         order = _canonical(distinct, words)
         order = order[distinct.lengths[order] > 0]

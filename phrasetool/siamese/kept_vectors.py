@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from phrasetool.phrases import Phrases
-from phrasetool.unique_phrases import number_distinct
+from phrasetool.unique_phrases import distinct_phrases
 
 # The pieces of a text, and the places of those that stand for text.
 Pieces = tuple[list[int], list[int]]
@@ -41,7 +41,7 @@ class KeptVectors:
         most: int,
     ) -> None:
         self.lexicon, self._read, self._together = lexicon, read, together
-        distinct = texts.select(number_distinct(texts)[1])
+        distinct = distinct_phrases(texts)[1]
         found = pieces(distinct)
         order = np.argsort([len(ids) for ids, _ in found], kind="stable")
         within = np.cumsum([len(found[text][1]) for text in order.tolist()]) <= most

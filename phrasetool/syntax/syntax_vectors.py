@@ -13,7 +13,7 @@ import numpy as np
 from phrasetool.kernels.lstm_states import LstmWeights, lstm_states
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
 from phrasetool.syntax.syntax_shape import SyntaxShape
-from phrasetool.unique_phrases import number_distinct
+from phrasetool.unique_phrases import distinct_phrases
 
 # Texts of a batch: as many as keep their states in the cache.
 _TOGETHER = 256
@@ -48,8 +48,7 @@ class SyntaxVectors:
         Args:
             texts: in numbers of pieces.
         """
-        numbers, firsts = number_distinct(texts)
-        distinct = texts.select(firsts)
+        numbers, distinct = distinct_phrases(texts)
         found = np.zeros((len(distinct), self._dimension), np.float32)
         order = in_order(distinct)
         order = order[distinct.lengths[order] > 0]

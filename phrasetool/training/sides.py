@@ -15,7 +15,7 @@ from phrasetool.encoders.protocols import EncoderModule, EncoderParameters
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.training.pairs import PhrasePairs
 from phrasetool.training.settings import TrainingSettings
-from phrasetool.unique_phrases import number_distinct
+from phrasetool.unique_phrases import distinct_phrases
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
 
 _ENCODE_AT_ONCE = 4096
@@ -139,8 +139,7 @@ class Side:
 
     def encode(self, phrases: Phrases) -> EncodedPhrases:
         """Encode N phrases under the current parameters, without gradients and without dropout."""
-        numbers, firsts = number_distinct(phrases)
-        distinct = phrases.select(firsts)
+        numbers, distinct = distinct_phrases(phrases)
         vectors, errors = [], []
         self.module.train(False)
         with torch.no_grad():

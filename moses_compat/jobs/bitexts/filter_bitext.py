@@ -16,7 +16,7 @@ from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.bitexts.bitext_fit import check_bitext, take_sample, usual_lengths
 from moses_compat.jobs.bitexts.pair_blocks import PAIRS, SentencePairs, pair_blocks
 from moses_compat.jobs.bitexts.pair_decisions import PairCounts, PairDecisions
-from moses_compat.measures.model_fit import FitCheck
+from moses_compat.measures.model_fit import FitCheck, emptied
 from moses_compat.measures.neural.part_folders import finishing, parts_beside
 from phrasetool.bitext.pair_judges import ClassifierJudge, Judgements, PairJudge
 from phrasetool.errors import DataError, PhraseToolError
@@ -149,7 +149,7 @@ def filter_bitext(
         report.signature = judge.signature
         stack.enter_context(one_torch_thread())
         work = _Work(request, judge, outputs, _parts(folder, judge))
-        for done in run(itertools.chain(_emptied(taken), blocks), work, request.threads):
+        for done in run(itertools.chain(emptied(taken), blocks), work, request.threads):
             work.keep(done, report)
             progress(done.block.position, report.counts.pairs)
     return report
@@ -234,10 +234,3 @@ def _checked(blocks: Iterator[SentencePairs], names: tuple[str, str]) -> Iterato
                 except UnicodeDecodeError as error:
                     raise DataError(name, "is not UTF-8, which the encoder reads", number) from error
         yield block
-
-
-def _emptied(blocks: list[SentencePairs]) -> Iterator[SentencePairs]:
-    """In order; none is held any longer than it takes."""
-    blocks.reverse()
-    while blocks:
-        yield blocks.pop()

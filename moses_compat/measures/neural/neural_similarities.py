@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from moses_compat.measures.model_fit import FitCheck, TableSample
+from moses_compat.measures.model_fit import FitCheck, TableSample, emptied
 from moses_compat.measures.neural.opinion_queue import NeuralOpinions
-from moses_compat.measures.neural.score_windows import WindowedScores, emptied
+from moses_compat.measures.neural.score_windows import WindowedScores
 from moses_compat.measures.similarities import OneProcessReader, SimilarityReader
 from moses_compat.tables.blocks import RawBlock
 from phrasetool.errors import DataError

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.lines.insert_scores import scale_logarithms
-from moses_compat.measures.model_fit import FitCheck, TableSample
+from moses_compat.measures.model_fit import FitCheck, TableSample, emptied
 from moses_compat.measures.neural.opinion_queue import NeuralOpinions, OpinionQueue
 from moses_compat.measures.similarities import SimilarityReader
 from moses_compat.tables.blocks import RawBlock
@@ -215,13 +215,6 @@ def _windows(pieces: Iterator[EntryPiece]) -> Iterator[EntryPiece]:
             held, size = [joined.part(whole, size)], size - whole
     if size:
         yield type(held[0]).joined(held)
-
-
-def emptied(raws: list[Any]) -> Iterator[Any]:
-    """The elements in order; none is held any longer than it takes."""
-    raws.reverse()
-    while raws:
-        yield raws.pop()
 
 
 def column_that_holds(logs: FloatArray, there: DoubleArray) -> int | None:

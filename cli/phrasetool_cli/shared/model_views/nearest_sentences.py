@@ -65,7 +65,7 @@ def _by_meaning(
     from phrasetool.encoders.mean_max.parameters import LONGEST
     from phrasetool.sentence_neighbours import NearestSentences, sentence_words
     from phrasetool.training.device import choose_device
-    from phrasetool.unique_phrases import number_distinct
+    from phrasetool.unique_phrases import distinct_phrases
 
     place = choose_device(device)
     torch.set_num_threads(threads)
@@ -75,7 +75,7 @@ def _by_meaning(
     sentences = everything.select(everything.lengths <= LONGEST)
     if not quiet and (left_out := len(everything) - len(sentences)):
         say(f"{left_out:,} lines of more than {LONGEST} words are left out")
-    sentences = sentences.select(number_distinct(sentences)[1])
+    sentences = distinct_phrases(sentences)[1]
     with ItemProgress("encode", len(sentences), "sentence", quiet) as progress:
         index = NearestSentences(model, sentences, symbols.words, place, progress.tick)
     found = index.nearest(sentence, count)
