@@ -74,6 +74,7 @@ def train(
     """
     from phrasetool.models.folders import check_model_folder
     from phrasetool.training.device import choose_device
+    from phrasetool.training.fastest_device import choose_training_device
     from phrasetool.training.fixed_words import with_known_words
     from phrasetool.training.plausibility import check_pairs, doubting
     from phrasetool.training.settings import TrainingSettings
@@ -83,7 +84,7 @@ def train(
 
     chosen = TrainingSettings.for_loss(loss=loss, encoder=encoder, **settings)
     check_model_folder(folder, resume=resume, overwrite=overwrite)
-    place = choose_device(device)
+    choose_device(device)
     data = _read(pairs, max_length, min_count, watch)
     check_pairs(os.fspath(pairs) if isinstance(pairs, str | os.PathLike) else "the pairs", data, doubting(watch, force))
     data, starts = with_known_words(data, chosen, (Start(), Start()))
@@ -91,9 +92,12 @@ def train(
         chosen = chosen.with_batches_for(len(data))
     # Both languages are trained side by side; within a language one thread is fastest at these sizes.
     with one_torch_thread():
+        choice = choose_training_device(device, data, chosen)
+        if choice.message:
+            watch.say(choice.message)
         passes = chosen.pretrain_iterations + chosen.iterations
         with watch.items("train", passes * len(data), "pair") as tick:
-            run = TrainingRun(Path(folder), place, resume, overwrite, tick=tick)
+            run = TrainingRun(Path(folder), choice.device, resume, overwrite, tick=tick)
             trained = train_model(data, chosen, lambda: start_parameters(data, chosen, starts), run)
     return PhraseModel(trained)
 

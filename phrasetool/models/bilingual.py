@@ -18,6 +18,7 @@ from phrasetool.encoders.protocols import EncoderKind, EncoderParameters, Packed
 from phrasetool.errors import ModelError
 from phrasetool.models.identity import model_identity
 from phrasetool.options import option_values
+from phrasetool.scoring.calibration import Calibration
 from phrasetool.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class BilingualModel:
         source, target: parameters; their word vectors have one row per word of the vocabulary.
         kind: of the encoders.
         training: how it was trained (hyper-parameters), kept in `config.json`.
+        calibration: maps its cosines to similarities; None for cosines.
 
     Raises:
         ValueError: the parts do not fit together.
@@ -52,6 +54,7 @@ class BilingualModel:
         target: EncoderParameters,
         kind: EncoderKind,
         training: Mapping[str, Any] | None = None,
+        calibration: Calibration | None = None,
     ) -> None:
         if source.dimension != target.dimension:
             raise ValueError(f"the source has dimension {source.dimension}, the target {target.dimension}")
@@ -70,6 +73,7 @@ class BilingualModel:
         self.target = target
         self.kind = kind
         self.training = dict(training or {})
+        self.calibration = calibration
 
     @property
     def dimension(self) -> int:
@@ -91,11 +95,11 @@ class BilingualModel:
         from phrasetool.scoring.scorer import BilingualScorer
 
         if device == CPU:
-            return BilingualScorer(*self._packed)
+            return BilingualScorer(*self._packed, calibration=self.calibration)
         from phrasetool.encoders.on_device import PackedOnDevice
 
         source, target = (PackedOnDevice(self.kind, side, device) for side in (self.source, self.target))
-        return BilingualScorer(source, target)
+        return BilingualScorer(source, target, calibration=self.calibration)
 
     @functools.cached_property
     def _packed(self) -> tuple[PackedEncoder, PackedEncoder]:
@@ -111,15 +115,19 @@ class BilingualModel:
             **({"encoder_options": options} if options else {}),
             "dimension": self.dimension,
             "columns": list(self.columns),
+            **({"calibration": self.calibration.as_dict()} if self.calibration else {}),
             "training": self.training,
         }
 
     @property
     def identity(self) -> str:
-        """Eight hexadecimal digits that differ when a weight, a word or an option of the encoder differs."""
+        """Eight hexadecimal digits that differ when a weight, a word, an option or the calibration differs."""
         options = option_values(self.kind)
         vocabularies = self.source_vocabulary, self.target_vocabulary
-        return model_identity("", self.weights(), vocabularies, json.dumps(options) if options else "")
+        tail = json.dumps(options) if options else ""
+        if self.calibration:
+            tail += json.dumps(self.calibration.as_dict())
+        return model_identity("", self.weights(), vocabularies, tail)
 
     @property
     def signature(self) -> str:
@@ -157,7 +165,8 @@ class BilingualModel:
             )
             for side in _SIDES
         )
-        model = cls(words, other_words, source, target, kind, config.get("training", {}))
+        calibration = Calibration.from_dict(config["calibration"]) if "calibration" in config else None
+        model = cls(words, other_words, source, target, kind, config.get("training", {}), calibration)
         if config.get("dimension") != model.dimension:
             raise ModelError(
                 f"{folder}: config.json says dimension {config.get('dimension')!r}, the weights have {model.dimension}"

@@ -1,11 +1,18 @@
-"""Contrastive objective: tell the true partner from the other phrases of the batch.
+"""Contrastive objective: tell the true partner from the other phrases of the batch, corrected for their frequency.
 
 Symmetric cross-entropy over cosines at a temperature, as in CLIP (Radford et al. 2021) and bilingual sentence
 encoders (Guo et al. 2018, "Effective Parallel Corpus Mining using Bilingual Sentence Embeddings").
 
-No phrase of the batch is left out as "a second translation".  The best score is then the pointwise mutual information
-of s and t (Oord et al. 2018, "Representation Learning with Contrastive Predictive Coding"), which is what ranks the
-true partner among phrases as frequent as these; leaving some out shifts it for phrases with many partners.
+The candidates of a batch are drawn in proportion to their frequency in the pairs.  Without a correction, the optimal
+score of s and t is their pointwise mutual information (Oord et al. 2018, "Representation Learning with Contrastive
+Predictive Coding"), which ranks frequent translations low: a phrase that occurs often is often a wrong candidate.
+Therefore log q, the logarithm of the probability of drawing the candidate, is subtracted from its logit (Bengio and
+Senecal 2008, "Adaptive importance sampling to accelerate training of a neural probabilistic language model"; Yi et al.
+2019, "Sampling-bias-corrected neural modeling for large corpus item recommendations").  The optimal score is then
+log p(t|s) plus a constant for each s, and log p(s|t) plus a constant for each t.
+
+No phrase of the batch is left out as "a second translation": leaving some out shifts the optimum for phrases with many
+partners.
 """
 
 from __future__ import annotations
@@ -30,13 +37,15 @@ class InBatch:
     Attributes:
         temperature: what cosines are divided by.
         smoothing: label smoothing.
+        correction: factor of log q; 1 for the optimum log p(t|s), 0 for pointwise mutual information.
 
     Raises:
         ValueError: an option is out of range.
     """
 
-    temperature: float = option(0.1, "What cosines are divided by; at least 0.03.")
-    smoothing: float = option(0.25, "Share of the wanted distribution spread evenly over the batch.")
+    temperature: float = option(0.1, "Divisor of the cosines; at least 0.03.")
+    smoothing: float = option(0.25, "Share of the target distribution spread evenly over the batch.")
+    correction: float = option(1.0, "Strength of the frequency correction, from 0 (none) to 1.")
 
     name: ClassVar[str] = "in-batch"
     summary: ClassVar[str] = "tell the true partner from the other phrases of the batch"
@@ -50,9 +59,12 @@ class InBatch:
             )
         if not 0 <= self.smoothing <= 1:
             raise ValueError(f"smoothing is {self.smoothing!r}, expected between 0 and 1")
+        if not 0 <= self.correction <= 1:
+            raise ValueError(f"correction is {self.correction!r}, expected between 0 and 1")
 
-    def batch_losses(self, predicted: Tensor, other: Tensor) -> Tensor:
-        """The cross-entropies of picking the partner, from both ends; see `JointObjective`."""
+    def batch_losses(self, predicted: Tensor, other: Tensor, log_shares: tuple[Tensor, Tensor]) -> Tensor:
+        """The cross-entropies of choosing the partner, from both ends; see `JointObjective`."""
         from phrasetool.objectives.in_batch_cross_entropy import cosines, in_batch_cross_entropy
 
-        return in_batch_cross_entropy(cosines(predicted, other), self.temperature, self.smoothing)
+        rows, columns = (self.correction * values for values in log_shares)
+        return in_batch_cross_entropy(cosines(predicted, other), self.temperature, self.smoothing, (rows, columns))

@@ -24,44 +24,65 @@ def cosines(transformed: Tensor, other: Tensor) -> Tensor:
     return normalize(transformed, eps=_EPSILON) @ normalize(other, eps=_EPSILON).T
 
 
-def in_batch_cross_entropy(similarities: Tensor, temperature: float = 0.1, smoothing: float = 0.0) -> Tensor:
-    """Cross-entropy of picking the partner, from both ends; row i belongs to column i.
+def in_batch_cross_entropy(
+    similarities: Tensor,
+    temperature: float = 0.1,
+    smoothing: float = 0.0,
+    log_shares: tuple[Tensor, Tensor] | None = None,
+) -> Tensor:
+    """Cross-entropy of choosing the partner among the batch, from both ends; row i belongs to column i.
 
     Args:
         similarities: between -1 and 1, shape (B, B).
-        temperature: what they are divided by.
-        smoothing: share of the wanted distribution spread evenly over the batch (label smoothing, Szegedy et al. 2016).
+        temperature: divisor of the similarities.
+        smoothing: share of the target distribution spread evenly over the batch (label smoothing, Szegedy et al. 2016).
+        log_shares: log q of the phrases of the rows and of the columns, shape (B,) each: log of the share of the
+            training pairs that contain the phrase.  They are subtracted from the logits of the candidates (Bengio and
+            Senecal 2008; Yi et al. 2019); None for no correction.
 
     Returns:
         The sum of both cross-entropies for each pair, shape (B,).
     """
-    return cast(Tensor, _CrossEntropy.apply(similarities, temperature, smoothing))  # type: ignore[no-untyped-call]
+    rows, columns = log_shares or (similarities.new_zeros(len(similarities)),) * 2
+    return cast(Tensor, _CrossEntropy.apply(similarities, temperature, smoothing, rows, columns))  # type: ignore[no-untyped-call]
 
 
 class _CrossEntropy(torch.autograd.Function):
     """The gradient is written out: it takes a third of the passes over the matrix."""
 
     @staticmethod
-    def forward(context: Any, similarities: Tensor, temperature: float, smoothing: float) -> Tensor:  # type: ignore[override]
+    def forward(  # type: ignore[override]
+        context: Any,
+        similarities: Tensor,
+        temperature: float,
+        smoothing: float,
+        row_log_shares: Tensor,
+        column_log_shares: Tensor,
+    ) -> Tensor:
         # Similarities are at most 1, so this shift keeps every exponential in range, and one serves both ends.
         exponentials = (similarities - 1).div_(temperature).exp_()
-        rows, columns = exponentials.sum(1), exponentials.sum(0)
-        context.save_for_backward(exponentials, rows, columns)
+        # exp(s / temperature - log q) of a candidate: columns are the candidates of a row, and the other way round.
+        row_weights, column_weights = (-row_log_shares).exp(), (-column_log_shares).exp()
+        rows, columns = exponentials @ column_weights, row_weights @ exponentials
+        context.save_for_backward(exponentials, rows, columns, row_weights, column_weights)
         context.temperature, context.smoothing = temperature, smoothing
-        wanted = 2 * (1 - smoothing) * similarities.diagonal() - 2  # 2: the shift
+        expected = 2 * (1 - smoothing) * (similarities.diagonal() - 1)
+        corrections = (1 - smoothing) * (row_log_shares + column_log_shares)
         if smoothing:
-            wanted = wanted + smoothing * (similarities.mean(1) + similarities.mean(0))
-        return rows.log() + columns.log() - wanted / temperature
+            expected = expected + smoothing * (similarities.mean(1) + similarities.mean(0) - 2)
+            corrections = corrections + smoothing * (row_log_shares.mean() + column_log_shares.mean())
+        return rows.log() + columns.log() - expected / temperature + corrections
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> Any:  # type: ignore[override]
-        exponentials, rows, columns = context.saved_tensors
+        exponentials, rows, columns, row_weights, column_weights = context.saved_tensors
         scaled = gradient / context.temperature
-        d = torch.add((scaled / rows)[:, None], scaled / columns)
+        d = torch.outer(scaled / rows, column_weights)
+        d.addr_(row_weights, scaled / columns)
         d *= exponentials
         if context.smoothing:
             even = scaled * (context.smoothing / len(scaled))
             d -= even[:, None]
             d -= even
         d.diagonal().sub_(2 * (1 - context.smoothing) * scaled)
-        return d, None, None
+        return d, None, None, None, None

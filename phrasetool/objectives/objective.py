@@ -61,12 +61,14 @@ class _Objective(Protocol):
 class JointObjective(_Objective, Protocol):
     """Both languages are updated together, on vectors of one batch."""
 
-    def batch_losses(self, predicted: Tensor, other: Tensor) -> Tensor:
+    def batch_losses(self, predicted: Tensor, other: Tensor, log_shares: tuple[Tensor, Tensor]) -> Tensor:
         """Losses of one direction, shape (B,).
 
         Args:
             predicted: phrases of one side carried into the other side's space, shape (B, n).
             other: the other side's phrase vectors, shape (B, n); row i belongs to row i.
+            log_shares: of both, shape (B,) each, the logarithm of the share of the training pairs that contain the
+                phrase: the probability of drawing it as a candidate.
         """
 
 

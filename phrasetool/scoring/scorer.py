@@ -12,6 +12,7 @@ import numpy.typing as npt
 from phrasetool.encoders.protocols import PackedEncoder, PhraseEncoder
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import EntryBlock, FloatArray, Int32Array, Int64Array, Phrases
+from phrasetool.scoring.calibration import Calibration
 from phrasetool.scoring.cosine import pair_cosines
 from phrasetool.unique_phrases import distinct_phrases
 from phrasetool.vocabulary import UNKNOWN
@@ -59,18 +60,26 @@ class BilingualScorer:
     Args:
         source, target: the parameters of the two languages, laid out for scoring.
         node_capacity: intermediate vectors that an encoder keeps at a time; bounds the memory.
+        calibration: maps cosines to similarities; None for cosines.
     """
 
-    def __init__(self, source: PackedEncoder, target: PackedEncoder, node_capacity: int = 1 << 16) -> None:
+    def __init__(
+        self,
+        source: PackedEncoder,
+        target: PackedEncoder,
+        node_capacity: int = 1 << 16,
+        calibration: Calibration | None = None,
+    ) -> None:
         if source.dimension != target.dimension:
             raise ValueError(f"dimensions differ: {source.dimension} and {target.dimension}")
         self._packed = (source, target)
         self._capacity = node_capacity
+        self._calibration = calibration
         self._local = threading.local()
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process has threads of its own.
-        return BilingualScorer, (*self._packed, self._capacity)
+        return BilingualScorer, (*self._packed, self._capacity, self._calibration)
 
     def _encoders(self) -> tuple[PhraseEncoder, PhraseEncoder]:
         if not hasattr(self._local, "encoders"):
@@ -96,7 +105,12 @@ class BilingualScorer:
 
     def _score(self, sources: Phrases, source_index: Int64Array, targets: Phrases) -> FloatArray:
         target_index, distinct = distinct_phrases(targets)
-        return pair_cosines(source_index, target_index, self.encode_sources(sources), self.encode_targets(distinct))
+        similarities = pair_cosines(
+            source_index, target_index, self.encode_sources(sources), self.encode_targets(distinct)
+        )
+        if self._calibration is not None:
+            self._calibration.apply(similarities)
+        return similarities
 
     def score(self, block: EntryBlock) -> Scores:
         """Score a block of N entries."""

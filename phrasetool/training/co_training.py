@@ -49,9 +49,10 @@ class CoTraining:
         # Both languages under the current parameters, if an iteration has been done.
         self._encoded: tuple[EncodedPhrases, EncodedPhrases] | None = None
 
-    def _loss(self, vectors: Tensor, errors: Tensor, which: int, frozen: FrozenBatch) -> Tensor:
+    def _loss(self, vectors: Tensor, errors: Tensor, which: int, batch: Int64Array, frozen: FrozenBatch) -> Tensor:
         semantic = self._objective.frozen_losses(self._sides[which].module.transformed(vectors), frozen)
-        return (self._alpha * errors + (1 - self._alpha) * semantic).mean()
+        weights = self._sides.weights[self._sides[which].rows(batch)]
+        return (weights * (self._alpha * errors + (1 - self._alpha) * semantic)).mean()
 
     def try_out(self, batch: Int64Array) -> None:
         """Compute the gradients of a batch, for both languages in turn, and forget them."""
@@ -60,7 +61,7 @@ class CoTraining:
             other = vectors.detach()
             corrupted = other if self._objective.needs_corrupted else None
             frozen = FrozenBatch(other, corrupted, unit_vectors(other), np.random.default_rng(0))
-            self._loss(vectors, errors, which, frozen).backward()  # type: ignore[no-untyped-call]
+            self._loss(vectors, errors, which, batch, frozen).backward()  # type: ignore[no-untyped-call]
             side.optimizer.zero_grad()
 
     def errors(self, batch: Int64Array) -> tuple[float, float]:
@@ -107,7 +108,7 @@ class CoTraining:
                 vectors, errors = side.forward(batch, phrases)
                 other = frozen[1 - which].batch(side.rows(batch), side_rngs[which])
                 side.optimizer.zero_grad()
-                self._loss(vectors, errors, which, other).backward()  # type: ignore[no-untyped-call]
+                self._loss(vectors, errors, which, batch, other).backward()  # type: ignore[no-untyped-call]
                 side.optimizer.step()
                 if which == 0:
                     tick(len(batch))

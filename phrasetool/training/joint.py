@@ -32,19 +32,28 @@ class JointTraining:
         """Compute the gradients of a batch, for both languages in turn, and forget them."""
         for side in self._sides:
             vectors, errors = side.forward(batch, side.phrases.select(batch))
-            losses = self._objective.batch_losses(side.module.transformed(vectors), vectors)
+            shares = side.log_shares[side.rows(batch)]
+            losses = self._objective.batch_losses(side.module.transformed(vectors), vectors, (shares, shares))
             (losses.mean() + errors.mean()).backward()  # type: ignore[no-untyped-call]
             side.optimizer.zero_grad()
 
     def errors(self, batch: Int64Array) -> tuple[float, float]:
         """E_rec and semantic error of a batch under the current parameters, means, both sides added."""
         encoded = [side.measured(batch) for side in self._sides]
+        weights, shares = self._of(batch)
         losses = 0.0
         with torch.no_grad():
             for which, side in enumerate(self._sides):
                 predicted = side.module.transformed(encoded[which][0])
-                losses += float(self._objective.batch_losses(predicted, encoded[1 - which][0]).mean())
-        return sum(float(errors.mean()) for _, errors in encoded), losses
+                found = self._objective.batch_losses(predicted, encoded[1 - which][0], shares[:: 1 - 2 * which])
+                losses += float((weights * found).mean())
+        return sum(float((weights * errors).mean()) for _, errors in encoded), losses
+
+    def _of(self, batch: Int64Array) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Weights of the pairs of a batch, and log shares of their phrases, source first; shape (B,) each."""
+        source, target = self._sides
+        rows = source.rows(batch)
+        return self._sides.weights[rows], (source.log_shares[rows], target.log_shares[rows])
 
     def iteration(
         self, rng: np.random.Generator, side_rngs: tuple[np.random.Generator, ...], tick: Callable[[int], None]
@@ -79,13 +88,15 @@ class JointTraining:
         through the encoders each run for both languages at the same time.
         """
         sides = self._sides
+        weights, shares = self._of(batch)
         encoded = sides.both(lambda which: sides[which].forward(batch, phrases[which]))
 
         def objective(which: int) -> tuple[float, Tensor, Tensor]:
             own = encoded[which][0].detach().requires_grad_()
             other = encoded[1 - which][0].detach().requires_grad_()
             sides[which].optimizer.zero_grad()
-            losses = self._objective.batch_losses(sides[which].module.transformed(own), other)
+            predicted = sides[which].module.transformed(own)
+            losses = weights * self._objective.batch_losses(predicted, other, shares[:: 1 - 2 * which])
             ((1 - self._alpha) * losses.mean()).backward()  # type: ignore[no-untyped-call]
             assert own.grad is not None
             assert other.grad is not None
@@ -95,12 +106,12 @@ class JointTraining:
 
         def back(which: int) -> None:
             vectors, errors = encoded[which]
-            gradients = (results[which][1] + results[1 - which][2], torch.full_like(errors, self._alpha / len(errors)))
+            gradients = (results[which][1] + results[1 - which][2], weights * (self._alpha / len(errors)))
             # Frozen encoders send no gradient further, and some encoders have no reconstruction errors.
             roots = [pair for pair in zip((vectors, errors), gradients, strict=True) if pair[0].requires_grad]
             torch.autograd.backward([root for root, _ in roots], [gradient for _, gradient in roots])
             sides[which].optimizer.step()
 
         sides.both(back)
-        rec = float(encoded[0][1].detach().sum() + encoded[1][1].detach().sum())
+        rec = float((weights * (encoded[0][1].detach() + encoded[1][1].detach())).sum())
         return rec, results[0][0] + results[1][0]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from phrasetool.phrases import Int64Array, Phrases
+from phrasetool.phrases import FloatArray, Int64Array, Phrases
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import Vocabulary
 
@@ -19,8 +19,7 @@ class PhrasePairs:
 
     Attributes:
         sources, targets: N phrases each.
-        counts: int64, shape (N,), how often a pair was used; kept for the record, training takes each pair once, as
-            the paper does ("after removing the duplicates").
+        counts: int64, shape (N,), how often each pair was used, at least 1; see `weights`.
         source_vocabulary, target_vocabulary: what the word ids mean.
     """
 
@@ -33,20 +32,59 @@ class PhrasePairs:
     def __len__(self) -> int:
         return len(self.sources)
 
+    def select(self, rows: Int64Array) -> PhrasePairs:
+        """The pairs with these numbers.
+
+        Args:
+            rows: int64, shape (M,).
+        """
+        return replace(
+            self, sources=self.sources.select(rows), targets=self.targets.select(rows), counts=self.counts[rows]
+        )
+
     def merged(self) -> PhrasePairs:
         """Every distinct pair once, in order of first occurrence, with the counts added up."""
         border = len(self.target_vocabulary) + len(self.source_vocabulary)
         numbers, firsts = number_distinct(_joined(self.sources, self.targets, border))
         counts = np.bincount(numbers, self.counts, len(firsts)).astype(np.int64)
-        return PhrasePairs(
-            self.sources.select(firsts), self.targets.select(firsts), counts,
-            self.source_vocabulary, self.target_vocabulary,
-        )  # fmt: skip
+        return replace(self.select(firsts), counts=counts)
+
+    def weights(self, exponent: float) -> FloatArray:
+        """Weights of the pairs in training: count^exponent, normalised to mean 1.
+
+        Args:
+            exponent: 0 weights every distinct pair equally (the paper trains "after removing the duplicates"), 1 every
+                occurrence.
+
+        Returns:
+            float32, shape (N,).
+        """
+        powers = np.maximum(self.counts, 1).astype(np.float64) ** exponent
+        return (powers / powers.mean()).astype(np.float32)
 
     @property
     def fingerprint(self) -> str:
-        """Hexadecimal digits that differ when a pair or a word differs."""
-        return fingerprint((self.sources, self.targets), (self.source_vocabulary, self.target_vocabulary))
+        """Hexadecimal digits that differ when a pair, its count or a word differs."""
+        texts = fingerprint((self.sources, self.targets), (self.source_vocabulary, self.target_vocabulary))
+        return hashlib.sha256(texts.encode() + self.counts.tobytes()).hexdigest()[:16]
+
+
+def log_shares(phrases: Phrases) -> FloatArray:
+    """Logarithm of the share of the phrases that are equal to each phrase.
+
+    This is the probability that a candidate drawn from the training pairs is that phrase.  It depends on the pairs
+    alone, not on batches or threads.
+
+    Args:
+        phrases: one side of N pairs.
+
+    Returns:
+        float32, shape (N,), at most 0.
+    """
+    numbers, distinct = number_distinct(phrases)
+    occurrences = np.bincount(numbers, minlength=len(distinct))
+    shares: FloatArray = np.log(occurrences / max(len(numbers), 1))[numbers].astype(np.float32)
+    return shares
 
 
 def fingerprint(texts: Iterable[Phrases], vocabularies: Iterable[Vocabulary]) -> str:

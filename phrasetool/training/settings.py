@@ -17,6 +17,8 @@ OPTIMIZERS = ("adam", "sgd")
 SCHEDULES = ("constant", "linear")
 STARTS = ("averaging", "normal")
 VECTORS = ("word2vec", "centred", "random")
+PAIRS = "pairs"
+CALIBRATIONS = (PAIRS, "none")
 # Settings that are no number or text.
 _COMPOSED = ("loss_options", "encoder_options")
 
@@ -38,12 +40,16 @@ class TrainingSettings:
         batch_size: pairs per update.
         optimizer: `sgd` or `adam`.
         lambda_words, lambda_rec, lambda_sem: L2 weights of the word vectors, of the encoder, of the transformation.
+        count_exponent: weight of a pair is its count to the power of this: 0 counts every distinct pair once, 1 every
+            occurrence.
         unknown_rate: chance that a word seen once in training is read as unknown, which trains the unknown word.
         vectors: word vectors at the start: `word2vec`; `centred`, the same without their first principal components,
             so that phrases point in all directions from the start; or `random`.
         vector_scale: root mean square of a word-vector component at the start.
         start: `averaging` (a parent is about the mean of its children) or `normal` (the paper's), for encoders that
             know both.
+        calibration: `pairs`: cosines are calibrated on the training pairs, see `phrasetool.scoring.calibration`; or
+            `none`.
         freeze_encoders: only the transformations are trained.
         loss_options, encoder_options: what the loss and the encoder declare for themselves; defaults are filled in.
     """
@@ -64,10 +70,12 @@ class TrainingSettings:
     lambda_words: float = option(0.0, "L2 weight of the word vectors.")
     lambda_rec: float = option(0.0, "L2 weight of the encoder's matrices and biases.")
     lambda_sem: float = option(0.0, "L2 weight of the transformations.")
+    count_exponent: float = option(0.0, "Exponent of a pair's count in its training weight, from 0 to 1.")
     unknown_rate: float = option(0.1, "Chance to read a word seen once as unknown, which trains <unk>.")
     vectors: str = option("word2vec", "Word vectors at first: word2vec, centred (word2vec, spread out) or random.")
     vector_scale: float = option(0.3, "Root mean square of a word-vector component at the start.")
     start: str = option("averaging", "Matrices at first: averaging (a parent is a mean; rae) or normal.")
+    calibration: str = option(PAIRS, "Calibrate cosines on the training pairs (pairs), or not (none).")
     freeze_encoders: bool = False
     loss_options: Mapping[str, Any] = field(default_factory=dict)
     encoder_options: Mapping[str, Any] = field(default_factory=dict)
@@ -79,6 +87,7 @@ class TrainingSettings:
         object.__setattr__(self, "encoder_options", option_values(encoder_kind(self.encoder, self.encoder_options)))
         for name, choices in (
             ("optimizer", OPTIMIZERS), ("schedule", SCHEDULES), ("start", STARTS), ("vectors", VECTORS),
+            ("calibration", CALIBRATIONS),
         ):  # fmt: skip
             require(self, getattr(self, name) in choices, name, f"one of {', '.join(choices)}")
         for name in ("dimension", "batch_size"):
@@ -91,7 +100,7 @@ class TrainingSettings:
             require(self, self.iterations >= 1, "iterations", "at least 1")
         for name in ("learning_rate", "vector_scale"):
             require(self, getattr(self, name) > 0, name, "more than 0")
-        for name in ("alpha", "unknown_rate"):
+        for name in ("alpha", "count_exponent", "unknown_rate"):
             require(self, 0 <= getattr(self, name) <= 1, name, "between 0 and 1")
         self.kind.word_dimension(self.dimension)
         silent = None if self.kind.reconstructs else f"the encoder {self.encoder} does not reconstruct"

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from phrasetool.encoders.protocols import EncoderModule, EncoderParameters
 from phrasetool.phrases import Int64Array, Phrases
-from phrasetool.training.pairs import PhrasePairs
+from phrasetool.training.pairs import PhrasePairs, log_shares
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.unique_phrases import distinct_phrases
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
@@ -57,6 +57,7 @@ class Side:
 
     Attributes:
         phrases: the same phrases.
+        log_shares: float32, shape (N,), see `phrasetool.training.pairs.log_shares`.
         vocabulary_size: V.
         module: what is trained.
         optimizer: of the module's parameters, but for frozen ones.
@@ -71,6 +72,7 @@ class Side:
         device: torch.device,
     ) -> None:
         self.phrases = phrases
+        self.log_shares = torch.from_numpy(log_shares(phrases)).to(device)
         self.vocabulary_size = len(vocabulary)
         self.module: EncoderModule = settings.kind.module(parameters).to(device)
         self._settings = settings
@@ -163,6 +165,9 @@ class Sides:
         settings: how.
         parameters: initial values of both.
         device: where.
+
+    Attributes:
+        weights: float32, shape (N,), of the pairs, mean 1.
     """
 
     def __init__(
@@ -176,6 +181,7 @@ class Sides:
             Side(pairs.sources, pairs.source_vocabulary, settings, parameters[0], device),
             Side(pairs.targets, pairs.target_vocabulary, settings, parameters[1], device),
         )
+        self.weights = torch.from_numpy(pairs.weights(settings.count_exponent)).to(device)
         self._batch_size = settings.batch_size
         self._threads = ThreadPoolExecutor(2) if device.type == "cpu" else None
 

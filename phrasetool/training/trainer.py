@@ -22,6 +22,7 @@ from torch import Tensor
 from phrasetool.encoders.protocols import EncoderParameters
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.objectives.objective import CoTrainingObjective
+from phrasetool.scoring.calibration import Calibration
 from phrasetool.training.co_training import CoTraining
 from phrasetool.training.divergence import DivergedError, StartError
 from phrasetool.training.fixed_words import check_one_space
@@ -34,7 +35,7 @@ from phrasetool.training.resumable import (
     train_resumably,
     write_log,
 )
-from phrasetool.training.settings import TrainingSettings
+from phrasetool.training.settings import PAIRS, TrainingSettings
 from phrasetool.training.sides import Sides, parts
 from phrasetool.training.training_run import TrainingRun
 
@@ -314,6 +315,8 @@ def train_model(
     training = {**settings.as_dict(), "pairs": len(pairs), "iterations_done": trainer.iteration, **run.record}
     vocabularies = pairs.source_vocabulary, pairs.target_vocabulary
     model = BilingualModel(*vocabularies, *trainer.parameters(), settings.kind, training)
+    if settings.calibration == PAIRS:
+        model.calibration = Calibration.fit(model.scorer(), pairs.sources, pairs.targets, settings.seed)
     run.save(model)
     return model
 

@@ -50,6 +50,7 @@ def train_pairs(
     import torch
 
     from phrasetool.training.device import device_name
+    from phrasetool.training.fastest_device import choose_training_device
     from phrasetool.training.fixed_words import with_known_words
     from phrasetool.training.plausibility import doubting
     from phrasetool.training.settings import TrainingSettings
@@ -63,11 +64,16 @@ def train_pairs(
         settings = TrainingSettings.for_loss(**chosen)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    place = run.ready([pairs, *(file for start in starts for file in start.files)])
+    run.ready([pairs, *(file for start in starts for file in start.files)])
     data, starts = with_known_words(_read(pairs, kept, run.quiet, doubt), settings, starts)
     if chosen["batch_size"] is None:
         settings = settings.with_batches_for(len(data))
     # Both languages are trained side by side; within a language one thread is fastest at these sizes.
+    torch.set_num_threads(1)
+    choice = choose_training_device(run.device, data, settings)
+    place = choice.device
+    if choice.message:
+        tell(choice.message)
     torch.set_num_threads(1 if place.type == "cpu" else run.threads)
     tell(f"{len(data):,} pairs, {len(data.source_vocabulary):,} and {len(data.target_vocabulary):,} words")
     tell(f"training on {device_name(place)}, loss {settings.loss}, n={settings.dimension}, "

@@ -13,15 +13,17 @@ def unit(vector):
     return vector / length if length >= 1e-6 else np.zeros_like(vector)
 
 
-def in_batch(similarities, temperature, smoothing=0.0):
+def in_batch(similarities, temperature, smoothing=0.0, row_shares=None, column_shares=None):
+    """Cross-entropy of a softmax over candidates whose logits are similarity / temperature - log(share)."""
     size = len(similarities)
     losses = []
     for i in range(size):
         loss = 0.0
-        for scores in (similarities[i], similarities[:, i]):
-            total = sum(math.exp(score / temperature) for score in scores)
-            wanted = (1 - smoothing) * scores[i] + smoothing * sum(scores) / size
-            loss += math.log(total) - wanted / temperature
+        for scores, shares in ((similarities[i], column_shares), (similarities[:, i], row_shares)):
+            logits = [scores[j] / temperature - (math.log(shares[j]) if shares is not None else 0) for j in range(size)]
+            total = sum(math.exp(logit) for logit in logits)
+            expected = (1 - smoothing) * logits[i] + smoothing * sum(logits) / size
+            loss += math.log(total) - expected
         losses.append(loss)
     return losses
 

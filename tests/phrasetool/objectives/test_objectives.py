@@ -18,7 +18,8 @@ CO_TRAINING = [loss for loss in EVERY if not hasattr(loss, "batch_losses")]
 def losses(loss, predicted, frozen):
     """Of either kind."""
     if hasattr(loss, "batch_losses"):
-        return loss.batch_losses(predicted, frozen.positive)
+        even = predicted.new_full((len(predicted),), -1.0)
+        return loss.batch_losses(predicted, frozen.positive, (even, even))
     return loss.frozen_losses(predicted, frozen)
 
 
@@ -46,6 +47,7 @@ def test_no_torch_is_loaded_until_there_are_vectors():
         ("in-batch", {"temperature": 0.02}, "temperature is 0.02, expected at least 0.03"),
         ("in-batch", {"temperature": float("nan")}, "temperature is nan"),
         ("in-batch", {"smoothing": 1.5}, "smoothing is 1.5, expected between 0 and 1"),
+        ("in-batch", {"correction": -0.5}, "correction is -0.5, expected between 0 and 1"),
         ("max-margin", {"margin": -1.0}, "margin is -1.0, expected 0 or more"),
         ("sampled", {"margin": float("nan")}, "margin is nan"),
         ("sampled", {"negatives": 0}, "negatives is 0, expected at least 1"),

@@ -1,0 +1,248 @@
+"""The pruning study: six language pairs, every criterion, models of several losses and seeds, one decoder a pair.
+
+For each pair, `phrasetool experiment`'s commands build a decoder and forced-decoding pairs where there are none (one
+pair has a real Moses run), and models of phrase pairs are trained: the default loss and BRAE's (`max-margin`), three
+seeds each.  Tables are pruned in memory by the function that `phrasetool prune` uses, and translate the development
+set and the test sets with the weights of the full table.
+
+benchmarks/results/pruning_study/PAIR.npz holds the BLEU statistics of every sentence of every system, so that any two
+systems can be compared later; PAIR.json says what each system is.  `study.py` reads both.  What is finished is not done
+again: translations are kept in benchmarks/work/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measuring import COMMAND, ROOT, machine
+from study import RESULTS, STATISTICS
+
+from moses_compat.engine.laboratory import Laboratory
+from moses_compat.engine.model import MosesModel
+from moses_compat.experiments.build import BuildPlan, plan_build
+from moses_compat.experiments.build_commands import BuildStore, CommandRunner
+from moses_compat.experiments.pruned_tables import decode_run, plan_runs
+from moses_compat.experiments.run_store import RunStore, decoder_identity
+from moses_compat.experiments.text_sets import read_experiment_texts
+from moses_compat.ini.tables import choose_table
+from moses_compat.measures.measure import MeasureRequest, measure_file
+from moses_compat.measures.model_weights import weights_of
+from moses_compat.measures.similarities import FileSimilarities
+from moses_compat.tables.blocks import TableScan
+from phrasetool.experiments.config import read_experiment_config
+from phrasetool.experiments.systems import AFFORDABLE, KEEP_TOP, PruningSystem
+from phrasetool.pruning.measures import COUNTS, LOSSES, OPINION, SIGNIFICANCE, SIMILARITIES, USES, Measures
+from phrasetool.smt.evaluation.bootstrap import sentence_statistics
+from phrasetool.watch import NOBODY
+
+CONFIGS = ROOT / "benchmarks" / "experiments"
+PAIRS = [path.stem for path in sorted(CONFIGS.glob("*.toml"))]
+WORK = ROOT / "benchmarks" / "work" / "pruning_study"
+SEEDS = (1, 2, 3)
+# Name -> options of `phrasetool train`.
+MODELS: dict[str, list[str]] = {
+    "in-batch": [],
+    "max-margin": ["--loss", "max-margin"],
+}
+SIZES = (0.28, 0.15, 0.1, 0.05, 0.03)
+WITHOUT = (
+    "count", "significance", "composition", "usage", "count+usage", "composition+count", "composition+significance",
+    "composition+usage", "composition+significance+usage",
+)  # fmt: skip
+WITH = (
+    "semantic", "count+semantic", "composition+semantic", "composition+semantic*2", "count+semantic+usage",
+    "composition+semantic+usage", "composition+semantic*2+usage", "composition+semantic+significance",
+)  # fmt: skip
+# Methods that are measured for losses other than the default.
+OTHER_LOSSES = ("semantic", "count+semantic", "composition+semantic")
+THRESHOLDS = (0.4, 0.5, 0.6, 0.7, 0.8)
+SIGNIFICANCE_THRESHOLDS = ("8", "12", "16", "20", "a+e")
+
+
+def of_size(method: str, sizes: tuple[float, ...] = SIZES) -> Iterator[PruningSystem]:
+    """Tables of some sizes, one-word sources protected."""
+    combine = "product" if "+" in method else ""
+    for size in sizes:
+        yield PruningSystem(method, combine, "size", size, "words", AFFORDABLE, int(method == "random"))
+
+
+def at_thresholds(method: str, thresholds: tuple[float, ...]) -> Iterator[PruningSystem]:
+    """Tables by the rule of Zhang et al.: the ten best of every source stay."""
+    for threshold in thresholds:
+        yield PruningSystem(method, "", "threshold", threshold, "all", KEEP_TOP)
+
+
+def systems_without() -> list[PruningSystem]:
+    """The full table, and tables pruned without similarities."""
+    found = [PruningSystem(), *of_size("random", (0.1,))]
+    for threshold in SIGNIFICANCE_THRESHOLDS:
+        found.append(PruningSystem(f"significance:{threshold}", "", "threshold", 0.0, "all", KEEP_TOP))
+    for method in WITHOUT:
+        found += of_size(method)
+    return found
+
+
+def systems_with(loss: str) -> list[PruningSystem]:
+    """Tables pruned with the similarities of a model."""
+    found = [*at_thresholds("semantic", THRESHOLDS)]
+    for method in WITH if loss == "in-batch" else OTHER_LOSSES:
+        found += of_size(method)
+    return found
+
+
+@dataclass
+class Pair:
+    """A language pair at work: its decoder, its table's measures, and what was translated."""
+
+    name: str
+    threads: int
+
+    def __post_init__(self) -> None:
+        self.config = read_experiment_config(str(CONFIGS / f"{self.name}.toml"))
+        self.texts = read_experiment_texts(self.config)
+        self.work = WORK / self.name
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.plan = self._built()
+        model = MosesModel.read(self.plan.ini, self.plan.table, self.plan.reordering_table)
+        search = self.config.search
+        self.model = model.searching(
+            algorithm=search.algorithm, stack_size=search.stack, pop_limit=search.pop_limit,
+            table_limit=search.table_limit,
+        )  # fmt: skip
+        self.identity = decoder_identity(self.model, self.texts.sources)
+        self.store = RunStore(str(self.work / "runs"))
+        self.statistics: list[np.ndarray] = []
+        self.rows: list[dict[str, Any]] = []
+
+    def _built(self) -> BuildPlan:
+        """Build a decoder and forced-decoding pairs, without a model: this study trains its own."""
+        folder = Path(self.config.output) / "build"
+        store = BuildStore(str(folder))
+        folder.mkdir(parents=True, exist_ok=True)
+        plan = plan_build(self.config, self.config.dev, store.path)
+        runner = CommandRunner(store, [COMMAND], self.threads, lambda message: print(f"  {message}", flush=True))
+        for chains in plan.phases:
+            own = [[one for one in chain if not one.name.startswith(("train", "scores"))] for chain in chains]
+            runner.make([chain for chain in own if chain])
+        return plan
+
+    @cached_property
+    def laboratory(self) -> Laboratory:
+        return Laboratory.load(self.model, self.texts.sources, self.threads)
+
+    @cached_property
+    def measures(self) -> Measures:
+        """Of the table, without similarities."""
+        bitext = self.config.bitext
+        assert bitext is not None
+
+        def request(scan: TableScan) -> MeasureRequest:
+            return MeasureRequest.of(
+                {COUNTS, LOSSES, SIGNIFICANCE, USES}, scan,
+                weights=lambda: weights_of(self.model.ini, choose_table(self.model.ini, self.model.table)),
+                corpora=(bitext.source, bitext.target), forced_pairs=self.plan.forced_pairs,
+            )  # fmt: skip
+
+        return measure_file(self.model.table, TableScan(threads=self.threads), NOBODY, request).whole()
+
+    def similarities(self, loss: str, seed: int) -> Measures:
+        """The measures with the similarities of a model, which is trained where there is none."""
+        folder = self.work / f"{loss}-{seed}"
+        scores = folder / "scores.parquet"
+        if not scores.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            train = [COMMAND, "train", self.plan.pairs, "-o", str(folder), "--seed", str(seed), "--device", "cpu", "-q"]
+            subprocess.run([*train, *MODELS[loss]], check=True)
+            score = [COMMAND, "prune", self.model.table, "-m", str(folder), "--scores", str(scores), "--sweep", "0:0:1"]
+            subprocess.run([*score, "-q", "--threads", str(self.threads)], check=True, stdout=subprocess.DEVNULL)
+
+        def request(scan: TableScan) -> MeasureRequest:
+            source = {SIMILARITIES: FileSimilarities(str(scores))}
+            return MeasureRequest.of(
+                {SIMILARITIES}, scan, similarities=source,
+                weights=lambda: weights_of(self.model.ini, choose_table(self.model.ini, self.model.table)),
+            )  # fmt: skip
+
+        found = measure_file(self.model.table, TableScan(threads=self.threads), NOBODY, request).whole()
+        return self.measures.with_columns({SIMILARITIES: found[SIMILARITIES], OPINION: found[OPINION]})
+
+    def translate(self, systems: list[PruningSystem], measures: Measures, loss: str = "", seed: int = 0) -> None:
+        """Translate all texts with some tables."""
+        counts = measures[COUNTS].astype(np.float64)
+        labels = {system: f"{loss} {seed} {system}" for system in systems}
+        skipped = lambda label, reason: print(f"  {label}: {reason}", flush=True)  # noqa: E731
+        for run in plan_runs(labels, measures, self.identity, self.model.weights, skipped):
+            record = decode_run(lambda: self.laboratory, run, self.store)
+            parts = [
+                sentence_statistics(record["translations"][name], lines)
+                for name, lines in self.texts.references.items()
+            ]
+            self.statistics.append(np.concatenate(parts)[:, STATISTICS].astype(np.int16))
+            occurrences = float(counts[run.keep].sum() / counts.sum())
+            self.rows.append({
+                "loss": loss, "seed": seed, **asdict(run.system), "entries": run.entries, "of": run.of,
+                "occurrences": round(occurrences, 6),
+            })  # fmt: skip
+
+    def save(self, commit: str) -> None:
+        """Keep the statistics: of the full table as they are, of others as differences, which are mostly 0."""
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        stacked = np.stack(self.statistics)
+        differences = stacked - stacked[:1]
+        differences[0] = stacked[0]
+        lengths = np.concatenate(
+            [[len(line.split()) for line in lines] for lines in self.texts.references.values()]
+        ).astype(np.int16)
+        np.savez_compressed(RESULTS / f"{self.name}.npz", differences=differences, reference_lengths=lengths)
+        facts = {
+            "name": self.config.name, "machine": machine(), "commit": commit, "pairs": Path(self.plan.pairs).name,
+            "texts": {name: len(lines) for name, lines in self.texts.references.items()}, "models": MODELS,
+        }  # fmt: skip
+        text = json.dumps(facts, ensure_ascii=False, indent=1)
+        systems = ",\n".join(json.dumps(row) for row in self.rows)
+        (RESULTS / f"{self.name}.json").write_text(f'{text[:-2]},\n "systems": [\n{systems}\n]\n}}\n')
+
+
+def run(name: str, losses: list[str], seeds: tuple[int, ...], threads: int, commit: str) -> None:
+    """All systems of a language pair."""
+    began = time.monotonic()
+    pair = Pair(name, threads)
+    print(f"{name}: built after {time.monotonic() - began:.0f} s", flush=True)
+    pair.translate(systems_without(), pair.measures)
+    pair.save(commit)
+    print(f"{name}: without similarities after {time.monotonic() - began:.0f} s", flush=True)
+    for seed in seeds:
+        for loss in losses:
+            pair.translate(systems_with(loss), pair.similarities(loss, seed), loss, seed)
+            pair.save(commit)
+            print(f"{name}: {loss}, seed {seed} after {time.monotonic() - began:.0f} s", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pairs", nargs="*", default=PAIRS, metavar="PAIR")
+    parser.add_argument("--losses", default=",".join(MODELS), help="which models")
+    parser.add_argument("--seeds", type=int, default=len(SEEDS), help="how many")
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    if unknown := set(options.pairs) - set(PAIRS):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; expected some of {', '.join(PAIRS)}")
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    for name in options.pairs:
+        run(name, options.losses.split(","), SEEDS[: options.seeds], options.threads, commit)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""Read what `pruning_study.py` kept: systems, their BLEU on any text, and comparisons of any two of them.
+
+A system with a model is a mean over the seeds of the model.  Its intervals and tests resample the seeds as well as the
+sentences, so that they hold for a model that somebody trains anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from phrasetool.smt.evaluation.bleu import LENGTH, MATCHES, ORDER, REFERENCE_LENGTH, TOTALS
+from phrasetool.smt.evaluation.bootstrap import bleu_of_sums
+
+RESULTS = Path(__file__).resolve().parent / "results" / "pruning_study"
+# Of the statistics of a sentence, what the others follow from, with the length of the reference.
+STATISTICS = [*range(MATCHES.start, MATCHES.stop), LENGTH]
+SAMPLES = 1000
+# "No loss": the lower end of the 95 % interval of the difference is above this.
+MARGIN = -0.3
+DEV, TESTS = "dev", "tests"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A system against another.
+
+    Attributes:
+        difference: of BLEU.
+        low, high: its 95 % interval.
+        p: of a two-sided test.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p: float
+
+    @property
+    def non_inferior(self) -> bool:
+        """Whether a loss of `MARGIN` or more can be ruled out."""
+        return self.low > MARGIN
+
+    @property
+    def significant(self) -> bool:
+        """Whether the two differ at p < 0.05."""
+        return self.p < 0.05
+
+
+class Study:
+    """A language pair.
+
+    Args:
+        name: of the pair.
+
+    Attributes:
+        facts: what JSON holds of it, without the systems.
+        systems: a row for each: loss and seed of its model ("" and 0 for none), method, rule, size or threshold, shares
+            of entries and occurrences kept.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.facts = json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
+        self.systems = pd.DataFrame(self.facts.pop("systems"))
+        self.systems["share"] = self.systems.entries / self.systems.of
+        with np.load(RESULTS / f"{name}.npz") as arrays:
+            differences = arrays["differences"]
+            self._lengths = arrays["reference_lengths"]
+        self._values = differences + differences[:1]
+        self._values[0] = differences[0]
+        self._kept_counts: dict[str, np.ndarray] = {}
+        self._kept_scores: dict[tuple[int, str], tuple[float, np.ndarray]] = {}
+
+    @cached_property
+    def _texts(self) -> dict[str, slice]:
+        """Which sentences are of which text; `tests` are all but the development set."""
+        texts, first = {}, 0
+        for name, sentences in self.facts["texts"].items():
+            texts[name] = slice(first, first + sentences)
+            first += sentences
+        assert next(iter(texts)) == DEV
+        return {**texts, TESTS: slice(texts[DEV].stop, first)}
+
+    def _counts(self, text: str) -> np.ndarray:
+        """How often each sentence of a text is in each sample, shape (SAMPLES, S)."""
+        if text in self._kept_counts:
+            return self._kept_counts[text]
+        rows = self._texts[text]
+        sentences = rows.stop - rows.start
+        drawn = np.random.default_rng(12345).integers(0, sentences, (SAMPLES, sentences))
+        counts = np.stack([np.bincount(one, minlength=sentences) for one in drawn]).astype(np.float32)
+        return self._kept_counts.setdefault(text, counts)
+
+    def scores(self, row: int, text: str = TESTS) -> tuple[float, np.ndarray]:
+        """BLEU of a system on a text and on the samples of it, shape (SAMPLES,)."""
+        if (row, text) in self._kept_scores:
+            return self._kept_scores[row, text]
+        rows = self._texts[text]
+        values = self._values[row, rows].astype(np.int64)
+        statistics = np.zeros((len(values), REFERENCE_LENGTH + 1), np.int64)
+        statistics[:, MATCHES] = values[:, :ORDER]
+        statistics[:, TOTALS] = np.maximum(values[:, ORDER:] - np.arange(ORDER), 0)
+        statistics[:, REFERENCE_LENGTH] = self._lengths[rows]
+        sums = self._counts(text) @ statistics.astype(np.float32)
+        found = float(bleu_of_sums(statistics.sum(0))), bleu_of_sums(sums)
+        return self._kept_scores.setdefault((row, text), found)
+
+    def rows(self, method: str, rule: str = "size", wanted: float = 1.0, loss: str = "") -> list[int]:
+        """The systems of a method, one for each seed of the model."""
+        s = self.systems
+        found = s[(s.method == method) & (s["rule"] == rule) & np.isclose(s.wanted, wanted) & (s.loss == loss)]
+        return [int(index) for index in found.index]
+
+    @property
+    def full(self) -> list[int]:
+        """The table as it is."""
+        return self.rows("full", "full")
+
+    def bleu(self, rows: Sequence[int], text: str = TESTS) -> float:
+        """Mean BLEU over the seeds."""
+        return float(np.mean([self.scores(row, text)[0] for row in rows]))
+
+    def mean(self, rows: Sequence[int], column: str) -> float:
+        """Mean over the seeds of a column of `systems`."""
+        return float(self.systems.loc[list(rows), column].mean())
+
+    def _samples(self, rows: Sequence[int], text: str, stream: int) -> np.ndarray:
+        """BLEU of the samples, where each draws its seeds, too."""
+        samples = np.stack([self.scores(row, text)[1] for row in rows])
+        drawn = np.random.default_rng([777, stream]).integers(0, len(rows), (SAMPLES, len(rows)))
+        result: np.ndarray = samples[drawn, np.arange(SAMPLES)[:, None]].mean(1)
+        return result
+
+    def compare(self, rows: Sequence[int], others: Sequence[int], text: str = TESTS) -> Comparison:
+        """A system against another, by a bootstrap that is paired in the sentences."""
+        difference = self.bleu(rows, text) - self.bleu(others, text)
+        # Seeds of the same models are drawn alike.
+        samples = self._samples(rows, text, 0) - self._samples(others, text, 0)
+        low, high = np.quantile(samples, [0.025, 0.975])
+        beyond = int((np.abs(samples - samples.mean()) >= abs(difference)).sum())
+        p = 1.0 if difference == 0 else (beyond + 1) / (SAMPLES + 1)
+        return Comparison(difference, float(low), float(high), p)
+
+    def best(self, candidates: Sequence[Sequence[int]]) -> Sequence[int]:
+        """The system with the highest BLEU on the development set, the first of several."""
+        return max(candidates, key=lambda rows: self.bleu(rows, DEV))
+
+
+@cache
+def study(name: str) -> Study:
+    """A language pair, read once."""
+    return Study(name)
+
+
+def studied() -> list[str]:
+    """The language pairs that there are results of."""
+    return sorted(path.stem for path in RESULTS.glob("*.json"))
+
+
+def count(names: Sequence[str], holds: Callable[[str], Any]) -> int:
+    """For how many language pairs something holds."""
+    return sum(bool(holds(name)) for name in names)
