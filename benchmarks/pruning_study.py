@@ -1,9 +1,10 @@
 """The pruning study: six language pairs, every criterion, models of several losses and seeds, one decoder a pair.
 
-For each pair, `phrasetool experiment`'s commands build a decoder and forced-decoding pairs where there are none (one
-pair has a real Moses run), and models of phrase pairs are trained: the default loss and BRAE's (`max-margin`), three
-seeds each.  Tables are pruned in memory by the function that `phrasetool prune` uses, and translate the development
-set and the test sets with the weights of the full table.
+For each pair, `phrasetool experiment`'s commands build a decoder where there is none (one pair has a real Moses run)
+and count phrase pairs in leave-one-out forced decoding.  Models are trained on these pairs: the default loss and BRAE's
+(`max-margin`), three seeds each; and for comparison the default loss without its correction, and on the pairs of plain
+forced decoding where there are any.  Tables are pruned in memory by the function that `phrasetool prune` uses, and
+translate the development set and the test sets with the weights of the full table.
 
 benchmarks/results/pruning_study/PAIR.npz holds the BLEU statistics of every sentence of every system, so that any two
 systems can be compared later; PAIR.json says what each system is.  `study.py` reads both.  What is finished is not done
@@ -49,11 +50,15 @@ CONFIGS = ROOT / "benchmarks" / "experiments"
 PAIRS = [path.stem for path in sorted(CONFIGS.glob("*.toml"))]
 WORK = ROOT / "benchmarks" / "work" / "pruning_study"
 SEEDS = (1, 2, 3)
-# Name -> options of `phrasetool train`.
-MODELS: dict[str, list[str]] = {
-    "in-batch": [],
-    "max-margin": ["--loss", "max-margin"],
+# Name -> whether pairs are those of leave-one-out forced decoding, and options of `phrasetool train`.
+MODELS: dict[str, tuple[bool, list[str]]] = {
+    "in-batch": (True, []),
+    "max-margin": (True, ["--loss", "max-margin"]),
+    "uncorrected": (True, ["--correction", "0", "--count-exponent", "0", "--temperature", "0.1"]),
+    "plain pairs": (False, []),
 }
+# Compared with others at a threshold and where similarity decides alone; one seed.
+ASIDE = ("uncorrected", "plain pairs")
 SIZES = (0.28, 0.15, 0.1, 0.05, 0.03)
 WITHOUT = (
     "count", "significance", "composition", "usage", "count+usage", "composition+count", "composition+significance",
@@ -65,6 +70,8 @@ WITH = (
 )  # fmt: skip
 # Methods that are measured for losses other than the default.
 OTHER_LOSSES = ("semantic", "count+semantic", "composition+semantic")
+# Steps of `phrasetool experiment` that are not needed: this study trains its own models, on leave-one-out pairs.
+SKIPPED = ("train", "scores", "force-decode")
 THRESHOLDS = (0.4, 0.5, 0.6, 0.7, 0.8)
 SIGNIFICANCE_THRESHOLDS = ("8", "12", "16", "20", "a+e")
 
@@ -94,6 +101,8 @@ def systems_without() -> list[PruningSystem]:
 
 def systems_with(loss: str) -> list[PruningSystem]:
     """Tables pruned with the similarities of a model."""
+    if loss in ASIDE:
+        return [*at_thresholds("semantic", (0.7,)), *of_size("semantic", (0.28, 0.1))]
     found = [*at_thresholds("semantic", THRESHOLDS)]
     for method in WITH if loss == "in-batch" else OTHER_LOSSES:
         found += of_size(method)
@@ -125,14 +134,14 @@ class Pair:
         self.rows: list[dict[str, Any]] = []
 
     def _built(self) -> BuildPlan:
-        """Build a decoder and forced-decoding pairs, without a model: this study trains its own."""
+        """Build a decoder and count pairs in leave-one-out forced decoding."""
         folder = Path(self.config.output) / "build"
         store = BuildStore(str(folder))
         folder.mkdir(parents=True, exist_ok=True)
         plan = plan_build(self.config, self.config.dev, store.path)
         runner = CommandRunner(store, [COMMAND], self.threads, lambda message: print(f"  {message}", flush=True))
         for chains in plan.phases:
-            own = [[one for one in chain if not one.name.startswith(("train", "scores"))] for chain in chains]
+            own = [[one for one in chain if not one.name.startswith(SKIPPED)] for chain in chains]
             runner.make([chain for chain in own if chain])
         return plan
 
@@ -155,14 +164,22 @@ class Pair:
 
         return measure_file(self.model.table, TableScan(threads=self.threads), NOBODY, request).whole()
 
+    def pairs_for(self, loss: str) -> str | None:
+        """The file that a model is trained on, if there is one."""
+        assert self.plan.forced_pairs is not None
+        path = self.plan.forced_pairs if MODELS[loss][0] else self.plan.pairs
+        return path if Path(path).exists() else None
+
     def similarities(self, loss: str, seed: int) -> Measures:
         """The measures with the similarities of a model, which is trained where there is none."""
+        pairs = self.pairs_for(loss)
+        assert pairs is not None
         folder = self.work / f"{loss}-{seed}"
         scores = folder / "scores.parquet"
         if not scores.exists():
             shutil.rmtree(folder, ignore_errors=True)
-            train = [COMMAND, "train", self.plan.pairs, "-o", str(folder), "--seed", str(seed), "--device", "cpu", "-q"]
-            subprocess.run([*train, *MODELS[loss]], check=True)
+            train = [COMMAND, "train", pairs, "-o", str(folder), "--seed", str(seed), "--device", "cpu", "-q"]
+            subprocess.run([*train, *MODELS[loss][1]], check=True)
             score = [COMMAND, "prune", self.model.table, "-m", str(folder), "--scores", str(scores), "--sweep", "0:0:1"]
             subprocess.run([*score, "-q", "--threads", str(self.threads)], check=True, stdout=subprocess.DEVNULL)
 
@@ -205,7 +222,7 @@ class Pair:
         ).astype(np.int16)
         np.savez_compressed(RESULTS / f"{self.name}.npz", differences=differences, reference_lengths=lengths)
         facts = {
-            "name": self.config.name, "machine": machine(), "commit": commit, "pairs": Path(self.plan.pairs).name,
+            "name": self.config.name, "machine": machine(), "commit": commit,
             "texts": {name: len(lines) for name, lines in self.texts.references.items()}, "models": MODELS,
         }  # fmt: skip
         text = json.dumps(facts, ensure_ascii=False, indent=1)
@@ -223,6 +240,8 @@ def run(name: str, losses: list[str], seeds: tuple[int, ...], threads: int, comm
     print(f"{name}: without similarities after {time.monotonic() - began:.0f} s", flush=True)
     for seed in seeds:
         for loss in losses:
+            if pair.pairs_for(loss) is None or (loss in ASIDE and seed > 1):
+                continue
             pair.translate(systems_with(loss), pair.similarities(loss, seed), loss, seed)
             pair.save(commit)
             print(f"{name}: {loss}, seed {seed} after {time.monotonic() - began:.0f} s", flush=True)

@@ -1,0 +1,215 @@
+"""Tables for the documents: what pruning does to BLEU, from the pruning study; see `study`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from study import MARGIN, Comparison, Study, studied, study
+
+from page_tables.kept_results import mark, markdown
+
+DEFAULT = "composition+semantic+usage"
+LOSS = "in-batch"
+BRAE = "max-margin"
+SIZES = (0.28, 0.15, 0.1, 0.05, 0.03)
+_WITHOUT = (
+    "count", "significance", "composition", "usage", "count+usage", "composition+count", "composition+significance",
+    "composition+usage", "composition+significance+usage",
+)  # fmt: skip
+_WITH = (
+    "semantic", "count+semantic", "composition+semantic", "composition+semantic*2", "count+semantic+usage",
+    "composition+semantic+usage", "composition+semantic*2+usage", "composition+semantic+significance",
+)  # fmt: skip
+NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+# Zhang et al. (2014), table 1: threshold -> share of the entries kept in %, BLEU of all their texts together.
+_PAPER = {
+    "": (100, 34.82), "0.4": (52, 35.16), "0.5": (44, 34.89), "0.6": (35, 35.05), "0.7": (28, 34.76), "0.8": (20, 34.04),
+    "8": (48, 35.13), "12": (36, 34.72), "16": (25, 34.09), "20": (18, 33.97),
+}  # fmt: skip
+
+
+def title(pair: Study) -> str:
+    """Of a language pair."""
+    return str(pair.facts["name"])
+
+
+def pairs() -> list[Study]:
+    """All language pairs of the study."""
+    return [study(name) for name in studied()]
+
+
+def percent(size: float) -> str:
+    """0.1 as `10 %`, on one line."""
+    return f"{100 * size:g}\u00a0%"
+
+
+def escaped(method: str) -> str:
+    """The name of a method in a Markdown table."""
+    return method.replace("*", "\\*")
+
+
+def change(found: Comparison) -> str:
+    """A difference with its interval and whether it is significant."""
+    return f"{found.difference:+.2f}{mark(found.p)} ({found.low:+.2f} to {found.high:+.2f})"
+
+
+def rows_of(pair: Study, method: str, size: float, loss: str = LOSS) -> Sequence[int]:
+    """A method at a size; its seeds, if it asks a model."""
+    return pair.rows(method, wanted=size, loss=loss if "semantic" in method else "")
+
+
+def by_size() -> str:
+    """BLEU of tables pruned by the default method, less that of the full table."""
+    cells = []
+    for pair in pairs():
+        changes = [change(pair.compare(rows_of(pair, DEFAULT, size), pair.full)) for size in SIZES]
+        cells.append([title(pair), f"{pair.mean(pair.full, 'of'):,.0f}", f"{pair.bleu(pair.full):.2f}", *changes])
+    return markdown("language pair | entries | full | " + " | ".join(map(percent, SIZES)), cells)
+
+
+def by_method() -> str:
+    """BLEU of tables pruned to a tenth."""
+    shown = (DEFAULT, "composition+semantic", "semantic", "composition+usage", "composition", "count", "significance")
+    cells = []
+    for pair in pairs():
+        row = [title(pair), f"{pair.bleu(pair.full):.2f}"]
+        for rows in [rows_of(pair, method, 0.1) for method in shown] + [pair.rows("random", wanted=0.1)]:
+            row.append(f"{pair.bleu(rows):.2f}{mark(pair.compare(rows, pair.full).p)}")
+        cells.append(row)
+    head = "comp.+sem.+usage | comp.+sem. | semantic | comp.+usage | composition | count | significance | random"
+    return markdown(f"language pair | full | {head}", cells)
+
+
+def rule(loss: str = LOSS) -> str:
+    """The rule of the BRAE paper: entries and occurrences removed, BLEU less that of the full table."""
+    cells = []
+    for pair in pairs():
+        rows = pair.rows("semantic", "threshold", 0.7, loss)
+        if not rows:
+            continue
+        found = pair.compare(rows, pair.full)
+        cells.append([
+            title(pair), f"{pair.bleu(pair.full):.2f}", f"{100 * (1 - pair.mean(rows, 'share')):.1f} %",
+            f"{100 * (1 - pair.mean(rows, 'occurrences')):.1f} %", change(found), "yes" if found.non_inferior else "no",
+        ])  # fmt: skip
+    head = "language pair | full | entries removed | occurrences removed | BLEU | non-inferior"
+    return markdown(head, cells)
+
+
+def losses() -> str:
+    """What decides alone, by the loss of the model and the pairs it was trained on."""
+    named = {
+        LOSS: "default", "uncorrected": "no frequency correction", "plain pairs": "default, plain forced decoding",
+        BRAE: "BRAE (`max-margin`)",
+    }  # fmt: skip
+    cells = []
+    for pair in pairs():
+        for loss, label in named.items():
+            sets = [
+                pair.rows("semantic", "threshold", 0.7, loss), rows_of(pair, "semantic", 0.28, loss),
+                rows_of(pair, "semantic", 0.1, loss),
+            ]  # fmt: skip
+            if all(sets):
+                cells.append([title(pair), label, *(change(pair.compare(rows, pair.full)) for rows in sets)])
+    return markdown("language pair | model | threshold 0.7 | 28 % kept | 10 % kept", cells, right=2)
+
+
+def thresholds(name: str = "multi30k-de-en") -> str:
+    """Table 1 of the BRAE paper: thresholds of similarity and of significance on one language pair, and the paper's."""
+    pair = study(name)
+
+    def paper(value: str) -> list[str]:
+        if value not in _PAPER:
+            return ["", ""]
+        share, bleu = _PAPER[value]
+        return [f"{share} %", f"{bleu:.2f} ({bleu - _PAPER[''][1]:+.2f})"]
+
+    cells = [["full table", "100.0 %", f"{pair.bleu(pair.full):.2f}", *paper("")]]
+    systems = [
+        (f"{label}, {value}", value if loss == BRAE else "-", pair.rows("semantic", "threshold", float(value), loss))
+        for loss, label in ((LOSS, "default loss"), (BRAE, "BRAE's loss"))
+        for value in ("0.4", "0.5", "0.6", "0.7", "0.8")
+    ]
+    systems += [
+        (f"significance, {value}", value, pair.rows(f"significance:{value}", "threshold", 0.0))
+        for value in ("8", "12", "16", "20", "a+e")
+    ]
+    for label, value, rows in systems:
+        if rows:
+            cells.append([
+                label, f"{100 * pair.mean(rows, 'share'):.1f} %",
+                f"{pair.bleu(rows):.2f}, {change(pair.compare(rows, pair.full))}", *paper(value),
+            ])  # fmt: skip
+    return markdown("threshold | entries kept | BLEU, difference | paper: kept | paper: BLEU", cells)
+
+
+def contests(pair: Study) -> list[tuple[float, str, str, Sequence[int], Sequence[int], Comparison]]:
+    """At each size the best method with similarities against the best without, both chosen on the development set."""
+    found = []
+    for size in SIZES:
+        with_them = {method: rows_of(pair, method, size) for method in _WITH}
+        without = {method: rows_of(pair, method, size) for method in _WITHOUT}
+        best = [
+            max(((pair.bleu(rows, "dev"), method) for method, rows in group.items() if rows), key=lambda one: one[0])[1]
+            for group in (with_them, without)
+        ]
+        one, other = with_them[best[0]], without[best[1]]
+        found.append((size, best[0], best[1], one, other, pair.compare(one, other)))
+    return found
+
+
+def meaning() -> str:
+    """The best method with similarities against the best without, at every size."""
+    cells = []
+    for pair in pairs():
+        for size, best, other, rows, others, found in contests(pair):
+            cells.append([
+                title(pair), percent(size), escaped(best), escaped(other), f"{pair.bleu(rows):.2f}",
+                f"{pair.bleu(others):.2f}", change(found),
+            ])  # fmt: skip
+    return markdown(
+        "language pair | kept | best with | best without | BLEU with | without | difference", cells, right=4
+    )
+
+
+def _contested(sign: int) -> int:
+    """Comparisons that similarities win (1) or lose (-1) significantly."""
+    every = [row[-1] for pair in pairs() for row in contests(pair)]
+    return sum(found.significant and found.difference * sign > 0 for found in every)
+
+
+def _non_inferior(method: str, size: float) -> int:
+    """Pairs on which a loss of more than the margin can be ruled out."""
+    return sum(pair.compare(rows_of(pair, method, size), pair.full).non_inferior for pair in pairs())
+
+
+def _rule(column: str) -> list[float]:
+    """Shares removed by the rule of the BRAE paper, in %."""
+    return [100 * (1 - pair.mean(pair.rows("semantic", "threshold", 0.7, LOSS), column)) for pair in pairs()]
+
+
+def _rule_non_inferior() -> int:
+    return sum(pair.compare(pair.rows("semantic", "threshold", 0.7, LOSS), pair.full).non_inferior for pair in pairs())
+
+
+def _worst(loss: str) -> float:
+    """The largest loss by the rule of the BRAE paper."""
+    return max(-pair.compare(pair.rows("semantic", "threshold", 0.7, loss), pair.full).difference for pair in pairs())
+
+
+TABLES = {
+    "study: by size": by_size, "study: by method": by_method, "study: rule": rule, "study: losses": losses,
+    "study: thresholds": thresholds, "study: meaning": meaning,
+}  # fmt: skip
+VALUES = {
+    "study: pairs": lambda: NUMBERS[len(pairs())],
+    "study: margin": lambda: f"{-MARGIN:.1f}",
+    "study: pairs without loss at a tenth": lambda: NUMBERS[_non_inferior(DEFAULT, 0.1)],
+    "study: pairs without loss by the rule": lambda: NUMBERS[_rule_non_inferior()],
+    "study: comparisons": lambda: f"{sum(len(contests(pair)) for pair in pairs())}",
+    "study: comparisons won": lambda: NUMBERS[_contested(1)],
+    "study: comparisons lost": lambda: NUMBERS[_contested(-1)],
+    "study: most occurrences removed by the rule": lambda: f"{max(_rule('occurrences')):.1f}",
+    "study: most entries removed by the rule": lambda: f"{max(_rule('share')):.1f}",
+    "study: largest loss without correction": lambda: f"{_worst('uncorrected'):.1f}",
+}
