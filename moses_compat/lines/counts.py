@@ -173,7 +173,7 @@ def _read_all_counts(
     bars: int,
     counts: DoubleArray,
 ) -> None:
-    """Read the counts behind so many separators of each text[starts[line]:ends[line]]; `eights` is that text, or empty."""
+    """Read the counts behind so many separators of each text[starts[line]:ends[line]]; `eights` is it, or empty."""
     for line in range(len(starts)):
         if bars == _BARS_OF_LINE:
             i = _after_separators(text, eights, starts[line], ends[line], bars)
