@@ -7,6 +7,7 @@ from phrasetool.pruning.measures import (
     FORCED,
     LOSSES,
     MODEL_SCORES,
+    OCCURRENCES,
     OPINION,
     PARALLEL,
     PARALLEL_OPINION,
@@ -23,6 +24,7 @@ from phrasetool.pruning.measures import (
 NAMED = {
     "probabilities": PROBABILITIES,
     "counts": COUNTS,
+    "occurrences": OCCURRENCES,
     "model_scores": MODEL_SCORES,
     "similarities": SIMILARITIES,
     "opinion": OPINION,

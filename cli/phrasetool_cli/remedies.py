@@ -39,6 +39,7 @@ REMEDIES = {
     "use threads": "; --engine threads does it",
     "longer lines": "; --max-line allows longer ones",
     "larger groups": "; --block-bytes allows more, where a command has it",
+    "protect by no count": "; leave out --protect-frequent, or switch it off with --protect-frequent none",
     "allow an empty input": "; --allow-empty goes on all the same",
 }
 

@@ -95,6 +95,8 @@ def prune_command(bench: Workbench, system: PruningSystem) -> str:
     options += ["--protect", system.protect, "--keep-top", str(system.keep_top), "--method", system.method]
     if system.combine:
         options += ["--combine", system.combine]
+    if system.protect_frequent is not None:
+        options += ["--protect-frequent", str(system.protect_frequent)]
     if system.seed:
         options += ["--seed", str(system.seed)]
     if SIMILARITIES in method.needs:
@@ -135,7 +137,7 @@ class TableDecisions:
 
     def __init__(self, measures: Measures) -> None:
         self._measures = measures
-        self._affordable = functools.cache(lambda protect: AffordableBest(measures, protect))
+        self._affordable = functools.cache(lambda protect, frequent: AffordableBest(measures, protect, frequent))
         self._last: tuple[Method, Ranking] | None = None
 
     def settled(self, system: PruningSystem) -> PruningSystem:
@@ -143,7 +145,7 @@ class TableDecisions:
         if system.keep_top != AFFORDABLE:
             return system
         allowed = allowed_entries(system.wanted, len(self._measures))
-        return replace(system, keep_top=self._affordable(system.protect).best(allowed).k)
+        return replace(system, keep_top=self._affordable(system.protect, system.frequent).best(allowed).k)
 
     def keep(self, system: PruningSystem) -> Mask:
         """bool, shape (N,): the entries that stay.

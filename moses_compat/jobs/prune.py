@@ -30,7 +30,7 @@ from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray
 from phrasetool.pruning.decision import Decision, Rule, rank
 from phrasetool.pruning.measured_table import MeasuredTable
-from phrasetool.pruning.measures import OPINION, SIMILARITIES, Measure, Measures
+from phrasetool.pruning.measures import OCCURRENCES, OPINION, SIMILARITIES, Measure, Measures
 from phrasetool.pruning.methods import Method
 from phrasetool.pruning.protection import KeepBest
 from phrasetool.pruning.ranked_table import DecidedTable, TableReasons
@@ -58,12 +58,14 @@ class Chosen:
     figures: Mapping[str, Any] = field(default_factory=dict)
 
 
-def measures_of(read: ReadBlock) -> Measures:
-    """What is known of a block by itself: its groups, and similarities if it was scored."""
+def measures_of(read: ReadBlock, occurrences: bool = False) -> Measures:
+    """What is known of a block by itself: its groups, similarities if it was scored, and counts if they are needed."""
     block = read.block
     columns: dict[Measure[Any], npt.NDArray[Any]] = {}
     if read.scores:
         columns = {SIMILARITIES: read.scores.similarities, OPINION: read.scores.opinion}
+    if occurrences:
+        columns[OCCURRENCES] = read.counts.values
     return Measures(block.group_offsets, block.source_lengths, block.faulty, columns)
 
 
@@ -100,6 +102,7 @@ def prune_table(
     fingerprints: bool = False,
     ask_all: bool = True,
     fields: bool = True,
+    need_counts: bool = False,
 ) -> None:
     """Decide about the entries of a table while it streams, by a rule that needs no more than similarities.
 
@@ -111,14 +114,18 @@ def prune_table(
         fingerprints: whether a sink needs fingerprints of the pairs.
         ask_all: whether similarities of entries that stay whatever they say are wanted, too, for a sink.
         fields: whether a sink looks at fields of entries.
+        need_counts: whether each entry must have a joint count.
 
     Raises:
         DataError: the table is damaged, has a faulty line, or does not fit the source of similarities; or, where the
-            best of a source stay, a source comes back after others (unless `scan.force` is set).
+            best of a source stay, a source comes back after others (unless `scan.force` is set); or an entry lacks a
+            count that is needed.
     """
 
     def judge(read: ReadBlock) -> DecidedBlock:
-        ranking = rule.ranking(measures_of(read))
+        if need_counts:
+            read.check_counts(source.name)
+        ranking = rule.ranking(measures_of(read, rule.best.frequent is not None))
         decision = rule.decide(ranking)
         return DecidedBlock(read, decision, explain(ranking, decision))
 
@@ -172,6 +179,7 @@ def measure_sizes(
     scan: TableScan,
     thresholds: Sequence[float] = (),
     save: ScoreWriter | None = None,
+    need_counts: bool = False,
 ) -> SizeCurve:
     """Count how many entries each threshold leaves, in one pass, writing no table.
 
@@ -180,6 +188,7 @@ def measure_sizes(
         best: what stays in any case.
         thresholds: where exact counts are wanted.
         save: receives the similarities.
+        need_counts: see `prune_table`.
 
     Raises:
         DataError: as `prune_table`.
@@ -189,7 +198,9 @@ def measure_sizes(
 
     def work(item: Item) -> tuple[SourceLook | None, tuple[Kept | None, DoubleArray, npt.NDArray[np.floating]]]:
         read = reader(item)
-        ranking = rank(method, measures_of(read))
+        if need_counts:
+            read.check_counts(source.name)
+        ranking = rank(method, measures_of(read, best.frequent is not None))
         kept = (LineMarks.of(read.raw, read.block), read.scores) if save and read.scores else None
         return order.look(read.raw, read.block), (
             kept, ranking.strengths(best)[read.passes], ranking.worth[read.passes],

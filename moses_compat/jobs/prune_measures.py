@@ -86,7 +86,7 @@ def sizes_by_threshold(
         progress = stack.enter_context(watch.file("measure", source.size()))
         save = stack.enter_context(score_writer(keep, similarities)) if keep else None
         scan = replace(request.scan(watch), progress=progress)
-        return measure_sizes(source, similarities, method, request.best, scan, thresholds, save)
+        return measure_sizes(source, similarities, method, request.best, scan, thresholds, save, request.need_counts)
 
 
 def score_writer(path: str, similarities: SimilaritySource) -> ScoreWriter:
@@ -106,8 +106,9 @@ def whole_measures(request: PruneRequest, method: Method, watch: Watch) -> tuple
 
     def wanted(scan: TableScan) -> MeasureRequest:
         return MeasureRequest.of(
-            method.needs, scan, weights=lambda: _weights(request), similarities=sources,
+            request.needs(method), scan, weights=lambda: _weights(request), similarities=sources,
             corpora=request.corpora, forced_pairs=request.forced_pairs, by_source=request.by_source(method),
+            need_counts=request.need_counts,
         )  # fmt: skip
 
     scan, work = request.scan(watch), request.work_folder
@@ -124,7 +125,12 @@ def _check_room(request: PruneRequest, method: Method, watch: Watch) -> None:
         return
     with request.open_table() as source:
         size = size_of_table(source)
-    measures = {PROBABILITIES, COUNTS, *method.needs, *(OPINIONS[one] for one in method.needs & OPINIONS.keys())}
+    measures = {
+        PROBABILITIES,
+        COUNTS,
+        *request.needs(method),
+        *(OPINIONS[one] for one in method.needs & OPINIONS.keys()),
+    }
     # What the method says of an entry, what each criterion says, and the decision.
     entry = MeasuredTable.bytes_an_entry(measures) + 4 + 4 * len(method.parts) + 2
     composing = 0

@@ -17,10 +17,10 @@ from moses_compat.tables.blocks import BLOCK_BYTES, LONGEST_TABLE_LINE, TableSca
 from moses_compat.tables.sorted_copy import sorted_name
 from phrasetool.models.bilingual import CPU
 from phrasetool.pipeline import Runner
-from phrasetool.pruning.decision import is_paper_s
-from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, SIGNIFICANCE, USES, TableMeasures
+from phrasetool.pruning.decision import is_paper_s, protects_frequent
+from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, OCCURRENCES, SIGNIFICANCE, USES, Measure, TableMeasures
 from phrasetool.pruning.methods import Method, parse_method
-from phrasetool.pruning.protection import AffordableBest, KeepBest
+from phrasetool.pruning.protection import AffordableBest, KeepBest, frequent_count
 from phrasetool.pruning.thresholds import Threshold
 from phrasetool.watch import NOBODY, Watch
 
@@ -52,6 +52,8 @@ class PruneRequest:
         combine: how several criteria become one.
         seed: of the random criterion.
         keep_top, protect: see `KeepBest`; None for what suits the cut.
+        protect_frequent: count above which mutual translations are protected (see `KeepBest`), or `none`; None for what
+            suits the cut: 100 where similarity alone decides, by a threshold, else `none`.
         model_folder: of the model that similarities come from.
         more_models: of a translator of the other direction, if the model is a translator; and of models that other
             criteria of the method ask.
@@ -123,6 +125,7 @@ class PruneRequest:
     work: str | None = None
     runner: Runner | None = None
     device: str = CPU
+    protect_frequent: int | str | None = None
 
     def scan(self, watch: Watch = NOBODY) -> TableScan:
         """How the table is read; warnings go to `watch`."""
@@ -238,17 +241,37 @@ class PruneRequest:
         return protects or method.by_source or self.max_bleu_loss is not None
 
     @property
+    def frequent(self) -> int | None:
+        """The count above which mutual translations are protected; None if none is.
+
+        Raises:
+            ValueError: `protect_frequent` is neither a count nor `none`.
+        """
+        method = self.parsed_method()
+        at_threshold = self.threshold is not None or self.sweep is not None or bool(method.thresholds)
+        return frequent_count(self.protect_frequent, protects_frequent(method, at_threshold))
+
+    @property
+    def need_counts(self) -> bool:
+        """Whether each entry must have a joint count, because protection by counts was asked for."""
+        return self.protect_frequent is not None and self.frequent is not None
+
+    def needs(self, method: Method) -> frozenset[Measure[Any]]:
+        """What has to be measured: for the method, and for what is protected."""
+        return method.needs if self.frequent is None else method.needs | {OCCURRENCES}
+
+    @property
     def best(self) -> KeepBest:
         """What stays in any case: the paper's rule, but for what was asked for."""
-        return KeepBest(10 if self.keep_top is None else self.keep_top, self.protect or "all")
+        return KeepBest(10 if self.keep_top is None else self.keep_top, self.protect or "all", self.frequent)
 
     def rule_for_size(self, measures: TableMeasures) -> Callable[[int], KeepBest]:
         """What stays in any case where so many entries stay: as asked for, or what there is room for."""
         protect = self.protect or "words"
         if self.keep_top is not None:
-            wanted = KeepBest(self.keep_top, protect)
+            wanted = KeepBest(self.keep_top, protect, self.frequent)
             return lambda entries: wanted
-        return AffordableBest(measures, protect).best
+        return AffordableBest(measures, protect, self.frequent).best
 
     @property
     def outputs(self) -> list[str | None]:

@@ -131,13 +131,13 @@ def _prune_streaming(request: PruneRequest, method: Method, watch: Watch, more: 
                 similarities, keep = FileSimilarities(keep), None
         rule = Rule.of(method, request.best, threshold=threshold)
         cut = (threshold or method.thresholds[0]).value(0.0)
-        signature = f"{similarities.signature}|rule:t{cut:g}+k{rule.best.k}+{rule.best.protect}|version:{__version__}"
+        signature = f"{similarities.signature}|rule:t{cut:g}+{rule.best.text}|version:{__version__}"
 
         fields = bool(keep or request.reasons or more)
         ask_all = request.ask_all or fields or bool(request.stats)
 
         def send(source: Input, sinks: Sequence[Sink], scan: TableScan) -> None:
-            prune_table(source, similarities, rule, sinks, scan, keep is not None, ask_all, fields)
+            prune_table(source, similarities, rule, sinks, scan, keep is not None, ask_all, fields, request.need_counts)
 
         save = (lambda: score_writer(keep, similarities)) if keep else None
         result = PruneResult(PruneStatistics(), signature, method.names, best=rule.best)
@@ -180,7 +180,7 @@ def _prune_as_a_whole(request: PruneRequest, method: Method, watch: Watch, more:
             *(similar.signature for similar in sources),
             f"method:{method.name}",
             *([f"seed:{request.seed}"] if "random" in method.name else []),
-            f"rule:{chosen.rule}k{chosen.best.k}+{chosen.best.protect}",
+            f"rule:{chosen.rule}{chosen.best.text}",
             f"version:{__version__}",
         ]
     )
@@ -245,7 +245,7 @@ def _write(
         in_step, rejected, report, why = map(
             opened, (request.reordering_out, request.rejected, request.stats, request.reasons)
         )
-        counts, surviving = Counts(), SurvivingPairs()
+        counts, surviving = Counts(result.best.frequent if result.best else None), SurvivingPairs()
         sinks: list[Sink] = [kept, counts, *more]
         if rejected:
             sinks.append(SelectedLines(rejected, rejected=True))

@@ -19,6 +19,8 @@ from moses_compat.measures.entry_reader import ReadBlock
 from moses_compat.tables.line_marks import LineMarks
 from phrasetool.phrases import EntryBlock, Mask
 from phrasetool.pruning.decision import Decision
+from phrasetool.pruning.frequent_translations import DEFAULT_COUNT, frequent_rows
+from phrasetool.pruning.occurrence_counts import OccurrenceCounts
 from phrasetool.pruning.reasons import Reasons
 from phrasetool.pruning.statistics import PruneStatistics
 from phrasetool.scoring.scorer import Scores
@@ -162,6 +164,9 @@ class Decisions:
 class Counts:
     """Counts what becomes of the entries.
 
+    Args:
+        frequent: count above which mutual translations are protected; None if none is.
+
     Attributes:
         total: of all blocks so far.
     """
@@ -169,8 +174,9 @@ class Counts:
     # What the statistics call an entry that went.
     CRITERION = "below_threshold"
 
-    def __init__(self) -> None:
+    def __init__(self, frequent: int | None = None) -> None:
         self.total = PruneStatistics()
+        self._frequent = frequent
 
     def prepare(self, decided: DecidedBlock) -> PruneStatistics:
         """Count one block."""
@@ -185,6 +191,8 @@ class Counts:
             without_opinion=int((decision.silent & ~block.faulty).sum()),
             faulty_kept=int((block.faulty & keep).sum()),
             faulty_skipped=int((block.faulty & ~keep).sum()),
+            occurrences=self._occurrences(decided),
+            protected_frequent=self._protected_frequent(decided),
         )
         if decided.reasons:
             statistics.removed_by = decided.reasons.part(pruned).counts()
@@ -194,3 +202,24 @@ class Counts:
     def write(self, prepared: PruneStatistics) -> None:
         """Add."""
         self.total += prepared
+
+    def _occurrences(self, decided: DecidedBlock) -> OccurrenceCounts:
+        """Count the occurrences of the block's entries."""
+        block, counts = decided.block, decided.read.counts
+        limit = DEFAULT_COUNT if self._frequent is None else self._frequent
+
+        def phrases(row: int) -> tuple[str, str]:
+            line = block.text[block.line_offsets[row] : block.line_offsets[row + 1]].tobytes()
+            source, target = (b" ".join(field.split()) for field in line.split(b"|||", 2)[:2])
+            return source.decode("utf-8", "replace"), target.decode("utf-8", "replace")
+
+        found = OccurrenceCounts.of(counts.values, block.faulty, decided.pruned, phrases, limit)
+        found.derived = int(np.count_nonzero(counts.derived))
+        return found
+
+    def _protected_frequent(self, decided: DecidedBlock) -> int:
+        """Count the entries that failed and are frequent mutual translations, where these are protected."""
+        if self._frequent is None:
+            return 0
+        rows = frequent_rows(decided.read.counts.values, self._frequent)
+        return int(np.count_nonzero(decided.decision.fails[rows]))

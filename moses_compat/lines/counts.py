@@ -2,34 +2,79 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from moses_compat.lines.scores import OK, check_number, read_number
-from moses_compat.lines.separators import find_separator
-from phrasetool.kernels.bytes import CR, LF, is_blank
-from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
-from phrasetool.phrases import ByteArray, FloatArray, Int64Array
+from moses_compat.lines.separators import find_separator, is_separator
+from phrasetool.kernels.bytes import CR, LF, PIPE, ZERO, is_blank, skip_blanks, token_end
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
+from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, FloatArray, Int64Array, Mask
 
 OF_TARGET, OF_SOURCE, OF_PAIR = range(3)
+# A count beyond this is damaged: no corpus has so many phrases, and sums of larger ones would not be exact.
+LARGEST_COUNT = 1e11
+
+_PIPES = np.uint64(int(PIPE) * 0x0101010101010101)
+_LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
+_FIRST_BYTE = np.uint64(0x80)
+_ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
+_1, _8, _16, _24, _40, _48, _56 = (np.uint64(k) for k in (1, 8, 16, 24, 40, 48, 56))
+_NINE = np.uint8(9)
+# Digits of an integer that a double holds exactly.
+_EXACT_DIGITS = 15
+# Separators before the counts field: from the beginning of a line, and from the end of its scores.
+_BARS_OF_LINE, _BARS_AFTER_SCORES = 4, 2
+# A probability has six significant digits, so its product with an integer is off by less than this share.
+_ROUNDING = 1e-5
+
+
+@inner_kernel
+def _ends_token(text: ByteArray, i: int, end: int) -> bool:
+    return i >= end or is_blank(text[i]) or text[i] == LF or text[i] == CR or is_separator(text, i, end)
+
+
+@inner_kernel
+def _read_field(text: ByteArray, start: int, end: int, counts: FloatArray, line: int) -> None:
+    i = start
+    column = 0
+    going = True
+    while going and column < counts.shape[1]:
+        while i < end and (is_blank(text[i]) or text[i] == LF or text[i] == CR):
+            i += 1
+        if i >= end or is_separator(text, i, end):
+            going = False
+        else:
+            first = i
+            value = np.int64(0)
+            # Almost all counts are short integers.
+            while i < end and text[i] - ZERO <= _NINE:
+                value = value * 10 + (text[i] - ZERO)
+                i += 1
+            if i > first and i - first <= _EXACT_DIGITS and _ends_token(text, i, end):
+                counts[line, column] = value
+            else:
+                i = _read_other_number(text, first, end, counts, line, column)
+            column += 1
+
+
+@borrowing_kernel
+def _read_other_number(text: ByteArray, start: int, end: int, counts: FloatArray, line: int, column: int) -> int:
+    """counts[line, column] = the token at `start`, if it is a number; return where it ends."""
+    i = start
+    while not _ends_token(text, i, end):
+        i += 1
+    if check_number(text, start, i) == OK:
+        counts[line, column] = read_number(text, start, i)
+    return i
 
 
 @borrowing_kernel
 def read_count_field(text: ByteArray, start: int, end: int, counts: FloatArray, line: int) -> None:
     """counts[line] = the numbers at text[start:end] up to a `|||`; what is no number is left as it is."""
-    bar = find_separator(text, start, end)
-    stop = bar if bar >= 0 else end
-    i = start
-    column = 0
-    while i < stop and column < counts.shape[1]:
-        if is_blank(text[i]) or text[i] == LF or text[i] == CR:
-            i += 1
-            continue
-        first = i
-        while i < stop and not (is_blank(text[i]) or text[i] == LF or text[i] == CR):
-            i += 1
-        if check_number(text, first, i) == OK:
-            counts[line, column] = read_number(text, first, i)
-        column += 1
+    _read_field(text, start, end, counts, line)
 
 
 @exact_kernel
@@ -54,3 +99,144 @@ def read_counts(text: ByteArray, starts: Int64Array, ends: Int64Array) -> FloatA
     counts = np.full((len(starts), 3), np.nan, np.float32)
     _read_counts(text, np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64), counts)
     return counts
+
+
+class EntryCounts(NamedTuple):
+    """The counts of the N entries of a block.
+
+    Attributes:
+        values: float64, shape (N, 3): c(t), c(s) and c(s,t); NaN where the entry has none, or an invalid one.
+        derived: bool, shape (N,): the entry has two counts only, and c(s,t) is phi(f|e) * c(t).
+    """
+
+    values: DoubleArray
+    derived: Mask
+
+
+@borrowing_kernel
+def _after_separators_slowly(text: ByteArray, start: int, end: int, count: int) -> int:
+    """As `_after_separators`, a byte at a time."""
+    i = start
+    while count > 0:
+        bar = find_separator(text, i, end)
+        if bar < 0:
+            return -1
+        i = bar + 3
+        count -= 1
+    return i
+
+
+@inner_kernel
+def _pipes(eight: np.uint64) -> np.uint64:
+    """The highest bit of each byte that is `|`."""
+    other = eight ^ _PIPES
+    return ~(((other & _LOW_BITS) + _LOW_BITS) | other | _LOW_BITS)
+
+
+@inner_kernel
+def _after_separators(text: ByteArray, eights: npt.NDArray[np.uint64], start: int, end: int, count: int) -> int:
+    """The byte after so many `|||` of text[start:end], or -1 if there are fewer; eight bytes at a time.
+
+    Runs of four bars and more, and two separators that begin in the same eight bytes, are left to the slow way.
+    """
+    k = start >> 3
+    left = count
+    bars, odd = np.uint64(0), np.uint64(0)
+    last = min((end + 7) >> 3, len(eights) - 1)
+    if k < last:
+        here = _pipes(eights[k]) & (_ALL_BITS << np.uint64(8 * (start & 7)))
+        while left > 0 and k < last:
+            # Without branches: where the separators of a line are cannot be predicted.
+            after = _pipes(eights[k + 1])
+            bars = here & (here >> _8 | after << _56) & (here >> _16 | after << _48)
+            odd |= bars & ((here >> _24 | after << _40) | (bars - _1))
+            left -= bars != 0
+            here = after
+            k += 1
+    if odd != 0 or (left > 0 and k == len(eights) - 1):
+        return _after_separators_slowly(text, start, end, count)
+    if left > 0:
+        return -1
+    i: int = 8 * (k - 1)
+    while bars & _FIRST_BYTE == 0:
+        bars >>= _8
+        i += 1
+    return i + 3 if i + 3 <= end else -1
+
+
+@borrowing_kernel
+def _read_all_counts(
+    text: ByteArray,
+    eights: npt.NDArray[np.uint64],
+    starts: Int64Array,
+    ends: Int64Array,
+    bars: int,
+    counts: DoubleArray,
+) -> None:
+    """Read the counts behind so many separators of each text[starts[line]:ends[line]]; `eights` is it, or empty."""
+    for line in range(len(starts)):
+        if bars == _BARS_OF_LINE:
+            i = _after_separators(text, eights, starts[line], ends[line], bars)
+        else:
+            i = _after_separators_slowly(text, starts[line], ends[line], bars)
+        if i >= 0:
+            _read_field(text, i, ends[line], counts, line)
+
+
+@exact_kernel
+def _derive_joint_counts(
+    text: ByteArray, line_offsets: Int64Array, lines: Int64Array, counts: DoubleArray, derived: Mask
+) -> None:
+    """Where a counts field holds two numbers, c(t) and c(s), derive c(s,t) from the first score, phi(f|e)."""
+    bars = np.empty(5, np.int64)
+    for line in lines:
+        end = line_offsets[line + 1]
+        i = line_offsets[line]
+        for k in range(5):
+            bars[k] = find_separator(text, i, end) if i >= 0 else -1
+            i = bars[k] + 3 if bars[k] >= 0 else -1
+        if bars[3] < 0:
+            continue
+        stop = bars[4] if bars[4] >= 0 else end
+        tokens = 0
+        i = bars[3] + 3
+        while i < stop:
+            if _ends_token(text, i, stop):
+                i += 1
+                continue
+            tokens += 1
+            while not _ends_token(text, i, stop):
+                i += 1
+        if tokens != 2:
+            continue
+        first = skip_blanks(text, bars[1] + 3, bars[2])
+        last = token_end(text, first, bars[2])
+        if check_number(text, first, last) == OK:
+            joint = read_number(text, first, last) * counts[line, OF_TARGET]
+            whole = np.rint(joint)
+            counts[line, OF_PAIR] = whole if abs(joint - whole) <= _ROUNDING * joint else joint
+            derived[line] = True
+
+
+def block_counts(block: EntryBlock) -> EntryCounts:
+    """The counts of all entries of a block, also of one without fields; faulty lines have none."""
+    ends = block.line_offsets[1:]
+    starts, bars = block.score_ends, _BARS_AFTER_SCORES
+    if len(starts) != len(block):
+        starts, bars = block.line_offsets[:-1], _BARS_OF_LINE
+    values = np.full((len(block), 3), np.nan)
+    derived = np.zeros(len(block), np.bool_)
+    # Eight bytes are looked at together where the text may be read so.
+    whole = len(block.text) // 8 * 8 if block.text.ctypes.data % 8 == 0 else 0
+    _read_all_counts(block.text, block.text[:whole].view(np.uint64), starts, ends, bars, values)
+    joint = values[:, OF_PAIR]
+    missing = np.isnan(joint)
+    if missing.any():
+        known = missing & (values[:, OF_TARGET] >= 0) & (values[:, OF_SOURCE] >= 0) & ~block.faulty
+        _derive_joint_counts(block.text, block.line_offsets, np.flatnonzero(known), values, derived)
+    if not (values.min(initial=0) >= 0 and values.max(initial=0) <= LARGEST_COUNT):
+        values[~((values >= 0) & (values <= LARGEST_COUNT))] = np.nan
+        derived &= ~np.isnan(values[:, OF_PAIR])
+    if block.faulty.any():
+        values[block.faulty] = np.nan
+    return EntryCounts(values, derived)

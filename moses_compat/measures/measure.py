@@ -34,6 +34,7 @@ from phrasetool.pruning.measures import (
     FORCED,
     LOSSES,
     MODEL_SCORES,
+    OCCURRENCES,
     OPINIONS,
     PROBABILITIES,
     SIGNIFICANCE,
@@ -64,6 +65,8 @@ class MeasureRequest:
         smoothing: a method of `smoothed_probabilities`, for probabilities by the counts of the table; none without.
         by_source: whether the entries of a source have to stand together; a table where they do not is refused.
         scan: how the table is read; its threads work on the rest, too.
+        occurrences: whether to read all three counts.
+        need_counts: whether each entry must have a joint count.
 
     Raises:
         ValueError: losses are asked for without weights, or probabilities without pairs.
@@ -78,6 +81,8 @@ class MeasureRequest:
     smoothing: str | None = None
     by_source: bool = True
     scan: TableScan = field(default_factory=TableScan)
+    occurrences: bool = False
+    need_counts: bool = False
 
     def __post_init__(self) -> None:
         if self.losses and self.weights is None:
@@ -96,6 +101,7 @@ class MeasureRequest:
         corpora: tuple[str, str] | None = None,
         forced_pairs: str | None = None,
         by_source: bool = True,
+        need_counts: bool = False,
     ) -> MeasureRequest:
         """What criteria or columns need, out of what is there; what nobody needs is not read.
 
@@ -105,7 +111,7 @@ class MeasureRequest:
             weights: called for the weights of a model.
             similarities, corpora: see above.
             forced_pairs: the file of the pairs.
-            by_source: see above.
+            by_source, need_counts: see above.
 
         Raises:
             DataError: the file of the pairs is damaged or has a line that is none.
@@ -122,6 +128,8 @@ class MeasureRequest:
             smoothing="kneser-ney" if SMOOTHED in needs else None,
             by_source=by_source,
             scan=scan,
+            occurrences=OCCURRENCES in needs,
+            need_counts=need_counts,
         )
 
     @property
@@ -129,7 +137,7 @@ class MeasureRequest:
         """What is measured block by block: all but the losses."""
         asked: dict[Measure[Any], object] = {
             MODEL_SCORES: self.weights, SIGNIFICANCE: self.corpora, USES: self.forced_pairs,
-            FORCED: self.forced_probabilities, SMOOTHED: self.smoothing,
+            FORCED: self.forced_probabilities, SMOOTHED: self.smoothing, OCCURRENCES: self.occurrences,
         }  # fmt: skip
         said = [measure for similar in self.similarities for measure in (similar, OPINIONS[similar])]
         return (PROBABILITIES, COUNTS, *said, *(measure for measure, wanted in asked.items() if wanted))
@@ -154,8 +162,8 @@ def measure_table(source: Input, request: MeasureRequest, work: str | None = Non
         DataError: the table is damaged or has a faulty line (see `scan.on_error`); it does not fit the weights, the
             saved similarities or the pairs of forced decoding; or, with weights, a score is negative or infinite; or,
             for losses, it is all rules; or, for probabilities of forced decoding, it has fewer than four scores; or,
-            to smooth, an entry has no counts; or, `by_source`, a source comes back after others, unless `scan.force` is
-            set.
+            to smooth, or with `need_counts`, an entry has no counts; or, `by_source`, a source comes back after others,
+            unless `scan.force` is set.
         CorpusMismatchError: more than half of the first entries do not occur in the corpora.
         PhraseToolError: the files cannot be written.
         ValueError: smoothed probabilities are asked for of standard input.
@@ -305,6 +313,10 @@ class _BlockMeasurer:
         rows = np.flatnonzero(~block.faulty)
         places = FieldPlaces.of(block, rows) if self._test or self._request.losses else None
         columns = self._by_scores(block, rows, read.columns[rows])
+        if self._request.need_counts:
+            read.check_counts(self._name)
+        if self._request.occurrences:
+            columns[OCCURRENCES] = read.counts.values
         for similar, said in zip(self._request.similarities, read.all_scores, strict=True):
             columns |= {similar: said.similarities, OPINIONS[similar]: said.opinion}
         tested = None

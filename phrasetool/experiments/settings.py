@@ -267,6 +267,8 @@ class ExperimentConfig:
         found: set[Measure[Any]] = set()
         for method in (*self.prune.methods, *self.prune.thresholds) if self.prune else ():
             found |= parse_method(method, None).needs
+        for system in self.prune.systems() if self.prune else ():
+            found |= system.needs
         if self.annotate:
             found |= {COLUMN_MEASURES[column] for column in self.annotate.measured}
             found |= parse_method(self.annotate.method, None).needs if min(self.annotate.sizes) < 1 else set()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from phrasetool.experiments.config_table import ConfigTable, asked
-from phrasetool.pruning.decision import Rule
-from phrasetool.pruning.measures import SIMILARITIES
+from phrasetool.pruning.decision import Rule, protects_frequent
+from phrasetool.pruning.measures import OCCURRENCES, SIMILARITIES, Measure
 from phrasetool.pruning.methods import COMBINATIONS, Method, parse_method
-from phrasetool.pruning.protection import PROTECTIONS, KeepBest
+from phrasetool.pruning.protection import PROTECTIONS, KeepBest, frequent_count
 from phrasetool.pruning.thresholds import Threshold
 
 FULL = "full"
@@ -32,6 +33,7 @@ class PruningSystem:
             criteria have thresholds of their own.
         protect, keep_top: see `KeepBest`; `AFFORDABLE` for the most that there is room for.
         seed: of the random criterion; 0 for all others.
+        protect_frequent: as in `phrasetool prune --protect-frequent`: a count, `none`, or None for its default.
     """
 
     method: str = FULL
@@ -41,6 +43,7 @@ class PruningSystem:
     protect: str = "none"
     keep_top: int = 0
     seed: int = 0
+    protect_frequent: int | str | None = None
 
     def parsed(self) -> Method:
         """The method; not of the full table."""
@@ -48,12 +51,23 @@ class PruningSystem:
 
     def pruning_rule(self) -> Rule:
         """Its rule; not of the full table."""
-        method, best = self.parsed(), KeepBest(self.keep_top, self.protect)
+        method, best = self.parsed(), KeepBest(self.keep_top, self.protect, self.frequent)
         if method.thresholds:
             return Rule.of(method, best)
         if self.rule == "size":
             return Rule.of(method, best, size=self.wanted)
         return Rule.of(method, best, threshold=Threshold.of(self.wanted))
+
+    @property
+    def frequent(self) -> int | None:
+        """The count above which mutual translations are protected; None if none is."""
+        return frequent_count(self.protect_frequent, protects_frequent(self.parsed(), self.rule == "threshold"))
+
+    @property
+    def needs(self) -> frozenset[Measure[Any]]:
+        """What has to be measured of the table: for the method, and for what is protected."""
+        needs = self.parsed().needs
+        return needs if self.frequent is None else needs | {OCCURRENCES}
 
     @property
     def semantic(self) -> bool:

@@ -62,9 +62,11 @@ class Ranking:
         return cls(method, measures, worth, (st + ts) / 2, ~measures[OPINION])
 
     def protected(self, best: KeepBest) -> Mask:
-        """bool, shape (N,): the best of every protected source, and faulty lines, which are none of our business."""
+        """bool, shape (N,): the best of every protected source, frequent mutual translations if they are protected, and
+        faulty lines, which are never pruned."""
         groups = self.measures.group_offsets, self.measures.source_lengths
-        return best.marks(*groups, self.measures.faulty, self.keys) | self.measures.faulty
+        protected = best.marks(*groups, self.measures.faulty, self.keys) | self.measures.faulty
+        return protected if best.frequent is None else protected | best.frequent_entries(self.measures)
 
     def strengths(self, best: KeepBest) -> DoubleArray:
         """float64, shape (N,): the largest threshold that each entry survives, infinite if any."""
@@ -263,6 +265,17 @@ class Rule:
 def is_paper_s(method: Method) -> bool:
     """Whether meaning is the only criterion, so that the rule of Zhang et al. is followed to the letter."""
     return method.names == (SEMANTIC.name,)
+
+
+def protects_frequent(method: Method, at_threshold: bool) -> bool:
+    """Return whether frequent mutual translations are protected by default: where similarity alone decides, by a
+    threshold, so that nothing else tells how often an entry was seen.
+
+    Args:
+        method: how entries are ranked.
+        at_threshold: whether the ranking is cut at thresholds, and not by a size or a loss.
+    """
+    return at_threshold and is_paper_s(method)
 
 
 def rank(method: Method, measures: Measures) -> Ranking:

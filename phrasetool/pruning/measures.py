@@ -37,6 +37,8 @@ class Measure(Generic[Number]):
 PROBABILITIES = Measure("probabilities", np.float32)
 # How often the pair was extracted; 1 where the table does not say.
 COUNTS = Measure("counts", np.float32)
+# c(t), c(s) and c(s,t) as the table has them; NaN where it does not.
+OCCURRENCES = Measure("occurrences", np.float64, 3)
 # What the entry adds to the score of a model: logarithms of its scores times their weights, and the weight of a phrase.
 MODEL_SCORES = Measure("model scores", np.float32)
 # Source-to-target and target-to-source.

@@ -1,4 +1,4 @@
-"""Which entries stay whatever a method says of them: the best k of every protected source."""
+"""Entries that are protected from pruning: the best k of every protected source, and frequent mutual translations."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import numpy as np
 
 from phrasetool.phrases import DoubleArray, Int64Array, Mask
 from phrasetool.pruning.best_entries import best_of_groups
-from phrasetool.pruning.measures import TableMeasures
+from phrasetool.pruning.frequent_translations import DEFAULT_COUNT, frequent_translations
+from phrasetool.pruning.measures import OCCURRENCES, Measures, TableMeasures
 
 PROTECTIONS = ("all", "words", "none")
+# Protects no frequent mutual translation.
+UNPROTECTED = "none"
 
 
 @dataclass(frozen=True)
@@ -21,19 +24,35 @@ class KeepBest:
         k: how many entries a source keeps at least.
         protect: `all` sources (the paper's rule), sources of one word only (`words`: no word becomes unknown to the
             decoder), or `none`.
+        frequent: mutual translations seen more often are protected, too (see `frequent_translations`); None: none is.
 
     Raises:
-        ValueError: k is negative, or `protect` is not one of `PROTECTIONS`.
+        ValueError: k or the count is negative, or `protect` is not one of `PROTECTIONS`.
     """
 
     k: int = 10
     protect: str = "all"
+    frequent: int | None = None
 
     def __post_init__(self) -> None:
         if self.k < 0:
             raise ValueError(f"cannot keep the best {self.k} entries")
         if self.protect not in PROTECTIONS:
             raise ValueError(f"unknown protection {self.protect!r}; expected one of {', '.join(PROTECTIONS)}")
+        if self.frequent is not None and self.frequent < 0:
+            raise ValueError(f"the count of frequent entries must not be negative ({self.frequent})")
+
+    @property
+    def text(self) -> str:
+        """Return the protection as the signature line names it."""
+        frequent = "" if self.frequent is None else f"+frequent{self.frequent}"
+        return f"k{self.k}+{self.protect}{frequent}"
+
+    def frequent_entries(self, measures: Measures) -> Mask:
+        """Return bool, shape (N,), the mutual translations that are protected because they were seen often."""
+        if self.frequent is None:
+            return np.zeros(len(measures), np.bool_)
+        return frequent_translations(measures[OCCURRENCES], self.frequent)
 
     @property
     def by_source(self) -> bool:
@@ -92,14 +111,14 @@ class AffordableBest:
 
     Args:
         measures: of the table.
-        protect: as for `KeepBest`.
+        protect, frequent: as for `KeepBest`.
     """
 
     MOST = 10
     SHARE = 0.6
 
-    def __init__(self, measures: TableMeasures, protect: str) -> None:
-        self.protect = protect
+    def __init__(self, measures: TableMeasures, protect: str, frequent: int | None = None) -> None:
+        self.protect, self.frequent = protect, frequent
         self._counts = [0] * self.MOST
         for part in measures.parts():
             # How many are protected does not depend on which.
@@ -108,11 +127,33 @@ class AffordableBest:
                 entries = entries[part.source_lengths == 1]
             elif protect == "none":
                 entries = entries[:0]
+            # Some of the frequent ones are among the best, too: this is an upper bound.
             faulty = int(part.faulty.sum())
+            if frequent is not None:
+                faulty += int(np.count_nonzero(frequent_translations(part[OCCURRENCES], frequent)))
             for k in range(1, self.MOST + 1):
                 self._counts[k - 1] += int(np.minimum(entries, k).sum()) + faulty
 
     def best(self, entries: int) -> KeepBest:
         """The rule for a table of so many entries: the largest k up to 10 that takes up three fifths at most."""
         affordable = [k for k, count in enumerate(self._counts, 1) if count <= self.SHARE * entries]
-        return KeepBest(max(affordable, default=1), self.protect)
+        return KeepBest(max(affordable, default=1), self.protect, self.frequent)
+
+
+def frequent_count(choice: int | str | None, default: bool) -> int | None:
+    """Return the count above which mutual translations are protected; None if none is.
+
+    Args:
+        choice: a count, `none`, or None for the default.
+        default: whether they are protected by default; see `decision.protects_frequent`.
+
+    Raises:
+        ValueError: the choice is something else.
+    """
+    if choice is None:
+        return DEFAULT_COUNT if default else None
+    if choice == UNPROTECTED:
+        return None
+    if isinstance(choice, bool) or not isinstance(choice, int) or choice < 0:
+        raise ValueError(f"expected a count of at least 0 or {UNPROTECTED!r} to protect frequent entries ({choice!r})")
+    return choice

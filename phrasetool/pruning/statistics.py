@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.pruning.occurrence_counts import OccurrenceCounts
+
 SCHEMA_VERSION = 1
 _LONGEST = 8
 
@@ -21,13 +23,16 @@ class PruneStatistics:
         sources: source groups read.
         kept: lines written.
         removed: criterion name -> entries removed by it.
-        protected: entries that failed the criterion but were among the best of a protected source.
+        protected: entries that failed the criterion but were among the best of a protected source, or are protected as
+            frequent mutual translations.
         without_opinion: entries never pruned because a side has no known word.
         faulty_kept, faulty_skipped: lines that could not be read, passed through or left out.
         by_source_length: int64, shape (9, 2), entries and kept entries whose source has 0, 1, .. 7, 8 or more words.
         removed_by: which criteria alone would have removed them (see `Reasons.labels`) -> entries removed.
         model_fit: how well the model fits the table (see `ModelFit`), where a sample of it could tell.
         settled: entries of sources that keep all of theirs, where nothing was asked about these.
+        occurrences: joint counts of all entries, and of those that were removed.
+        protected_frequent: those of `protected` that are frequent mutual translations.
     """
 
     entries: int = 0
@@ -42,6 +47,8 @@ class PruneStatistics:
     removed_by: dict[str, int] = field(default_factory=dict)
     model_fit: dict[str, Any] = field(default_factory=dict)
     settled: int = 0
+    occurrences: OccurrenceCounts = field(default_factory=OccurrenceCounts)
+    protected_frequent: int = 0
 
     def __iadd__(self, other: PruneStatistics) -> PruneStatistics:
         for name in (
@@ -50,6 +57,7 @@ class PruneStatistics:
             "kept",
             "settled",
             "protected",
+            "protected_frequent",
             "without_opinion",
             "faulty_kept",
             "faulty_skipped",
@@ -59,6 +67,7 @@ class PruneStatistics:
             for name, count in others.items():
                 mine[name] = mine.get(name, 0) + count
         self.by_source_length += other.by_source_length
+        self.occurrences += other.occurrences
         return self
 
     def count_lengths(self, lengths: npt.NDArray[np.integer], keep: npt.NDArray[np.bool_]) -> None:
@@ -88,7 +97,9 @@ class PruneStatistics:
             "kept_share": round(self.kept / self.entries, 6) if self.entries else 1.0,
             "removed": dict(sorted(self.removed.items())),
             "removed_by": dict(sorted(self.removed_by.items())),
-            "protected_by_best_k": self.protected,
+            "occurrences": self.occurrences.report(),
+            "protected_by_best_k": self.protected - self.protected_frequent,
+            "protected_frequent": self.protected_frequent,
             "without_opinion": self.without_opinion,
             "faulty": {"kept": self.faulty_kept, "skipped": self.faulty_skipped},
             "by_source_length": lengths,

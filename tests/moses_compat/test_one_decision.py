@@ -29,9 +29,10 @@ from tests.commands import write
 
 # What many entries share, so that there are ties; and lines that are none.
 SCORES = st.sampled_from(["-1", "-0.5", "0", "0.25", "0.5", "0.7", "1"])
+# Joint counts of 5 to 8 make mutual translations, as the other two counts are 9.
 ENTRIES = st.tuples(
     st.sampled_from(["a", "b", "a b", "c", "[X] a"]), st.sampled_from(["x", "y", "x y", "z"]), SCORES, SCORES,
-    st.integers(1, 4),
+    st.integers(1, 8),
 )  # fmt: skip
 BROKEN = st.sampled_from(["a ||| x", "b ||| x ||| 1", "", "a ||| x ||| nan 1"])
 LINES = st.lists(st.one_of(ENTRIES, ENTRIES, ENTRIES, BROKEN), min_size=1, max_size=40)
@@ -72,18 +73,19 @@ def as_a_whole(folder, table, rule, measures, scan):
 
 
 @settings(max_examples=80)
-@given(LINES, PROTECTIONS, st.sampled_from([-1.0, 0.0, 0.25, 0.5, 0.7, 2.0]), SCANS)
-def test_a_threshold_of_meaning(workspace, lines, protection, threshold, scan):
+@given(LINES, PROTECTIONS, st.sampled_from(["none", 0, 4, 6]), st.sampled_from([-1.0, 0.0, 0.25, 0.5, 0.7, 2.0]), SCANS)
+def test_a_threshold_of_meaning(workspace, lines, protection, frequent, threshold, scan):
     table = write(workspace / "table", text_of(lines))
-    rule = Rule.of(parse_method("semantic"), KeepBest(*protection), threshold=Threshold.of(threshold))
+    best = KeepBest(*protection, None if frequent == "none" else frequent)
+    rule = Rule.of(parse_method("semantic"), best, threshold=Threshold.of(threshold))
     with Input(str(table)) as source:
-        measures = measure_table(source, MeasureRequest(similarities=MEANING, scan=scan)).whole()
+        measures = measure_table(source, MeasureRequest(similarities=MEANING, scan=scan, occurrences=True)).whole()
     first, counted = streamed(workspace, table, rule, scan)
     second, counted_again = as_a_whole(workspace, table, rule, measures, scan)
     assert first == second
     assert counted.as_dict("") == counted_again.as_dict("")
     k, protect = protection
-    system = PruningSystem("semantic", "", "threshold", threshold, protect, k)
+    system = PruningSystem("semantic", "", "threshold", threshold, protect, k, protect_frequent=frequent)
     keep = TableDecisions(measures).keep(system)
     rows = text_of(lines).splitlines(keepends=True)
     assert first == b"".join(row for row, stays in zip(rows, keep, strict=True) if stays)
@@ -93,8 +95,8 @@ def test_a_threshold_of_meaning(workspace, lines, protection, threshold, scan):
 @given(LINES, PROTECTIONS, st.sampled_from([0.2, 0.5, 0.8, 1.0]), st.sampled_from([
     ("semantic", ""), ("count", ""), ("count+semantic", "product"), ("count+probability+semantic", "rank"),
     ("count+semantic", "union"), ("semantic:0.3", ""), ("count:2+semantic:0.3", "intersection"),
-]))  # fmt: skip
-def test_files_and_laboratory(workspace, lines, protection, size, method):
+]), st.sampled_from([None, "none", 3, 6]))  # fmt: skip
+def test_files_and_laboratory(workspace, lines, protection, size, method, frequent):
     """What `prune` writes from file to file is what the laboratory keeps, whatever the rule."""
     name, combine = method
     k, protect = protection
@@ -102,11 +104,13 @@ def test_files_and_laboratory(workspace, lines, protection, size, method):
     request = PruneRequest(
         str(table), target_size=None if own else size, method=name, combine=combine or None, keep_top=k,
         protect=protect, columns=(0, 1), scale="raw", output=str(workspace / "out"), on_error="keep",
-        stats=str(workspace / "stats"),
+        stats=str(workspace / "stats"), protect_frequent=frequent,
     )  # fmt: skip
     with Input(str(table)) as source:
-        measures = measure_table(source, MeasureRequest(similarities=MEANING, scan=request.scan())).whole()
-    system = PruningSystem(name, combine, "threshold" if own else "size", 0.0 if own else size, protect, k)
+        wanted = MeasureRequest(similarities=MEANING, scan=request.scan(), occurrences=True)
+        measures = measure_table(source, wanted).whole()
+    cut = ("threshold", 0.0) if own else ("size", size)
+    system = PruningSystem(name, combine, *cut, protect, k, protect_frequent=frequent)
     try:
         keep = TableDecisions(measures).keep(system)
     except TooSmallError as error:

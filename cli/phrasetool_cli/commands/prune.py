@@ -10,7 +10,13 @@ import click
 
 from phrasetool_cli.shared.engines import chosen_runner
 from phrasetool_cli.shared.pruning.prune_options import check_request, chosen_method, prune_options, request_of
-from phrasetool_cli.shared.pruning.prune_summary import sweep_document, tell_pruned, tell_sweep
+from phrasetool_cli.shared.pruning.prune_summary import (
+    sweep_document,
+    tell_occurrences,
+    tell_pruned,
+    tell_sweep,
+    warn_of_frequent,
+)
 from phrasetool_cli.shared.sections import SectionedCommand
 from phrasetool_cli.shared.summaries import tell_parts
 
@@ -90,14 +96,14 @@ def command(**given: Any) -> None:
         if request.output == "-":
             raise click.UsageError("expected a folder to write part files to, with -o")
         document(manifest := _pruned_parts(request, watch))
-        if not quiet:
-            tell_parts(manifest, request.output)
+        _tell_pruned_parts(manifest, request, watch)
         return
     try:
         result = prune(request, watch)
     except TableTooSmallError as error:
         raise PhraseToolError(f"{error}; {_advice(error.best, streams)}") from error
     document(result.as_dict())
+    warn_of_frequent(result.statistics.occurrences, watch)
     if not quiet:
         tell_pruned(result)
         if dry_run:
@@ -114,6 +120,17 @@ def _pruned_parts(request: PruneRequest, watch: TerminalWatch) -> dict[str, Any]
         raise click.UsageError(str(error)) from error
 
 
+def _tell_pruned_parts(manifest: dict[str, Any], request: PruneRequest, watch: TerminalWatch) -> None:
+    """Print the summary of a folder of part files, and warn of frequent entries that were removed."""
+    from phrasetool.pruning.occurrence_counts import OccurrenceCounts
+
+    occurrences = OccurrenceCounts.merged(part["occurrences"] for part in manifest["parts"])
+    warn_of_frequent(occurrences, watch)
+    if not watch.quiet:
+        tell_parts(manifest, request.output)
+        tell_occurrences(occurrences, manifest["read"], request.frequent)
+
+
 def _warn_of_meaning_alone(request: PruneRequest, watch: TerminalWatch) -> None:
     """Who names no method should know that there are better ones for a small table; see the README's figure."""
     if request.target_size is not None and request.target_size < _SMALL and request.method is None:
@@ -125,6 +142,7 @@ def _warn_of_meaning_alone(request: PruneRequest, watch: TerminalWatch) -> None:
 
 def _advice(best: KeepBest, streams: bool) -> str:
     """What to do where more is protected than may stay."""
+    frequent = "" if best.frequent is None else ", or protect fewer frequent entries with a larger --protect-frequent"
     if streams or best.protect == "all":
-        return "try --protect words or a smaller --keep-top"
-    return "try a smaller --keep-top" if best.k > 1 else "--keep-top 0 lets words become unknown"
+        return f"try --protect words or a smaller --keep-top{frequent}"
+    return f"try a smaller --keep-top{frequent}" if best.k > 1 else f"--keep-top 0 lets words become unknown{frequent}"

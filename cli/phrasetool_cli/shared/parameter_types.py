@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from phrasetool.pruning.thresholds import Threshold
 
 
+# Of a count that is typed.
+_MOST_DIGITS = 15
+
+
 class Share(click.FloatRange):
     """A share of a whole: 0.3 or 30%.
 
@@ -111,6 +115,16 @@ def threshold_sweep(value: str) -> list[float]:
     except (ValueError, OverflowError, ZeroDivisionError) as error:
         raise click.BadParameter(f"{value!r} is not FIRST:LAST:STEP, as in 0.4:0.8:0.1") from error
     return [round(first + i * step, 10) for i in range(count + 1) if first + i * step <= last + step * 1e-6]
+
+
+def frequency_limit(value: str | int) -> int | str:
+    """Return a count of at least 0, or `none`."""
+    text = str(value).strip()
+    if text.lower() == "none":
+        return "none"
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
+        raise click.BadParameter(f"{value!r} is neither a count, as in 100, nor none")
+    return int(text)
 
 
 def worth_threshold(value: str) -> Threshold:

@@ -172,7 +172,7 @@ class TerminalWatch(Watch):
     """
 
     def __init__(self, quiet: bool = False) -> None:
-        self._quiet = quiet
+        self._quiet = self.quiet = quiet
 
     def say(self, message: str) -> None:
         """See `Watch`."""

@@ -23,6 +23,7 @@ from moses_compat.files.streams import Input, Output
 from moses_compat.tables.blocks import BLOCK_BYTES, Progress, raw_blocks
 from phrasetool import __version__
 from phrasetool.errors import DataError, PhraseToolError, reason
+from phrasetool.pruning.occurrence_counts import OccurrenceCounts
 
 MANIFEST = "manifest.json"
 _UNFINISHED = ".unfinished"
@@ -40,6 +41,7 @@ class Part:
         bytes: its size.
         sha256: of the file.
         first, last: the sources of the first and last entry that were read; empty without entries.
+        occurrences: of a pruned part, see `OccurrenceCounts.as_dict`.
     """
 
     name: str
@@ -49,9 +51,14 @@ class Part:
     sha256: str
     first: str
     last: str
+    occurrences: dict[str, Any] | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the part for a manifest."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
     @classmethod
-    def of(cls, path: str, made_from: str) -> Part:
+    def of(cls, path: str, made_from: str, occurrences: dict[str, Any] | None = None) -> Part:
         """Look at a finished part.
 
         Raises:
@@ -65,7 +72,7 @@ class Part:
             size = os.path.getsize(path)
         except OSError as error:
             raise DataError(path, reason(error)) from error
-        return cls(os.path.basename(path), read, entries, size, digest, first, last)
+        return cls(os.path.basename(path), read, entries, size, digest, first, last, occurrences)
 
 
 def _borders(path: str) -> tuple[int, str, str]:
@@ -208,7 +215,7 @@ class PartFolder:
                         message = f"begins with the source that {before.name} ends with, {part.first!r}; its entries"
                         raise DataError(part.name, f"{message} must be in one part")
                     if part.name not in self.there:
-                        file.write(json.dumps(asdict(part)) + "\n")
+                        file.write(json.dumps(part.as_dict()) + "\n")
                         file.flush()
                         os.fsync(file.fileno())
                     noted.append(part)
@@ -221,12 +228,19 @@ class PartFolder:
             raise PhraseToolError(f"{self.folder}: cannot write: {reason(error)}") from error
 
 
+def _occurrences(parts: Iterable[Part]) -> dict[str, Any]:
+    """Return the occurrences of a pruned table, from those of its parts."""
+    found = [part.occurrences for part in parts if part.occurrences is not None]
+    return {"occurrences": OccurrenceCounts.merged(found).report()} if found else {}
+
+
 def document(parts: Iterable[Part]) -> dict[str, Any]:
     """A manifest."""
     listed = list(parts)
     total = {name: sum(getattr(part, name) for part in listed) for name in ("read", "entries", "bytes")}
     return {
-        "format": _FORMAT, "phrasetool_version": __version__, **total, "parts": [asdict(part) for part in listed]
+        "format": _FORMAT, "phrasetool_version": __version__, **total, **_occurrences(listed),
+        "parts": [part.as_dict() for part in listed],
     }  # fmt: skip
 
 

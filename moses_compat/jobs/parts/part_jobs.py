@@ -11,7 +11,7 @@ from moses_compat.files.finished_work import settings_of
 from moses_compat.jobs.annotate_tables import AnnotateRequest, annotate, work_settings
 from moses_compat.jobs.parts.part_folder import Part, PartFolder, document, part_names
 from moses_compat.jobs.prune_request import PruneRequest
-from moses_compat.jobs.prune_tables import prune
+from moses_compat.jobs.prune_tables import PruneResult, prune
 from phrasetool.pipeline import Runner, run
 from phrasetool.watch import NOBODY, Watch
 
@@ -35,8 +35,9 @@ class _PartWork:
 
     def __call__(self, name: str) -> Part:
         source, output = (os.path.join(folder, name) for folder in (self.source, self.output))
-        self.make(replace(self.request, table=source, output=output))
-        return Part.of(output, source)
+        made = self.make(replace(self.request, table=source, output=output))
+        occurrences = made.statistics.occurrences.as_dict() if isinstance(made, PruneResult) else None
+        return Part.of(output, source, occurrences)
 
 
 def annotate_parts(request: AnnotateRequest, watch: Watch = NOBODY) -> dict[str, Any]:

@@ -21,7 +21,13 @@ from phrasetool_cli.shared.flags import (
 )
 from phrasetool_cli.shared.json_output import json_option
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.parameter_types import Share, column_pair, threshold_sweep, worth_threshold
+from phrasetool_cli.shared.parameter_types import (
+    Share,
+    column_pair,
+    frequency_limit,
+    threshold_sweep,
+    worth_threshold,
+)
 from phrasetool_cli.shared.resuming import check_resumable, resume_option
 from phrasetool_cli.shared.sections import sections
 from phrasetool_cli.shared.similarity.encoder_options import chosen_encoder, encoder_options
@@ -83,6 +89,9 @@ prune_options = sections(
     click.option("--protect", type=click.Choice(["all", "words", "none"]),
                  help="Whose best K stay: all sources, one-word sources (no word becomes unknown), none.  "
                       "[default: all; with a --method and a size or a loss, words]"),
+    click.option("--protect-frequent", type=frequency_limit, metavar="COUNT",
+                 help="Keep mutual translations seen more than COUNT times; `none` protects none.  "
+                      "[default: 100 with a threshold of similarity alone, else none]"),
     "What is known of the entries",
     click.option("-m", "--model", "model_folders", multiple=True, metavar="FOLDER",
                  help="Model folder; or, each with its own -m, translators of the two directions, and what the methods "
