@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from phrasetool.encoders.rae.sgd_kernels import PartnerVectors
 from phrasetool.objectives.margin import unit_vectors
 from phrasetool.objectives.objective import CoTrainingObjective, FrozenBatch
 from phrasetool.phrases import Int64Array, Phrases
@@ -31,6 +32,15 @@ class _Frozen:
         """What an objective needs to know for some pairs."""
         corrupted = self.corrupted.vectors(rows) if self.corrupted else None
         return FrozenBatch(self.true.vectors(rows), corrupted, self.pool, rng)
+
+    def partners(self, order: Int64Array) -> PartnerVectors:
+        """The vectors of all pairs for the compiled updates, in the given order."""
+        assert self.corrupted is not None
+        (true, true_rows), (corrupted, corrupted_rows) = (
+            (phrases.distinct.cpu().numpy(), phrases.index.cpu().numpy()[order])
+            for phrases in (self.true, self.corrupted)
+        )
+        return PartnerVectors(true, true_rows, corrupted, corrupted_rows)
 
 
 class CoTraining:
@@ -103,6 +113,11 @@ class CoTraining:
         def update(which: int) -> None:
             side = sides[which]
             side.begin(side_rngs[which])
+            if side.compiled and side.compiled.available:
+                order = np.concatenate(batches)
+                partners = frozen[1 - which].partners(order)
+                side.compiled.run(inputs[which].select(order), partners, tick if which == 0 else lambda pairs: None)
+                return
             for batch, phrases in parts(inputs[which], batches):
                 vectors, errors = side.forward(batch, phrases)
                 other = frozen[1 - which].batch(side.rows(batch), side_rngs[which])

@@ -241,12 +241,9 @@ class Trainer:
     def _penalty(self) -> float:
         """The L2 terms of the joint error (Eq. 11)."""
         total = 0.0
-        with torch.no_grad():
-            for side in self._sides:
-                for group in side.optimizer.param_groups:
-                    if group["weight_decay"]:
-                        squares = sum(float(p.square().sum()) for p in group["params"])
-                        total += group["weight_decay"] / 2 * squares
+        for side in self._sides:
+            for penalty in side.penalties():
+                total += penalty
         return total
 
     def _report(self, reconstruction: float, semantic: float | None) -> IterationReport:
@@ -265,6 +262,9 @@ class Trainer:
         def work(which: int) -> float:
             side = self._sides[which]
             side.begin(own[which])
+            if side.compiled and side.compiled.available:
+                ordered = side.phrases.select(np.concatenate(batches))
+                return side.compiled.run(ordered, None, tick if which == 0 else lambda pairs: None) / len(self.pairs)
             total = 0.0
             for batch, phrases in parts(side.phrases, batches):
                 _, errors = side.forward(batch, phrases)
