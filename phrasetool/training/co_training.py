@@ -13,7 +13,7 @@ from phrasetool.encoders.rae.sgd_kernels import PartnerVectors
 from phrasetool.objectives.margin import unit_vectors
 from phrasetool.objectives.objective import CoTrainingObjective, FrozenBatch
 from phrasetool.phrases import Int64Array, Phrases
-from phrasetool.random_words import replace_words
+from phrasetool.random_words import replace_words, replace_words_by_frequency
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.training.sides import EncodedPhrases, Sides, parts
 
@@ -105,7 +105,9 @@ class CoTraining:
         sides = self._sides
         bad = None
         if self._objective.needs_corrupted:
-            bad = [replace_words(side.phrases, side.vocabulary_size, rng) for side in sides]
+            by_frequency = getattr(self._objective, "corruption", "uniform") == "frequency"
+            replace = replace_words_by_frequency if by_frequency else replace_words
+            bad = [replace(side.phrases, side.vocabulary_size, rng) for side in sides]
         inputs = [side.with_unknowns(rng) for side in sides]
         batches = sides.batches(rng)
         frozen = self._freeze(bad)
