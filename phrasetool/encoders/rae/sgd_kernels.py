@@ -332,9 +332,7 @@ def _update_words(
 
 
 @borrowing_float_kernel
-def _update_all(
-    pairs: int, matrices: SgdMatrices, rates: SgdRates, semantic: bool, record: _BatchRecord
-) -> None:
+def _update_all(pairs: int, matrices: SgdMatrices, rates: SgdRates, semantic: bool, record: _BatchRecord) -> None:
     """Update matrices and biases, in both layouts."""
     nodes, roots = record.counts[0], record.counts[1]
     scale, step = _ONE - np.float32(pairs) * rates.matrix_decay, rates.matrix_step

@@ -33,8 +33,9 @@ def errors_of(phrase, p, merges):
 def pair_objective(phrase, p, merges, partner, chosen):
     """What one pair contributes: its errors (Eq. 16) and the L2 terms of the parameters that it uses (Eq. 15)."""
     root, reconstruction = errors_of(phrase, p, merges)
-    groups = {"lambda_words": [p["word_vectors"][word] for word in set(phrase)], "lambda_rec": [
-        p[name] for name in ("compose", "compose_bias", "reconstruct", "reconstruct_bias")], "lambda_sem": []}  # fmt: skip
+    matrices = [p[name] for name in ("compose", "compose_bias", "reconstruct", "reconstruct_bias")]
+    words = [p["word_vectors"][word] for word in set(phrase)]
+    groups = {"lambda_words": words, "lambda_rec": matrices, "lambda_sem": []}
     loss = reconstruction
     if partner is not None:
         predicted = torch.tanh(p["transform"] @ root + p["transform_bias"])
@@ -172,5 +173,4 @@ def test_the_preset_learns_the_toy_language(pairs, reading):
     trainer = Trainer(pairs, chosen, *(chosen.kind.initial(side, 16, chosen.start, rng) for side in vectors))
     list(trainer.run())
     quality = evaluate_pairs(scorer_of(trainer), pairs.sources, pairs.targets, WORDS + 1, candidates=100)
-    print(quality)
     assert quality.auc_other_targets > 0.8 if reading == "the preset" else quality.auc_other_targets < 0.6
