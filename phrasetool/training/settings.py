@@ -40,8 +40,8 @@ class TrainingSettings:
         learning_rate: step size (eta in Eq. 14); see `matrix_steps` for vectors larger than the encoder's default.
         schedule: `constant`, or `linear`: the step size falls to nothing over the iterations.
         batch_size: pairs per update.
-        optimizer: `adam`, or `sgd`, where the step of a batch is the sum of the steps of its pairs, and the L2 term of a
-            pair has the vectors of its own words only.
+        optimizer: `adam`, or `sgd`, where the step of a batch is the sum of the steps of its pairs, and the L2 term of
+            a pair has the vectors of its own words only.
         lambda_words, lambda_rec, lambda_sem: L2 weights of the word vectors, of the encoder, of the transformation.
         unknown_rate: chance that a word seen once in training is read as unknown, which trains the unknown word.
         vectors: word vectors at the start: `word2vec`; `centred`, the same without their first principal components,
