@@ -23,18 +23,10 @@ from phrasetool.training.trainer import Trainer
 RUNS: dict[str, tuple[str, bool, dict]] = {
     "in-batch (default)": ("in-batch", True, {}),
     "max-margin, the paper's values": ("max-margin", True, {}),
-    "max-margin, same equations, larger steps, weaker L2, random start": (
-        "max-margin",
-        False,
-        {
-            "learning_rate": 0.64,
-            "schedule": "linear",
-            "pretrain_iterations": 0,
-            "lambda_words": 1e-5,
-            "lambda_rec": 1e-6,
-            "lambda_sem": 1e-6,
-        },
-    ),
+    "max-margin, random word vectors": ("max-margin", False, {}),
+    "max-margin, random words drawn uniformly": ("max-margin", True, {"corruption": "uniform"}),
+    # The mean gradient of a batch of 64 pairs, as the sum at a step size that is 64 times smaller.
+    "max-margin, mean gradients of 64 pairs": ("max-margin", True, {"batch_size": 64, "learning_rate": 0.01 / 64}),
 }
 
 

@@ -88,7 +88,7 @@ def write_texts(folder, name, sentences, rng):
 def small_model(seed=1, dimension=6):
     words = [b"<unk>", *SOURCE], [b"<unk>", *TARGET]
     sides = [random_parameters(len(side), dimension, seed + i) for i, side in enumerate(words)]
-    return BilingualModel(*map(Vocabulary, words), *sides, Rae())
+    return BilingualModel(*map(Vocabulary, words), *sides, Rae(), {"loss": "max-margin"})
 
 
 def write_experiment(folder, more="", seed=1):

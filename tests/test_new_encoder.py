@@ -81,7 +81,6 @@ class Bag:
 
     name: ClassVar[str] = "bag-of-words"
     summary: ClassVar[str] = "the sum of the word vectors"
-    label: ClassVar[str] = "bag-of-words"
     reconstructs: ClassVar[bool] = False
     defaults: ClassVar[dict] = {"dimension": 20, "learning_rate": 0.02}
 
@@ -148,7 +147,7 @@ def test_it_trains_and_is_stored(trained):
     assert (config["encoder"], config["encoder_options"], config["dimension"]) == ("bag-of-words", {"power": 3}, 20)
     assert config["columns"] == ["bag_of_words_st", "bag_of_words_ts"]
     assert (config["training"]["reach"], config["training"]["batch_size"]) == (1.5, 16)
-    assert load_bilingual_model(trained).signature.startswith("model:bag-of-words-")
+    assert load_bilingual_model(trained).signature.startswith("model:bag-of-words+nearest-")
 
 
 def test_every_command_knows_it(trained, tmp_path):
@@ -163,7 +162,7 @@ def test_every_command_knows_it(trained, tmp_path):
         "prune", table, "-m", trained, "-t", "0.5", "--keep-top", "0", "--protect", "none", "-o", tmp_path / "p.gz"
     )
     assert pruned.code == 0
-    assert "signature model:bag-of-words-" in pruned.err
+    assert "signature model:bag-of-words+nearest-" in pruned.err
     assert read(tmp_path / "p.gz") == b"a1 ||| A1 ||| 0.5\nb2 ||| B2 ||| 0.5\n"
     near = json.loads(run_inside("neighbours", "a1", "-m", trained, "--json").out)
     assert near["target"][0]["phrase"] == "A1"

@@ -64,7 +64,7 @@ def test_the_install_commands_are_those_of_the_readme():
         (["a 1.0 b"], ["c 1.0 b"], False, False),
         (["aligned after 1 s"], ["aligned after 75.2 s"], False, True),
         (["x  36.28   ±5.26", "y 35.54 -0.73   0.1329"], ["x  36.20   ±4.26", "y 35.60 +1.73   0.9000"], False, True),
-        (["model:brae-38f292ac|n:50"], ["model:brae-0e6f0f82|n:50"], False, True),
+        (["model:rae+in-batch-38f292ac|n:50"], ["model:rae+in-batch-0e6f0f82|n:50"], False, True),
         (["a", "...", "d"], ["a", "b", "c", "d"], False, True),
         (["a", "...", "d"], ["a", "b", "c"], False, False),
         (["a"], ["a", "b"], False, False),

@@ -20,8 +20,8 @@ def phrase_frames(session: Session, plan: BuildPlan) -> dict[str, pd.DataFrame]:
     models = {}
     for path in (plan.unsupervised, folder) if plan.unsupervised else (folder,):
         model = load_bilingual_model(path)
-        # An encoder goes by its own name as long as it has learned from one language alone.
-        name = (model.kind.name if path == plan.unsupervised else model.kind.label).upper()
+        # The label of a model that has learned from one language alone is the name of its encoder.
+        name = (model.kind.name if path == plan.unsupervised else model.label).upper()
         with Input(plan.pairs) as source, session.watch.file("read pairs", source.size()) as progress:
             vocabularies = (model.source_vocabulary, model.target_vocabulary)
             pairs = read_training_pairs(source, vocabularies=vocabularies, progress=progress)

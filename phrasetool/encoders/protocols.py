@@ -109,16 +109,14 @@ class EncoderKind(Protocol):
     there is nothing to train.
 
     Attributes:
-        name: what users call it (`--encoder`).
+        name: what users call it (`--encoder`); columns and signatures begin with it.
         summary: what it is, in some ten words, for `--help`.
-        label: what its columns and signatures begin with.
         reconstructs: whether its module has reconstruction errors, so that it can be pre-trained alone.
         defaults: settings of training that differ from the objective's when this encoder is trained.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    label: ClassVar[str]
     reconstructs: ClassVar[bool]
     defaults: ClassVar[Mapping[str, Any]]
 

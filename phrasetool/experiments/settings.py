@@ -206,7 +206,7 @@ class NeighbourSettings:
     Attributes:
         phrases: of either language; frequent ones are chosen if there are none.
         count: neighbours of each.
-        pretrain_iterations: of the unsupervised model beside BRAE.
+        pretrain_iterations: of the unsupervised model next to the bilingual one.
     """
 
     phrases: tuple[str, ...] = asked(ConfigTable.texts, ())

@@ -1,6 +1,6 @@
 """Bilingually-constrained encoders as a trained scorer: an encoder and a transformation per language.
 
-With recursive auto-encoders, this is BRAE (Zhang et al. 2014).
+With recursive auto-encoders and the loss `max-margin`, this is BRAE (Zhang et al. 2014).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from phrasetool.encoders import encoder_kind
 from phrasetool.encoders.protocols import EncoderKind, EncoderParameters, PackedEncoder
 from phrasetool.errors import ModelError
 from phrasetool.models.identity import model_identity
+from phrasetool.objectives import OBJECTIVES
 from phrasetool.options import option_values
 from phrasetool.scoring.calibration import Calibration
 from phrasetool.vocabulary import Vocabulary
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from phrasetool.scoring.scorer import BilingualScorer
 
 _SIDES = ("source", "target")
+# The encoder and the loss of the paper.
+_BRAE = ("rae", "max-margin")
 
 
 CPU = "cpu"
@@ -81,9 +84,27 @@ class BilingualModel:
         return self.source.dimension
 
     @property
+    def loss(self) -> str | None:
+        """The loss that the model was trained with; None if it is not recorded, or if no iteration used it."""
+        loss = self.training.get("loss")
+        learns = getattr(self.kind, "learns", True) and self.training.get("iterations") != 0
+        return loss if isinstance(loss, str) and loss in OBJECTIVES and learns else None
+
+    @property
+    def _is_brae(self) -> bool:
+        return (self.kind.name, self.loss) == _BRAE
+
+    @property
+    def label(self) -> str:
+        """The name of the method: `brae`, or the encoder and the loss, as `rae+in-batch`, or an encoder alone."""
+        if self._is_brae:
+            return "brae"
+        return f"{self.kind.name}+{self.loss}" if self.loss else self.kind.name
+
+    @property
     def columns(self) -> tuple[str, str]:
         """Names of the two similarities, source-to-target first."""
-        label = self.kind.label.replace("-", "_")
+        label = ("brae" if self._is_brae else self.kind.name).replace("-", "_")
         return (f"{label}_st", f"{label}_ts")
 
     def scorer(self, device: str = CPU) -> BilingualScorer:
@@ -132,7 +153,7 @@ class BilingualModel:
     @property
     def signature(self) -> str:
         """The model's part of a signature line."""
-        return f"model:{self.kind.label}-{self.identity}|n:{self.dimension}"
+        return f"model:{self.label}-{self.identity}|n:{self.dimension}"
 
     def weights(self) -> dict[str, npt.NDArray[Any]]:
         """Name -> array, as stored."""

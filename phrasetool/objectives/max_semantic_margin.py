@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from phrasetool.objectives.objective import FrozenBatch
 
+CORRUPTIONS = ("frequency", "uniform")
+
 
 def semantic_error(transformed: Tensor, other: Tensor) -> Tensor:
     """E_sem(s|t) = 1/2 ||p_t - f(Wl_s p_s + bl_s)||^2 (Eq. 9).
@@ -34,24 +36,30 @@ class MaxMargin:
 
     Attributes:
         margin: by how much the distance to the partner must be smaller.
+        corruption: distribution of the random words of the corrupted phrases: `frequency`, that of the running words,
+            or `uniform`, all words of the vocabulary alike.
 
     Raises:
-        ValueError: the margin is negative.
+        ValueError: the margin is negative, or the distribution is unknown.
     """
 
     margin: float = option(1.0, "By how much the true partner must be nearer than the corrupted one.")
+    corruption: str = option("frequency", "Draw random words by frequency or uniform.")
 
     name: ClassVar[str] = "max-margin"
     summary: ClassVar[str] = "be nearer to the partner than to it with random words (BRAE's)"
-    # Section 4.1 of the paper; batch_size and pretrain_iterations, on which it is silent, are ours.
+    # Section 4.1 of the paper, and updates for each pair (Eq. 14 to 16); pretrain_iterations and patience are ours.
     defaults: ClassVar[Mapping[str, Any]] = {
-        "alpha": 0.15, "learning_rate": 0.01, "schedule": "constant", "batch_size": 64, "optimizer": "sgd",
+        "alpha": 0.15, "learning_rate": 0.01, "schedule": "constant", "batch_size": 1, "optimizer": "sgd",
         "lambda_words": 1e-2, "lambda_rec": 1e-3, "lambda_sem": 1e-3, "pretrain_iterations": 5, "start": "normal",
+        "patience": 5,
     }  # fmt: skip
     needs_corrupted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         checked_margin(self.margin)
+        if self.corruption not in CORRUPTIONS:
+            raise ValueError(f"corruption is {self.corruption!r}, expected one of {', '.join(CORRUPTIONS)}")
 
     def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
         """E*_sem(s|t) = max(0, E_sem(s|t) - E_sem(s|t') + margin) (Eq. 12); see `CoTrainingObjective`."""

@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from phrasetool.encoders.rae.sgd_kernels import PartnerVectors
 from phrasetool.objectives.margin import unit_vectors
 from phrasetool.objectives.objective import CoTrainingObjective, FrozenBatch
 from phrasetool.phrases import Int64Array, Phrases
-from phrasetool.random_words import replace_words
+from phrasetool.random_words import replace_words, replace_words_by_frequency
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.training.sides import EncodedPhrases, Sides, parts
 
@@ -31,6 +32,15 @@ class _Frozen:
         """What an objective needs to know for some pairs."""
         corrupted = self.corrupted.vectors(rows) if self.corrupted else None
         return FrozenBatch(self.true.vectors(rows), corrupted, self.pool, rng)
+
+    def partners(self, order: Int64Array) -> PartnerVectors:
+        """The vectors of all pairs for the compiled updates, in the given order."""
+        assert self.corrupted is not None
+        (true, true_rows), (corrupted, corrupted_rows) = (
+            (phrases.distinct.cpu().numpy(), phrases.index.cpu().numpy()[order])
+            for phrases in (self.true, self.corrupted)
+        )
+        return PartnerVectors(true, true_rows, corrupted, corrupted_rows)
 
 
 class CoTraining:
@@ -70,6 +80,7 @@ class CoTraining:
         The wrong phrases, where the objective needs some, are those of other pairs.
         """
         encoded = [side.measured(batch) for side in self._sides]
+        weights = self._sides.weights[self._sides[0].rows(batch)]
         losses = 0.0
         with torch.no_grad():
             for which, side in enumerate(self._sides):
@@ -77,8 +88,8 @@ class CoTraining:
                 corrupted = other.roll(1, 0) if self._objective.needs_corrupted else None
                 frozen = FrozenBatch(other, corrupted, unit_vectors(other), np.random.default_rng(0))
                 predicted = side.module.transformed(encoded[which][0])
-                losses += float(self._objective.frozen_losses(predicted, frozen).mean())
-        return sum(float(errors.mean()) for _, errors in encoded), losses
+                losses += float((weights * self._objective.frozen_losses(predicted, frozen)).mean())
+        return sum(float((weights * errors).mean()) for _, errors in encoded), losses
 
     def iteration(
         self, rng: np.random.Generator, side_rngs: tuple[np.random.Generator, ...], tick: Callable[[int], None]
@@ -91,12 +102,14 @@ class CoTraining:
             tick: called with the number of pairs just seen.
 
         Returns:
-            E_rec and semantic error of the whole corpus afterwards, means over the pairs, both sides added.
+            E_rec and semantic error of the whole corpus afterwards, weighted means over the pairs, both sides added.
         """
         sides = self._sides
         bad = None
         if self._objective.needs_corrupted:
-            bad = [replace_words(side.phrases, side.vocabulary_size, rng) for side in sides]
+            by_frequency = getattr(self._objective, "corruption", "uniform") == "frequency"
+            replace = replace_words_by_frequency if by_frequency else replace_words
+            bad = [replace(side.phrases, side.vocabulary_size, rng) for side in sides]
         inputs = [side.with_unknowns(rng) for side in sides]
         batches = sides.batches(rng)
         frozen = self._freeze(bad)
@@ -104,6 +117,11 @@ class CoTraining:
         def update(which: int) -> None:
             side = sides[which]
             side.begin(side_rngs[which])
+            if side.compiled and side.compiled.available:
+                order = np.concatenate(batches)
+                partners = frozen[1 - which].partners(order)
+                side.compiled.run(inputs[which].select(order), partners, tick if which == 0 else lambda pairs: None)
+                return
             for batch, phrases in parts(inputs[which], batches):
                 vectors, errors = side.forward(batch, phrases)
                 other = frozen[1 - which].batch(side.rows(batch), side_rngs[which])
@@ -117,7 +135,8 @@ class CoTraining:
         self._encoded = None
         frozen = self._freeze(bad)
         semantic = sides.both(lambda which: self._measure(which, frozen, side_rngs[which]))
-        return float(frozen[0].true.mean_error() + frozen[1].true.mean_error()), sum(semantic)
+        weights = sides.weights
+        return float(frozen[0].true.mean_error(weights) + frozen[1].true.mean_error(weights)), sum(semantic)
 
     def _freeze(self, bad: list[Phrases] | None) -> tuple[_Frozen, _Frozen]:
         """Both languages under the current parameters."""
@@ -140,4 +159,4 @@ class CoTraining:
                 rows = side.rows(np.arange(first, min(first + _MEASURE_AT_ONCE, len(side.phrases))))
                 predicted = side.module.transformed(frozen[which].true.vectors(rows))
                 losses.append(self._objective.frozen_losses(predicted, frozen[1 - which].batch(rows, rng)))
-        return float(torch.cat(losses).mean())
+        return float((self._sides.weights * torch.cat(losses)).mean())

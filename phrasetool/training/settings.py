@@ -19,6 +19,8 @@ STARTS = ("averaging", "normal")
 VECTORS = ("word2vec", "centred", "random")
 PAIRS = "pairs"
 CALIBRATIONS = (PAIRS, "none")
+# Pairs per update where each update is a series of calls of torch.
+_LEAST_BATCH = 64
 # Settings that are no number or text.
 _COMPOSED = ("loss_options", "encoder_options")
 
@@ -32,13 +34,16 @@ class TrainingSettings:
         encoder: one of `ENCODERS`.
         dimension: n.
         iterations: passes over the pairs at most.
+        patience: with a constant step size, training stops after so many iterations in a row without a new minimum of
+            the joint error, and keeps the parameters that reached the minimum.
         pretrain_iterations: passes that train each encoder alone first, on its reconstruction error.
         seed: fixes everything.
         alpha: weight of the reconstruction error; the semantic error has 1 - alpha (Eq. 10).
         learning_rate: step size (eta in Eq. 14); see `matrix_steps` for vectors larger than the encoder's default.
         schedule: `constant`, or `linear`: the step size falls to nothing over the iterations.
         batch_size: pairs per update.
-        optimizer: `sgd` or `adam`.
+        optimizer: `adam`, or `sgd`, where the step of a batch is the sum of the steps of its pairs, and the L2 term of
+            a pair has the vectors of its own words only.
         lambda_words, lambda_rec, lambda_sem: L2 weights of the word vectors, of the encoder, of the transformation.
         count_exponent: weight of a pair is its count to the power of this: 0 counts every distinct pair once, 1 every
             occurrence.
@@ -60,6 +65,7 @@ class TrainingSettings:
     iterations: int = option(
         25, "Passes over the pairs (at most, with a constant step size: then a local minimum ends it)."
     )
+    patience: int = option(1, "Iterations without a new minimum before training with a constant step size stops.")
     pretrain_iterations: int = option(0, "Passes that train each encoder alone first, to reconstruct.")
     seed: int = 1
     alpha: float = option(0.1, "Weight of the reconstruction error against the semantic one.")
@@ -90,7 +96,7 @@ class TrainingSettings:
             ("calibration", CALIBRATIONS),
         ):  # fmt: skip
             require(self, getattr(self, name) in choices, name, f"one of {', '.join(choices)}")
-        for name in ("dimension", "batch_size"):
+        for name in ("dimension", "batch_size", "patience"):
             require(self, getattr(self, name) >= 1, name, "at least 1")
         for name in ("iterations", "pretrain_iterations", "seed", "lambda_words", "lambda_rec", "lambda_sem"):
             require(self, getattr(self, name) >= 0, name, "0 or more")
@@ -159,6 +165,8 @@ class TrainingSettings:
                 chosen[owner] = {**chosen.get(owner, {}), name: value}
             if name in known:
                 chosen[name] = value
+        if given.get("optimizer") == "adam" and "batch_size" not in given:
+            _enlarge_batches(chosen)
         return cls(loss=loss, encoder=encoder, **chosen)
 
     def with_batches_for(self, pairs: int) -> TrainingSettings:
@@ -193,7 +201,14 @@ def preset(loss: str, encoder: str, frozen: bool = False) -> dict[str, Any]:
     wishes = {**registered(OBJECTIVES, loss, "loss").defaults, **kind.defaults}
     if frozen or not kind.reconstructs:
         wishes.update(alpha=0.0, pretrain_iterations=0)
+        _enlarge_batches(wishes)
     return wishes
+
+
+def _enlarge_batches(presets: dict[str, Any]) -> None:
+    """Raise a batch size that only the compiled updates of plain SGD are fast enough for."""
+    if "batch_size" in presets:
+        presets["batch_size"] = max(presets["batch_size"], _LEAST_BATCH)
 
 
 def _homeless(name: str, loss: str, encoder: str) -> str:

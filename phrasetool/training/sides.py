@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,6 +15,8 @@ from torch import Tensor
 from phrasetool.encoders.protocols import EncoderModule, EncoderParameters
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.training.pairs import PhrasePairs, log_shares
+from phrasetool.training.per_pair_sgd import PerPairSgd, pairs_per_word
+from phrasetool.training.rae_sgd import RaeSgd
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.unique_phrases import distinct_phrases
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
@@ -40,9 +43,13 @@ class EncodedPhrases:
         """Vectors of the phrases `rows`, shape (len(rows), n)."""
         return self.distinct[self.index[rows]]
 
-    def mean_error(self) -> Tensor:
-        """Mean reconstruction error of the N phrases, a scalar."""
-        return self.errors[self.index].mean()
+    def mean_error(self, weights: Tensor) -> Tensor:
+        """Weighted mean reconstruction error of the N phrases, a scalar.
+
+        Args:
+            weights: of the pairs, shape (N,), mean 1.
+        """
+        return (weights * self.errors[self.index]).mean()
 
 
 class Side:
@@ -61,6 +68,7 @@ class Side:
         vocabulary_size: V.
         module: what is trained.
         optimizer: of the module's parameters, but for frozen ones.
+        compiled: updates by a compiled kernel, if there is one for the encoder, the loss and the optimizer.
     """
 
     def __init__(
@@ -80,6 +88,7 @@ class Side:
         self._rare = (vocabulary.counts <= 1)[phrases.words]
         self._frozen: EncodedPhrases | None = None
         self.optimizer = self._optimizer()
+        self.compiled = RaeSgd.create(self.module, self.optimizer, settings)
 
     def _optimizer(self) -> torch.optim.Optimizer:
         s = self._settings
@@ -93,7 +102,7 @@ class Side:
                 step = s.learning_rate * (1.0 if name == "words" else s.matrix_steps)
                 groups.append({"params": parameters, "weight_decay": weights[name], "lr": step, "initial_lr": step})
         if s.optimizer == "sgd":
-            return torch.optim.SGD(groups)
+            return PerPairSgd(groups, None if s.freeze_encoders else getattr(self.module, "word_vectors", None))
         return torch.optim.Adam(groups, betas=(0.9, 0.99), fused=True)
 
     def begin(self, rng: np.random.Generator) -> None:
@@ -120,6 +129,8 @@ class Side:
             batch: which phrases.
             phrases: these phrases as they are to be read; frozen encoders, which know them already, do not read.
         """
+        if isinstance(self.optimizer, PerPairSgd):
+            self.optimizer.start_batch(phrases)
         if not self._settings.freeze_encoders:
             return self.module(phrases)
         vectors = self.encode_all().vectors(self.rows(batch))
@@ -151,6 +162,29 @@ class Side:
                 vectors.append(v)
                 errors.append(e)
         return EncodedPhrases(torch.cat(vectors), torch.cat(errors), self.rows(numbers))
+
+    def penalties(self) -> Iterator[float]:
+        """L2 terms of the objective under the current parameters, one for each group that has a weight.
+
+        With plain SGD they are means over the pairs: a pair counts the vectors of the distinct words of its phrase.
+        """
+        with torch.no_grad():
+            for group in self.optimizer.param_groups:
+                if group["weight_decay"]:
+                    squares = sum(self._squared_norm(parameter) for parameter in group["params"])
+                    yield group["weight_decay"] / 2 * squares
+
+    def _squared_norm(self, parameter: Tensor) -> float:
+        """The sum of squares; of word vectors under plain SGD, the mean over the pairs of what each pair uses."""
+        if not isinstance(self.optimizer, PerPairSgd) or parameter is not self.optimizer.word_vectors:
+            return float(parameter.square().sum())
+        words, counts = self._word_counts
+        weights = torch.from_numpy(counts).to(parameter.device, torch.float64) / len(self.phrases)
+        return float(parameter[self.rows(words)].double().square().sum(1) @ weights)
+
+    @cached_property
+    def _word_counts(self) -> tuple[Int64Array, Int64Array]:
+        return pairs_per_word(self.phrases)
 
     def rows(self, batch: Int64Array) -> Tensor:
         """Numbers of phrases as an index on the device."""

@@ -40,6 +40,8 @@ from phrasetool.training.sides import Sides, parts
 from phrasetool.training.training_run import TrainingRun
 
 _NAMES = ("source", "target")
+# Pairs that the error at the start of plain SGD is measured on, at least.
+_START_PAIRS = 64
 
 
 @dataclass(frozen=True)
@@ -102,10 +104,13 @@ class Trainer:
         # The parameters that reached the smallest joint error, with a constant step size; and whether it has risen.
         self._best: tuple[EncoderParameters, EncoderParameters] | None = None
         self._rose = False
+        self._iterations_since_best = 0
         # MKL settles on its kernels at the first call.  Two threads that race there can get different ones, and other
         # last bits, in their first batch: seen once in some twenty runs whose libraries were not in memory yet.
         # Therefore one thread calls first what the two will call.
-        batch = np.arange(min(settings.batch_size, len(pairs)))
+        # A batch of a few pairs, which plain SGD takes, says little about the error of all.
+        size = max(settings.batch_size, _START_PAIRS) if settings.optimizer == "sgd" else settings.batch_size
+        batch = np.arange(min(size, len(pairs)))
         self._method.try_out(batch)
         reconstruction, semantic = self._method.errors(batch)
         self._start_errors = {
@@ -142,6 +147,7 @@ class Trainer:
             "last_error": None if np.isinf(self._last_error) else self._last_error,
             "rng": self.rng.bit_generator.state,
             "start_errors": self._start_errors,
+            "iterations_since_best": self._iterations_since_best,
         }
 
     @classmethod
@@ -170,6 +176,7 @@ class Trainer:
         trainer.finished = progress["finished"]
         trainer._last_error = np.inf if progress["last_error"] is None else progress["last_error"]
         trainer.rng.bit_generator.state = progress["rng"]
+        trainer._iterations_since_best = progress.get("iterations_since_best", 0)
         # Checkpoints of earlier versions lack it; then it counts from where they are.
         trainer._start_errors = progress.get("start_errors", trainer._start_errors)
         return trainer
@@ -226,7 +233,7 @@ class Trainer:
                 group["lr"] = group["initial_lr"] * share
 
     def _judge(self, error: float) -> None:
-        """Stop after the last iteration, or at a local minimum with the parameters that reached it.
+        """Stop after the last iteration, or at a local minimum of the error, with the parameters that reached it.
 
         With a falling step size a rise is noise of the early, large steps, so there all iterations are done.
         """
@@ -234,20 +241,19 @@ class Trainer:
         if self.settings.schedule != "constant" or not np.isfinite(error):
             return
         if error > self._last_error and self._best is not None:
-            self._rose = self.finished = True
+            self._iterations_since_best += 1
+            self.finished = self.finished or self._iterations_since_best >= self.settings.patience
+            self._rose = self.finished
             return
-        self._last_error = error
+        self._last_error, self._iterations_since_best = error, 0
         self._best = self.parameters()
 
     def _penalty(self) -> float:
         """The L2 terms of the joint error (Eq. 11)."""
         total = 0.0
-        with torch.no_grad():
-            for side in self._sides:
-                for group in side.optimizer.param_groups:
-                    if group["weight_decay"]:
-                        squares = sum(float(p.square().sum()) for p in group["params"])
-                        total += group["weight_decay"] / 2 * squares
+        for side in self._sides:
+            for penalty in side.penalties():
+                total += penalty
         return total
 
     def _report(self, reconstruction: float, semantic: float | None) -> IterationReport:
@@ -266,6 +272,9 @@ class Trainer:
         def work(which: int) -> float:
             side = self._sides[which]
             side.begin(own[which])
+            if side.compiled and side.compiled.available:
+                ordered = side.phrases.select(np.concatenate(batches))
+                return side.compiled.run(ordered, None, tick if which == 0 else lambda pairs: None) / len(self.pairs)
             total = 0.0
             for batch, phrases in parts(side.phrases, batches):
                 _, errors = side.forward(batch, phrases)

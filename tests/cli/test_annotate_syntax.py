@@ -115,7 +115,7 @@ def test_meaning_and_syntax_have_a_model_each(syntax_folder, model_folder, table
     both = ("prune", table, "--method", "semantic+syntax", *size)
     done = run_inside(*both, tmp_path / "a", "-m", model_folder, "-m", syntax_folder)
     assert done.code == 0, done.err
-    assert "model:brae-" in done.err
+    assert "model:rae-" in done.err
     assert "|model:syntax-" in done.err
     again = run_inside(*both, tmp_path / "b", "-m", syntax_folder, "-m", model_folder, "--block-bytes", 200, "-q")
     assert again.code == 0, again.err

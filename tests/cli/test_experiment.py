@@ -334,7 +334,7 @@ def test_from_a_bitext(tmp_path):
     out = tmp_path / "out"
     frames = frames_of(out)
     assert list(frames) == ["contests", "histogram", "map", "neighbours", "pruning", "surprises"]
-    assert set(frames["neighbours"].model) == {"RAE", "BRAE"}
+    assert set(frames["neighbours"].model) == {"RAE", "RAE+IN-BATCH"}
     steps = {"lm", "align", "extract", "moses-ini", "tune", "force-decode", "train-rae", "train-n4", "scores-n4"}
     facts = json.loads((out / "experiment.json").read_text())
     assert set(facts["commands"]) == steps

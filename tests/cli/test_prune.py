@@ -341,7 +341,7 @@ def test_target_that_cannot_be_met(model_folder, big, tmp_path):
 
 def check_statistics(report, lines, kept, removed):
     assert report["schema_version"] == 1
-    assert report["signature"].startswith("model:brae-")
+    assert report["signature"].startswith("model:rae-")
     assert report["entries"] == lines
     assert report["kept"] == kept
     assert sum(report["removed"].values()) == removed
@@ -409,7 +409,7 @@ def test_what_it_says(model_folder, tmp_path):
     assert "kept 2 of 9 entries (22.2%)" in done.err
     assert "7 faulty lines were left out" in done.err
     assert all(line.startswith("phrasetool: ") for line in done.err.splitlines())
-    assert "signature model:brae-" in done.err
+    assert "signature model:rae-" in done.err
 
 
 @pytest.mark.parametrize(

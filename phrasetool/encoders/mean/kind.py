@@ -36,7 +36,6 @@ class Mean:
 
     name: ClassVar[str] = "mean"
     summary: ClassVar[str] = "the mean of fixed word vectors, such as fastText's or MUSE's"
-    label: ClassVar[str] = "mean"
     reconstructs: ClassVar[bool] = False
     fixed_words: ClassVar[bool] = True
     defaults: ClassVar[Mapping[str, Any]] = {

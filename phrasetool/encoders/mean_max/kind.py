@@ -49,7 +49,6 @@ class MeanMax:
 
     name: ClassVar[str] = "mean-max"
     summary: ClassVar[str] = "self-attention, then the maximum and the mean over the words"
-    label: ClassVar[str] = "mean-max"
     reconstructs: ClassVar[bool] = False
     # What learns are word vectors, spread out at first and fast.  Layers that learn are no better at this dimension,
     # worse at telling similar phrases apart, and in co-training, where nothing parts phrases, make all of them alike.

@@ -20,8 +20,7 @@ class Rae:
     """The recursive auto-encoder, as `--encoder rae`."""
 
     name: ClassVar[str] = "rae"
-    summary: ClassVar[str] = "a recursive auto-encoder: adjacent vectors merged greedily (BRAE)"
-    label: ClassVar[str] = "brae"
+    summary: ClassVar[str] = "a recursive auto-encoder: adjacent vectors merged greedily"
     reconstructs: ClassVar[bool] = True
     defaults: ClassVar[Mapping[str, Any]] = {}
 

@@ -300,14 +300,11 @@ def deviation_cell(row: Any, difference: str = "difference", p: str = "p") -> Ce
 
 def neighbour_tables(neighbours: pd.DataFrame) -> Iterator[Table]:
     """Table 3: the nearest phrases side by side, the unsupervised model first; one table a language."""
-    models = sorted(
-        dict.fromkeys(neighbours["model"]),
-        key=lambda model: ("RAE", "BRAE").index(model) if model in ("RAE", "BRAE") else 2,
-    )
-    meanings = {"RAE": "unsupervised: one language alone", "BRAE": "bilingual"}
+    models = sorted(dict.fromkeys(neighbours["model"]), key=lambda model: model != "RAE")
+    meanings = {"RAE": "unsupervised: one language alone"}
     columns = [Column("phrase", "whose neighbours these are", False)]
     columns += [
-        Column(printable(model), f"{meanings.get(model, 'model')}; nearest first, cosine behind each", False)
+        Column(printable(model), f"{meanings.get(model, 'bilingual')}; nearest first, cosine behind each", False)
         for model in models
     ]
     for language in dict.fromkeys(neighbours["language"]):

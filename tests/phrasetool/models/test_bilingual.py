@@ -33,3 +33,27 @@ def test_parts_must_fit(model):
         BilingualModel(model.source_vocabulary, model.target_vocabulary, model.source, other, Rae())
     with pytest.raises(ValueError, match="word vectors"):
         BilingualModel(model.source_vocabulary, Vocabulary([b"<unk>"]), model.source, model.target, Rae())
+
+
+@pytest.mark.parametrize(
+    ("encoder", "training", "label"),
+    [
+        ("rae", {"loss": "max-margin"}, "brae"),
+        ("rae", {"loss": "in-batch", "iterations": 25}, "rae+in-batch"),
+        ("mean-max", {"loss": "max-margin"}, "mean-max+max-margin"),
+        # Models that do not record a loss, or were only pre-trained, go by their encoder.
+        ("rae", {}, "rae"),
+        ("rae", {"loss": "of a later version"}, "rae"),
+        ("rae", {"loss": 1}, "rae"),
+        ("rae", {"loss": "in-batch", "iterations": 0, "pretrain_iterations": 5}, "rae"),
+    ],
+)
+def test_signatures_name_the_encoder_and_the_loss(encoder, training, label):
+    kind = Rae() if encoder == "rae" else MeanMax(word_units=6, heads=2)
+    vocabulary = Vocabulary([b"<unk>", b"a"])
+    sides = [random_encoder(kind, 2, 8, seed) for seed in (1, 2)]
+    model = BilingualModel(vocabulary, vocabulary, *sides, kind, training)
+    assert model.label == label
+    assert model.signature == f"model:{label}-{model.identity}|n:8"
+    column = "brae" if label == "brae" else encoder.replace("-", "_")
+    assert model.columns == (f"{column}_st", f"{column}_ts")

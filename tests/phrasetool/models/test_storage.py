@@ -58,7 +58,7 @@ def test_round_trip(any_model, any_model_folder):
     assert again.training == {"loss": "none"}
     assert again.signature == model.signature
     assert again.kind == model.kind
-    label = {"rae": "brae", "mean-max": "mean_max", "mean": "mean"}[model.kind.name]
+    label = model.kind.name.replace("-", "_")
     assert again.columns == (f"{label}_st", f"{label}_ts")
 
 
@@ -68,7 +68,7 @@ def test_files_of_a_folder(model_folder):
     assert config["format_version"] == 1
     assert config["model"] == "brae"
     assert config["dimension"] == 10
-    assert config["columns"] == ["brae_st", "brae_ts"]
+    assert config["columns"] == ["rae_st", "rae_ts"]
     assert config["encoder"] == "rae"
     assert "encoder_options" not in config
 

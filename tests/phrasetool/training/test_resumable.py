@@ -10,7 +10,7 @@ from phrasetool.errors import ModelError
 from phrasetool.models.folders import CHECKPOINT
 from phrasetool.models.storage import load_model
 from phrasetool.training import resumable
-from phrasetool.training.trainer import train_model
+from phrasetool.training.trainer import Trainer, train_model
 from phrasetool.training.training_run import TrainingRun
 from tests.phrasetool.training.toy_language import COMBINATIONS, settings, some_of, start, start_of
 
@@ -51,17 +51,23 @@ def test_resuming_gives_the_same_model_as_never_stopping(pairs, loss, encoder, s
     assert load_model(tmp_path / "parts").identity == whole.identity
 
 
-def test_resuming_after_a_local_minimum_keeps_the_parameters_that_reached_it(pairs, tmp_path):
-    chosen = settings("max-margin", iterations=40, learning_rate=2.0, pretrain_iterations=0, lambda_words=0)
+@pytest.mark.parametrize(("patience", "left"), [(1, 0), (3, 0), (3, 1)])
+def test_resuming_after_a_local_minimum_keeps_the_parameters_that_reached_it(
+    pairs, patience, left, tmp_path, monkeypatch
+):  # fmt: skip
+    swinging = [9, 5, 4, 4.5, 3, 3.5, 3.2, 3.1, 2]
+    monkeypatch.setattr(Trainer, "_joint", lambda self, reconstruction, semantic: swinging[self.iteration])
+    chosen = settings("max-margin", iterations=25, patience=patience, pretrain_iterations=0)
     history = []
     whole = train_model(pairs, chosen, start, TrainingRun(tmp_path / "whole", on_report=history.append))
-    assert len(history) < 40
-    assert history[-1].joint_error > history[-2].joint_error
+    errors = [report.joint_error for report in history]
+    assert len(history) < 8
+    assert errors.index(min(errors)) == len(errors) - 1 - patience
     done = []
 
     def stop(report):
         done.append(report)
-        if len(done) == len(history):
+        if len(done) == len(history) - left:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -70,7 +76,9 @@ def test_resuming_after_a_local_minimum_keeps_the_parameters_that_reached_it(pai
         pairs, chosen, lambda: pytest.fail("must not start anew"), TrainingRun(tmp_path / "parts", resume=True)
     )
     assert resumed.identity == whole.identity
-    best = train_model(pairs, replace(chosen, iterations=len(history) - 1), start, TrainingRun(tmp_path / "best"))
+    best = train_model(
+        pairs, replace(chosen, iterations=len(history) - patience), start, TrainingRun(tmp_path / "best")
+    )
     assert best.identity == whole.identity
 
 

@@ -48,7 +48,8 @@ def test_settings_out_of_range_are_refused(name, value):
 
 def test_the_papers_values_are_the_defaults_of_max_margin():
     s = TrainingSettings.for_loss("max-margin")
-    assert (s.alpha, s.learning_rate, s.iterations, s.loss_options) == (0.15, 0.01, 25, {"margin": 1.0})
+    assert (s.alpha, s.learning_rate, s.iterations, s.batch_size) == (0.15, 0.01, 25, 1)
+    assert s.loss_options == {"margin": 1.0, "corruption": "frequency"}
     assert (s.lambda_words, s.lambda_rec, s.lambda_sem, s.optimizer) == (1e-2, 1e-3, 1e-3, "sgd")
 
 
@@ -75,7 +76,7 @@ def test_own_defaults_yield_to_those_of_loss_and_encoder_and_all_to_what_is_give
     s = TrainingSettings.for_loss("max-margin", "mean-max", heads=2, margin=0.5, batch_size=8)
     assert (s.optimizer, s.schedule, s.alpha, s.pretrain_iterations) == ("adam", "constant", 0.0, 0)
     assert (s.dimension, s.batch_size, s.lambda_words) == (512, 8, 0.01)
-    assert s.loss_options == {"margin": 0.5}
+    assert s.loss_options == {"margin": 0.5, "corruption": "frequency"}
     own = {"word_units": 128, "heads": 2, "feed_forward": 0, "dropout": 0.0, "layers": "fixed"}
     assert s.encoder_options == own
     assert TrainingSettings.for_loss("max-margin", freeze_encoders=True).alpha == 0

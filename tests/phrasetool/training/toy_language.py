@@ -25,6 +25,8 @@ def vocabulary(prefix):
 def settings(loss, encoder="rae", **changes):
     base = {"dimension": 16, "iterations": 4, "batch_size": 32, "vector_scale": 0.1}
     more = {"rae": {"pretrain_iterations": 2}, "mean-max": {"word_units": 10, "heads": 2}}.get(encoder, {})
+    if (loss, encoder) == ("max-margin", "rae"):
+        more["batch_size"] = 1
     if changes.get("freeze_encoders"):
         more = {name: value for name, value in more.items() if name != "pretrain_iterations"}
     return TrainingSettings.for_loss(loss, encoder, **{**base, **more, **changes})
