@@ -42,7 +42,16 @@ from moses_compat.measures.similarities import FileSimilarities
 from moses_compat.tables.blocks import TableScan
 from phrasetool.experiments.config import read_experiment_config
 from phrasetool.experiments.systems import AFFORDABLE, KEEP_TOP, PruningSystem
-from phrasetool.pruning.measures import COUNTS, LOSSES, OPINION, SIGNIFICANCE, SIMILARITIES, USES, Measures
+from phrasetool.pruning.measures import (
+    COUNTS,
+    LOSSES,
+    OCCURRENCES,
+    OPINION,
+    SIGNIFICANCE,
+    SIMILARITIES,
+    USES,
+    Measures,
+)
 from phrasetool.smt.evaluation.bootstrap import sentence_statistics
 from phrasetool.watch import NOBODY
 
@@ -157,7 +166,7 @@ class Pair:
 
         def request(scan: TableScan) -> MeasureRequest:
             return MeasureRequest.of(
-                {COUNTS, LOSSES, SIGNIFICANCE, USES}, scan,
+                {COUNTS, LOSSES, OCCURRENCES, SIGNIFICANCE, USES}, scan,
                 weights=lambda: weights_of(self.model.ini, choose_table(self.model.ini, self.model.table)),
                 corpora=(bitext.source, bitext.target), forced_pairs=self.plan.forced_pairs,
             )  # fmt: skip

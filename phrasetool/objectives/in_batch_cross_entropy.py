@@ -26,7 +26,7 @@ def cosines(transformed: Tensor, other: Tensor) -> Tensor:
 
 def in_batch_cross_entropy(
     similarities: Tensor,
-    temperature: float = 0.1,
+    temperature: float = 0.05,
     smoothing: float = 0.0,
     log_shares: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:

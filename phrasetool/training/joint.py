@@ -45,7 +45,8 @@ class JointTraining:
         with torch.no_grad():
             for which, side in enumerate(self._sides):
                 predicted = side.module.transformed(encoded[which][0])
-                found = self._objective.batch_losses(predicted, encoded[1 - which][0], shares[:: 1 - 2 * which])
+                own_and_other = shares[which], shares[1 - which]
+                found = self._objective.batch_losses(predicted, encoded[1 - which][0], own_and_other)
                 losses += float((weights * found).mean())
         return sum(float((weights * errors).mean()) for _, errors in encoded), losses
 
@@ -96,7 +97,7 @@ class JointTraining:
             other = encoded[1 - which][0].detach().requires_grad_()
             sides[which].optimizer.zero_grad()
             predicted = sides[which].module.transformed(own)
-            losses = weights * self._objective.batch_losses(predicted, other, shares[:: 1 - 2 * which])
+            losses = weights * self._objective.batch_losses(predicted, other, (shares[which], shares[1 - which]))
             ((1 - self._alpha) * losses.mean()).backward()  # type: ignore[no-untyped-call]
             assert own.grad is not None
             assert other.grad is not None

@@ -60,7 +60,8 @@ class PhrasePairs:
             float32, shape (N,).
         """
         powers = np.maximum(self.counts, 1).astype(np.float64) ** exponent
-        return (powers / powers.mean()).astype(np.float32)
+        weights: FloatArray = (powers / powers.mean()).astype(np.float32)
+        return weights
 
     @property
     def fingerprint(self) -> str:
