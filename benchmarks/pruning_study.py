@@ -230,7 +230,12 @@ class Pair:
             [[len(line.split()) for line in lines] for lines in self.texts.references.values()]
         ).astype(np.int16)
         np.savez_compressed(RESULTS / f"{self.name}.npz", differences=differences, reference_lengths=lengths)
+        candidates = np.diff(self.measures.group_offsets)
+        entries = len(self.measures)
         facts = {
+            # Shares of the entries: of sources with at most ten, and that the ten best of every source are.
+            "of sources with at most ten": round(float(candidates[candidates <= KEEP_TOP].sum() / entries), 4),
+            "ten best": round(float(np.minimum(candidates, KEEP_TOP).sum() / entries), 4),
             "name": self.config.name, "machine": machine(), "commit": commit,
             "texts": {name: len(lines) for name, lines in self.texts.references.items()}, "models": MODELS,
         }  # fmt: skip

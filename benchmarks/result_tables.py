@@ -29,6 +29,7 @@ from page_tables import (
     ladder,
     model,
     pivot,
+    pruning,
     sentence,
     speed,
     syntax,
@@ -38,8 +39,8 @@ from page_tables.kept_results import find
 
 ROOT = Path(__file__).resolve().parent.parent
 _SUBJECTS = (
-    augment, bleu, check, cluster, column, dirty, export, fault, ladder, model, pivot, sentence, speed, syntax,
-    translator,
+    augment, bleu, check, cluster, column, dirty, export, fault, ladder, model, pivot, pruning, sentence, speed,
+    syntax, translator,
 )  # fmt: skip
 TABLES = {name: table for subject in _SUBJECTS for name, table in subject.TABLES.items()}
 VALUES = {name: value for subject in _SUBJECTS for name, value in getattr(subject, "VALUES", {}).items()}

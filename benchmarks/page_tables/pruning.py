@@ -202,7 +202,10 @@ TABLES = {
     "study: by size": by_size, "study: by method": by_method, "study: rule": rule, "study: losses": losses,
     "study: thresholds": thresholds, "study: meaning": meaning,
 }  # fmt: skip
+_REFERENCE = "multi30k-de-en"
 VALUES = {
+    "study: within ten": lambda: f"{100 * study(_REFERENCE).facts['of sources with at most ten']:.0f}",
+    "study: ten best": lambda: f"{100 * study(_REFERENCE).facts['ten best']:.0f}",
     "study: pairs": lambda: NUMBERS[len(pairs())],
     "study: margin": lambda: f"{-MARGIN:.1f}",
     "study: pairs without loss at a tenth": lambda: NUMBERS[_non_inferior(DEFAULT, 0.1)],
