@@ -60,12 +60,12 @@ class PerPairSgd(torch.optim.Optimizer):
             for parameter in group["params"]:
                 if parameter.grad is None:
                     continue
-                if parameter is self.word_vectors:
-                    self._update_words(parameter, parameter.grad, step, weight)
-                    continue
-                if weight:
+                gradient: Tensor = parameter.grad
+                if self.word_vectors is None or parameter is not self.word_vectors:
                     parameter.mul_(1 - step * pairs * weight)
-                parameter.add_(parameter.grad, alpha=-step * pairs)
+                    parameter.add_(gradient, alpha=-step * pairs)
+                else:
+                    self._update_words(self.word_vectors, gradient, step, weight)
 
     def _update_words(self, vectors: Tensor, gradient: Tensor, step: float, weight: float) -> None:
         """Update the rows of the batch's words."""

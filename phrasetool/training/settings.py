@@ -19,8 +19,8 @@ STARTS = ("averaging", "normal")
 VECTORS = ("word2vec", "centred", "random")
 PAIRS = "pairs"
 CALIBRATIONS = (PAIRS, "none")
-# Pairs per update where each update is a series of calls of torch.
-_LEAST_BATCH = 64
+# Pairs per update in place of one where each update is a series of calls of torch.
+_TORCH_BATCH = 64
 # Settings that are no number or text.
 _COMPOSED = ("loss_options", "encoder_options")
 
@@ -206,9 +206,9 @@ def preset(loss: str, encoder: str, frozen: bool = False) -> dict[str, Any]:
 
 
 def _enlarge_batches(presets: dict[str, Any]) -> None:
-    """Raise a batch size that only the compiled updates of plain SGD are fast enough for."""
-    if "batch_size" in presets:
-        presets["batch_size"] = max(presets["batch_size"], _LEAST_BATCH)
+    """Replace batches of one pair, which only the compiled updates of plain SGD are fast enough for."""
+    if presets.get("batch_size") == 1:
+        presets["batch_size"] = _TORCH_BATCH
 
 
 def _homeless(name: str, loss: str, encoder: str) -> str:

@@ -227,7 +227,8 @@ def _build_tree(words: Int32Array, vectors: FloatArray, tree: _Tree, matrices: S
             _compute_node(node, tree.items[j], tree.items[j + 1], tree, matrices)
             tree.candidates[j] = node
             node += 1
-    return tree.items[0]
+    root: int = tree.items[0]
+    return root
 
 
 @borrowing_float_kernel
@@ -253,9 +254,9 @@ def _semantic_gradient(
         slopes[i] = tanh(slopes[i])
         right += (true[i] - slopes[i]) * (true[i] - slopes[i])
         wrong += (corrupted[i] - slopes[i]) * (corrupted[i] - slopes[i])
-    loss = _HALF * (right - wrong) + rates.margin
+    loss: float = _HALF * (right - wrong) + rates.margin
     if loss <= _ZERO:
-        return _ZERO * loss
+        return 0.0
     for i in range(n):
         record.roots[place, i] = tree.vectors[root, i]
         slopes[i] = rates.semantic * (corrupted[i] - true[i]) * (_ONE - slopes[i] * slopes[i])
