@@ -153,7 +153,7 @@ def _after_separators(text: ByteArray, eights: npt.NDArray[np.uint64], start: in
             left -= bars != 0
             here = after
             k += 1
-    if odd != 0 or (left > 0 and k == len(eights) - 1):
+    if odd != 0 or (left > 0 and k >= len(eights) - 1):
         return _after_separators_slowly(text, start, end, count)
     if left > 0:
         return -1
@@ -211,8 +211,10 @@ def _derive_joint_counts(
             continue
         first = skip_blanks(text, bars[1] + 3, bars[2])
         last = token_end(text, first, bars[2])
+        joint = np.nan
         if check_number(text, first, last) == OK:
             joint = read_number(text, first, last) * counts[line, OF_TARGET]
+        if 0 <= joint <= LARGEST_COUNT:
             whole = np.rint(joint)
             counts[line, OF_PAIR] = whole if abs(joint - whole) <= _ROUNDING * joint else joint
             derived[line] = True
@@ -229,14 +231,10 @@ def block_counts(block: EntryBlock) -> EntryCounts:
     # Eight bytes are looked at together where the text may be read so.
     whole = len(block.text) // 8 * 8 if block.text.ctypes.data % 8 == 0 else 0
     _read_all_counts(block.text, block.text[:whole].view(np.uint64), starts, ends, bars, values)
-    joint = values[:, OF_PAIR]
-    missing = np.isnan(joint)
-    if missing.any():
-        known = missing & (values[:, OF_TARGET] >= 0) & (values[:, OF_SOURCE] >= 0) & ~block.faulty
-        _derive_joint_counts(block.text, block.line_offsets, np.flatnonzero(known), values, derived)
     if not (values.min(initial=0) >= 0 and values.max(initial=0) <= LARGEST_COUNT):
         values[~((values >= 0) & (values <= LARGEST_COUNT))] = np.nan
-        derived &= ~np.isnan(values[:, OF_PAIR])
+        known = np.isnan(values[:, OF_PAIR]) & ~np.isnan(values[:, [OF_TARGET, OF_SOURCE]]).any(axis=1) & ~block.faulty
+        _derive_joint_counts(block.text, block.line_offsets, np.flatnonzero(known), values, derived)
     if block.faulty.any():
         values[block.faulty] = np.nan
     return EntryCounts(values, derived)

@@ -103,7 +103,7 @@ CUTS = {
     "count": ("--method", "count", "--target-size", "0.3", *BARE),
     "count at a threshold": ("--method", "count", "-t", "95"),
     "random": ("--method", "random", "--target-size", "0.2", *BARE),
-    "product": ("--method", "count+semantic+probability", "--target-size", "0.1"),
+    "product": ("--method", "count+semantic+probability", "--target-size", "0.25"),
     "ranks": ("--method", "count+semantic", "--combine", "rank", "-t", "0.5", *BARE),
     "own thresholds": ("--method", "count:2+semantic:0.5", *BARE),
     "composition": ("--moses-ini", "moses.ini", "--target-size", "0.3"),

@@ -91,8 +91,8 @@ FEW_FIELDS = st.sampled_from([b"\n", b"a ||| b\n", b"a ||| b ||| 1 1\n", b"a |||
 def test_counts_of_blocks(lines, last_newline, shift):
     """With the fields that were found, and without any; at all alignments in memory."""
     text = b"".join(lines)
-    text = text if last_newline else text.rstrip(b"\n")
-    lines = text.splitlines(keepends=True) if b"\r\n" not in text else [x + b"\n" for x in text.split(b"\n")]
+    text = text if last_newline else text.removesuffix(b"\n")
+    lines = text.split(b"\n")[: text.count(b"\n") + (not text.endswith(b"\n"))] if text else []
     room = np.zeros(len(text) + shift, np.uint8)
     room[shift:] = np.frombuffer(text, np.uint8)
     block, _ = TableParser(scores=2)(0, room[shift:])
