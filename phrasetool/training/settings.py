@@ -165,7 +165,9 @@ class TrainingSettings:
                 chosen[owner] = {**chosen.get(owner, {}), name: value}
             if name in known:
                 chosen[name] = value
-        if given.get("optimizer") == "adam" and "batch_size" not in given:
+        # The compiled updates know neither Adam nor weights of pairs.
+        compiled = given.get("optimizer") != "adam" and not chosen.get("count_exponent")
+        if not compiled and "batch_size" not in given:
             _enlarge_batches(chosen)
         return cls(loss=loss, encoder=encoder, **chosen)
 

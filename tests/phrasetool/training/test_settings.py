@@ -91,3 +91,15 @@ def test_settings_are_one_flat_table():
 
 def test_batches_of_small_sets_are_small():
     assert [batch_size_for(n) for n in (10, 2000, 3000, 8000, 16384, 10**6)] == [32, 32, 64, 128, 512, 512]
+
+
+def test_single_pairs_are_for_the_compiled_updates_alone():
+    assert TrainingSettings.for_loss("max-margin").batch_size == 1
+    assert TrainingSettings.for_loss("max-margin", optimizer="adam").batch_size == 64
+    assert TrainingSettings.for_loss("max-margin", count_exponent=0.5).batch_size == 64
+    assert TrainingSettings.for_loss("max-margin", count_exponent=0.5, batch_size=8).batch_size == 8
+
+
+def test_the_default_loss_weights_pairs_by_their_counts_and_others_do_not():
+    assert TrainingSettings.for_loss("in-batch").count_exponent == 0.7
+    assert TrainingSettings.for_loss("cosine").count_exponent == 0
