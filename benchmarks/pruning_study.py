@@ -76,6 +76,7 @@ WITHOUT = (
 WITH = (
     "semantic", "count+semantic", "composition+semantic", "composition+semantic*2", "count+semantic+usage",
     "composition+semantic+usage", "composition+semantic*2+usage", "composition+semantic+significance",
+    "composition+semantic+significance+usage",
 )  # fmt: skip
 # Methods that are measured for losses other than the default.
 OTHER_LOSSES = ("semantic", "count+semantic", "composition+semantic")

@@ -19,6 +19,7 @@ _WITHOUT = (
 _WITH = (
     "semantic", "count+semantic", "composition+semantic", "composition+semantic*2", "count+semantic+usage",
     "composition+semantic+usage", "composition+semantic*2+usage", "composition+semantic+significance",
+    "composition+semantic+significance+usage",
 )  # fmt: skip
 NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 # Zhang et al. (2014), table 1: threshold -> share of the entries kept in %, BLEU of all their texts together.
