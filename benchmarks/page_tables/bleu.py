@@ -9,10 +9,7 @@ from experiments import PAIRS
 
 from page_tables.kept_results import contests, facts, find, has, mark, markdown, pruning, results, tuned
 
-DEFAULT = "composition+semantic+usage"
 EVERY = "kneser-ney+forced+semantic"
-SIZES = ("0.28", "0.15", "0.1", "0.07", "0.05")
-_OTHERS = ("composition+semantic", "composition+usage", "composition", "count", "significance", "random")
 ENCODER_PAIRS = tuple(name for name in PAIRS if has(f"{name}-mean-max", "pruning"))
 
 
@@ -26,11 +23,6 @@ def full(name: str) -> dict[str, Any]:
     return pruning(name)["full"]["full"]
 
 
-def percent(size: str) -> str:
-    """`0.1` as `10 %`, on one line."""
-    return f"{100 * float(size):.0f}\u00a0%"
-
-
 def bleu(row: dict[str, Any]) -> str:
     """BLEU, and whether it differs from that of the full table."""
     return f"{row['bleu']:.2f}{mark(row['p'])}"
@@ -39,53 +31,6 @@ def bleu(row: dict[str, Any]) -> str:
 def change(row: dict[str, Any]) -> str:
     """The difference to the full table, and whether it is one."""
     return f"{row['difference']:+.2f}{mark(row['p'])}"
-
-
-def summary() -> str:
-    """The README's table: what a tenth of each table and what all new columns do."""
-    rows = []
-    for name in PAIRS:
-        tenth, every = pruning(name)[DEFAULT]["0.1"], tuned(name)[EVERY]
-        rows.append([
-            title(name), f"{full(name)['entries']:,}", f"{full(name)['bleu']:.2f}", change(tenth),
-            change(pruning(name)["count"]["0.1"]), change(pruning(name)["significance"]["0.1"]), change(every),
-        ])  # fmt: skip
-    head = "language pair | entries | BLEU | 10 % kept | 10 %, by count | 10 %, by significance | six new columns"
-    return markdown(head, rows)
-
-
-def by_size() -> str:
-    """BLEU of tables pruned by the default method."""
-    rows = []
-    for name in PAIRS:
-        pair = f"[{title(name)}](../../benchmarks/results/{name}/report.md)"
-        cells = [bleu(pruning(name)[DEFAULT][size]) for size in SIZES]
-        rows.append([pair, f"{full(name)['entries']:,}", f"{full(name)['bleu']:.2f}", *cells])
-    return markdown("language pair | entries | full | " + " | ".join(map(percent, SIZES)), rows)
-
-
-def by_method() -> str:
-    """BLEU of tables pruned to a tenth."""
-    rows = []
-    for name in PAIRS:
-        there = pruning(name)
-        cells = [bleu(there[method]["0.1"]) for method in (DEFAULT, *_OTHERS)]
-        rows.append([title(name), f"{full(name)['bleu']:.2f}", *cells])
-    head = "comp.+sem.+usage | comp.+sem. | comp.+usage | composition | count | significance | random"
-    return markdown(f"language pair | full | {head}", rows)
-
-
-def by_threshold() -> str:
-    """What the rule of the BRAE paper keeps and costs."""
-    rows = []
-    for name in PAIRS:
-        cells = [title(name), f"{full(name)['bleu']:.2f}"]
-        for protect in ("all", "words"):
-            row = pruning(name)["semantic"][f">= 0.7, {protect}"]
-            cells += [f"{row['share']:.0%}", bleu(row)]
-        rows.append(cells)
-    head = "language pair | full | kept, `--protect all` | BLEU | kept, `--protect words` | BLEU"
-    return markdown(head, rows)
 
 
 def with_columns() -> str:
@@ -98,20 +43,6 @@ def with_columns() -> str:
         rows.append([title(name), f"{there['full']['bleu']:.2f}", *cells])
     head = "language pair | full | similarities | smoothed | all six | 10 % kept | 10 % kept, all six"
     return markdown(head, rows)
-
-
-def meaning() -> str:
-    """The best method with similarities against the best without, at every size."""
-    rows = []
-    for name in PAIRS:
-        for size in SIZES:
-            row = contests(name)[size]
-            rows.append([
-                title(name), percent(size), row["with_semantics"].replace("*", "\\*"),
-                row["without"].replace("*", "\\*"), f"{row['bleu_with']:.2f}", f"{row['bleu_without']:.2f}",
-                change(row),
-            ])  # fmt: skip
-    return markdown("language pair | kept | best with | best without | BLEU with | without | difference", rows, right=4)
 
 
 def encoders() -> str:
@@ -153,12 +84,6 @@ def ranking_mean(variant: str, size: str) -> float:
     return sum(found[variant][size] for found in sets) / len(sets)
 
 
-def _differences(method: str, size: str) -> list[float]:
-    """Of pruned tables to the full one that are not chance, over the pairs."""
-    rows = (pruning(name)[method][size] for name in PAIRS)
-    return [row["difference"] for row in rows if row["p"] < 0.05 and row["difference"] < 0]
-
-
 def _contested(names: Iterable[str], better: int) -> int:
     """Comparisons at p < 0.05 in which the method with similarities is better (1) or worse (-1)."""
     rows = [row for name in names for row in contests(name).values()]
@@ -176,26 +101,12 @@ def _gains(columns: str) -> int:
     return sum(row["p"] < 0.05 and row["difference"] > 0 for row in rows)
 
 
-def _threshold(column: str, pick: Any) -> float:
-    """Over the pairs, of the rule of the BRAE paper."""
-    return float(pick(pruning(name)["semantic"][">= 0.7, all"][column] for name in PAIRS))
-
-
 MEAN_MAX = tuple(f"{name}-mean-max" for name in ENCODER_PAIRS)
 NUMBER_WORDS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 _GERMAN = "pruning/multi30k-de-en"
-TABLES = {
-    "summary": summary, "by size": by_size, "by method": by_method, "threshold": by_threshold,
-    "columns": with_columns, "meaning": meaning, "encoders": encoders, "ranking": ranking,
-}  # fmt: skip
+TABLES = {"columns": with_columns, "encoders": encoders, "ranking": ranking}
 VALUES = {
     "pairs": lambda: NUMBER_WORDS[len(PAIRS)],
-    "pairs without loss at a tenth": lambda: NUMBER_WORDS[len(PAIRS) - len(_differences(DEFAULT, "0.1"))],
-    "pairs without loss at 7 %": lambda: NUMBER_WORDS[len(PAIRS) - len(_differences("composition+usage", "0.07"))],
-    "loss at a tenth, Japanese": lambda: f"{-find(f'pruning/enja-small/{DEFAULT}/0.1/difference'):.1f}",
-    "comparisons": lambda: f"{sum(len(contests(name)) for name in PAIRS)}",
-    "comparisons won": lambda: NUMBER_WORDS[_contested(PAIRS, 1)],
-    "comparisons lost": lambda: NUMBER_WORDS[_contested(PAIRS, -1)],
     "mean-max comparisons": lambda: f"{sum(len(contests(name)) for name in MEAN_MAX)}",
     "mean-max comparisons won": lambda: NUMBER_WORDS[_contested(MEAN_MAX, 1)],
     "mean-max comparisons lost": lambda: NUMBER_WORDS[_contested(MEAN_MAX, -1)],
@@ -205,10 +116,6 @@ VALUES = {
     "least gain of similarities": lambda: f"{_gain('semantic', min):.2f}",
     "largest gain of similarities": lambda: f"{_gain('semantic', max):.2f}",
     "pairs with similarities alone": lambda: NUMBER_WORDS[sum("semantic" in tuned(name) for name in PAIRS)],
-    "least removed by the threshold": lambda: f"{100 * (1 - _threshold('share', max)):.0f}",
-    "most removed by the threshold": lambda: f"{100 * (1 - _threshold('share', min)):.0f}",
-    "least cost of the threshold": lambda: f"{-_threshold('difference', max):.1f}",
-    "largest cost of the threshold": lambda: f"{-_threshold('difference', min):.1f}",
     "cost of the threshold, German": lambda: f"{-find(f'{_GERMAN}/semantic/>= 0.7, words/difference'):.1f}",
     "mean-max cost of the threshold, German": lambda: (
         f"{-find(f'{_GERMAN}-mean-max/semantic/>= 0.7, words/difference'):.1f}"
