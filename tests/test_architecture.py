@@ -1,4 +1,4 @@
-"""The house: which room may know which, no circles, rooms of a size that can be seen at once, one meaning a name."""
+"""The house: which room may know which, no circles, one meaning a name."""
 
 import ast
 import re

@@ -154,7 +154,8 @@ def _after_separators(text: ByteArray, eights: npt.NDArray[np.uint64], start: in
             here = after
             k += 1
     if odd != 0 or (left > 0 and k >= len(eights) - 1):
-        return _after_separators_slowly(text, start, end, count)
+        place: int = _after_separators_slowly(text, start, end, count)
+        return place
     if left > 0:
         return -1
     i: int = 8 * (k - 1)

@@ -2,6 +2,7 @@
 
 import gzip
 import shlex
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ from moses_compat.measures.model_weights import weights_of
 from moses_compat.measures.similarities import ModelSimilarities
 from phrasetool.experiments.config import read_experiment_config
 from phrasetool.experiments.systems import PruningGrid, PruningSystem, labels_of
-from phrasetool.pruning.measures import SIMILARITIES
+from phrasetool.pruning.measures import OCCURRENCES, SIMILARITIES
 from phrasetool.watch import NOBODY
 from tests.commands import read, run_inside
 from tests.small_experiment import small_model, table_lines, write_experiment
@@ -68,6 +69,7 @@ def test_how_a_table_is_cut(bench, system, options):
     [
         (PruningSystem("semantic", "", "size", 0.5), ["--scores"]),
         (PruningSystem("random", "", "size", 0.5, seed=3), ["--seed"]),
+        (PruningSystem("count", "", "size", 0.5, protect_frequent=7), ["--protect-frequent"]),
         (PruningSystem("composition+count", "rank", "size", 0.5), ["--combine", "--moses-ini"]),
         (PruningSystem("top", "", "size", 0.5), ["--moses-ini"]),
         (PruningSystem("usage", "", "size", 0.5), ["--forced-pairs"]),
@@ -78,6 +80,18 @@ def test_what_a_method_needs_is_given(bench, system, given):
     always = {"--target-size", "--protect", "--keep-top", "--method"}
     found = [part for part in shlex.split(prune_command(bench, system)) if part.startswith("--")]
     assert [part for part in found if part not in always] == given
+
+
+def test_counts_are_measured_where_frequent_entries_are_protected(bench):
+    """By default, where similarity alone decides at a threshold."""
+    config = bench.session.config
+    for grid, needed in (
+        (PruningGrid(("semantic",), sizes=(0.5,)), False),
+        (PruningGrid(("semantic",), sizes=(0.5,), thresholds={"semantic": (0.3,)}), True),
+        (PruningGrid(("semantic:0.3",)), True),
+        (PruningGrid(("count",), thresholds={"count": (2.0,)}), False),
+    ):
+        assert (OCCURRENCES in replace(config, prune=grid).needs) == needed
 
 
 def test_the_full_table_is_there(bench):
@@ -131,7 +145,9 @@ def measures(folder, model):
     with Input(model.table) as source:
         weights = weights_of(model.ini, choose_table(model.ini, model.table))
         similar = ModelSimilarities(small_model())
-        return measure_table(source, MeasureRequest(weights, {SIMILARITIES: similar}, losses=True)).whole()
+        return measure_table(
+            source, MeasureRequest(weights, {SIMILARITIES: similar}, losses=True, occurrences=True)
+        ).whole()
 
 
 def plan(systems, measures, model, identity="x"):
