@@ -99,8 +99,14 @@ def at_thresholds(method: str, thresholds: tuple[float, ...]) -> Iterator[Prunin
         yield PruningSystem(method, "", "threshold", threshold, "all", KEEP_TOP)
 
 
-def systems_without() -> list[PruningSystem]:
-    """The full table, and tables pruned without similarities."""
+def systems_without(short: bool = False) -> list[PruningSystem]:
+    """The full table, and tables pruned without similarities.
+
+    Args:
+        short: only what the most important rows of the pages need.
+    """
+    if short:
+        return [PruningSystem(), *(one for method in ("count", "significance") for one in of_size(method, (0.1,)))]
     found = [PruningSystem(), *of_size("random", (0.1,))]
     for threshold in SIGNIFICANCE_THRESHOLDS:
         found.append(PruningSystem(f"significance:{threshold}", "", "threshold", 0.0, "all", KEEP_TOP))
@@ -109,10 +115,16 @@ def systems_without() -> list[PruningSystem]:
     return found
 
 
-def systems_with(loss: str) -> list[PruningSystem]:
-    """Tables pruned with the similarities of a model."""
-    if loss in ASIDE:
-        return [*at_thresholds("semantic", (0.7,)), *of_size("semantic", (0.28, 0.1))]
+def systems_with(loss: str, short: bool = False) -> list[PruningSystem]:
+    """Tables pruned with the similarities of a model.
+
+    Args:
+        loss: of the model.
+        short: only what the most important rows of the pages need.
+    """
+    if loss in ASIDE or short:
+        found = [*at_thresholds("semantic", (0.7,)), *of_size("semantic", (0.28, 0.1))]
+        return found if loss in ASIDE else [*found, *of_size("composition+semantic+usage", (0.1,))]
     found = [*at_thresholds("semantic", THRESHOLDS)]
     for method in WITH if loss == "in-batch" else OTHER_LOSSES:
         found += of_size(method)
@@ -245,19 +257,19 @@ class Pair:
         (RESULTS / f"{self.name}.json").write_text(f'{text[:-2]},\n "systems": [\n{systems}\n]\n}}\n')
 
 
-def run(name: str, losses: list[str], seeds: tuple[int, ...], threads: int, commit: str) -> None:
-    """All systems of a language pair."""
+def run(name: str, losses: list[str], seeds: tuple[int, ...], fully: int, threads: int, commit: str) -> None:
+    """All systems of a language pair; for seeds after the first `fully`, the most important ones."""
     began = time.monotonic()
     pair = Pair(name, threads)
     print(f"{name}: built after {time.monotonic() - began:.0f} s", flush=True)
-    pair.translate(systems_without(), pair.measures)
+    pair.translate(systems_without(not fully), pair.measures)
     pair.save(commit)
     print(f"{name}: without similarities after {time.monotonic() - began:.0f} s", flush=True)
     for seed in seeds:
         for loss in losses:
             if pair.pairs_for(loss) is None or (loss in ASIDE and seed > 1):
                 continue
-            pair.translate(systems_with(loss), pair.similarities(loss, seed), loss, seed)
+            pair.translate(systems_with(loss, seed > fully), pair.similarities(loss, seed), loss, seed)
             pair.save(commit)
             print(f"{name}: {loss}, seed {seed} after {time.monotonic() - began:.0f} s", flush=True)
 
@@ -267,6 +279,7 @@ def main() -> None:
     parser.add_argument("pairs", nargs="*", default=PAIRS, metavar="PAIR")
     parser.add_argument("--losses", default=",".join(MODELS), help="which models")
     parser.add_argument("--seeds", type=int, default=len(SEEDS), help="how many")
+    parser.add_argument("--fully", type=int, default=len(SEEDS), help="of how many seeds all systems are measured")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     if unknown := set(options.pairs) - set(PAIRS):
@@ -275,7 +288,7 @@ def main() -> None:
         ["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.strip()
     for name in options.pairs:
-        run(name, options.losses.split(","), SEEDS[: options.seeds], options.threads, commit)
+        run(name, options.losses.split(","), SEEDS[: options.seeds], options.fully, options.threads, commit)
 
 
 if __name__ == "__main__":

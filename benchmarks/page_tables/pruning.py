@@ -55,6 +55,11 @@ def change(found: Comparison) -> str:
     return f"{found.difference:+.2f}{mark(found.p)} ({found.low:+.2f} to {found.high:+.2f})"
 
 
+def complete() -> list[Study]:
+    """The language pairs of which all methods and sizes were measured."""
+    return [pair for pair in pairs() if pair.rows("composition", wanted=0.28)]
+
+
 def rows_of(pair: Study, method: str, size: float, loss: str = LOSS) -> Sequence[int]:
     """A method at a size; its seeds, if it asks a model."""
     return pair.rows(method, wanted=size, loss=loss if "semantic" in method else "")
@@ -80,7 +85,7 @@ def summary() -> str:
 def by_size() -> str:
     """BLEU of tables pruned by the default method, less that of the full table."""
     cells = []
-    for pair in pairs():
+    for pair in complete():
         changes = [change(pair.compare(rows_of(pair, DEFAULT, size), pair.full)) for size in SIZES]
         cells.append([title(pair), f"{pair.mean(pair.full, 'of'):,.0f}", f"{pair.bleu(pair.full):.2f}", *changes])
     return markdown("language pair | entries | full | " + " | ".join(map(percent, SIZES)), cells)
@@ -90,7 +95,7 @@ def by_method() -> str:
     """BLEU of tables pruned to a tenth."""
     shown = (DEFAULT, "composition+semantic", "semantic", "composition+usage", "composition", "count", "significance")
     cells = []
-    for pair in pairs():
+    for pair in complete():
         row = [title(pair), f"{pair.bleu(pair.full):.2f}"]
         for rows in [rows_of(pair, method, 0.1) for method in shown] + [pair.rows("random", wanted=0.1)]:
             row.append(f"{pair.bleu(rows):.2f}{mark(pair.compare(rows, pair.full).p)}")
@@ -180,7 +185,7 @@ def contests(pair: Study) -> list[tuple[float, str, str, Sequence[int], Sequence
 def meaning() -> str:
     """The best method with similarities against the best without, at every size."""
     cells = []
-    for pair in pairs():
+    for pair in complete():
         for size, best, other, rows, others, found in contests(pair):
             cells.append([
                 title(pair), percent(size), escaped(best), escaped(other), f"{pair.bleu(rows):.2f}",
@@ -193,7 +198,7 @@ def meaning() -> str:
 
 def _contested(sign: int) -> int:
     """Comparisons that similarities win (1) or lose (-1) significantly."""
-    every = [row[-1] for pair in pairs() for row in contests(pair)]
+    every = [row[-1] for pair in complete() for row in contests(pair)]
     return sum(found.significant and found.difference * sign > 0 for found in every)
 
 
@@ -213,7 +218,8 @@ def _rule_non_inferior() -> int:
 
 def _worst(loss: str) -> float:
     """The largest loss by the rule of the BRAE paper."""
-    return max(-pair.compare(pair.rows("semantic", "threshold", 0.7, loss), pair.full).difference for pair in pairs())
+    rows = [(pair, pair.rows("semantic", "threshold", 0.7, loss)) for pair in pairs()]
+    return max(-pair.compare(seeds, pair.full).difference for pair, seeds in rows if seeds)
 
 
 TABLES = {
@@ -228,7 +234,7 @@ VALUES = {
     "study: margin": lambda: f"{-MARGIN:.1f}",
     "study: pairs without loss at a tenth": lambda: NUMBERS[_non_inferior(DEFAULT, 0.1)],
     "study: pairs without loss by the rule": lambda: NUMBERS[_rule_non_inferior()],
-    "study: comparisons": lambda: f"{sum(len(contests(pair)) for pair in pairs())}",
+    "study: comparisons": lambda: f"{sum(len(contests(pair)) for pair in complete())}",
     "study: comparisons won": lambda: NUMBERS[_contested(1)],
     "study: comparisons lost": lambda: NUMBERS[_contested(-1)],
     "study: most occurrences removed by the rule": lambda: f"{max(_rule('occurrences')):.1f}",
