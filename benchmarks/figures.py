@@ -1,6 +1,6 @@
 """Draw the documents' figures from what the other benchmarks wrote and from the reference table.
 
-pruning.svg      BLEU of pruned tables against that of the full one, by size: four methods, six language pairs
+pruning.svg      BLEU of pruned tables minus that of the full one, by size: five methods, all language pairs
 pruning-all.svg  the same of every method
 size.svg         how much of the table is left at each threshold, for two ways to protect sources
 training.svg     accuracy on held-out pairs over the iterations, both objectives
@@ -17,9 +17,9 @@ import sys
 from collections.abc import Collection
 
 import matplotlib as mpl
-import pandas as pd
-from experiments import PAIRS, RESULTS
 from measuring import COMMAND, ROOT, WORK, model, reference
+from page_tables.pruning import SIZES, complete, rows_of, title
+from study import MARGIN
 
 mpl.use("svg")
 import matplotlib.pyplot as plt
@@ -34,13 +34,12 @@ STYLE = {
 }
 
 
-# In the order of the legend: with meaning, without, and what nobody should use.
+# In the order of the legend: with similarity, without, and the random baseline.
 METHODS = {
     "composition+semantic+usage": ("#0b3c8c", "-", "P"),
     "composition+semantic": ("#0072b2", "-", "o"),
     "composition+semantic+significance": ("#56b4e9", "-", "s"),
     "count+semantic": ("#5b4fc4", "-", "^"),
-    "semantic+significance": ("#cc79a7", "-", "D"),
     "semantic": ("#882255", "-", "v"),
     "composition+usage": ("#a3262a", "--", "P"),
     "composition+count": ("#d55e00", "--", "o"),
@@ -49,45 +48,37 @@ METHODS = {
     "count": ("#6e7f1c", "--", "^"),
     "significance": ("#009e73", "--", "D"),
     "composition": ("#b58900", "--", "v"),
-    "probability": ("#616468", "--", "*"),
-    "top": ("#9a9ca1", "--", "X"),
-    "random": ("#1c1d1f", ":", "."),
 }
 LOWEST = -4.0
-# What the README shows: the default, the same without meaning, the yardsticks.
-SHOWN = ("composition+semantic+usage", "composition+usage", "count", "significance")
+# The figure of the README: the default, the same without similarity, similarity alone, and the yardsticks.
+SHOWN = ("composition+semantic+usage", "composition+usage", "semantic", "count", "significance")
 
 
 def draw_pruning(name_of_file: str, methods: Collection[str]) -> None:
-    """BLEU by size, a panel for each pair."""
-    there = [name for name in PAIRS if (RESULTS / name / "pruning.parquet").exists()]
-    seen: set[str] = set()
+    """BLEU by size, a panel for each language pair."""
     figure, grid = plt.subplots(2, 3, figsize=(9.6, 6.4), sharex=True, sharey=True)
-    for axes, name in zip(grid.flat, there, strict=False):
-        table = pd.read_parquet(RESULTS / name / "pruning.parquet")
-        rows = table[(table.text == "ALL") & (table["rule"] == "size") & (table.protect == "words")]
-        full = table[(table.text == "ALL") & (table.method == "full")].iloc[0]
+    for axes, pair in zip(grid.flat, complete(), strict=False):
+        full = pair.bleu(pair.full)
         for method in methods:
             colour, line, marker = METHODS[method]
-            points = rows[rows.method == method].groupby("share").difference.mean().sort_index()
-            axes.plot(100 * points.index, points, line, color=colour, marker=marker, ms=3.5, lw=1.2,
+            points = [pair.bleu(rows_of(pair, method, size)) - full for size in SIZES]
+            axes.plot([100 * size for size in SIZES], points, line, color=colour, marker=marker, ms=3.5, lw=1.2,
                       label=method)  # fmt: skip
-            if points.max() > LOWEST:
-                seen.add(method)
         axes.axhline(0, color="#1c1d1f", lw=1)
-        axes.axhspan(-0.1, 0.1, color="#009e73", alpha=0.18, lw=0)
-        facts = json.loads((RESULTS / name / "experiment.json").read_text())
-        axes.set_title(f"{facts['name']}\n{full.entries / 1e6:.1f} million entries, BLEU {full.bleu:.2f}", fontsize=8.5)
+        axes.axhspan(MARGIN, -MARGIN, color="#009e73", alpha=0.15, lw=0)
+        entries = pair.mean(pair.full, "of")
+        axes.set_title(f"{title(pair)}\n{entries / 1e6:.1f} million entries, BLEU {full:.2f}", fontsize=8.5)
         axes.set_xscale("log")
-        axes.set_xticks([5, 7, 10, 15, 28], ["5", "7", "10", "15", "28"])
+        axes.set_xticks([3, 5, 10, 15, 28], ["3", "5", "10", "15", "28"])
         axes.minorticks_off()
         axes.set_ylim(LOWEST - 0.15, 1.0)
-    for axes in grid[-1]:
+        axes.tick_params(labelbottom=True)
         axes.set_xlabel("entries kept (%)")
+    for axes in grid.flat[len(complete()) :]:
+        axes.set_visible(False)
     for axes in grid[:, 0]:
         axes.set_ylabel("BLEU minus that of the full table", fontsize=8.5)
     handles, labels = grid.flat[0].get_legend_handles_labels()
-    labels = [label if label in seen else f"{label} (below {LOWEST:g} everywhere)" for label in labels]
     columns = min(4, -(-len(labels) // 2))
     figure.legend(handles, labels, loc="lower center", ncols=columns, fontsize=8, frameon=False)
     figure.tight_layout(rect=(0, 0.03 + 0.025 * -(-len(labels) // columns), 1, 1))
@@ -137,7 +128,7 @@ def draw_training() -> None:
 
 
 def draw_translators() -> None:
-    sizes = json.loads((RESULTS / "translator_speed.json").read_text())["sizes"]
+    sizes = json.loads((ROOT / "benchmarks" / "results" / "translator_speed.json").read_text())["sizes"]
     figure, axes = plt.subplots()
     for loss in next(iter(sizes.values())):
         line = "--" if loss in ("vmf", "cosine") else ":" if loss.startswith("cross") else "-"
