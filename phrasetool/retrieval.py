@@ -72,7 +72,12 @@ def evaluate_pairs(
     for first in range(0, len(sources), size):
         start = min(first, len(sources) - size)
         lot = slice(start, start + size)
-        lot_ranks, lot_valid, lot_above = _rank_lot(s, t, (numbers[0][lot], numbers[1][lot]), lot)
+        similarities = np.zeros((size, size), np.float32)
+        for mine, others in ((s[1], t[0]), (s[0], t[1])):
+            direction = mine[lot] @ others[lot].T
+            scorer.calibrate(direction)
+            similarities += direction
+        lot_ranks, lot_valid, lot_above = _rank_lot(similarities, (numbers[0][lot], numbers[1][lot]))
         ranks.append(lot_ranks[first - start :])
         valid.append(lot_valid[first - start :])
         above.append(lot_above)
@@ -90,13 +95,14 @@ def evaluate_pairs(
 
 
 def _rank_lot(
-    sources: tuple[FloatArray, FloatArray],
-    targets: tuple[FloatArray, FloatArray],
-    numbers: tuple[Int64Array, Int64Array],
-    lot: slice,
+    similarities: FloatArray, numbers: tuple[Int64Array, Int64Array]
 ) -> tuple[Int64Array, npt.NDArray[np.bool_], float]:
-    """Ranks of the true targets in their lot; whether a valid translation is the best; AUC of true against others."""
-    similarities = sources[1][lot] @ targets[0][lot].T + sources[0][lot] @ targets[1][lot].T
+    """Ranks of the true targets in their lot; whether a valid translation is the best; AUC of true against others.
+
+    Args:
+        similarities: of the sources with the targets, both directions added, shape (C, C); row i belongs to column i.
+        numbers: of the distinct sources and targets, shape (C,) each.
+    """
     true = similarities.diagonal()
     other = numbers[1][:, None] != numbers[1][None, :]
     ranks = 1 + ((similarities >= true[:, None]) & other).sum(1)

@@ -9,17 +9,14 @@ either similarity does not change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from phrasetool.kernels.jit import borrowing_float_kernel
 from phrasetool.phrases import FloatArray, Phrases
-
-if TYPE_CHECKING:
-    from phrasetool.scoring.scorer import BilingualScorer
 
 # The similarity that a training pair as unlike as `_SHARE` of them gets: the threshold of Zhang et al. (2014).
 LEVEL = 0.7
@@ -98,11 +95,13 @@ class Calibration:
             raise ValueError(f"`calibration` needs the numbers `random` and `pair` ({error})") from error
 
     @classmethod
-    def fit(cls, scorer: BilingualScorer, sources: Phrases, targets: Phrases, seed: int) -> Calibration | None:
+    def fit(
+        cls, score_pairs: Callable[[Phrases, Phrases], FloatArray], sources: Phrases, targets: Phrases, seed: int
+    ) -> Calibration | None:
         """Fit a calibration to training pairs.
 
         Args:
-            scorer: of the trained model, without a calibration.
+            score_pairs: of the trained model, without a calibration; see `BilingualScorer.score_pairs`.
             sources, targets: the sides of the N training pairs.
             seed: of the random pairs.
 
@@ -112,12 +111,10 @@ class Calibration:
         rng = np.random.default_rng([seed, 7])
         rows = np.sort(rng.permutation(len(sources))[:_SAMPLE])
         sources, targets = sources.select(rows), targets.select(rows)
-        pairs = scorer.score_pairs(sources, targets).max(axis=1)
-        shuffled = scorer.score_pairs(sources, targets.select(rng.permutation(len(targets)))).max(axis=1)
         if not len(rows):
             return None
-        pair, random = float(np.quantile(pairs, _SHARE)), float(np.median(shuffled))
-        if not (random > -1 and random + _LEAST_DISTANCE < pair < 1):
-            return None
+        pairs = score_pairs(sources, targets).max(axis=1)
+        shuffled = score_pairs(sources, targets.select(rng.permutation(len(targets)))).max(axis=1)
         # Rounded, so that the last bits of a sum do not decide.
-        return cls(round(random, 4), round(pair, 4))
+        pair, random = round(float(np.quantile(pairs, _SHARE)), 4), round(float(np.median(shuffled)), 4)
+        return cls(random, pair) if random > -1 and random + _LEAST_DISTANCE < pair < 1 else None

@@ -108,9 +108,17 @@ class BilingualScorer:
         similarities = pair_cosines(
             source_index, target_index, self.encode_sources(sources), self.encode_targets(distinct)
         )
-        if self._calibration is not None:
-            self._calibration.apply(similarities)
+        self.calibrate(similarities)
         return similarities
+
+    def calibrate(self, cosines: FloatArray) -> None:
+        """Turn cosines of one direction into similarities, in place.
+
+        Args:
+            cosines: float32, two dimensions, C-contiguous.
+        """
+        if self._calibration is not None:
+            self._calibration.apply(cosines)
 
     def score(self, block: EntryBlock) -> Scores:
         """Score a block of N entries."""

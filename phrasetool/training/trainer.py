@@ -325,7 +325,7 @@ def train_model(
     vocabularies = pairs.source_vocabulary, pairs.target_vocabulary
     model = BilingualModel(*vocabularies, *trainer.parameters(), settings.kind, training)
     if settings.calibration == PAIRS:
-        model.calibration = Calibration.fit(model.scorer(), pairs.sources, pairs.targets, settings.seed)
+        model.calibration = Calibration.fit(model.scorer().score_pairs, pairs.sources, pairs.targets, settings.seed)
     run.save(model)
     return model
 

@@ -59,7 +59,7 @@ def test_one_autoencoder_and_no_freezing(files, tmp_path, layers):
     found = model.source.arrays()
     assert np.array_equal(found["query"], wanted["query"]) is (layers == "fixed")
     for name in ("query", "word_vectors"):
-        assert np.abs(found[name] - wanted[name]).max() < 0.1
+        assert np.abs(found[name] - wanted[name]).max() < 0.2
     assert not np.array_equal(found["word_vectors"], wanted["word_vectors"])
     assert "source_autoencoder" in model.training
     assert "target_autoencoder" not in model.training

@@ -19,7 +19,7 @@ def test_help_names_every_loss_and_encoder_and_whose_a_flag_is():
     for expected in (
         "Losses: in-batch tell the true partner",
         "Encoders: rae a recursive auto-encoder",
-        "--temperature X What cosines are divided by; at least 0.03. [default: in-batch 0.1]",
+        "--temperature X Divisor of the cosines; at least 0.03. [default: in-",
         "--negatives X Random phrases drawn for every pair. [default: sampled 5]",
         "--learning-rate X Step size; above the default dimension matrices take smaller steps. [default: 0.006; "
         "max-margin 0.01; sampled 0.01; most-informative 0.01; ",

@@ -21,6 +21,9 @@ class FixedScorer:
         vectors = self.tables[1][[int(p[0]) for p in phrases]]
         return vectors, vectors
 
+    def calibrate(self, cosines):
+        """There is no calibration."""
+
     def score_pairs(self, sources, targets):
         s, t = self.encode_sources(sources)[0], self.encode_targets(targets)[0]
         return np.repeat((s * t).sum(1, keepdims=True), 2, 1)

@@ -57,7 +57,7 @@ def command(
 ) -> None:  # fmt: skip
     """Train a model on phrase pairs, on text of one language, or on a bitext.
 
-    PAIRS has lines `source ||| target[ ||| count]` (best: pairs of leave-one-out forced decoding), or is a phrase table.
+    PAIRS has lines `source ||| target[ ||| count]`, best those of leave-one-out forced decoding, or is a phrase table.
     Word vectors start from word2vec, trained on --source-text and --target-text or else on the pairs themselves.
 
     With --model autoencoder, give a TEXT of one language instead, a sentence a line.

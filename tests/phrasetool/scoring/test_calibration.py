@@ -73,15 +73,15 @@ class Known:
 def test_a_fit_puts_random_pairs_at_zero_and_almost_all_pairs_above_the_level():
     words = Phrases.from_lists([[1 + i] for i in range(1000)])
     scorer = Known(0.5, 0.1)
-    fitted = Calibration.fit(scorer, words, words, seed=1)
+    fitted = Calibration.fit(scorer.score_pairs, words, words, seed=1)
     similarities = scorer.score_pairs(words, words)
     fitted.apply(similarities)
     assert np.mean(similarities.max(1) < 0.7) == pytest.approx(0.01, abs=0.005)
     assert fitted.random == pytest.approx(0.1, abs=0.03)
-    assert Calibration.fit(scorer, words, words, seed=1) == fitted
+    assert Calibration.fit(scorer.score_pairs, words, words, seed=1) == fitted
 
 
 def test_a_model_that_tells_nothing_apart_has_no_calibration():
     words = Phrases.from_lists([[1 + i] for i in range(50)])
-    assert Calibration.fit(Known(0.3, 0.3), words, words, seed=1) is None
-    assert Calibration.fit(Known(0.3, 0.3), words.part(0, 0), words.part(0, 0), seed=1) is None
+    assert Calibration.fit(Known(0.3, 0.3).score_pairs, words, words, seed=1) is None
+    assert Calibration.fit(Known(0.3, 0.3).score_pairs, words.part(0, 0), words.part(0, 0), seed=1) is None
