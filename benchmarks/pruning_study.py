@@ -229,7 +229,7 @@ class Pair:
             self.statistics.append(np.concatenate(parts)[:, STATISTICS].astype(np.int16))
             occurrences = float(counts[run.keep].sum() / counts.sum())
             self.rows.append({
-                "loss": loss, "seed": seed, **asdict(run.system), "entries": run.entries, "of": run.of,
+                "loss": loss, "model_seed": seed, **asdict(run.system), "entries": run.entries, "of": run.of,
                 "occurrences": round(occurrences, 6),
             })  # fmt: skip
 
