@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from phrasetool.pruning.protection import KeepBest
     from phrasetool_cli.shared.progress import TerminalWatch
 
-# From this share of a table on, the criterion matters little.
-_SMALL = 0.8
+# From this share of a table on, similarity alone does as well as any other criterion.
+_SMALL = 0.2
 
 _EXAMPLE = """\b
 Example:
@@ -132,11 +132,11 @@ def _tell_pruned_parts(manifest: dict[str, Any], request: PruneRequest, watch: T
 
 
 def _warn_of_meaning_alone(request: PruneRequest, watch: TerminalWatch) -> None:
-    """Who names no method should know that there are better ones for a small table; see the README's figure."""
+    """Recommend better methods for a small table where none was named; see the README's figure."""
     if request.target_size is not None and request.target_size < _SMALL and request.method is None:
         watch.say(
-            "note: meaning alone is a poor guide to a table this small; with --moses-ini INI the weights of the model "
-            "decide, too, and without an ini --method count+semantic does well"
+            "note: similarity alone loses more than other methods in a table this small; with --moses-ini INI the "
+            "weights of the model decide, too, and without an ini --method count+semantic does well"
         )
 
 
