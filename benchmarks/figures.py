@@ -18,8 +18,8 @@ from collections.abc import Collection
 
 import matplotlib as mpl
 from measuring import COMMAND, ROOT, WORK, model, reference
-from page_tables.pruning import SIZES, complete, rows_of, title
-from study import MARGIN
+from page_tables.pruning import complete, rows_of, title
+from study import MARGIN, SIZES
 
 mpl.use("svg")
 import matplotlib.pyplot as plt

@@ -7,8 +7,8 @@ forced decoding where there are any.  Tables are pruned in memory by the functio
 translate the development set and the test sets with the weights of the full table.
 
 benchmarks/results/pruning_study/PAIR.npz holds the BLEU statistics of every sentence of every system, so that any two
-systems can be compared later; PAIR.json says what each system is.  `study.py` reads both.  What is finished is not done
-again: translations are kept in benchmarks/work/.
+systems can be compared later; PAIR.json describes each system.  `study.py` reads both.  Finished work is not repeated:
+translations are kept in benchmarks/work/.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from measuring import COMMAND, ROOT, machine
-from study import RESULTS, STATISTICS
+from study import RESULTS, SIZES, STATISTICS, WITH, WITHOUT
 
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel
@@ -68,16 +68,6 @@ MODELS: dict[str, tuple[bool, list[str]]] = {
 }
 # Compared with others at a threshold and where similarity decides alone; one seed.
 ASIDE = ("uncorrected", "plain pairs")
-SIZES = (0.28, 0.15, 0.1, 0.05, 0.03)
-WITHOUT = (
-    "count", "significance", "composition", "usage", "count+usage", "composition+count", "composition+significance",
-    "composition+usage", "composition+significance+usage",
-)  # fmt: skip
-WITH = (
-    "semantic", "count+semantic", "composition+semantic", "composition+semantic*2", "count+semantic+usage",
-    "composition+semantic+usage", "composition+semantic*2+usage", "composition+semantic+significance",
-    "composition+semantic+significance+usage",
-)  # fmt: skip
 # Methods that are measured for losses other than the default.
 OTHER_LOSSES = ("semantic", "count+semantic", "composition+semantic")
 # Steps of `phrasetool experiment` that are not needed: this study trains its own models, on leave-one-out pairs.
@@ -207,10 +197,7 @@ class Pair:
 
         def request(scan: TableScan) -> MeasureRequest:
             source = {SIMILARITIES: FileSimilarities(str(scores))}
-            return MeasureRequest.of(
-                {SIMILARITIES}, scan, similarities=source,
-                weights=lambda: weights_of(self.model.ini, choose_table(self.model.ini, self.model.table)),
-            )  # fmt: skip
+            return MeasureRequest(similarities=source, scan=scan)
 
         found = measure_file(self.model.table, TableScan(threads=self.threads), NOBODY, request).whole()
         return self.measures.with_columns({SIMILARITIES: found[SIMILARITIES], OPINION: found[OPINION]})

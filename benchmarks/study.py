@@ -1,17 +1,16 @@
 """Read what `pruning_study.py` kept: systems, their BLEU on any text, and comparisons of any two of them.
 
 A system with a model is a mean over the seeds of the model.  Its intervals and tests resample the seeds as well as the
-sentences, so that they hold for a model that somebody trains anew.
+sentences, so that they hold for a newly trained model.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +19,17 @@ from phrasetool.smt.evaluation.bleu import LENGTH, MATCHES, ORDER, REFERENCE_LEN
 from phrasetool.smt.evaluation.bootstrap import bleu_of_sums
 
 RESULTS = Path(__file__).resolve().parent / "results" / "pruning_study"
+# Sizes of pruned tables, and methods without and with similarities.
+SIZES = (0.28, 0.15, 0.1, 0.05, 0.03)
+WITHOUT = (
+    "count", "significance", "composition", "usage", "count+usage", "composition+count", "composition+significance",
+    "composition+usage", "composition+significance+usage",
+)  # fmt: skip
+WITH = (
+    "semantic", "count+semantic", "composition+semantic", "composition+semantic*2", "count+semantic+usage",
+    "composition+semantic+usage", "composition+semantic*2+usage", "composition+semantic+significance",
+    "composition+semantic+significance+usage",
+)  # fmt: skip
 # Of the statistics of a sentence, what the others follow from, with the length of the reference.
 STATISTICS = [*range(MATCHES.start, MATCHES.stop), LENGTH]
 SAMPLES = 1000
@@ -30,7 +40,7 @@ DEV, TESTS = "dev", "tests"
 
 @dataclass(frozen=True)
 class Comparison:
-    """A system against another.
+    """Result of comparing a system with another one.
 
     Attributes:
         difference: of BLEU.
@@ -132,26 +142,21 @@ class Study:
         """Mean over the seeds of a column of `systems`."""
         return float(self.systems.loc[list(rows), column].mean())
 
-    def _samples(self, rows: Sequence[int], text: str, stream: int) -> np.ndarray:
-        """BLEU of the samples, where each draws its seeds, too."""
+    def _samples(self, rows: Sequence[int], text: str) -> np.ndarray:
+        """BLEU of the samples, each of which draws its seeds, too; systems of as many seeds draw the same ones."""
         samples = np.stack([self.scores(row, text)[1] for row in rows])
-        drawn = np.random.default_rng([777, stream]).integers(0, len(rows), (SAMPLES, len(rows)))
+        drawn = np.random.default_rng(777).integers(0, len(rows), (SAMPLES, len(rows)))
         result: np.ndarray = samples[drawn, np.arange(SAMPLES)[:, None]].mean(1)
         return result
 
     def compare(self, rows: Sequence[int], others: Sequence[int], text: str = TESTS) -> Comparison:
         """A system against another, by a bootstrap that is paired in the sentences."""
         difference = self.bleu(rows, text) - self.bleu(others, text)
-        # Seeds of the same models are drawn alike.
-        samples = self._samples(rows, text, 0) - self._samples(others, text, 0)
+        samples = self._samples(rows, text) - self._samples(others, text)
         low, high = np.quantile(samples, [0.025, 0.975])
         beyond = int((np.abs(samples - samples.mean()) >= abs(difference)).sum())
         p = 1.0 if difference == 0 else (beyond + 1) / (SAMPLES + 1)
         return Comparison(difference, float(low), float(high), p)
-
-    def best(self, candidates: Sequence[Sequence[int]]) -> Sequence[int]:
-        """The system with the highest BLEU on the development set, the first of several."""
-        return max(candidates, key=lambda rows: self.bleu(rows, DEV))
 
 
 @cache
@@ -163,8 +168,3 @@ def study(name: str) -> Study:
 def studied() -> list[str]:
     """The language pairs that there are results of."""
     return sorted(path.stem for path in RESULTS.glob("*.json"))
-
-
-def count(names: Sequence[str], holds: Callable[[str], Any]) -> int:
-    """For how many language pairs something holds."""
-    return sum(bool(holds(name)) for name in names)

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from study import MARGIN, Comparison, Study, studied, study
+from study import MARGIN, SIZES, WITH, WITHOUT, Comparison, Study, studied, study
 
 from page_tables.kept_results import mark, markdown
 
 DEFAULT = "composition+semantic+usage"
 LOSS = "in-batch"
 BRAE = "max-margin"
-SIZES = (0.28, 0.15, 0.1, 0.05, 0.03)
-_WITHOUT = (
-    "count", "significance", "composition", "usage", "count+usage", "composition+count", "composition+significance",
-    "composition+usage", "composition+significance+usage",
-)  # fmt: skip
-_WITH = (
-    "semantic", "count+semantic", "composition+semantic", "composition+semantic*2", "count+semantic+usage",
-    "composition+semantic+usage", "composition+semantic*2+usage", "composition+semantic+significance",
-    "composition+semantic+significance+usage",
-)  # fmt: skip
 NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 # Zhang et al. (2014), table 1: threshold -> share of the entries kept in %, BLEU of all their texts together.
 _PAPER = {
@@ -121,7 +111,7 @@ def rule(loss: str = LOSS) -> str:
 
 
 def losses() -> str:
-    """What decides alone, by the loss of the model and the pairs it was trained on."""
+    """Pruning by similarity alone, by the loss of the model and its training pairs."""
     named = {
         LOSS: "default", "uncorrected": "no frequency correction", "plain pairs": "default, plain forced decoding",
         BRAE: "BRAE (`max-margin`)",
@@ -171,8 +161,8 @@ def contests(pair: Study) -> list[tuple[float, str, str, Sequence[int], Sequence
     """At each size the best method with similarities against the best without, both chosen on the development set."""
     found = []
     for size in SIZES:
-        with_them = {method: rows_of(pair, method, size) for method in _WITH}
-        without = {method: rows_of(pair, method, size) for method in _WITHOUT}
+        with_them = {method: rows_of(pair, method, size) for method in WITH}
+        without = {method: rows_of(pair, method, size) for method in WITHOUT}
         best = [
             max(((pair.bleu(rows, "dev"), method) for method, rows in group.items() if rows), key=lambda one: one[0])[1]
             for group in (with_them, without)
@@ -212,6 +202,12 @@ def _rule(column: str) -> list[float]:
     return [100 * (1 - pair.mean(pair.rows("semantic", "threshold", 0.7, LOSS), column)) for pair in pairs()]
 
 
+def _seeds() -> str:
+    """How many models the figures of similarity alone are means of, by language pair."""
+    numbers = {title(pair): len(rows_of(pair, "semantic", 0.1)) for pair in pairs()}
+    return ", ".join(f"{NUMBERS[number]} on {name}" for name, number in numbers.items())
+
+
 def _within(size: float, least: float) -> int:
     """Pairs on which similarity alone at a size loses less than a limit."""
     return sum(pair.compare(rows_of(pair, "semantic", size), pair.full).difference > least for pair in pairs())
@@ -242,6 +238,7 @@ VALUES = {
     "study: comparisons": lambda: f"{sum(len(contests(pair)) for pair in complete())}",
     "study: comparisons won": lambda: NUMBERS[_contested(1)],
     "study: comparisons lost": lambda: NUMBERS[_contested(-1)],
+    "study: seeds": _seeds,
     "study: pairs at 28 %": lambda: NUMBERS[_within(0.28, -0.5)],
     "study: pairs at 10 %": lambda: NUMBERS[_within(0.1, -1.5)],
     "study: most occurrences removed by the rule": lambda: f"{max(_rule('occurrences')):.1f}",
