@@ -18,7 +18,7 @@ from collections.abc import Collection
 
 import matplotlib as mpl
 from measuring import COMMAND, ROOT, WORK, model, reference
-from page_tables.pruning import complete, rows_of, title
+from page_tables.pruning import complete, title
 from study import MARGIN, SIZES
 
 mpl.use("svg")
@@ -61,7 +61,7 @@ def draw_pruning(name_of_file: str, methods: Collection[str]) -> None:
         full = pair.bleu(pair.full)
         for method in methods:
             colour, line, marker = METHODS[method]
-            points = [pair.bleu(rows_of(pair, method, size)) - full for size in SIZES]
+            points = [pair.bleu(pair.method(method, size)) - full for size in SIZES]
             axes.plot([100 * size for size in SIZES], points, line, color=colour, marker=marker, ms=3.5, lw=1.2,
                       label=method)  # fmt: skip
         axes.axhline(0, color="#1c1d1f", lw=1)

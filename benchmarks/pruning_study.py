@@ -6,9 +6,13 @@ and count phrase pairs in leave-one-out forced decoding.  Models are trained on 
 forced decoding where there are any.  Tables are pruned in memory by the function that `phrasetool prune` uses, and
 translate the development set and the test sets with the weights of the full table.
 
+The first seed is measured with every method and size.  The other seeds are measured where a claim depends on them: the
+rule of the paper, similarity alone, and at each size the method that was best on the development set with the first
+seed.
+
 benchmarks/results/pruning_study/PAIR.npz holds the BLEU statistics of every sentence of every system, so that any two
-systems can be compared later; PAIR.json describes each system.  `study.py` reads both.  Finished work is not repeated:
-translations are kept in benchmarks/work/.
+systems can be compared later; PAIR.json describes each system and the commit that measured it.  `study.py` reads both.
+Systems that they hold are not measured again, if the decoder still translates as it did then.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ from typing import Any
 
 import numpy as np
 from measuring import COMMAND, ROOT, machine
-from study import RESULTS, SIZES, STATISTICS, WITH, WITHOUT
+from study import DEFAULT_LOSS, RESULTS, SIZES, STATISTICS, WITH, WITHOUT, Study
 
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel
@@ -89,14 +93,8 @@ def at_thresholds(method: str, thresholds: tuple[float, ...]) -> Iterator[Prunin
         yield PruningSystem(method, "", "threshold", threshold, "all", KEEP_TOP)
 
 
-def systems_without(short: bool = False) -> list[PruningSystem]:
-    """The full table, and tables pruned without similarities.
-
-    Args:
-        short: only what the most important rows of the pages need.
-    """
-    if short:
-        return [PruningSystem(), *(one for method in ("count", "significance") for one in of_size(method, (0.1,)))]
+def systems_without() -> list[PruningSystem]:
+    """The full table, and tables pruned without similarities."""
     found = [PruningSystem(), *of_size("random", (0.1,))]
     for threshold in SIGNIFICANCE_THRESHOLDS:
         found.append(PruningSystem(f"significance:{threshold}", "", "threshold", 0.0, "all", KEEP_TOP))
@@ -105,19 +103,30 @@ def systems_without(short: bool = False) -> list[PruningSystem]:
     return found
 
 
-def systems_with(loss: str, short: bool = False) -> list[PruningSystem]:
-    """Tables pruned with the similarities of a model.
+def systems_with(loss: str) -> list[PruningSystem]:
+    """Tables pruned with the similarities of a model of the first seed."""
+    if loss in ASIDE:
+        return [*at_thresholds("semantic", (0.7,)), *of_size("semantic", (0.28, 0.1))]
+    found = [*at_thresholds("semantic", THRESHOLDS)]
+    for method in WITH if loss == DEFAULT_LOSS else OTHER_LOSSES:
+        found += of_size(method)
+    return found
+
+
+def claimed_systems(loss: str, pair: str) -> list[PruningSystem]:
+    """Tables pruned with the similarities of a model of another seed: what claims are made about.
 
     Args:
         loss: of the model.
-        short: only what the most important rows of the pages need.
+        pair: whose results for the first seed are stored.
     """
-    if loss in ASIDE or short:
-        found = [*at_thresholds("semantic", (0.7,)), *of_size("semantic", (0.28, 0.1))]
-        return found if loss in ASIDE else [*found, *of_size("composition+semantic+usage", (0.1,))]
-    found = [*at_thresholds("semantic", THRESHOLDS)]
-    for method in WITH if loss == "in-batch" else OTHER_LOSSES:
-        found += of_size(method)
+    sizes = SIZES if loss == DEFAULT_LOSS else (0.28, 0.1)
+    found = [*at_thresholds("semantic", (0.7,)), *of_size("semantic", sizes)]
+    if loss == DEFAULT_LOSS:
+        study = Study(pair)
+        methods = {size: study.best_on_dev(WITH, size) for size in sizes}
+        found += [one for size, method in methods.items() for one in of_size(method, (size,)) if one not in found]
+        found += [one for one in of_size("composition+semantic+usage") if one not in found]
     return found
 
 
@@ -127,6 +136,7 @@ class Pair:
 
     name: str
     threads: int
+    commit: str
 
     def __post_init__(self) -> None:
         self.config = read_experiment_config(str(CONFIGS / f"{self.name}.toml"))
@@ -144,6 +154,7 @@ class Pair:
         self.store = RunStore(str(self.work / "runs"))
         self.statistics: list[np.ndarray] = []
         self.rows: list[dict[str, Any]] = []
+        self._known: dict[str, int] = {}
 
     def _built(self) -> BuildPlan:
         """Build a decoder and count pairs in leave-one-out forced decoding."""
@@ -202,10 +213,18 @@ class Pair:
         found = measure_file(self.model.table, TableScan(threads=self.threads), NOBODY, request).whole()
         return self.measures.with_columns({SIMILARITIES: found[SIMILARITIES], OPINION: found[OPINION]})
 
+    def lacks(self, systems: list[PruningSystem], loss: str, seed: int) -> bool:
+        """Whether some of the systems have no results yet."""
+        rows = [{"loss": loss, "model_seed": seed, **asdict(system)} for system in systems]
+        return any(_identity(row) not in self._known for row in rows)
+
     def translate(self, systems: list[PruningSystem], measures: Measures, loss: str = "", seed: int = 0) -> None:
         """Translate all texts with some tables."""
         counts = measures[COUNTS].astype(np.float64)
-        labels = {system: f"{loss} {seed} {system}" for system in systems}
+        labels = {
+            system: f"{loss} {seed} {system}" for system in systems
+            if _identity({"loss": loss, "model_seed": seed, **asdict(system)}) not in self._known
+        }  # fmt: skip
         skipped = lambda label, reason: print(f"  {label}: {reason}", flush=True)  # noqa: E731
         for run in plan_runs(labels, measures, self.identity, self.model.weights, skipped):
             record = decode_run(lambda: self.laboratory, run, self.store)
@@ -213,14 +232,32 @@ class Pair:
                 sentence_statistics(record["translations"][name], lines)
                 for name, lines in self.texts.references.items()
             ]
-            self.statistics.append(np.concatenate(parts)[:, STATISTICS].astype(np.int16))
             occurrences = float(counts[run.keep].sum() / counts.sum())
-            self.rows.append({
+            self._add({
                 "loss": loss, "model_seed": seed, **asdict(run.system), "entries": run.entries, "of": run.of,
-                "occurrences": round(occurrences, 6),
-            })  # fmt: skip
+                "occurrences": round(occurrences, 6), "commit": self.commit,
+            }, np.concatenate(parts)[:, STATISTICS].astype(np.int16))  # fmt: skip
 
-    def save(self, commit: str) -> None:
+    def _add(self, row: dict[str, Any], statistics: np.ndarray) -> None:
+        self._known[_identity(row)] = len(self.rows)
+        self.rows.append(row)
+        self.statistics.append(statistics)
+
+    def start(self) -> None:
+        """Translate with the full table, and take over stored results if they are of the same decoder and models."""
+        self.translate([PruningSystem()], self.measures)
+        if not (RESULTS / f"{self.name}.json").exists():
+            return
+        study = Study(self.name)
+        if json.loads(json.dumps(MODELS)) != study.facts["models"]:
+            print(f"{self.name}: stored results are of other models and are measured again", flush=True)
+        elif not np.array_equal(study.statistics(0), self.statistics[0]):
+            print(f"{self.name}: stored results are of another decoder and are measured again", flush=True)
+        else:
+            for number, row in enumerate(study.facts["systems"][1:], 1):
+                self._add({"commit": study.facts["commit"], **row}, study.statistics(number))
+
+    def save(self) -> None:
         """Keep the statistics: of the full table as they are, of others as differences, which are mostly 0."""
         RESULTS.mkdir(parents=True, exist_ok=True)
         stacked = np.stack(self.statistics)
@@ -236,7 +273,7 @@ class Pair:
             # Shares of the entries: of sources with at most ten, and that the ten best of every source are.
             "of sources with at most ten": round(float(candidates[candidates <= KEEP_TOP].sum() / entries), 4),
             "ten best": round(float(np.minimum(candidates, KEEP_TOP).sum() / entries), 4),
-            "name": self.config.name, "machine": machine(), "commit": commit,
+            "name": self.config.name, "machine": machine(), "commit": self.commit,
             "texts": {name: len(lines) for name, lines in self.texts.references.items()}, "models": MODELS,
         }  # fmt: skip
         text = json.dumps(facts, ensure_ascii=False, indent=1)
@@ -244,20 +281,29 @@ class Pair:
         (RESULTS / f"{self.name}.json").write_text(f'{text[:-2]},\n "systems": [\n{systems}\n]\n}}\n')
 
 
-def run(name: str, losses: list[str], seeds: tuple[int, ...], fully: int, threads: int, commit: str) -> None:
-    """All systems of a language pair; for seeds after the first `fully`, the most important ones."""
+def _identity(row: dict[str, Any]) -> str:
+    """What a system is, without what was measured of it."""
+    names = ["loss", "model_seed", *asdict(PruningSystem())]
+    return json.dumps([row[name] for name in names])
+
+
+def run(name: str, losses: list[str], seeds: tuple[int, ...], threads: int, commit: str) -> None:
+    """All systems of a language pair."""
     began = time.monotonic()
-    pair = Pair(name, threads)
+    pair = Pair(name, threads, commit)
     print(f"{name}: built after {time.monotonic() - began:.0f} s", flush=True)
-    pair.translate(systems_without(not fully), pair.measures)
-    pair.save(commit)
+    pair.start()
+    pair.translate(systems_without(), pair.measures)
+    pair.save()
     print(f"{name}: without similarities after {time.monotonic() - began:.0f} s", flush=True)
     for seed in seeds:
         for loss in losses:
             if pair.pairs_for(loss) is None or (loss in ASIDE and seed > 1):
                 continue
-            pair.translate(systems_with(loss, seed > fully), pair.similarities(loss, seed), loss, seed)
-            pair.save(commit)
+            systems = systems_with(loss) if seed == 1 else claimed_systems(loss, name)
+            if pair.lacks(systems, loss, seed):
+                pair.translate(systems, pair.similarities(loss, seed), loss, seed)
+                pair.save()
             print(f"{name}: {loss}, seed {seed} after {time.monotonic() - began:.0f} s", flush=True)
 
 
@@ -266,7 +312,6 @@ def main() -> None:
     parser.add_argument("pairs", nargs="*", default=PAIRS, metavar="PAIR")
     parser.add_argument("--losses", default=",".join(MODELS), help="which models")
     parser.add_argument("--seeds", type=int, default=len(SEEDS), help="how many")
-    parser.add_argument("--fully", type=int, default=len(SEEDS), help="of how many seeds all systems are measured")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     if unknown := set(options.pairs) - set(PAIRS):
@@ -275,7 +320,7 @@ def main() -> None:
         ["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.strip()
     for name in options.pairs:
-        run(name, options.losses.split(","), SEEDS[: options.seeds], options.fully, options.threads, commit)
+        run(name, options.losses.split(","), SEEDS[: options.seeds], options.threads, commit)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,8 @@ SAMPLES = 1000
 # "No loss": the lower end of the 95 % interval of the difference is above this.
 MARGIN = -0.3
 DEV, TESTS = "dev", "tests"
+# Of the models that `phrasetool train` makes.
+DEFAULT_LOSS = "in-batch"
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Study:
     def __init__(self, name: str) -> None:
         self.name = name
         self.facts = json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
-        self.systems = pd.DataFrame(self.facts.pop("systems"))
+        self.systems = pd.DataFrame(self.facts["systems"])
         self.systems["share"] = self.systems.entries / self.systems.of
         with np.load(RESULTS / f"{name}.npz") as arrays:
             differences = arrays["differences"]
@@ -133,6 +135,20 @@ class Study:
     def full(self) -> list[int]:
         """The table as it is."""
         return self.rows("full", "full")
+
+    def statistics(self, row: int) -> np.ndarray:
+        """The stored statistics of a system, shape (S, len(STATISTICS))."""
+        statistics: np.ndarray = self._values[row]
+        return statistics
+
+    def method(self, method: str, size: float, loss: str = DEFAULT_LOSS) -> list[int]:
+        """A method at a size; its seeds, if it asks a model."""
+        return self.rows(method, wanted=size, loss=loss if "semantic" in method else "")
+
+    def best_on_dev(self, methods: Sequence[str], size: float) -> str:
+        """The method with the best BLEU on the development set, with models of the first seed."""
+        first = {method: self.method(method, size)[:1] for method in methods}
+        return max((method for method, rows in first.items() if rows), key=lambda one: self.bleu(first[one], DEV))
 
     def bleu(self, rows: Sequence[int], text: str = TESTS) -> float:
         """Mean BLEU over the seeds."""

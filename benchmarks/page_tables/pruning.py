@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from study import DEFAULT_LOSS as LOSS
 from study import MARGIN, SIZES, WITH, WITHOUT, Comparison, Study, studied, study
 
 from page_tables.kept_results import mark, markdown
 
 DEFAULT = "composition+semantic+usage"
-LOSS = "in-batch"
 BRAE = "max-margin"
 NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 # Zhang et al. (2014), table 1: threshold -> share of the entries kept in %, BLEU of all their texts together.
@@ -50,18 +50,13 @@ def complete() -> list[Study]:
     return [pair for pair in pairs() if pair.rows("composition", wanted=0.28)]
 
 
-def rows_of(pair: Study, method: str, size: float, loss: str = LOSS) -> Sequence[int]:
-    """A method at a size; its seeds, if it asks a model."""
-    return pair.rows(method, wanted=size, loss=loss if "semantic" in method else "")
-
-
 def summary() -> str:
     """The README's table: the rule of the paper, and a tenth of the table by three methods."""
     cells = []
     for pair in pairs():
         systems = [
-            pair.rows("semantic", "threshold", 0.7, LOSS), rows_of(pair, DEFAULT, 0.1), rows_of(pair, "count", 0.1),
-            rows_of(pair, "significance", 0.1),
+            pair.rows("semantic", "threshold", 0.7, LOSS), pair.method(DEFAULT, 0.1), pair.method("count", 0.1),
+            pair.method("significance", 0.1),
         ]  # fmt: skip
         found = [pair.compare(rows, pair.full) for rows in systems]
         cells.append([
@@ -76,7 +71,7 @@ def by_size() -> str:
     """BLEU of tables pruned by the default method, less that of the full table."""
     cells = []
     for pair in complete():
-        changes = [change(pair.compare(rows_of(pair, DEFAULT, size), pair.full)) for size in SIZES]
+        changes = [change(pair.compare(pair.method(DEFAULT, size), pair.full)) for size in SIZES]
         cells.append([title(pair), f"{pair.mean(pair.full, 'of'):,.0f}", f"{pair.bleu(pair.full):.2f}", *changes])
     return markdown("language pair | entries | full | " + " | ".join(map(percent, SIZES)), cells)
 
@@ -87,7 +82,7 @@ def by_method() -> str:
     cells = []
     for pair in complete():
         row = [title(pair), f"{pair.bleu(pair.full):.2f}"]
-        for rows in [rows_of(pair, method, 0.1) for method in shown] + [pair.rows("random", wanted=0.1)]:
+        for rows in [pair.method(method, 0.1) for method in shown] + [pair.rows("random", wanted=0.1)]:
             row.append(f"{pair.bleu(rows):.2f}{mark(pair.compare(rows, pair.full).p)}")
         cells.append(row)
     head = "comp.+sem.+usage | comp.+sem. | semantic | comp.+usage | composition | count | significance | random"
@@ -120,8 +115,8 @@ def losses() -> str:
     for pair in pairs():
         for loss, label in named.items():
             sets = [
-                pair.rows("semantic", "threshold", 0.7, loss), rows_of(pair, "semantic", 0.28, loss),
-                rows_of(pair, "semantic", 0.1, loss),
+                pair.rows("semantic", "threshold", 0.7, loss), pair.method("semantic", 0.28, loss),
+                pair.method("semantic", 0.1, loss),
             ]  # fmt: skip
             if all(sets):
                 cells.append([title(pair), label, *(change(pair.compare(rows, pair.full)) for rows in sets)])
@@ -158,17 +153,15 @@ def thresholds(name: str = "multi30k-de-en") -> str:
 
 
 def contests(pair: Study) -> list[tuple[float, str, str, Sequence[int], Sequence[int], Comparison]]:
-    """At each size the best method with similarities against the best without, both chosen on the development set."""
+    """At each size the best method with similarities against the best without, both chosen on the development set.
+
+    Models of the first seed choose, models of all seeds are compared.
+    """
     found = []
     for size in SIZES:
-        with_them = {method: rows_of(pair, method, size) for method in WITH}
-        without = {method: rows_of(pair, method, size) for method in WITHOUT}
-        best = [
-            max(((pair.bleu(rows, "dev"), method) for method, rows in group.items() if rows), key=lambda one: one[0])[1]
-            for group in (with_them, without)
-        ]
-        one, other = with_them[best[0]], without[best[1]]
-        found.append((size, best[0], best[1], one, other, pair.compare(one, other)))
+        best, other = pair.best_on_dev(WITH, size), pair.best_on_dev(WITHOUT, size)
+        rows, others = pair.method(best, size), pair.method(other, size)
+        found.append((size, best, other, rows, others, pair.compare(rows, others)))
     return found
 
 
@@ -194,7 +187,7 @@ def _contested(sign: int) -> int:
 
 def _non_inferior(method: str, size: float) -> int:
     """Pairs on which a loss of more than the margin can be ruled out."""
-    return sum(pair.compare(rows_of(pair, method, size), pair.full).non_inferior for pair in pairs())
+    return sum(pair.compare(pair.method(method, size), pair.full).non_inferior for pair in pairs())
 
 
 def _rule(column: str) -> list[float]:
@@ -204,13 +197,13 @@ def _rule(column: str) -> list[float]:
 
 def _seeds() -> str:
     """How many models the figures of similarity alone are means of, by language pair."""
-    numbers = {title(pair): len(rows_of(pair, "semantic", 0.1)) for pair in pairs()}
+    numbers = {title(pair): len(pair.method("semantic", 0.1)) for pair in pairs()}
     return ", ".join(f"{NUMBERS[number]} on {name}" for name, number in numbers.items())
 
 
 def _within(size: float, least: float) -> int:
     """Pairs on which similarity alone at a size loses less than a limit."""
-    return sum(pair.compare(rows_of(pair, "semantic", size), pair.full).difference > least for pair in pairs())
+    return sum(pair.compare(pair.method("semantic", size), pair.full).difference > least for pair in pairs())
 
 
 def _rule_non_inferior() -> int:
@@ -219,7 +212,7 @@ def _rule_non_inferior() -> int:
 
 def _worst(loss: str) -> float:
     """The largest loss where similarity alone keeps 28 % of the entries."""
-    rows = [(pair, rows_of(pair, "semantic", 0.28, loss)) for pair in pairs()]
+    rows = [(pair, pair.method("semantic", 0.28, loss)) for pair in pairs()]
     return max(-pair.compare(seeds, pair.full).difference for pair, seeds in rows if seeds)
 
 

@@ -14,7 +14,7 @@ from phrasetool.models.storage import load_bilingual_model, save_model
 from tests.commands import read, run_inside, write
 
 DEMO = Path(phrasetool_cli.demo.__file__).parent
-RIGHT = "knows 99.3% of the source's words and 98.3% of the target's, and tells pairs from others with AUC 0.99"
+RIGHT = "knows 99.1% of the source's words and 98.3% of the target's, and tells pairs from others with AUC 0.99"
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_annotate_writes_the_fit_of_each_model_as_json(folder, tmp_path):
     assert done.code == 0, done.err
     fits = json.loads(done.out)["model_fits"]
     assert [round(fit["auc"], 2) for fit in fits] == [0.99, 0.99]
-    assert round(fits[0]["source_known"], 3) == 0.993
+    assert round(fits[0]["source_known"], 3) == 0.991
 
 
 def test_swapped_sides_are_seen_before_anything_is_written(folder, tmp_path):
@@ -161,7 +161,7 @@ def test_statistics_hold_the_figures(folder, tmp_path):
         done = run_inside("prune", table, "-m", model, *options, "-o", tmp_path / "o", "--stats", tmp_path / "s", "-q")
         assert done.code == 0, done.err
         fit = json.loads((tmp_path / "s").read_text())["model_fit"]
-        assert (fit["source_known"], fit["target_known"]) == (0.993, 0.9828)
+        assert (fit["source_known"], fit["target_known"]) == (0.9908, 0.9831)
         assert fit["auc"] > 0.98
     pruned = phrasetool.prune(table, str(tmp_path / "p"), model=model, threshold=0.5)
     assert pruned.statistics.model_fit == fit
