@@ -142,3 +142,23 @@ def test_relative_to_no_folder(model):
     done = run_inside("moses-ini", "--table", model / "table.gz", "--lm", model / "lm.arpa", "--relative")
     assert (done.code, done.out) == (2, b"")
     assert "--relative needs to know the folder of the ini" in done.message
+
+
+@pytest.mark.parametrize(
+    "option", [("--lm", "lm.arpa"), ("--reordering-type", "msd-bidirectional-fe"), ("--distortion-limit", "3")]
+)
+def test_what_describes_a_new_ini_is_refused_with_an_ini(model, monkeypatch, option):
+    monkeypatch.chdir(model)
+    assert run_inside("moses-ini", "--table", "table.gz", "--lm", "lm.arpa", "-o", "moses.ini").code == 0
+    done = run_inside("moses-ini", "moses.ini", "--table", "richer", *option, "-o", "out.ini")
+    assert done.code == 2
+    assert f"{option[0]} is for a new moses.ini" in done.message
+    assert not (model / "out.ini").exists()
+
+
+def test_a_type_of_reordering_that_moses_lacks_is_bad_usage(model, monkeypatch):
+    monkeypatch.chdir(model)
+    arguments = ("--table", "table.gz", "--lm", "lm.arpa", "--reordering-table", "reordering")
+    done = run_inside("moses-ini", *arguments, "--reordering-type", "wbe-msd-bidirectional-e-allff", "-o", "out.ini")
+    assert (done.code, "'e' is not supported" in done.message) == (2, True)
+    assert not (model / "out.ini").exists()

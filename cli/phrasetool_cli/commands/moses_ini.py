@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import click
+from click.core import ParameterSource
 
 from phrasetool_cli.shared.flags import output_option, quiet_option, relative_option, weight_option
 from phrasetool_cli.shared.json_output import json_document, json_option
@@ -67,6 +68,7 @@ def command(
         check_outputs([table, language_model, reordering_table], [output])
         text = _new(table, language_model, reordering_table, reordering_type, distortion_limit)
     else:
+        _refuse_what_the_ini_says(ini)
         text = _changed(ini, table, reordering_table, name, weight, output)
     if relative:
         text = with_relative_paths(parse_moses_ini(output, text))
@@ -77,14 +79,36 @@ def command(
     document({"ini": output, "version": written.version, "features": features, "weights": written.weights})
 
 
+def _refuse_what_the_ini_says(ini: str) -> None:
+    """Refuse options that describe a new ini.
+
+    Raises:
+        click.UsageError: one was given.
+    """
+    context = click.get_current_context()
+    options = {
+        "language_model": "--lm",
+        "reordering_type": "--reordering-type",
+        "distortion_limit": "--distortion-limit",
+    }
+    for name, option in options.items():
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option} is for a new moses.ini; {ini} has its own, which stays")
+
+
 def _new(
     table: str, language_model: str, reordering_table: str | None, reordering_type: str, distortion_limit: int
 ) -> str:
     from moses_compat.engine.target_models import order_of
     from moses_compat.ini.writing import new_moses_ini
     from moses_compat.tables.blocks import scores_of_table
+    from phrasetool.smt.decoder.orientation import ReorderingModel
 
     columns = scores_of_table(table)
+    try:
+        ReorderingModel.parse(reordering_type)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--reordering-type") from error
     return new_moses_ini(
         os.path.abspath(table), columns, os.path.abspath(language_model), order_of(language_model),
         os.path.abspath(reordering_table) if reordering_table else None, reordering_type, distortion_limit,
