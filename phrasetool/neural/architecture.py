@@ -61,6 +61,8 @@ class NeuralArchitecture:
             raise ValueError(f"units is {self.units}, expected an even number: the encoder reads in two directions")
         if not self.recurrent and self.units % self.heads:
             raise ValueError(f"{self.heads} heads cannot share {self.units} units")
+        if not self.recurrent and self.layers > 1:
+            raise ValueError(f"layers is {self.layers}, expected 1: the transformer's decoder has one")
         if not self.recurrent and self.input_feeding:
             raise ValueError("self-attention takes all steps at once, which input feeding does not allow")
 

@@ -111,7 +111,10 @@ class NeuralSettings(DeclaredSettings):
         for name in ("learning_rate", "clip"):
             require(self, getattr(self, name) > 0, name, "more than 0")
         require(self, 1 <= self.max_length <= LONGEST, "max_length", f"from 1 to {LONGEST}")
-        _ = self.architecture
+        if self.architecture.recurrent:
+            for name in ("heads", "feed_forward"):
+                default = declared_options(type(self))[name].default
+                require(self, getattr(self, name) == default, name, f"{default}: the preset {self.preset} has none")
 
     @cached_property
     def architecture(self) -> NeuralArchitecture:

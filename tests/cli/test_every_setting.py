@@ -1,0 +1,272 @@
+# ruff: noqa: E501  (rows are whole command lines)
+"""Every option of `phrasetool train` changes the model: two trainings, without and with it, end with other parameters.
+
+The options are those of the command and those that kinds of models, losses and encoders declare.  A setting without a
+row fails.
+"""
+
+import hashlib
+import shlex
+import shutil
+
+import click
+import numpy as np
+import pytest
+
+from phrasetool.encoders import ENCODERS
+from phrasetool.objectives import OBJECTIVES
+from phrasetool_cli.main import cli
+from phrasetool_cli.training.training_flags import _declarations
+from tests.cli.small_translator import bitext, sentences, vector_file
+from tests.cli.test_every_option import ROOT, Why
+from tests.commands import run_inside, write
+from tests.parallel_models import bert_folder, toy_lines
+from tests.syntax_models import toy_lines as syntax_lines
+from tests.toy_treebanks import treebank_file
+
+pytest.importorskip("torch", reason="the extra `train` is not installed")
+pytest.importorskip("transformers", reason="the extra `encoders` is not installed")
+
+PAIRS = "in/pairs --dimension 8 --iterations 3 --vectors random --batch-size 16 --threads 1"
+MEAN_MAX = "in/pairs --encoder mean-max --dimension 8 --word-units 8 --heads 2 --iterations 2 --vectors random --batch-size 16 --threads 1"
+# Kind, loss or encoder -> a training of seconds.
+BASES = {
+    "brae": PAIRS,
+    "autoencoder": "--model autoencoder in/text --word-units 8 --hidden 8 --heads 2 --epochs 1 --min-count 1 --batch-size 16 --threads 1 --force",
+    "continuous": "--model continuous in/train.de in/train.en --units 8 --word-units 8 --dimension 8 --epochs 1 --batch-size 16 --min-count 1 --threads 1",
+    "masked-lm": "--model masked-lm in/train.de in/train.en --preset tiny --epochs 1 --vocabulary-size 60 --batch-tokens 256 --threads 1",
+    "parallel": "--model parallel in/toy.s in/toy.t --word-units 8 --units 8 --hidden 8 --length-units 4 --batch-size 16 --epochs 1 --min-count 1 --search-units 8 --search-epochs 1 --threads 1 --force",
+    "tagger": "--model tagger --treebank en in/bank.en --treebank de in/bank.de --buckets 499 --word-units 8 --units 6 --batch-size 8 --epochs 1 --learning-rate 0.03 --threads 1",
+    "syntax": "--model syntax --bitext en in/plain.en de in/plain.de --tagger in/tagger --pieces 330 --piece-units 8 --units 6 --tag-units 4 --language-units 3 --decoder-units 6 --batch-size 8 --epochs 1 --min-length 1 --threads 1",
+    "mean": "in/pairs --encoder mean --dimension 8 --iterations 2 --vectors random --batch-size 16 --threads 1",
+    "mean-max": MEAN_MAX,
+    **{loss: f"{PAIRS} --loss {loss}" for loss in OBJECTIVES},
+}  # fmt: skip
+HF = "--model parallel in/toy.s in/toy.t --encoder hf:in/bert --units 8 --hidden 8 --length-units 4 --batch-size 16 --epochs 1 --search-units 8 --search-epochs 1 --threads 1 --force"
+TRANSFORMER = f"{BASES['continuous']} --preset transformer --heads 2"
+PRECISION = Why("bfloat16 gives what the processor makes of it", "tests/phrasetool/encoders/test_torch_precision.py")
+# Owner -> setting -> a value that changes the parameters; or a pair of command lines.
+ROWS = {
+    "brae": {
+        "dimension": "6",
+        "iterations": "2",
+        "patience": (f"{PAIRS} --schedule constant --iterations 60 --learning-rate 0.1", f"{PAIRS} --schedule constant --iterations 60 --learning-rate 0.1 --patience 20"),
+        "pretrain_iterations": "2",
+        "alpha": "0.5",
+        "learning_rate": "0.02",
+        "schedule": "constant",
+        "batch_size": "8",
+        "optimizer": "sgd",
+        "lambda_words": "0.1",
+        "lambda_rec": "0.1",
+        "lambda_sem": "0.1",
+        "count_exponent": "0",
+        "unknown_rate": "0.9",
+        "vectors": "word2vec",
+        "vector_scale": "0.7",
+        "calibration": Why("changes cosines, not parameters", "tests/phrasetool/scoring/test_calibration.py"),
+        "start": Why("of the library alone: `--start` is a model to go on from", "tests/phrasetool/encoders/rae/test_kind.py"),
+    },
+    "in-batch": {"temperature": "0.2", "smoothing": "0", "correction": "0"},
+    "max-margin": {"margin": "0.001", "corruption": "uniform"},
+    "sampled": {"margin": "0.1", "negatives": "2"},
+    "most-informative": {"margin": "0.1", "pool_size": "4"},
+    "syn-projection": {"margin": "0.1"},
+    "syn-difference": {"margin": "0.1"},
+    "vmf": {"concentration": "5", "length_weight": "0.5", "alignment_weight": "0.5"},
+    "mean-max": {"word_units": "6", "heads": "1", "feed_forward": "3", "dropout": "0.5", "layers": "trained"},
+    "mean": {"transformation": ("in/pairs --encoder mean --dimension 16 --iterations 2 --source-vectors in/vectors --target-vectors in/vectors --threads 1", "in/pairs --encoder mean --dimension 16 --transformation identity --source-vectors in/vectors --target-vectors in/vectors --threads 1")},
+    "autoencoder": {
+        "architecture": "lstm", "word_units": "6", "hidden": "6", "heads": "1", "feed_forward": "3", "dropout": "0.6",
+        "learning_rate": "0.02", "batch_size": "8", "epochs": "2", "clip": "0.01", "min_count": "200",
+        "vocabulary_size": "5", "max_length": "3", "precision": PRECISION,
+    },
+    "continuous": {
+        "preset": "lstm", "word_units": "6", "units": "6", "layers": "2",
+        "heads": (TRANSFORMER, f"{TRANSFORMER} --heads 1"), "feed_forward": (TRANSFORMER, f"{TRANSFORMER} --feed-forward 5"),
+        "dimension": "6", "centring": "plain", "unknown_vector": "negated", "dropout": "0.6", "learning_rate": "0.02",
+        "schedule": (f"{BASES['continuous']} --epochs 2", f"{BASES['continuous']} --epochs 2 --schedule constant"),
+        "batch_size": "8", "epochs": "2", "clip": "0.001", "min_count": "30", "vocabulary_size": "5", "max_length": "3",
+    },
+    "masked-lm": {
+        "preset": "smaller", "units": "16", "layers": "2", "heads": "1", "feed_forward": "10", "positions": "8",
+        "vocabulary_size": "40", "min_count": "40", "han": ("--model masked-lm in/han --preset tiny --epochs 1 --vocabulary-size 60 --batch-tokens 256 --min-count 1 --threads 1 --force", "--model masked-lm in/han --preset tiny --epochs 1 --vocabulary-size 60 --batch-tokens 256 --min-count 1 --threads 1 --force --han characters"),
+        "mask_share": "0.5", "dropout": "0.5", "learning_rate": "0.02", "warm_up": "0.5", "batch_tokens": "128",
+        "epochs": "2", "clip": "0.01", "precision": PRECISION,
+    },
+    "parallel": {
+        "preset": (HF, f"{HF} --preset paper"), "word_units": "6", "units": "6", "hidden": "6", "cell": "gru",
+        "layer": (HF, f"{HF} --layer static"), "length": "none", "length_units": "3", "characters": "0", "parts": "1",
+        "hidden_words": "0.9", "negatives": "2", "containment": "0", "contrast": "0", "contrast_temperature": "0.5",
+        "search_units": "6", "search_epochs": "2", "dropout": "0.7", "output_dropout": "0.7", "learning_rate": "0.03",
+        "layers_learning_rate": (f"{HF} --tune-encoder", f"{HF} --tune-encoder --layers-learning-rate 0.01"),
+        "precision": PRECISION, "schedule": (f"{BASES['parallel']} --epochs 2", f"{BASES['parallel']} --epochs 2 --schedule constant"),
+        "batch_size": "8", "epochs": "2", "clip": "0.001", "min_count": "30", "vocabulary_size": "5", "max_length": "3",
+    },
+    "tagger": {
+        "buckets": "97", "word_units": "6", "units": "5", "lstm_layers": "2", "dropout": "0.7", "hidden_words": "0.9",
+        "lower_cased": "1", "min_joint": "1000", "learning_rate": "0.1", "batch_size": "4", "epochs": "2", "clip": "0.01",
+    },
+    "syntax": {
+        "preset": "paper", "pieces": "300",
+        "piece_units": "6", "units": "5", "layers": "1", "tag_units": "3", "language_units": "2", "decoder_units": "5",
+        "dropout": "0.7", "learning_rate": "0.02",
+        "schedule": (f"{BASES['syntax']} --epochs 2", f"{BASES['syntax']} --epochs 2 --schedule constant"),
+        "batch_size": "4", "epochs": "2", "clip": "0.001", "precision": PRECISION, "min_length": "5",
+        "patience": Why("matters after many passes", "tests/phrasetool/training/syntax/test_syntax_trainer.py"),
+    },
+}  # fmt: skip
+SYNTAX = BASES["syntax"]
+OTHER_BITEXT = SYNTAX.replace("in/plain", "in/plain2")
+# Option of the command itself -> command lines whose models differ.
+OWN = {
+    "--output": (PAIRS, f"{PAIRS} -o other"),
+    "--model": (f"{BASES['masked-lm']}".replace(" in/train.en", ""), BASES["autoencoder"]),
+    "--encoder": (PAIRS, BASES["mean"]),
+    "--loss": (PAIRS, f"{PAIRS} --loss cosine"),
+    "--seed": (PAIRS, f"{PAIRS} --seed 2"),
+    "--device": Why("there is no other device", "tests/cli/test_train.py"),
+    "--threads": Why("changes speed alone", "tests/cli/test_train.py"),
+    "--resume": Why("matters after an interruption", "tests/cli/test_train.py"),
+    "--overwrite": Why("of a folder that holds a model", "tests/cli/test_train_refusals.py"),
+    "--force": Why("of pairs that make no sense", "tests/cli/test_train_refusals.py"),
+    "--treebank": (BASES["tagger"], f"{BASES['tagger']} --treebank xx in/bank.en"),
+    "--bitext": (SYNTAX, OTHER_BITEXT),
+    "--text": (SYNTAX, f"{SYNTAX} --text en in/plain2.en"),
+    "--tagger": (SYNTAX, SYNTAX.replace("in/tagger", "in/tagger2")),
+    "--own-language": (SYNTAX, f"{SYNTAX} --no-own-language"),
+    "--dev": (BASES["continuous"], f"{BASES['continuous']} --dev in/dev.de in/dev.en"),
+    "--monolingual": (BASES["masked-lm"], f"{BASES['masked-lm']} --monolingual in/text"),
+    "--max-length": (PAIRS, f"{PAIRS} --max-length 2"),
+    "--min-pair-count": (PAIRS, f"{PAIRS} --min-pair-count 3"),
+    "--start": Why("needs a trained model of syntax", "tests/cli/test_train_syntax.py"),
+    "--source-text": (f"{PAIRS} --vectors word2vec", f"{PAIRS} --vectors word2vec --source-text in/train.de"),
+    "--target-text": (f"{PAIRS} --vectors word2vec", f"{PAIRS} --vectors word2vec --target-text in/train.en"),
+    "--source-vectors": (f"{PAIRS} --dimension 16 --vectors word2vec", f"{PAIRS} --dimension 16 --vectors word2vec --source-vectors in/vectors"),
+    "--target-vectors": (f"{PAIRS} --dimension 16 --vectors word2vec", f"{PAIRS} --dimension 16 --vectors word2vec --target-vectors in/vectors"),
+    "--source-autoencoder": Why("needs a trained autoencoder", "tests/cli/test_train_start.py"),
+    "--target-autoencoder": Why("needs a trained autoencoder", "tests/cli/test_train_start.py"),
+    "--freeze-encoders": (PAIRS, f"{PAIRS} --freeze-encoders"),
+    "--tune-encoder": (HF, f"{HF} --tune-encoder"),
+    "--json": Why("as in every command", "tests/cli/test_json_output.py"),
+    "--quiet": Why("as in every command", "tests/cli/test_train.py"),
+    "--verbose": Why("as in every command", "tests/cli/test_verbosity.py"),
+}  # fmt: skip
+DECLARED = sorted((one.owner or "brae", name) for name, one in _declarations(dict(ENCODERS), dict(OBJECTIVES)))
+
+
+def own_options():
+    with cli.make_context("phrasetool", [], resilient_parsing=True) as overview:
+        command = cli.get_command(overview, "train")
+        with click.Context(command, parent=overview) as context:
+            options = {
+                max(option.opts, key=len) for option in command.get_params(context) if isinstance(option, click.Option)
+            }
+    return options - {"--" + name.replace("_", "-") for _, name in DECLARED} - {"--help"} | {"--start", "--max-length"}
+
+
+def test_every_setting_and_option_has_a_row():
+    assert {(owner, name) for owner, rows in ROWS.items() for name in rows} == set(DECLARED)
+    assert own_options() == set(OWN)
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("inputs") / "in"
+    bitext(folder, "train", 80)
+    bitext(folder, "dev", 10, 2)
+    rng = np.random.default_rng(4)
+    sides = sentences(120, 3)
+    pairs = {pair for pair in zip(*sides, strict=True) if len(pair[0].split()) < 6}
+    write(
+        folder / "pairs",
+        "".join(
+            f"{s} ||| {t} ||| {rng.integers(1, 6)}\n"
+            for s, t in [*sorted(pairs), ("einmal", "once"), ("nie hund", "never dog")]
+        ).encode(),
+    )
+    write(folder / "text", "".join(line + "\n" for line in sides[1]).encode())
+    vector_file(folder)
+    for side, lines in zip("st", toy_lines(80), strict=True):
+        write(folder / f"toy.{side}", b"".join(line + b"\n" for line in lines))
+    for name, seed in (("plain", 1), ("plain2", 2)):
+        for language, lines in zip(("en", "de"), syntax_lines(40, seed), strict=True):
+            write(folder / f"{name}.{language}", "".join(line + "\n" for line in lines).encode())
+    for language in ("en", "de"):
+        treebank_file(folder / f"bank.{language}", language, 40, 5)
+    characters = list("天地玄黄宇宙洪荒日月盈昃辰宿列张")
+    lines = ["".join(rng.choice(characters, 6)) + " " + "".join(rng.choice(characters, 3)) for _ in range(80)]
+    write(folder / "han", "".join(line + "\n" for line in lines).encode())
+    bert_folder(folder / "bert")
+    for name, seed in (("tagger", 1), ("tagger2", 2)):
+        line = BASES["tagger"].replace("in/", f"{folder}/")
+        assert run_inside("train", *shlex.split(line), "-o", folder / name, "--seed", seed, "-q").code == 0
+    return folder
+
+
+@pytest.fixture
+def place(inputs, tmp_path, monkeypatch):
+    (tmp_path / "in").symlink_to(inputs)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+LEARNT = {}
+
+
+def learnt(line, place):
+    """Digests of what was learnt: parameters and vocabularies, but not the settings, which a model names."""
+    if line not in LEARNT:
+        for path in place.iterdir():
+            if path.name != "in":
+                shutil.rmtree(path)
+        done = run_inside("train", "-o", "model", *shlex.split(line), "-q")
+        assert done.code == 0, done.err
+        LEARNT[line] = {
+            str(path.relative_to(place)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(place.rglob("*"))
+            if path.is_file() and "in" not in path.relative_to(place).parts and path.suffix not in (".json", ".jsonl")
+        }
+        assert LEARNT[line]
+    return LEARNT[line]
+
+
+def runs(rows):
+    return [(owner, name) for owner in rows for name, row in rows[owner].items() if not isinstance(row, Why)]
+
+
+@pytest.mark.parametrize(("owner", "name"), runs(ROWS))
+def test_a_setting_changes_the_model(owner, name, place):
+    row = ROWS[owner][name]
+    if not isinstance(row, tuple):
+        row = BASES[owner], f"{BASES[owner]} --{name.replace('_', '-')} {row}"
+    assert learnt(row[0], place) != learnt(row[1], place)
+
+
+@pytest.mark.parametrize(("owner", "option"), runs({"train": OWN}))
+def test_an_option_changes_the_model(owner, option, place):
+    before, after = OWN[option]
+    assert learnt(before, place) != learnt(after, place)
+
+
+@pytest.mark.parametrize("kind", ["brae", "autoencoder", "continuous", "masked-lm", "parallel", "tagger", "syntax"])
+def test_the_same_training_twice_gives_the_same_model(kind, place):
+    first = dict(learnt(BASES[kind], place))
+    LEARNT.pop(BASES[kind])
+    assert learnt(BASES[kind], place) == first
+
+
+@pytest.mark.parametrize(
+    ("option", "row"),
+    [
+        (option, row)
+        for rows in (OWN, *({f"--{n.replace('_', '-')}": row for n, row in r.items()} for r in ROWS.values()))
+        for option, row in rows.items()
+        if isinstance(row, Why)
+    ],
+)
+def test_a_test_elsewhere_names_the_option(option, row):
+    assert row.reason
+    if row.file:
+        text = (ROOT / row.file).read_text("utf-8")
+        assert option in text or option[2:].replace("-", "_") in text
