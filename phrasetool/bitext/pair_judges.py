@@ -98,6 +98,39 @@ class ClassifierJudge:
         return Judgements(scores, blind)
 
 
+class CrossJudge:
+    """Two classifiers, each of which judges the pairs that the other one was trained on.
+
+    A classifier that judges its own training pairs knows the wrong ones by heart.
+
+    Args:
+        judges: of the pairs in even places and of those in odd places, counted from 0; both give as many scores.
+
+    Attributes:
+        signature, longest, columns: see `PairJudge`.
+    """
+
+    def __init__(self, judges: tuple[ClassifierJudge, ClassifierJudge]) -> None:
+        self._judges = judges
+        self.signature = "+".join(judge.signature for judge in judges)
+        self.longest = judges[0].longest
+        self.columns = judges[0].columns
+
+    def __call__(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> Judgements:
+        """See `PairJudge`; the first pair is in an even place."""
+        parts = [judge(sources[place::2], targets[place::2]) for place, judge in enumerate(self._judges)]
+        scores = _alternating(parts[0].scores, parts[1].scores)
+        if parts[0].blind is None or parts[1].blind is None:
+            return Judgements(scores)
+        return Judgements(scores, _alternating(parts[0].blind, parts[1].blind))
+
+
+def _alternating(even: FloatArray, odd: FloatArray) -> FloatArray:
+    both = np.empty(len(even) + len(odd), np.float32)
+    both[::2], both[1::2] = even, odd
+    return both
+
+
 class EncoderJudge:
     """The cosine of the vectors of both sides.
 

@@ -245,3 +245,112 @@ def test_what_is_wrong_is_said_before_anything_is_written(arguments, code, said,
 def test_other_models_are_refused_by_name(model_folder, kept, tmp_path):
     done = run_inside("filter-bitext", *bitext(tmp_path), "-m", model_folder, *kept)
     assert (done.code, "train --model parallel" in done.message) == (1, True)
+
+
+def test_the_threshold_is_the_models_own_and_the_precision_is_told(classifier_folder, kept, tmp_path):
+    source, target = bitext(tmp_path)
+    best = load_parallel_model(classifier_folder).thresholds["best"]
+    done = run_inside("filter-bitext", source, target, "-m", classifier_folder, *kept, "--scores", tmp_path / "scores")
+    assert done.code == 0, done.err
+    assert f"score less than {best:g}" in done.err
+    probabilities = [float(row[0]) for row in rows(tmp_path / "scores") if row[1] == b"kept"]
+    assert min(probabilities) >= best - 1e-6
+    assert f"expected precision {np.mean(probabilities):.1%}" in done.err
+
+
+@pytest.mark.parametrize(("share", "expected"), [("10%", 60), ("0.5", 300), ("1", 600)])
+def test_a_share_of_the_pairs_stays_the_most_probable_ones(classifier_folder, kept, tmp_path, share, expected):
+    source, target = bitext(tmp_path)
+    given = ("filter-bitext", source, target, "-m", classifier_folder, *kept, "--scores", tmp_path / "scores")
+    done = run_inside(*given, "--keep", share, "--json", tmp_path / "j")
+    assert done.code == 0, done.err
+    found = rows(tmp_path / "scores")
+    kept_ones, others = ([float(row[0]) for row in found if row[1] == name] for name in (b"kept", b"rejected"))
+    assert len(kept_ones) == expected
+    assert min(kept_ones) >= max(others, default=0)
+    threshold = json.loads((tmp_path / "j").read_text())["threshold"]
+    # The same pairs stay with the threshold that is told.
+    before = (tmp_path / "ks").read_bytes()
+    assert run_inside(*given, "--threshold", repr(threshold)).code == 0
+    assert (tmp_path / "ks").read_bytes() == before
+
+
+def test_a_share_cannot_be_had_of_a_pipe_or_with_a_threshold(classifier_folder, kept, tmp_path):
+    source, target = bitext(tmp_path)
+    given = ("-m", classifier_folder, *kept, "--keep", "0.5")
+    piped = run_inside("filter-bitext", "-", target, *given, stdin=source.read_bytes())
+    assert (piped.code, "standard input: cannot be read twice" in piped.message) == (1, True)
+    both = run_inside("filter-bitext", source, target, *given, "--threshold", "0.5")
+    assert (both.code, "give --threshold or --keep" in both.message) == (2, True)
+
+
+def test_nothing_is_written_where_no_pair_stays(classifier_folder, kept, tmp_path):
+    source, target = bitext(tmp_path)
+    write(tmp_path / "ks", b"old\n")
+    given = ("filter-bitext", source, target, "-m", classifier_folder, *kept, "--threshold", "1", "-q")
+    done = run_inside(*given)
+    assert done.code == 1
+    assert "no pair of 600 reaches the threshold 1; the best has 0." in done.message
+    assert (tmp_path / "ks").read_bytes() == b"old\n"
+    assert not (tmp_path / "kt").exists()
+    assert run_inside(*given, "--force").code == 0
+    assert (tmp_path / "ks").read_bytes() == (tmp_path / "kt").read_bytes() == b""
+
+
+def test_each_half_is_judged_by_the_classifier_of_the_other(kept, tmp_path, monkeypatch):
+    from moses_compat.jobs.bitexts import cross_training
+
+    source, target = bitext(tmp_path, dirty_lines(500))
+    trained = {}
+
+    def classifier(folder, half, seed, watch):
+        lines = [(folder / f"{half}.{side}").read_bytes().splitlines() for side in ("source", "target")]
+        trained[half] = list(zip(*lines, strict=True))
+        return random_parallel_model(1 if half == "even" else 2)
+
+    monkeypatch.setattr(cross_training, "_classifier", classifier)
+    done = run_inside(
+        "filter-bitext", source, target, "--cross-train", "--threshold", "0", *kept, "--scores", tmp_path / "scores"
+    )
+    assert done.code == 0, done.err
+    pairs = [tuple(line.strip() for line in pair) for pair in zip(*dirty_lines(500), strict=True)]
+    assert (trained["even"], trained["odd"]) == (pairs[::2], pairs[1::2])
+    scores = [float(row[0]) for row in rows(tmp_path / "scores")]
+    for place, seed in ((0, 2), (1, 1)):
+        sides = [[pair[side] for pair in pairs[place::2]] for side in range(2)]
+        assert scores[place::2] == pytest.approx(random_parallel_model(seed).probabilities(*sides), abs=2e-5)
+    assert not cross_training.classifier_folder(tmp_path / "ks").exists()
+
+
+def test_two_classifiers_find_the_wrong_pairs_of_a_bitext_without_trusted_ones(kept, tmp_path, monkeypatch):
+    """The whole way, with settings that learn the toy language in seconds."""
+    from phrasetool.training.parallel import parallel_settings
+    from tests.parallel_models import FAST
+
+    fast = {**FAST, "epochs": 6, "search_units": 0}
+    del fast["search_epochs"]
+    made = parallel_settings.ParallelSettings
+    monkeypatch.setattr(parallel_settings, "ParallelSettings", lambda **given: made(**{**fast, "seed": given["seed"]}))
+    # One pair in five is wrong.
+    sources, targets = toy_lines(1500, 4)
+    wrong = range(0, 1500, 5)
+    for row, other in zip(wrong, [*wrong[1:], wrong[0]], strict=True):
+        targets[row] = toy_lines(1500, 4)[1][other]
+    sides = [[line + b"\n" for line in side] for side in (sources, targets)]
+    source, target = bitext(tmp_path, sides)
+    given = ("filter-bitext", source, target, "--cross-train", "--keep", "80%", *kept)
+    done = run_inside(*given, "--scores", tmp_path / "scores")
+    assert done.code == 0, done.err
+    assert done.err.count("training a classifier") == 2
+    gone = [row for row, line in enumerate(rows(tmp_path / "scores")) if line[1] == b"rejected"]
+    assert len(set(gone) & set(wrong)) > 0.8 * len(gone)
+
+
+def test_classifiers_need_pairs_to_learn_from_and_files(kept, tmp_path):
+    source, target = bitext(tmp_path, dirty_lines(60))
+    done = run_inside("filter-bitext", source, target, "--cross-train", *kept)
+    assert (done.code, "half of its pairs are 30 to learn from; expected 100" in done.message) == (1, True)
+    piped = run_inside("filter-bitext", "-", target, "--cross-train", *kept, stdin=source.read_bytes())
+    assert (piped.code, "two classifiers are trained before" in piped.message) == (1, True)
+    both = run_inside("filter-bitext", source, target, "--cross-train", "-m", "model", *kept)
+    assert (both.code, "or train two with --cross-train" in both.message) == (2, True)

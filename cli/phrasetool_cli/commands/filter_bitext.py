@@ -10,7 +10,7 @@ from phrasetool_cli.shared.flags import allow_empty_option, engine_options, forc
 from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.progress import TerminalWatch
+from phrasetool_cli.shared.progress import TerminalWatch, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
 from phrasetool_cli.shared.similarity.filter_judges import chosen_judge, judge_options
 from phrasetool_cli.shared.summaries import say_kept
@@ -23,9 +23,10 @@ Example:
   phrasetool filter-bitext crawled.de crawled.en -m parallel -o kept.de kept.en
   phrasetool filter-bitext crawled.de crawled.en -m parallel -o kept.de.gz kept.en.gz --scores scores.tsv
   awk -F'\\t' '$1 >= 0.9 {print $4 > "sure.de"; print $5 > "sure.en"}' scores.tsv
+  phrasetool filter-bitext crawled.de crawled.en --cross-train --keep 60% -o kept.de kept.en
   phrasetool filter-bitext crawled.de crawled.en --encoder LaBSE --threshold 0.7 -o kept.de kept.en
   phrasetool train --model parallel demo-output/corpus.zh demo-output/corpus.en -o demo-output/parallel
-  phrasetool filter-bitext demo-output/corpus.zh demo-output/corpus.en -m demo-output/parallel --threshold best -o zh en
+  phrasetool filter-bitext demo-output/corpus.zh demo-output/corpus.en -m demo-output/parallel  -o zh en
 """
 
 
@@ -62,12 +63,13 @@ def command(
 
     SOURCE and TARGET are the two sides of a bitext, a sentence a line.  A classifier of sentence pairs (`train --model
     parallel`) says of each pair how probable it is that it is parallel; pairs below the threshold go, and those with an
-    empty side or one of which the model knows no word.
+    empty side or one of which the model knows no word.  If no pair stays, nothing is written, unless --force is given.
 
     Notes say why: `empty`, `unknown`, `probability`; `copy` is a pair of two equal sentences, which goes with
     --drop-copies alone; `long` is one of which the model saw the beginning.  The bitext streams through.  Finished
     scores are kept beside the first output, so that the same command goes on after an interruption.
     """
+    from moses_compat.jobs.bitexts.cross_training import forget_classifiers
     from moses_compat.jobs.bitexts.filter_bitext import FilterRequest, filter_bitext
 
     inputs, outputs = [source, target], [*kept, scores, rejected]
@@ -81,22 +83,24 @@ def command(
     watch = TerminalWatch(quiet)
     judge = chosen_judge(given, explain)
     request = FilterRequest(
-        source, target, kept, judge.threshold, scores, rejected, drop_copies, allow_empty, force, threads,
-        judge.holds_text,
+        source, target, kept, judge.threshold, given["share"], scores, rejected, drop_copies, allow_empty, force,
+        threads, judge.holds_text,
     )  # fmt: skip
     report = filter_bitext(request, judge.maker(request, watch), watch)
     fit = {"model_fit": report.fit.as_dict()} if report.fit else {}
-    facts = {"threshold": judge.threshold, "signature": report.signature, "resumed": report.resumed}
+    if given["cross_train"]:
+        forget_classifiers(kept[0])
+    facts = {"threshold": report.threshold, "signature": report.signature, "resumed": report.resumed}
     document({**report.counts.as_dict(), **facts, **fit})
     if not quiet:
-        _tell(report, request)
+        _tell(report, request, judge.probable)
 
 
-def _tell(report: FilterReport, request: FilterRequest) -> None:
+def _tell(report: FilterReport, request: FilterRequest, probable: bool) -> None:
     counts = report.counts
     reasons = counts.reasons
     notes = [
-        (reasons["probability"], f"score less than {request.threshold:g}"),
+        (reasons["probability"], f"score less than {report.threshold:g}"),
         (reasons["empty"], "have an empty side"),
         (reasons["unknown"], "have a side of which nothing is known"),
         (counts.copies, "are two equal sentences, " + ("and went" if request.drop_copies else "marked `copy`")),
@@ -104,3 +108,5 @@ def _tell(report: FilterReport, request: FilterRequest) -> None:
         (report.resumed, "were judged by an earlier run"),
     ]
     say_kept(counts.kept, counts.pairs, "pairs", notes)
+    if probable and counts.kept:
+        say(f"  expected precision {counts.certainty / counts.kept:.1%}, the mean probability of the pairs kept")

@@ -24,7 +24,7 @@ from phrasetool.models.fit import ModelFit
 from phrasetool.phrases import FloatArray
 from phrasetool.pipeline import run
 from phrasetool.torch_threads import one_torch_thread
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import NOBODY, FileProgress, Watch
 
 if TYPE_CHECKING:
     from moses_compat.measures.neural.score_parts import ScoreParts
@@ -42,10 +42,11 @@ class FilterRequest:
         source, target: the bitext; one of them may be `-`.
         kept: where both sides of what stays go.
         threshold: the least score of a pair that stays.
+        share: in its place, how many of the pairs stay, those with the highest scores; the bitext is read twice.
         scores, rejected: files of lines, see `PairDecisions`.
         drop_copies: pairs of two equal sentences go.
         allow_empty: the bitext may have no pair.
-        force: go on where the model does not fit.
+        force: go on where the model does not fit, and where no pair stays.
         threads: blocks that are worked on at a time.
         holds_text: sentences have to be UTF-8.
     """
@@ -54,6 +55,7 @@ class FilterRequest:
     target: str
     kept: tuple[str, str]
     threshold: float
+    share: float | None = None
     scores: str | None = None
     rejected: str | None = None
     drop_copies: bool = False
@@ -81,12 +83,14 @@ class FilterReport:
         counts: of pairs.
         signature: of what judged them.
         fit: how well it fits, where that could be told.
+        threshold: the least score of a pair that stays.
         resumed: pairs that an earlier run had judged already.
     """
 
     counts: PairCounts = field(default_factory=PairCounts)
     signature: str = ""
     fit: ModelFit | None = None
+    threshold: float = 0.0
     resumed: int = 0
 
 
@@ -125,34 +129,51 @@ def filter_bitext(
 
     Raises:
         DataError: a file cannot be read, has fewer lines than the other, none at all, or bytes that the judge cannot
-            read; the model does not fit the bitext; or finished blocks are of another bitext or judge.
-        PhraseToolError: both sides are one file, or an output cannot be written.
+            read; the model does not fit the bitext; no pair stays; or finished blocks are of another bitext or judge.
+        PhraseToolError: both sides are one file, standard input is to be read twice, or an output cannot be written.
     """
     if request.source == request.target == STANDARD:
         raise PhraseToolError("standard input: cannot be both sides of a bitext")
+    if request.share is not None and STANDARD in (request.source, request.target):
+        raise PhraseToolError("standard input: cannot be read twice, as a share of the pairs needs; name a file")
     if same_file(request.source, request.target):
         raise PhraseToolError(f"{request.target}: is the file of the source, too; expected its translation")
-    report = FilterReport()
+    report = FilterReport(threshold=request.threshold)
     folder = parts_beside(request.kept[0], 1)
     with contextlib.ExitStack() as stack:
         stack.enter_context(finishing([folder]))
         outputs = [stack.enter_context(Output(path)) if path else None for path in request.outputs]
-        source, target = (stack.enter_context(Input(path)) for path in (request.source, request.target))
-        progress = stack.enter_context(watch.file("filter", source.size()))
-        blocks = pair_blocks(source, target)
-        if request.holds_text:
-            blocks = _checked(blocks, (source.name, target.name))
-        sample, taken = take_sample(blocks)
-        if not taken and not request.allow_empty:
-            raise DataError(source.name, "there is no sentence pair in it", remedy="allow an empty input")
-        judge = make(sample, report)
-        report.signature = judge.signature
-        stack.enter_context(one_torch_thread())
-        work = _Work(request, judge, outputs, _parts(folder, judge))
-        for done in run(itertools.chain(emptied(taken), blocks), work, request.threads):
-            work.keep(done, report)
-            progress(done.block.position, report.counts.pairs)
+        with _opened(request) as (source, blocks):
+            sample, taken = take_sample(blocks)
+            if not taken and not request.allow_empty:
+                raise DataError(source.name, "there is no sentence pair in it", remedy="allow an empty input")
+            judge = make(sample, report)
+            report.signature = judge.signature
+            stack.enter_context(one_torch_thread())
+            work = _Work(request, judge, outputs, _parts(folder, judge))
+            blocks = itertools.chain(emptied(taken), blocks)
+            if request.share is None:
+                work.write(blocks, report, stack.enter_context(watch.file("filter", source.size())))
+            else:
+                with watch.file("judge", source.size()) as progress:
+                    report.threshold = work.threshold_for(request.share, blocks, progress)
+        if request.share is not None:
+            with _opened(request) as (source, blocks), watch.file("filter", source.size()) as progress:
+                work.write(blocks, report, progress)
+        counts = report.counts
+        if counts.pairs and not counts.kept and not request.force:
+            best = f"the best has {work.best:.3g}" if work.best > -np.inf else "nothing is known of any"
+            reason = f"no pair of {counts.pairs:,} reaches the threshold {report.threshold:.3g}; {best}"
+            raise DataError(request.name, reason, remedy="go on")
     return report
+
+
+@contextlib.contextmanager
+def _opened(request: FilterRequest) -> Iterator[tuple[Input, Iterator[SentencePairs]]]:
+    """The source and the pairs of the bitext."""
+    with Input(request.source) as source, Input(request.target) as target:
+        blocks = pair_blocks(source, target)
+        yield source, _checked(blocks, (source.name, target.name)) if request.holds_text else blocks
 
 
 @dataclass(frozen=True)
@@ -167,18 +188,59 @@ class _Done:
 
 
 class _Work:
-    """Judges blocks, by any thread, and takes them in their order."""
+    """Judges blocks, by any thread, and takes them in their order.
+
+    Attributes:
+        best: the highest score of a pair so far; minus infinity where no pair had one.
+    """
 
     def __init__(
         self, request: FilterRequest, judge: PairJudge, outputs: list[Output | None], parts: ScoreParts | None
     ) -> None:
         self._request, self._judge, self._outputs, self._parts = request, judge, outputs, parts
+        self._threshold = request.threshold
+        self._remembered: dict[int, Judgements] = {}
+        self.best = -np.inf
 
-    def __call__(self, block: SentencePairs) -> _Done:
+    def threshold_for(self, share: float, blocks: Iterator[SentencePairs], progress: FileProgress) -> float:
+        """Judge all pairs, and tell the score that a share of them reaches.
+
+        Args:
+            share: of all pairs; those of which nothing is known stay last.
+            blocks: of the bitext.
+            progress: follows the work.
+        """
+        scores = [np.empty(0, np.float32)]
+        for block, judged, new in run(blocks, self._judged, self._request.threads):
+            self._store(block, judged, new)
+            self._remembered[block.first] = judged
+            scores.append(judged.scores)
+            progress(block.position, block.first + len(block))
+        every = np.concatenate(scores)
+        known = np.sort(every[~np.isnan(every)])[::-1]
+        wanted = min(max(round(share * len(every)), 1), len(known))
+        return float(known[wanted - 1]) if wanted else self._request.threshold
+
+    def write(self, blocks: Iterator[SentencePairs], report: FilterReport, progress: FileProgress) -> None:
+        """Decide about all pairs and write them."""
+        self._threshold = report.threshold
+        for done in run(blocks, self._decided, self._request.threads):
+            self._keep(done, report)
+            progress(done.block.position, report.counts.pairs)
+
+    def _judged(self, block: SentencePairs) -> tuple[SentencePairs, Judgements, bool]:
+        """What is said of a block, and whether it is new."""
+        if (remembered := self._remembered.get(block.first)) is not None:
+            return block, remembered, False
         found = self._parts.read(*self._key(block)) if self._parts else None
-        judged = self._judge(*block.written) if found is None else _judgements(found, self._judge.columns)
+        if found is not None:
+            return block, _judgements(found, self._judge.columns), False
+        return block, self._judge(*block.written), True
+
+    def _decided(self, block: SentencePairs) -> _Done:
+        _, judged, new = self._judged(block)
         longest = self._judge.longest
-        decided = PairDecisions.of(block, judged, self._request.threshold, self._request.drop_copies, longest)
+        decided = PairDecisions.of(block, judged, self._threshold, self._request.drop_copies, longest)
         kept = decided.kept_lines()
         makers: tuple[Callable[[], bytes], ...] = (
             lambda: kept[0],
@@ -187,18 +249,26 @@ class _Work:
             decided.rejected_lines,
         )
         texts = [out.encode(make()) if out else b"" for out, make in zip(self._outputs, makers, strict=True)]
-        return _Done(block, judged, found is None, texts, decided.counts)
+        return _Done(block, judged, new, texts, decided.counts)
 
-    def keep(self, done: _Done, report: FilterReport) -> None:
+    def _store(self, block: SentencePairs, judged: Judgements, new: bool) -> None:
+        """Keep what is said of a block for a run that goes on after an interruption.
+
+        In order, so that nothing is added to the parts of another bitext before they are refused.
+        """
+        if self._parts and new:
+            self._parts.write(*self._key(block), _numbers(judged))
+
+    def _keep(self, done: _Done, report: FilterReport) -> None:
         """Write what came of a block, behind those before it."""
-        # In order, so that nothing is added to the parts of another bitext before they are refused.
-        if self._parts and done.new:
-            self._parts.write(*self._key(done.block), _numbers(done.judged))
+        self._store(done.block, done.judged, done.new)
         for out, text in zip(self._outputs, done.texts, strict=True):
             if out:
                 out.write(text)
         report.counts.add(done.counts)
-        report.resumed += 0 if done.new else len(done.block)
+        report.resumed += 0 if done.new or self._remembered else len(done.block)
+        if len(scores := done.judged.scores[~np.isnan(done.judged.scores)]):
+            self.best = max(self.best, float(scores.max()))
 
     def _key(self, block: SentencePairs) -> tuple[int, npt.NDArray[np.uint32]]:
         """Number and fingerprints of what is kept of a block: one of each pair for each of its scores."""

@@ -30,10 +30,12 @@ class PairCounts:
         reasons: why others went, by name; a pair that goes for several counts for each.
         copies: pairs of two equal sentences.
         over_long: pairs of which a side has more words than are read.
+        certainty: sum of the scores of those kept.
     """
 
     pairs: int = 0
     kept: int = 0
+    certainty: float = 0.0
     reasons: Counter[str] = field(default_factory=Counter)
     copies: int = 0
     over_long: int = 0
@@ -42,6 +44,7 @@ class PairCounts:
         """Add those of the block that follows."""
         self.pairs += other.pairs
         self.kept += other.kept
+        self.certainty += other.certainty
         self.reasons.update(other.reasons)
         self.copies += other.copies
         self.over_long += other.over_long
@@ -109,7 +112,8 @@ class PairDecisions:
         gone = zip(self.keep.tolist(), self.notes, strict=True)
         reasons = Counter(note.decode() for keep, notes in gone if not keep for note in notes if note in REASONS)
         copies, over_long = (sum(name in notes for notes in self.notes) for name in (COPY, LONG))
-        return PairCounts(len(self.block), int(self.keep.sum()), reasons, copies, over_long)
+        certainty = float(self.judged.scores[self.keep].sum(dtype=np.float64))
+        return PairCounts(len(self.block), int(self.keep.sum()), certainty, reasons, copies, over_long)
 
     def kept_lines(self) -> tuple[bytes, bytes]:
         """What stays of both sides, as it was."""

@@ -66,7 +66,7 @@ def train_parallel(
     # A checkpoint with two moments of Adam and the best so far, and the one that takes its place; then the other one.
     run.check_space(2 * 4 * (4 * learnt + 3 * BUCKETS * settings.search_units))
     identity = {
-        "texts": [_fingerprint(pairs), _fingerprint(development)],
+        "texts": [text_identity(pairs), text_identity(development)],
         "encoder's weights": _encoder_identity(fresh),
         "settings": settings.as_dict(),
     }
@@ -130,7 +130,7 @@ def _finished(trainer: ParallelTrainer, fresh: FreshClassifier, training: dict[s
     )
 
 
-def _fingerprint(texts: TextPairs) -> str:
+def text_identity(texts: TextPairs) -> str:
     """Hexadecimal digits that differ when a text differs."""
     digest = hashlib.sha256()
     for phrases in (texts.sources, texts.targets):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.parameter_types import FiniteRange
+from phrasetool_cli.shared.parameter_types import FiniteRange, Share
 from phrasetool_cli.shared.sections import sections
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from phrasetool.bitext.pair_judges import PairJudge
     from phrasetool.watch import Watch
 
-_BEST, _HALF = "best", "half"
+_BEST = "best"
 _FOR_ENCODERS = {"target_encoder": "--target-encoder", "detokenise": "--detokenise", "prefix": "--prefix"}
 
 
@@ -31,6 +31,10 @@ class _Threshold(FiniteRange):
 judge_options = sections(
     "What sentences mean",
     click.option("-m", "--model", "model_folder", metavar="FOLDER", help="A classifier of sentence pairs."),
+    click.option("--cross-train", is_flag=True,
+                 help="In its place, train two classifiers, each on one half of the bitext, and let each judge the "
+                      "other half: for text with wrong pairs where no trusted pairs are at hand.  It takes as long as "
+                      "two trainings."),
     click.option("--encoder", metavar="FOLDER",
                  help="In its place, a sentence encoder on this machine that knows both languages: of "
                       "sentence-transformers, of transformers (mean pooling), or static (model2vec).  NAME:PATH is for "
@@ -43,8 +47,10 @@ judge_options = sections(
     "What stays",
     click.option("--threshold", type=_Threshold(-1, 1), metavar="P|best",
                  help="The least probability of a pair that stays, or `best`: what was best on the model's development "
-                      "set, where most pairs were wrong.  Of --encoder, the least cosine.  [default: 0.5; none with "
-                      "--encoder]"),
+                      "set.  Of --encoder, the least cosine.  [default: best; none with --encoder]"),
+    click.option("--keep", "share", type=Share(min_open=True), metavar="SHARE",
+                 help="In place of a threshold, keep this share of the pairs, as in 0.3 or 30%: the most probable "
+                      "ones.  The bitext is read twice."),
 )  # fmt: skip
 
 
@@ -55,11 +61,13 @@ class ChosenJudge:
     Attributes:
         threshold: the least score of a pair that stays.
         holds_text: sentences have to be UTF-8.
+        probable: whether scores are probabilities.
         maker: given the request, what makes the judge; see `filter_bitext`.
     """
 
     threshold: float
     holds_text: bool
+    probable: bool
     maker: Callable[[FilterRequest, Watch], Callable[[Any, FilterReport], PairJudge]]
 
 
@@ -75,8 +83,16 @@ def chosen_judge(given: dict[str, Any], explain: bool) -> ChosenJudge:
         ModelError: there is no such model or encoder, or it is refused.
     """
     model, encoder, threshold = given["model_folder"], given["encoder"], given["threshold"]
-    if (model is None) == (encoder is None):
-        raise click.UsageError("name a classifier with --model, or a sentence encoder with --encoder")
+    if threshold is not None and given["share"] is not None:
+        raise click.UsageError("give --threshold or --keep, not both")
+    if (model is not None) + (encoder is not None) + given["cross_train"] != 1:
+        raise click.UsageError(
+            "name a classifier with --model, or a sentence encoder with --encoder, or train two with --cross-train"
+        )
+    if given["cross_train"]:
+        return _by_cross_training(threshold, explain)
+    if encoder is not None and given["share"] is not None:
+        threshold = -1.0
     if encoder is not None:
         return _by_encoder(encoder, threshold, explain, {name: given[name] for name in _FOR_ENCODERS})
     for name, flag in _FOR_ENCODERS.items():
@@ -93,14 +109,37 @@ def _by_classifier(folder: str, threshold: float | str | None, explain: bool) ->
     model = load_parallel_model(folder)
     if not isinstance(threshold, float):
         # A model may be older than its thresholds' names.
-        threshold = model.thresholds.get(threshold or _HALF, 0.5)
+        threshold = model.thresholds.get(_BEST, 0.5)
 
     def maker(request: FilterRequest, watch: Watch) -> Callable[[Any, FilterReport], PairJudge]:
         from moses_compat.jobs.bitexts.filter_bitext import classifier_judge
 
         return classifier_judge(model, folder, request, explain, watch)
 
-    return ChosenJudge(threshold, model.encoder is not None, maker)
+    return ChosenJudge(threshold, model.encoder is not None, True, maker)
+
+
+def _by_cross_training(threshold: float | str | None, explain: bool) -> ChosenJudge:
+    if explain:
+        raise click.UsageError("--explain asks one classifier; name it with --model")
+    if isinstance(threshold, float) and threshold < 0:
+        raise click.UsageError(f"--threshold {threshold:g} is no probability; expected 0 to 1")
+
+    def maker(request: FilterRequest, watch: Watch) -> Callable[[Any, FilterReport], PairJudge]:
+        from moses_compat.jobs.bitexts.cross_training import cross_train
+        from phrasetool.bitext.pair_judges import ClassifierJudge, CrossJudge
+
+        models = cross_train(request.source, request.target, request.kept[0], watch=watch)
+
+        def make(sample: Any, report: FilterReport) -> PairJudge:
+            if not isinstance(threshold, float):
+                report.threshold = sum(model.thresholds[_BEST] for model in models) / 2
+            # Pairs in even places are judged by what was learnt from those in odd places.
+            return CrossJudge((ClassifierJudge(models[1]), ClassifierJudge(models[0])))
+
+        return make
+
+    return ChosenJudge(threshold if isinstance(threshold, float) else 0.5, False, True, maker)
 
 
 def _by_encoder(
@@ -121,4 +160,4 @@ def _by_encoder(
     found = find_pair_encoder(folder, more["target_encoder"])
     signature = f"encoder:{'+'.join(dict.fromkeys(found.identities))}|texts:{more['detokenise']}|{more['prefix']!r}"
     judge = EncoderJudge(found.load(), ready, found.name, signature)
-    return ChosenJudge(threshold, True, lambda request, watch: lambda sample, report: judge)
+    return ChosenJudge(threshold, True, False, lambda request, watch: lambda sample, report: judge)

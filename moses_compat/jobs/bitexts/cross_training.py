@@ -1,0 +1,123 @@
+"""Train two classifiers on a bitext that has wrong pairs: each half is judged by the classifier of the other half."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from moses_compat.corpora.parallel_texts import read_parallel_texts
+from moses_compat.files.names import STANDARD
+from moses_compat.files.streams import Input
+from moses_compat.jobs.bitexts.pair_blocks import pair_blocks
+from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.training.neural.text_pairs import held_out
+from phrasetool.training.training_run import TrainingRun
+from phrasetool.watch import NOBODY, Watch
+
+if TYPE_CHECKING:
+    from phrasetool.models.parallel import ParallelModel
+
+# Halves with fewer pairs teach a classifier nothing.
+FEWEST_PAIRS = 100
+_HALVES = ("even", "odd")
+_SIDES = ("source", "target")
+
+
+def cross_train(
+    source: str, target: str, beside: str, seed: int = 1, watch: Watch = NOBODY
+) -> tuple[ParallelModel, ParallelModel]:
+    """Train a classifier on each half of a bitext: the pairs in even and in odd places, counted from 0.
+
+    Models and halves are kept in a folder beside the output, so that an interrupted training goes on; see
+    `forget_classifiers`.
+
+    Args:
+        source, target: the bitext; pairs with an empty side are not learnt from.
+        beside: the file that the work is done for.
+        seed: of the training.
+        watch: is told what is done, and follows it.
+
+    Returns:
+        The classifiers of the even and of the odd places.
+
+    Raises:
+        DataError: a file cannot be read, or a half has too few pairs.
+        PhraseToolError: a file is standard input, or the folder cannot be written.
+        DivergedError: a classifier is no better than guessing.
+    """
+    for path, name in ((source, "input"), (target, "input"), (beside, "output")):
+        if path == STANDARD:
+            raise PhraseToolError(f"standard {name}: two classifiers are trained before pairs are judged; name a file")
+    folder = classifier_folder(beside)
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise PhraseToolError(f"{folder}: {error.strerror}") from error
+    _write_halves(source, target, folder)
+    first, second = (_classifier(folder, half, seed, watch) for half in _HALVES)
+    return first, second
+
+
+def classifier_folder(beside: str) -> Path:
+    """Where the classifiers are until the output is complete."""
+    return Path(f"{beside}.classifiers")
+
+
+def forget_classifiers(beside: str) -> None:
+    """Remove the folder of the classifiers, once the output is complete."""
+    shutil.rmtree(classifier_folder(beside), ignore_errors=True)
+
+
+def _write_halves(source: str, target: str, folder: Path) -> None:
+    """The pairs of each half, those with an empty side left out."""
+    with contextlib.ExitStack() as stack:
+        files = [
+            [stack.enter_context(open(folder / f"{half}.{side}", "wb")) for side in _SIDES] for half in _HALVES
+        ]  # fmt: skip
+        sides = [stack.enter_context(Input(path)) for path in (source, target)]
+        numbers = [0, 0]
+        for row, pair in enumerate(_written(sides)):
+            if all(pair):
+                numbers[row % 2] += 1
+                for file, line in zip(files[row % 2], pair, strict=True):
+                    file.write(line + b"\n")
+    if min(numbers) < FEWEST_PAIRS:
+        raise DataError(
+            source, f"half of its pairs are {min(numbers):,} to learn from; expected {FEWEST_PAIRS} or more"
+        )
+
+
+def _written(sides: Sequence[Input]) -> Iterator[tuple[bytes, bytes]]:
+    for block in pair_blocks(sides[0], sides[1]):
+        yield from zip(*block.written, strict=True)
+
+
+def _classifier(folder: Path, half: str, seed: int, watch: Watch) -> ParallelModel:
+    """Train on a half, or take the model of an interrupted run that had finished this half."""
+    from phrasetool.models.folders import CHECKPOINT
+    from phrasetool.models.storage import load_parallel_model
+    from phrasetool.training.parallel.parallel_settings import ParallelSettings
+    from phrasetool.training.parallel.train_parallel import text_identity, train_parallel
+
+    place = folder / half
+    settings = ParallelSettings(seed=seed, search_units=0)
+    source, target = (os.fspath(folder / f"{half}.{side}") for side in _SIDES)
+    everything = read_parallel_texts(source, target)
+    try:
+        pairs, development = held_out(everything.up_to(settings.max_length), seed)
+        record = {"text": text_identity(everything)}
+        if (place / "config.json").exists():
+            model = load_parallel_model(os.fspath(place))
+            if model.training.get("text") == record["text"]:
+                return model
+        watch.say(f"training a classifier on the pairs in {half} places: {len(pairs):,} pairs")
+        unfinished = (place / CHECKPOINT).exists()
+        with watch.items(f"train, {half}", settings.passes * len(pairs), "pair") as tick:
+            run = TrainingRun(place, resume=unfinished, overwrite=not unfinished, record=record, tick=tick)
+            return train_parallel(pairs, development, settings, run)
+    except ValueError as error:
+        raise DataError(source, str(error)) from error
