@@ -70,7 +70,6 @@ def run_outside(*arguments, stdin=b"", cwd=None, **changes):
         capture_output=True,
         cwd=cwd,
         env=clean_environment(**changes),
-        timeout=120,
         check=False,
     )
     return Outcome(done.returncode, done.stdout, done.stderr.decode())

@@ -7,6 +7,7 @@ import importlib
 import io
 import itertools
 import os
+import select
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
@@ -65,6 +66,10 @@ COMMANDS = {
 }
 
 
+class _PipeClosedError(Exception):
+    """A pipe has no reader any more; click would end with 1 of an OSError that says so."""
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported on use."""
 
@@ -91,8 +96,19 @@ class LazyGroup(click.Group):
         if _COMPLETION in os.environ:
             from phrasetool_cli.completion import complete_files
 
-            complete_files(command)
+            complete_files(name, command)
         return command
+
+    def invoke(self, context: click.Context) -> object:
+        """Run a command.
+
+        Raises:
+            _PipeClosedError: the reader of a pipe has gone.
+        """
+        try:
+            return super().invoke(context)
+        except BrokenPipeError as error:
+            raise _PipeClosedError from error
 
     def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete names and options without importing a command."""
@@ -158,7 +174,11 @@ def cli(context: click.Context, debug: bool, config: str | None) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 1 bad data or I/O, 2 bad usage, 130 interrupted, 143 terminated."""
+    """Run the command line and exit.
+
+    0: done, or the reader of a pipe has seen enough; 1: bad data or I/O; 2: bad usage; 130: interrupted; 143:
+    terminated.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in itertools.takewhile(lambda argument: argument not in COMMANDS, arguments)
     if not {"-q", "--quiet", "compile"}.intersection(arguments) and "PHRASETOOL_KERNELS" not in os.environ:
@@ -191,10 +211,8 @@ def main(arguments: list[str] | None = None) -> None:
         if not (library := _not_mapped(error)):
             raise
         _fail(f"no memory is left to load a package: {library}", 1, debug)
-    except BrokenPipeError:
-        # The reader of our output has gone; nothing is left to say to anyone.
-        _abandon_output()
-        sys.exit(1)
+    except _PipeClosedError as error:
+        _pipe_closed(error, debug)
     except (OSError, MemoryError) as error:
         _fail(_describe(error), 1, debug)
     _exit(0)
@@ -280,14 +298,34 @@ def _exit(code: int) -> NoReturn:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
+        # The reader has seen what it wanted, as `head` has.
         _abandon_output()
-        code = code or 1
     except OSError as error:
         _abandon_output()
         if code == 0:
             print(f"phrasetool: standard output: {_describe(error)}", file=sys.stderr)
             code = 1
     sys.exit(code)
+
+
+def _pipe_closed(error: _PipeClosedError, debug: bool) -> NoReturn:
+    """End without an error if the reader of standard output has seen enough, as `head` has, and no file is lost."""
+    if not _reader_is_gone():
+        _fail(_describe(error.__cause__ or error), 1, debug)
+    _abandon_output()
+    if notices.abandoned:
+        _fail(f"standard output was closed by its reader, and {notices.abandoned[0]} was not written", 1, debug)
+    sys.exit(0)
+
+
+def _reader_is_gone() -> bool:
+    """Whether standard output is a pipe that nobody reads any more."""
+    try:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)
+    except (io.UnsupportedOperation, OSError):
+        return False
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 class _Warnings:

@@ -11,6 +11,9 @@ listeners: list[Callable[[str], None]] = []
 # reader gets what the first left, or nothing.
 read_pipes: set[tuple[int, int]] | None = None
 
+# Files that were being written when the reader of a pipe went away, and that were dropped for that.
+abandoned: list[str] = []
+
 
 def read_pipes_once() -> None:
     """From now on, each pipe can be read once."""

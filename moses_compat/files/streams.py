@@ -390,6 +390,8 @@ class Output:
                 except OSError as error:
                     raise self._failure(error) from error
             return
+        if kind is not None and issubclass(kind, BrokenPipeError):
+            notices.abandoned.append(self.path)
         try:
             if kind is None:
                 self._pack_waiting()

@@ -147,3 +147,21 @@ def test_a_byte_order_mark_is_said_once(table, model_folder):
     assert done.returncode == 0
     assert done.stdout[:5] == TEXT[:5]
     assert done.stderr.decode() == f"phrasetool: warning: {table}: a byte order mark at its start was left out\n"
+
+
+def first_line_of(*arguments):
+    """What `phrasetool ... | head -n 1` gives where the first failure of a pipe counts."""
+    line = f"set -o pipefail; {shlex.join([*COMMAND, *map(str, arguments), '-q'])} | head -n 1"
+    return subprocess.run(["bash", "-c", line], env=clean_environment(), capture_output=True, text=True, check=False)
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
+    """But a file that was being written at the same time is not lost silently."""
+    lines = [b"w%06d ||| x ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 1 1 1\n" % i for i in range(200_000)]
+    table = write(tmp_path / "table", b"".join(lines))
+    plain = first_line_of("threshold-filter", "0:0.1", table)
+    assert (plain.returncode, plain.stdout, plain.stderr) == (0, lines[0].decode(), "")
+    both = first_line_of("prune", table, "--columns", "1,2", "-t", "0", "--rejected", tmp_path / "gone")
+    assert (both.returncode, both.stdout) == (1, lines[0].decode())
+    assert both.stderr.endswith("gone was not written\n")
+    assert not (tmp_path / "gone").exists()

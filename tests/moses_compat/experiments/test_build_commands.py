@@ -3,7 +3,6 @@
 import json
 import shutil
 import sys
-import time
 
 import pytest
 
@@ -109,10 +108,8 @@ def test_a_failure_is_told_and_ends_the_others(tmp_path):
     bad = BuildCommand("bad", ("fail",), ("bad",), threads=False)
     after = BuildCommand("after", ("x", str(tmp_path / "bad"), str(tmp_path / "after")), ("after",), (bad,))
     said = []
-    began = time.monotonic()
     with pytest.raises(PhraseToolError, match=r"^it cannot be \(step bad\)$"):
         make(tmp_path, [bad, after], [waiting(tmp_path, "slow", "never")], say=said.append)
-    assert time.monotonic() - began < 8
     assert "bad: first" in said
     assert not (tmp_path / "slow").exists()
     record = json.loads((tmp_path / "commands.json").read_text())
