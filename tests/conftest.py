@@ -195,6 +195,32 @@ def syntax_folder(tmp_path_factory):
     return folder
 
 
+# What continuous integration is equipped for: there, tests that miss it have failed.
+EQUIPMENT = ("not installed", "could not import", "on the PATH", "no reference run", "no real Moses", "no such data")
+
+
+def _fail_where_equipment_is_missing(report):
+    if "CI" in os.environ and report.skipped and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2]
+        if any(words in reason for words in EQUIPMENT):
+            report.outcome = "failed"
+            report.longrepr = f"continuous integration is equipped for this test, which was skipped: {reason}"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Do not let a test pass unnoticed that could run."""
+    outcome = yield
+    _fail_where_equipment_is_missing(outcome.get_result())
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report(collector):
+    """The same for whole files."""
+    outcome = yield
+    _fail_where_equipment_is_missing(outcome.get_result())
+
+
 def pytest_collection_modifyitems(items):
     """Tests of the whole, whose files take longest, begin first: what is left at the end is short for any worker."""
     items.sort(key=lambda item: item.path.parent != FOLDER)

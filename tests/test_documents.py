@@ -207,7 +207,7 @@ def test_the_commands_of_the_readme_print_what_it_says(reference, tmp_path):
             (tmp_path / path.name).symlink_to(path)
     for side in ("train.de", "train.en"):
         if not (bitext := reference.parent / f"{side}.gz").exists():
-            pytest.skip(f"no {bitext}")
+            pytest.skip(f"no such data: {bitext}")
         (tmp_path / side).symlink_to(bitext)
     found = [block for block in blocks((ROOT / "README.md").read_text("utf-8")) if "phrasetool" in block.commands]
     found = [block for block in found if block.commands.startswith("phrasetool ")]

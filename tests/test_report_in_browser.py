@@ -83,7 +83,7 @@ def look(browser, report, tmp_path):
             f"--log-net-log={tmp_path / 'net.json'}", "--dump-dom", f"{path.as_uri()}{fragment}",
         ]  # fmt: skip
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=120, check=True, encoding="utf-8", env=clean_environment()
+            command, capture_output=True, text=True, check=True, encoding="utf-8", env=clean_environment()
         )
         console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
         assert not console
@@ -113,13 +113,22 @@ def requested(log):
 def test_everything_shows_and_nothing_is_asked_for(look):
     found, folder = look()
     assert found["sections"] == dict.fromkeys(
-        ["curves", "contests-section", "annotation-section", "sizes", "neighbours", "histograms", "map", "surprises"]
-        + ["about"],
+        [
+            "curves",
+            "contests-section",
+            "annotation-section",
+            "ladder-section",
+            "sizes",
+            "neighbours",
+            "histograms",
+            "map",
+        ]
+        + ["surprises", "about"],
         True,
     )
     assert found["overflow"] <= 0
     assert found["figures"] == ["ALL", "ALL"]
-    assert found["drawings"] == 2 + 2 + 1
+    assert found["drawings"] == 2 + 2 + 1 + 1
     assert found["smallest"] > 9
     assert len(found["names"]) > 10
     assert not overlaps(found["names"])
@@ -132,7 +141,7 @@ def test_everything_shows_and_nothing_is_asked_for(look):
 def test_a_telephone_and_the_dark(look):
     found, _ = look(width=400, flags=("--blink-settings=preferredColorScheme=0",))
     assert found["overflow"] <= 0
-    assert found["drawings"] == 2 + 2 + 1
+    assert found["drawings"] == 2 + 2 + 1 + 1
     assert found["smallest"] > 8
     assert not overlaps(found["names"])
     assert max(map(int, re.findall(r"\d+", found["dark"]))) < 60
