@@ -3,7 +3,7 @@
 For each pair, `phrasetool experiment`'s commands build a decoder where there is none (one pair has a real Moses run)
 and count phrase pairs in leave-one-out forced decoding.  Models are trained on these pairs: the default loss and BRAE's
 (`max-margin`), three seeds each; and for comparison the default loss without its correction, and on the pairs of plain
-forced decoding where there are any.  Tables are pruned in memory by the function that `phrasetool prune` uses, and
+forced decoding.  Tables are pruned in memory by the function that `phrasetool prune` uses, and
 translate the development set and the test sets with the weights of the full table.
 
 The first seed is measured with every method and size.  The other seeds are measured where a claim depends on them: the
@@ -74,8 +74,8 @@ MODELS: dict[str, tuple[bool, list[str]]] = {
 ASIDE = ("uncorrected", "plain pairs")
 # Methods that are measured for losses other than the default.
 OTHER_LOSSES = ("semantic", "count+semantic", "composition+semantic")
-# Steps of `phrasetool experiment` that are not needed: this study trains its own models, on leave-one-out pairs.
-SKIPPED = ("train", "scores", "force-decode")
+# Steps of `phrasetool experiment` that are not needed: this study trains its own models.
+SKIPPED = ("train", "scores")
 THRESHOLDS = (0.4, 0.5, 0.6, 0.7, 0.8)
 SIGNIFICANCE_THRESHOLDS = ("8", "12", "16", "20", "a+e")
 
@@ -187,16 +187,33 @@ class Pair:
 
         return measure_file(self.model.table, TableScan(threads=self.threads), NOBODY, request).whole()
 
-    def pairs_for(self, loss: str) -> str | None:
-        """The file that a model is trained on, if there is one."""
+    def pairs_for(self, loss: str) -> str:
+        """The file that a model is trained on."""
         assert self.plan.forced_pairs is not None
-        path = self.plan.forced_pairs if MODELS[loss][0] else self.plan.pairs
-        return path if Path(path).exists() else None
+        if MODELS[loss][0]:
+            return self.plan.forced_pairs
+        path = self.work / "plain-pairs.gz"
+        if not path.exists():
+            bitext, model = self.config.bitext, self.model
+            assert bitext is not None
+            tables = ["--table", model.table] + (
+                ["--reordering-table", model.reordering_table] if model.reordering_table else []
+            )
+            command = [
+                COMMAND,
+                "force-decode",
+                "--moses-ini",
+                str(self.plan.ini),
+                *tables,
+                bitext.source,
+                bitext.target,
+            ]
+            subprocess.run([*command, "-o", str(path), "-q", "--threads", str(self.threads)], check=True)
+        return str(path)
 
     def similarities(self, loss: str, seed: int) -> Measures:
         """The measures with the similarities of a model, which is trained where there is none."""
         pairs = self.pairs_for(loss)
-        assert pairs is not None
         folder = self.work / f"{loss}-{seed}"
         scores = folder / "scores.parquet"
         if not scores.exists():
@@ -298,7 +315,7 @@ def run(name: str, losses: list[str], seeds: tuple[int, ...], threads: int, comm
     print(f"{name}: without similarities after {time.monotonic() - began:.0f} s", flush=True)
     for seed in seeds:
         for loss in losses:
-            if pair.pairs_for(loss) is None or (loss in ASIDE and seed > 1):
+            if loss in ASIDE and seed > 1:
                 continue
             systems = systems_with(loss) if seed == 1 else claimed_systems(loss, name)
             if pair.lacks(systems, loss, seed):

@@ -64,7 +64,7 @@ class BuildSettings:
     lm_order: int = asked(ConfigTable.integer, 5, least=1)
     lm_text: tuple[str, ...] = asked(ConfigTable.files, ())
     max_phrase_length: int = asked(ConfigTable.integer, 7, least=1)
-    leave_one_out: bool = asked(ConfigTable.boolean, False)
+    leave_one_out: bool = asked(ConfigTable.boolean, True)
 
 
 @dataclass(frozen=True)

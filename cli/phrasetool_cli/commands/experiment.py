@@ -26,7 +26,7 @@ CONFIG is TOML; paths in it are relative to it; what has a value here may be lef
   [data.tests.NAME]              source, target; as many as there are
   [moses]                        a finished model instead of one made from the bitext:
                                  ini, and if need be table, reordering_table, pairs
-  [build]                        lm_order = 5, lm_text, max_phrase_length = 7, leave_one_out = false
+  [build]                        lm_order = 5, lm_text, max_phrase_length = 7, leave_one_out = true
   [model]                        folder of a model of any family, second_folder of the other
                                  translator; or dimension = 50, loss = "in-batch", iterations,
                                  min_pair_count, source_text, target_text, options.NAME

@@ -15,7 +15,7 @@ iterations = 1
 PRUNE = '[prune]\nmethods = ["composition+semantic", "significance"]\nsizes = 0.5\n'
 USAGE = '[prune]\nmethods = ["composition+semantic+usage"]\nsizes = 0.5\n'
 FORCED = '[prune]\nmethods = ["count"]\nsizes = 0.5\n[annotate]\ncolumns = ["forced"]\n'
-LEAVE_ONE_OUT = "[build]\nleave_one_out = true\n"
+PLAIN = "[build]\nleave_one_out = false\n"
 # Where nothing is.
 FOLDER = "/experiment/build"
 
@@ -44,7 +44,7 @@ ENCODERS = [["train-n4", "scores-n4"]]
 
 @pytest.mark.parametrize("more", [USAGE, FORCED, FORCED.replace('"forced"', '"semantic+forced", "composition"')])
 def test_uses_are_counted_in_a_file_of_their_own(tmp_path, more):
-    plan, commands = made_from_a_bitext(tmp_path, more)
+    plan, commands = made_from_a_bitext(tmp_path, PLAIN + more)
     assert plan.forced_pairs == f"{FOLDER}/forced.gz"
     command = commands["count-uses"]
     assert command.arguments == (
@@ -59,20 +59,20 @@ def test_uses_are_counted_in_a_file_of_their_own(tmp_path, more):
         assert names_of(plan) == [*DECODER, [["count-uses"]]]
 
 
-def test_one_file_is_enough_where_training_takes_such_pairs(tmp_path):
-    plan, commands = made_from_a_bitext(tmp_path, LEAVE_ONE_OUT + USAGE)
+def test_models_are_trained_on_pairs_of_leave_one_out_forced_decoding(tmp_path):
+    plan, commands = made_from_a_bitext(tmp_path, USAGE)
     assert plan.forced_pairs == plan.pairs == f"{FOLDER}/pairs.gz"
     assert "count-uses" not in commands
     assert "--leave-one-out" in commands["force-decode"].arguments
     # Nothing is trained.
-    plan, commands = made_from_a_bitext(tmp_path, LEAVE_ONE_OUT + FORCED)
+    plan, commands = made_from_a_bitext(tmp_path, FORCED)
     assert plan.forced_pairs == f"{FOLDER}/forced.gz"
     assert "force-decode" not in commands
 
 
 def test_a_finished_model(tmp_path):
     (tmp_path / "pairs.gz").write_text("a ||| v ||| 1\n")
-    more = USAGE.replace("0.5", "0.5\n[build]\nleave_one_out = true")
+    more = USAGE
     path = write_experiment(tmp_path, more)
     path.write_text(path.read_text().replace("[data.bitext]", 'table = "table.gz"\npairs = "pairs.gz"\n[data.bitext]'))
     plan, commands = planned(path)
@@ -105,7 +105,7 @@ IDENTITIES = {
 
 @pytest.mark.parametrize("more", [PRUNE, USAGE])
 def test_steps_that_were_done_are_known_again(tmp_path, more):
-    _, commands = made_from_a_bitext(tmp_path, more)
+    _, commands = made_from_a_bitext(tmp_path, PLAIN + more)
     store = BuildStore(FOLDER)
     assert {name: store.identity(commands[name]) for name in IDENTITIES} == IDENTITIES
 
