@@ -194,20 +194,11 @@ class Pair:
             return self.plan.forced_pairs
         path = self.work / "plain-pairs.gz"
         if not path.exists():
-            bitext, model = self.config.bitext, self.model
+            bitext = self.config.bitext
             assert bitext is not None
-            tables = ["--table", model.table] + (
-                ["--reordering-table", model.reordering_table] if model.reordering_table else []
-            )
-            command = [
-                COMMAND,
-                "force-decode",
-                "--moses-ini",
-                str(self.plan.ini),
-                *tables,
-                bitext.source,
-                bitext.target,
-            ]
+            command = [COMMAND, "force-decode", "--moses-ini", self.plan.ini, bitext.source, bitext.target]
+            for option, table in (("--table", self.plan.table), ("--reordering-table", self.plan.reordering_table)):
+                command += [option, table] if table else []
             subprocess.run([*command, "-o", str(path), "-q", "--threads", str(self.threads)], check=True)
         return str(path)
 
