@@ -10,6 +10,7 @@ import numpy as np
 from phrasetool.encoders.mean_max.parameters import LONGEST
 from phrasetool.smt.evaluation.metrics import evaluate
 from phrasetool.smt.evaluation.rouge import rouge_n
+from phrasetool.text_splitting import split_words
 
 # Texts of like lengths go together: 1 to 5 words, 6 to 10 and so on.
 LENGTH_BOUNDS = (5, 10, 15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, LONGEST)
@@ -47,7 +48,7 @@ def reconstruction_quality(reconstructions: Sequence[str], texts: Sequence[str])
     """
     # One sample is none: there is no interval.
     bleu = evaluate([reconstructions], [texts], metrics=("bleu",), samples=1)[0]
-    ours, theirs = [line.split() for line in reconstructions], [line.split() for line in texts]
+    ours, theirs = [split_words(line) for line in reconstructions], [split_words(line) for line in texts]
     rouge = [100 * float(rouge_n(ours, theirs, order).mean()) for order in (1, 2)]
     exact = float(np.mean([a == b for a, b in zip(ours, theirs, strict=True)]))
     return ReconstructionQuality(len(texts), bleu.systems[0].score, bleu.signature, rouge[0], rouge[1], 100 * exact)
@@ -65,7 +66,7 @@ def quality_by_length(
     Returns:
         By the fewest and the most words of a group; groups without a text are left out.
     """
-    lengths = np.array([len(line.split()) for line in texts])
+    lengths = np.array([len(split_words(line)) for line in texts])
     groups = np.searchsorted(bounds, lengths)
     starts, ends = [1, *(bound + 1 for bound in bounds)], [*bounds, max(lengths.max(initial=0), bounds[-1] + 1)]
     found = {}

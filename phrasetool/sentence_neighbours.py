@@ -13,6 +13,7 @@ from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.neighbours import Neighbour
 from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.reconstruction import encode_texts
+from phrasetool.text_splitting import split_words
 from phrasetool.training.text_vocabulary import in_vocabulary
 from phrasetool.vocabulary import unescape
 
@@ -84,7 +85,7 @@ def sentence_words(model: AutoencoderModel, text: bytes) -> list[bytes]:
     Raises:
         PhraseToolError: the model knows none of them, or there are too many.
     """
-    words = unescape(text).split()
+    words = split_words(unescape(text))
     if not set(words) & set(model.vocabulary.words[1:]):
         raise PhraseToolError(f"the model knows no word of {text.decode('utf-8', 'replace')!r}")
     if len(words) > LONGEST:

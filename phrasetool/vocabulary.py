@@ -22,6 +22,7 @@ from phrasetool.kernels.hashing import FNV_BASIS, fnv
 from phrasetool.kernels.interning import find_bytes, find_hashed_bytes, make_slots
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import ByteArray, Int32Array, Int64Array
+from phrasetool.text_splitting import split_words
 
 UNKNOWN = 0
 # What `look_up_next` returns for a token that is not a word.
@@ -177,8 +178,8 @@ class Vocabulary:
         return max(int(look_up_next(text, 0, len(text), *self.tables, np.empty(len(text) + 1, np.uint8))[0]), UNKNOWN)
 
     def ids(self, text: bytes) -> list[int]:
-        """The ids of the whitespace-separated tokens of a phrase."""
-        return [self.id(token) for token in text.split()]
+        """The ids of the words of a phrase, which stand between spaces and tabs."""
+        return [self.id(token) for token in split_words(text)]
 
     def phrase(self, ids: npt.NDArray[np.integer] | Sequence[int]) -> bytes:
         """The words of a phrase, joined by spaces."""

@@ -22,7 +22,8 @@ MODULES = sorted(path for room in HOUSE.values() for path in room.rglob("*.py"))
 # From the ground up: a room knows those below it.  What stands at the top of `phrasetool` is a room of its own.
 FLOORS = {
     "phrasetool": [
-        ["errors", "phrases", "options", "pipeline", "torch_threads", "watch"], ["cluster", "disk"], ["kernels"],
+        ["errors", "phrases", "options", "pipeline", "text_splitting", "torch_threads", "watch"], ["cluster", "disk"],
+        ["kernels"],
         ["vocabulary", "unique_phrases", "random_words"], ["augment", "pivot"], ["embeddings"], ["encoders"],
         ["objectives"], ["scoring"], ["neural"], ["smt"], ["pruning"], ["export"], ["text_encoders"], ["siamese"],
         ["tagging"],

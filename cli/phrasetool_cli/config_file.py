@@ -14,6 +14,7 @@ import click
 from click.core import ParameterSource
 
 from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.text_splitting import split_lines
 
 NAME = "phrasetool.toml"
 
@@ -138,7 +139,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 def _line_of(text: str, section: str, key: str | None) -> int | None:
     """Where a section, or a key in it, stands; the TOML reader does not say."""
     within = ""
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(split_lines(text), 1):
         head = re.match(r"\s*\[\s*[\"']?([^\"'\]]*?)[\"']?\s*\]", line)
         word = re.match(r"\s*[\"']?([\w-]+)[\"']?\s*[.=]", line)
         if head:

@@ -16,6 +16,7 @@ from phrasetool.phrases import Phrases
 from phrasetool.smt.aligning.alignments import Alignments
 from phrasetool.smt.corpus.bitext import SEPARATOR, Bitext
 from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.text_splitting import single_spaced, split_lines
 from phrasetool.watch import Watch
 
 # Seven corpora of 8,000 to 65,000 sentence pairs have none that is two equal sentences, and 6 to 25 % that are equally
@@ -162,5 +163,4 @@ def shared_pairs(bitext: tuple[str, str], texts: Mapping[str, tuple[bytes, bytes
 
 
 def _words(text: bytes) -> list[bytes]:
-    lines = text.split(b"\n")
-    return [b" ".join(line.split()) for line in (lines if lines[-1] else lines[:-1])]
+    return [single_spaced(line) for line in split_lines(text)]

@@ -7,6 +7,7 @@ import re
 from moses_compat.files.streams import Input
 from phrasetool.errors import DataError
 from phrasetool.tagging.tagged_sentences import UPOS, TaggedSentence
+from phrasetool.text_splitting import split_words
 
 _COLUMNS = 10
 
@@ -31,7 +32,7 @@ def read_conllu(path: str) -> list[TaggedSentence]:
                 line = raw.decode("utf-8").removesuffix("\r")
             except UnicodeDecodeError as error:
                 raise DataError(file.name, f"not UTF-8 ({error.reason} at byte {error.start + 1})", number) from error
-            if not line.strip():
+            if not split_words(line):
                 found.extend(sentence.finished(number))
                 sentence = _Sentence(file.name)
             elif not line.startswith("#"):
@@ -58,7 +59,7 @@ class _Sentence:
         columns = line.split("\t")
         if len(columns) != _COLUMNS:
             raise DataError(self._name, f"not {_COLUMNS} columns between tabs, but {len(columns)}", number)
-        place, form, tag = columns[0], "_".join(columns[1].split()) or "_", columns[3]
+        place, form, tag = columns[0], "_".join(split_words(columns[1])) or "_", columns[3]
         following = len(self._words) + 1
         if re.fullmatch(r"[0-9]+\.[0-9]+", place):
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from moses_compat.files.streams import Input
 from phrasetool.errors import DataError
+from phrasetool.text_splitting import single_spaced, split_lines, split_words
 from phrasetool.vocabulary import unescape
 
 _NONE = b"NULL"
@@ -25,15 +26,15 @@ def read_dictionary(path: str) -> dict[bytes, bytes]:
     with Input(path) as file:
         text = file.read_all()
         name = file.name
-    for number, line in enumerate(text.split(b"\n"), 1):
-        fields = [field.strip() for field in line.split(b"|||")] if b"|||" in line else line.split()
+    for number, line in enumerate(split_lines(text), 1):
+        fields = [single_spaced(field) for field in line.split(b"|||")] if b"|||" in line else split_words(line)
         if not fields:
             continue
         try:
             source, target, worth = fields[0], fields[1], float(fields[2]) if len(fields) > 2 else 0.0
         except (IndexError, ValueError) as error:
             raise DataError(name, "expected a source word, a target word, and perhaps a number", number) from error
-        if not source or not target or len(source.split()) > 1:
+        if not source or not target or len(split_words(source)) > 1:
             raise DataError(name, "expected one source word and its translation", number)
         if _NONE in (source, target):
             continue

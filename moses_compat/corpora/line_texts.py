@@ -8,6 +8,7 @@ from moses_compat.corpora.bitext import check_line_counts
 from moses_compat.files.names import STANDARD, display_name, same_file
 from moses_compat.files.streams import Input
 from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.text_splitting import single_spaced, split_lines
 from phrasetool.vocabulary import unescape
 
 _Progress = Callable[[int, int], None]
@@ -29,10 +30,10 @@ def read_line_texts(path: str, progress: _Progress = lambda position, lines: Non
     with Input(path) as file:
         for block in file.whole_lines():
             plain = unescape(block) if b"&" in block else block
-            for line in plain.removesuffix(b"\n").split(b"\n"):
+            for line in split_lines(plain):
                 number += 1
                 try:
-                    text = " ".join(line.decode("utf-8").split())
+                    text = single_spaced(line.decode("utf-8"))
                 except UnicodeDecodeError as error:
                     raise DataError(
                         file.name, f"not UTF-8 ({error.reason} at byte {error.start + 1})", number

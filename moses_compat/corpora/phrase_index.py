@@ -60,7 +60,7 @@ def read_index(path: str, threads: int = 1) -> CorpusIndex:
     name = display_name(path)
     symbols = Symbols()
     try:
-        corpus = read_corpus([path], symbols)
+        corpus = read_corpus(path, symbols)
     except DataError as error:
         if not os.path.exists(path) and os.path.exists(f"{path}.sa_suffix"):
             raise DataError(name, "there are SALM files of this name, but a plain corpus is needed") from error

@@ -9,6 +9,7 @@ from moses_compat.corpora.texts import read_text_lines
 from moses_compat.files.names import display_name
 from phrasetool.errors import DataError
 from phrasetool.tagging.tagged_sentences import JOINT, UPOS
+from phrasetool.text_splitting import split_words
 
 
 def read_tagged_text(tagged: str, sentences: str | None = None) -> tuple[list[bytes], list[list[int]]]:
@@ -31,7 +32,7 @@ def read_tagged_text(tagged: str, sentences: str | None = None) -> tuple[list[by
         check_line_counts(display_name(sentences), len(texts), name, len(lines))
         rows = []
         for number, (text, line) in enumerate(zip(texts, lines, strict=True), 1):
-            words, tags = text.split(), line.split()
+            words, tags = split_words(text), split_words(line)
             if not words:
                 raise DataError(display_name(sentences), "the line is empty; leave out lines without a word", number)
             if len(words) != len(tags):
@@ -43,7 +44,7 @@ def read_tagged_text(tagged: str, sentences: str | None = None) -> tuple[list[by
 
 def _factored(name: str, line: str, number: int) -> tuple[list[str], list[str]]:
     """Words and tags of a line `word|TAG`."""
-    parts = [token.rsplit("|", 1) for token in line.split()]
+    parts = [token.rsplit("|", 1) for token in split_words(line)]
     if not parts:
         raise DataError(name, "the line is empty; leave out lines without a word", number)
     for part in parts:

@@ -11,10 +11,11 @@ from moses_compat.files.streams import Input
 from phrasetool.errors import DataError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.text_splitting import split_lines, split_words
 from phrasetool.vocabulary import unescape
 
 # lmplz takes these for spaces (lm/builder/corpus_count.cc).
-_BLANKS = bytes.maketrans(b"\r\0", b"  ")
+_LMPLZ_BLANKS = bytes.maketrans(b"\r\0", b"  ")
 
 
 def line_blocks(path: str) -> Iterator[bytes]:
@@ -28,21 +29,24 @@ def line_blocks(path: str) -> Iterator[bytes]:
     """
     with Input(path) as file:
         for text in file.whole_lines():
-            whole = text if text.endswith(b"\n") else text + b"\n"
-            yield whole.translate(_BLANKS) if b"\r" in whole or b"\0" in whole else whole
+            yield text if text.endswith(b"\n") else text + b"\n"
+
+
+def _as_lmplz_reads(block: bytes) -> bytes:
+    return block.translate(_LMPLZ_BLANKS) if b"\r" in block or b"\0" in block else block
 
 
 def corpus_blocks(paths: Sequence[str]) -> Iterator[bytes]:
-    """The blocks of `line_blocks` of all files of a corpus.
+    """The blocks of `line_blocks` of all files of a corpus of a language model, with the blanks of lmplz as spaces.
 
     Raises:
         DataError: a file cannot be read; or, at the end, see `refuse_empty`.
     """
     lines = words = 0
     for path in paths:
-        for block in line_blocks(path):
+        for block in map(_as_lmplz_reads, line_blocks(path)):
             lines += 1
-            words = words or len(block.split(None, 1))
+            words = words or len(block.strip(b" \t\n"))
             yield block
     refuse_empty(paths, lines, words)
 
@@ -78,7 +82,9 @@ def read_sentences(path: str) -> bytes:
 
 
 def corpus_sentences(paths: Sequence[str], symbols: Symbols, forbidden: Sequence[bytes] = ()) -> Iterator[Phrases]:
-    """Read the sentences of some files, some thousands at a time; new words are added to the symbols.
+    """Read the sentences of a corpus of a language model, some thousands at a time; new words are added to the symbols.
+
+    Words are what lmplz takes for words: unlike elsewhere, a carriage return or a zero byte ends one.
 
     Args:
         paths: files, compressed or not; `-` for standard input.
@@ -91,7 +97,7 @@ def corpus_sentences(paths: Sequence[str], symbols: Symbols, forbidden: Sequence
     ids = np.array([symbols.add(word) for word in forbidden], np.int32)
     for path in paths:
         lines = 0
-        for text in line_blocks(path):
+        for text in map(_as_lmplz_reads, line_blocks(path)):
             sentences = symbols.read_lines(text)
             if len(places := np.flatnonzero(np.isin(sentences.words, ids))):
                 line = int(np.searchsorted(sentences.offsets, places[0], "right"))
@@ -102,17 +108,17 @@ def corpus_sentences(paths: Sequence[str], symbols: Symbols, forbidden: Sequence
             lines += len(sentences)
 
 
-def read_corpus(paths: Sequence[str], symbols: Symbols, forbidden: Sequence[bytes] = ()) -> Phrases:
-    """All sentences of `corpus_sentences`, one after another.
+def read_corpus(path: str, symbols: Symbols) -> Phrases:
+    """Read the sentences of a file; new words are added to the symbols.
 
     Raises:
-        DataError: a file cannot be read, or a forbidden word occurs.
+        DataError: the file cannot be read.
     """
-    return Phrases.concatenate(list(corpus_sentences(paths, symbols, forbidden)))
+    return Phrases.concatenate([symbols.read_lines(text) for text in line_blocks(path)])
 
 
 def unescaped_sentences(paths: Sequence[str]) -> Iterator[list[bytes]]:
-    """The lines of files as words, Moses' escapes undone; what follows the last line feed is a line, too.
+    """The lines of files as words, Moses' escapes undone.
 
     Args:
         paths: files, compressed or not; `-` for standard input.
@@ -122,8 +128,8 @@ def unescaped_sentences(paths: Sequence[str]) -> Iterator[list[bytes]]:
     """
     for path in paths:
         with Input(path) as source:
-            for line in source.read_all().split(b"\n"):
-                yield (unescape(line) if b"&" in line else line).split()
+            for line in split_lines(source.read_all()):
+                yield split_words(unescape(line) if b"&" in line else line)
 
 
 def read_texts(
@@ -172,5 +178,4 @@ def read_text_lines(path: str) -> list[str]:
         data = file.read_all()
         if not data:
             raise DataError(file.name, "the file has no lines")
-    lines = data.decode("utf-8", "surrogateescape").split("\n")
-    return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
+    return split_lines(data.decode("utf-8", "surrogateescape"))

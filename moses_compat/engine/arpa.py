@@ -80,7 +80,7 @@ class _Reader:
         while self.at < len(self.data):
             end = self.data.find(b"\n", self.at)
             end = len(self.data) if end < 0 else end
-            line = self.data[self.at : end].strip()
+            line = self.data[self.at : end].strip(b" \t\r")
             self.start, self.at = self.at, min(end + 1, len(self.data))
             if line:
                 return line

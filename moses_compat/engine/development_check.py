@@ -34,6 +34,7 @@ from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.coverage import covered_tokens
 from phrasetool.smt.decoder.table import TranslationTable
 from phrasetool.smt.evaluation.bleu import corpus_bleu, corpus_bleu_plus_half
+from phrasetool.text_splitting import split_lines, split_words
 from phrasetool.watch import NOBODY, Watch, refuse
 
 LEAST_COVERAGE = 0.3
@@ -102,12 +103,12 @@ class DevelopmentCheck:
             DataError: one of them has no words.
             PhraseToolError: a reference is the source.
         """
-        words = source.split()
+        lines = _lines_of_words(source)
         for path, text in zip((self.source, *self.references), (source, *references), strict=True):
-            if not text.strip():
+            if not any(_lines_of_words(text)):
                 raise DataError(display_name(path), "has no words; expected a tokenised sentence a line")
         for path, text in zip(self.references, references, strict=True):
-            if text.split() == words:
+            if _lines_of_words(text) == lines:
                 self._found(
                     f"{display_name(path)}: is the same text as {display_name(self.source)}; expected its translation"
                 )
@@ -217,6 +218,10 @@ class DevelopmentCheck:
         refuse(PhraseToolError(message, remedy="go on"), self.force, self.watch.warn)
 
 
+def _lines_of_words(text: bytes) -> list[list[bytes]]:
+    return [split_words(line) for line in split_lines(text)]
+
+
 def _percent(share: float) -> str:
     return f"{share:.1%}".replace("%", " %")
 
@@ -224,6 +229,6 @@ def _percent(share: float) -> str:
 def _check_entries(paths: Sequence[str], name: str) -> None:
     for path in paths:
         with Input(path, name) as table:
-            if any(block.strip() for block in table.whole_lines()):
+            if any(block.strip(b" \t\r\n") for block in table.whole_lines()):
                 return
     raise DataError(name, "the table has no entries")

@@ -15,6 +15,7 @@ from moses_compat.files.streams import Input
 from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray, Int64Array, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.text_splitting import split_words
 
 _BARS = b"|||"
 _ID = re.compile(rb" *\d{1,9} ")
@@ -96,7 +97,7 @@ def read_n_best(path: str) -> NBestList:
         if i and sentences[i] < sentences[i - 1]:
             message = f"sentence {sentences[i]} after sentence {sentences[i - 1]}; expected a sorted list"
             raise DataError(name, message, i + 1)
-        tokens = fields[2].split()
+        tokens = split_words(fields[2])
         found = [token if token.endswith(b"=") else b"" for token in tokens]
         if heads is None:
             heads, names = found, _names(name, tokens)
@@ -153,7 +154,7 @@ def _numbers(file: str, tokens: list[bytes], width: int, what: str) -> DoubleArr
         place = int(np.argmin(np.isfinite(found)))
     except ValueError:
         place = next(i for i, token in enumerate(tokens) if not _is_number(token))
-    token = tokens[place].strip().decode("utf-8", "replace")
+    token = tokens[place].strip(b" \t\r\n").decode("utf-8", "replace")
     raise DataError(file, f"{token!r} is no value of a {what}; expected a finite number", place // width + 1)
 
 

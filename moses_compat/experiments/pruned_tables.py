@@ -36,6 +36,7 @@ from phrasetool.pruning.protection import AffordableBest
 from phrasetool.pruning.sizes import TooSmallError, allowed_entries
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.evaluation.bleu import bleu_statistics
+from phrasetool.text_splitting import single_spaced
 
 # Histograms and surprises are of the tables nearest to this size.
 _LOOKED_AT = 0.1
@@ -261,5 +262,5 @@ def read_entries(path: str, rows: Int64Array) -> Sequence[tuple[bytes, bytes]]:
                 lines = raw.text.tobytes().split(b"\n")
                 for row in rows[first:last].tolist():
                     fields = lines[row - raw.first_entry].split(b"|||", 2)
-                    found.append((b" ".join(fields[0].split()), b" ".join(fields[1].split())))
+                    found.append((single_spaced(fields[0]), single_spaced(fields[1])))
     return found

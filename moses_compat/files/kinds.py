@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 
 from phrasetool.errors import DataError
+from phrasetool.text_splitting import split_lines, split_words
 
 # What is looked at.
 HEAD_BYTES = 1 << 14
@@ -156,13 +157,13 @@ def _is_half_line(fields: list[bytes]) -> bool:
 
     Without the counts, it is a pair that was extracted with a weight.
     """
-    alignment, scores = fields[2].split(), fields[3].split()
+    alignment, scores = split_words(fields[2]), split_words(fields[3])
     return bool(scores) and all(map(_POINT.fullmatch, alignment)) and all(map(_NUMBER.fullmatch, scores))
 
 
 def _is_memscore_line(fields: list[bytes]) -> bool:
     """`source ||| target ||| (0) (1,2) ||| (0) (1) ||| scores`."""
-    points = [token for field in fields[2:4] for token in field.split()]
+    points = [token for field in fields[2:4] for token in split_words(field)]
     return len(fields) > 4 and bool(points) and all(map(_MEMSCORE_POINT.fullmatch, points))
 
 
@@ -189,8 +190,8 @@ def refuse(name: str, head: bytes) -> None:
 
 def guess(head: bytes) -> FileKind | None:
     """What text may be that has not one entry of a phrase table in its first lines, or None."""
-    lines = [line.strip() for line in head.split(b"\n")[:_HEAD_LINES] if line.strip()]
-    rows = [[field.split() for field in line.split(b"|||")] for line in lines]
+    lines = [line.strip(b" \t") for line in split_lines(head)[:_HEAD_LINES] if split_words(line)]
+    rows = [[split_words(field) for field in line.split(b"|||")] for line in lines]
     if not lines:
         return None
     if all(len(row) == 1 and line.count(b"\t") > 1 for row, line in zip(rows, lines, strict=True)):

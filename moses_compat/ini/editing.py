@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from moses_compat.files.names import same_file
-from moses_compat.ini.lines import FeatureLine, bare, like, number_text, with_arguments, with_numbers, with_words
+from moses_compat.ini.lines import BLANK, FeatureLine, bare, like, number_text, with_arguments, with_numbers, with_words
 from moses_compat.ini.moses_ini import MosesIni
 from moses_compat.ini.version_1 import PLACES
 from phrasetool.errors import PhraseToolError
+from phrasetool.text_splitting import split_lines
 
 
 def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]], comment: str = "") -> str:
@@ -44,7 +45,7 @@ def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]], comment:
             missing[name] = values
     if missing:
         _add_weights(ini, lines, missing)
-    head = [like(f"# {line}", ini.lines[0]) for line in comment.splitlines()]
+    head = [like(f"# {line}", ini.lines[0]) for line in split_lines(comment)]
     return "\n".join([*head, *lines])
 
 
@@ -62,7 +63,7 @@ def _add_weights(ini: MosesIni, lines: list[str], weights: Mapping[str, Sequence
 
 def _section(line: str) -> str | None:
     text = bare(line)
-    return text[1 : text.index("]")].strip() if text.startswith("[") and "]" in text else None
+    return text[1 : text.index("]")].strip(BLANK) if text.startswith("[") and "]" in text else None
 
 
 def moved_to(ini: MosesIni, folder: str) -> MosesIni:

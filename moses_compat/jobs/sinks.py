@@ -24,6 +24,7 @@ from phrasetool.pruning.occurrence_counts import OccurrenceCounts
 from phrasetool.pruning.reasons import Reasons
 from phrasetool.pruning.statistics import PruneStatistics
 from phrasetool.scoring.scorer import Scores
+from phrasetool.text_splitting import single_spaced
 
 if TYPE_CHECKING:
     from moses_compat.measures.saved_similarities import ScoreWriter
@@ -210,7 +211,7 @@ class Counts:
 
         def phrases(row: int) -> tuple[str, str]:
             line = block.text[block.line_offsets[row] : block.line_offsets[row + 1]].tobytes()
-            source, target = (b" ".join(field.split()) for field in line.split(b"|||", 2)[:2])
+            source, target = (single_spaced(field) for field in line.split(b"|||", 2)[:2])
             return source.decode("utf-8", "replace"), target.decode("utf-8", "replace")
 
         found = OccurrenceCounts.of(counts.values, block.faulty, decided.pruned, phrases, limit)

@@ -17,6 +17,7 @@ from phrasetool.models.fit import has_letter
 from phrasetool.phrases import ByteArray, Int64Array
 from phrasetool.pipeline import run
 from phrasetool.text_encoders.vector_store import StoredPhrases
+from phrasetool.text_splitting import split_words
 from phrasetool.watch import NOBODY, Watch
 
 # Pairs that an encoder is measured on.
@@ -139,5 +140,5 @@ def _telling(sides: tuple[_Side, _Side], sample: HashArray) -> Int64Array:
     for i, (source, target) in enumerate(zip(sample[1].tolist(), sample[2].tolist(), strict=True)):
         one, other = (phrase_text(side.phrases[key]) for side, key in zip(sides, (source, target), strict=True))
         letters = has_letter(one.encode()) and has_letter(other.encode())
-        found[i] = letters and not set(one.lower().split()) & set(other.lower().split())
+        found[i] = letters and not set(split_words(one.lower())) & set(split_words(other.lower()))
     return found

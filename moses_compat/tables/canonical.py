@@ -31,6 +31,7 @@ from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.kernels.bytes import CR, LF, PIPE, SPACE, TAB, common_prefix, is_blank, skip_blanks
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int64Array
+from phrasetool.text_splitting import split_words
 
 # How the lines of a table are found wanting; positions in the result of `_look`.
 _ODD, _UNSORTED, _DUPLICATE, _UNALIGNED, _NO_SOURCE = range(5)
@@ -208,7 +209,7 @@ def _look_at_head(form: TableForm, text: ByteArray) -> None:
     rows = [line.split(b"|||") for line in lines if line.count(b"|||") >= 2]
     form.source_factors = _factors(row[0] for row in rows)
     form.target_factors = _factors(row[1] for row in rows)
-    form.rules = bool(rows) and all(_LABEL.fullmatch(row[0].split()[-1]) for row in rows if row[0].split())
+    form.rules = bool(rows) and all(_LABEL.fullmatch(words[-1]) for row in rows if (words := split_words(row[0])))
     form.reordering_scores = _reordering_scores(lines[0]) if lines else 0
 
 
@@ -217,7 +218,7 @@ def _reordering_scores(line: bytes) -> int:
     fields = line.split(b"|||", _FIELDS)
     if len(fields) < _FIELDS:
         return 0
-    return len(fields[_FIELDS - 1].partition(_REORDERING_PROPERTY)[2].partition(b"}}")[0].split())
+    return len(split_words(fields[_FIELDS - 1].partition(_REORDERING_PROPERTY)[2].partition(b"}}")[0]))
 
 
 def _look_at_properties(form: TableForm, raw: RawBlock) -> None:
@@ -233,7 +234,7 @@ def _look_at_properties(form: TableForm, raw: RawBlock) -> None:
 
 def _factors(fields: Iterable[bytes]) -> int:
     """How many factors every token has; 1 if they differ, since a stray bar makes no factor."""
-    counts = {token.count(b"|") + 1 for field in fields for token in field.split() if not _LABEL.search(token)}
+    counts = {token.count(b"|") + 1 for field in fields for token in split_words(field) if not _LABEL.search(token)}
     return counts.pop() if len(counts) == 1 else 1
 
 

@@ -11,6 +11,7 @@ from moses_compat.files.streams import Input
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.parser import count_scores
 from phrasetool.errors import DataError
+from phrasetool.text_splitting import single_spaced, split_lines, split_words
 
 PHRASE_TABLE = "a phrase table"
 REORDERING_TABLE = "a reordering table"
@@ -37,7 +38,7 @@ def check_plausible(source: Input, scan: TableScan, expected: str = PHRASE_TABLE
             other kind.
     """
     head = source.peek(HEAD_BYTES)
-    if not head.strip():
+    if not head.strip(b" \t\r\n"):
         if len(head) < HEAD_BYTES and not scan.allow_empty:
             nothing = "holds blank lines only" if head else "is empty"
             raise DataError(source.name, f"{nothing}; expected {expected}", remedy="allow an empty input")
@@ -64,12 +65,14 @@ def looks_like(head: bytes) -> str | None:
     Args:
         head: the first lines of a table.
     """
-    rows = [[field.strip() for field in line.split(b"|||")] for line in head.split(b"\n") if line.count(b"|||") >= 2]
+    rows = [
+        [single_spaced(field) for field in line.split(b"|||")] for line in split_lines(head) if line.count(b"|||") >= 2
+    ]
     if not rows:
         return None
     if all(len(row) > 4 and row[4] for row in rows) or all(len(row) > 3 and _POINTS.fullmatch(row[3]) for row in rows):
         return PHRASE_TABLE
-    scores = [row[2].split() for row in rows]
+    scores = [split_words(row[2]) for row in rows]
     if all(len(row) > 3 and row[-1] in _PENALTY for row in scores):
         return PHRASE_TABLE
     if any(len(row) > 3 for row in rows) or len({tuple(row) for row in scores}) < _FEWEST_DIFFERENT:

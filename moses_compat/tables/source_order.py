@@ -28,6 +28,7 @@ from phrasetool.errors import DataError
 from phrasetool.kernels.hashing import FNV_BASIS
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int64Array
+from phrasetool.text_splitting import single_spaced
 
 _IN_MEMORY = 8 << 20
 # A table of no more lines was written by hand, as those of Moses' regression tests, some of which are not sorted; it is
@@ -245,7 +246,7 @@ class SourceOrder:
 
     def _tell(self, raw: RawBlock, line: int) -> None:
         text = raw.text[raw.line_offsets[line] : raw.line_offsets[line + 1]].tobytes()
-        source = " ".join(text.partition(b"|||")[0].decode("utf-8", "replace").split())
+        source = single_spaced(text.partition(b"|||")[0].decode("utf-8", "replace"))
         if len(source) > _SHOWN_CHARACTERS:
             source = source[: _SHOWN_CHARACTERS - 3] + "..."
         message = (

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from phrasetool.augment.evidence import Proposal
 from phrasetool.augment.scripts import has_letter, without_spaces
 from phrasetool.augment.word_entries import WordEntries, WordEntry
+from phrasetool.text_splitting import split_words
 
 _LEAST = 3
 _MOST_PARTS = 4
@@ -67,7 +68,7 @@ def learn_compounds(entries: WordEntries) -> CompoundRules:
         return CompoundRules(least=1)
     stems = _stems(entries)
     tokens = {
-        word: {token for entry in entries.lexical(word)[:_TARGETS] for token in entry.target.split()}
+        word: {token for entry in entries.lexical(word)[:_TARGETS] for token in split_words(entry.target)}
         for word in entries
     }
     counts: Counter[Link] = Counter()
@@ -116,7 +117,7 @@ def _two_parts(
 def _order(entries: WordEntries, word: str, one: set[str], other: set[str]) -> bool | None:
     """Whether a target of the word has a token of the second part before one of the first; None if it has not both."""
     for entry in entries.lexical(word)[:_TARGETS]:
-        targets = entry.target.split()
+        targets = split_words(entry.target)
         left = [place for place, target in enumerate(targets) if target in one - other]
         right = [place for place, target in enumerate(targets) if target in other - one]
         if left and right:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from phrasetool.errors import ModelError
+from phrasetool.models.parallel import sentence_lengths
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array
 from phrasetool.text_encoders.loading import find_text_encoder
 from phrasetool.text_encoders.text_encoder import SIDES, Side, TextEncoder
@@ -176,7 +177,7 @@ class ClassifiedPairs:
             for first in range(0, len(needed), BATCH):
                 part = [texts[row] for row in needed[first : first + BATCH].tolist()]
                 file.write(np.asarray(self._model.encode(part, SIDES[side]), np.float32).tobytes())
-                lengths[first : first + len(part)] = [len(text.split()) for text in part]
+                lengths[first : first + len(part)] = sentence_lengths(part)
                 tick(len(part))
             file.flush()
             vectors = np.memmap(file, np.float32, "r", shape=shape) if len(needed) else np.zeros(shape, np.float32)

@@ -16,6 +16,7 @@ import numpy as np
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import DataError
 from phrasetool.phrases import FloatArray
+from phrasetool.text_splitting import split_words
 
 _FASTTEXT_MAGIC = struct.pack("<i", 793712314)
 # What tells the form of a file.
@@ -79,7 +80,7 @@ def _load(path: str, file: BinaryIO, wanted: set[bytes]) -> dict[bytes, FloatArr
     if head.startswith(_FASTTEXT_MAGIC):
         return _load_fasttext_binary(path, file, wanted)
     first, _, rest = head.partition(b"\n")
-    header = first.split()
+    header = split_words(first.removesuffix(b"\r"))
     counted = len(header) == 2 and all(part.isdigit() and len(part) < 19 for part in header)
     if counted and _looks_binary(rest, int(header[1])):
         return _load_word2vec_binary(path, file, wanted)
@@ -90,7 +91,7 @@ def _looks_binary(rest: bytes, dimension: int) -> bool:
     """Whether the first entry is a word followed by floats in binary."""
     space = rest.find(b" ")
     values = rest[space + 1 : space + 1 + 4 * dimension]
-    line = rest.partition(b"\n")[0].split()
+    line = split_words(rest.partition(b"\n")[0].removesuffix(b"\r"))
     if len(line) == dimension + 1:
         try:
             [float(part) for part in line[1:]]
@@ -105,10 +106,10 @@ def _load_text(path: str, file: BinaryIO, wanted: set[bytes], counted: bool) -> 
     size: int | None = None
     for number, line in enumerate(file, 1):
         if number == 1 and counted:
-            size = int(line.split()[1])
+            size = int(split_words(line.rstrip(b"\r\n"))[1])
             continue
         # Words may hold spaces (GloVe's 840B file has some), so count from the end.
-        parts = line.rstrip().split(b" ")
+        parts = line.rstrip(b" \t\r\n").split(b" ")
         if size is None:
             size = len(parts) - 1
             if size < 1:
@@ -127,7 +128,7 @@ def _load_text(path: str, file: BinaryIO, wanted: set[bytes], counted: bool) -> 
 
 def _load_word2vec_binary(path: str, file: BinaryIO, wanted: set[bytes]) -> dict[bytes, FloatArray]:
     vectors: dict[bytes, FloatArray] = {}
-    count, size = (int(part) for part in file.readline().split())
+    count, size = (int(part) for part in split_words(file.readline().rstrip(b"\r\n")))
     for entry in range(count):
         word = bytearray()
         while (character := file.read(1)) != b" ":

@@ -22,6 +22,7 @@ from phrasetool.pruning.measures import (
     Measure,
     Measures,
 )
+from phrasetool.text_splitting import split_words
 from phrasetool.training.pairs import PhrasePairs
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import Vocabulary
@@ -44,7 +45,7 @@ def _text(data: bytes) -> str:
 
 
 def _has_letters(text: str) -> bool:
-    return all(any(c.isalnum() for c in word) for word in text.split())
+    return all(any(c.isalnum() for c in word) for word in split_words(text))
 
 
 def _frequencies(pairs: PhrasePairs, target: bool) -> Iterator[tuple[Int64Array, int, int]]:
@@ -68,9 +69,9 @@ def choose_phrases(pairs: PhrasePairs, target: bool, count: int = _CHOSEN_PHRASE
             break
         words = side[first]
         text = _text(vocabulary.phrase(words))
-        if len(words) > 1 and (words > 0).all() and _has_letters(text) and not seen & set(text.split()):
+        if len(words) > 1 and (words > 0).all() and _has_letters(text) and not seen & set(split_words(text)):
             chosen.append(text)
-            seen.update(text.split())
+            seen.update(split_words(text))
     return chosen
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from phrasetool.export.joined_texts import Texts, joined
 from phrasetool.phrases import Int32Array, Int64Array, Mask, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.text_splitting import split_words
 
 SPACE_MARK = "\u2581"
 # The same in vocabularies of bytes, whose segmenters are to be told of the space.
@@ -55,7 +56,7 @@ class Words:
 
     def text(self, line: str) -> list[str]:
         """The words of a line."""
-        return line.split()
+        return split_words(line)
 
 
 class Pieces:

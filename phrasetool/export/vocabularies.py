@@ -19,6 +19,7 @@ from pathlib import Path
 
 from phrasetool.errors import DataError, PhraseToolError, first_line, reason
 from phrasetool.export.units import SPACE_MARK, Pieces, Segmenter, Words
+from phrasetool.text_splitting import split_lines, split_words
 
 _JOINER = "@@"
 _INNER = "##"
@@ -51,7 +52,7 @@ def read_vocabulary(path: str) -> UnitVocabulary:
         data = Path(path).read_bytes()
     except OSError as error:
         raise DataError(path, f"cannot read the vocabulary: {reason(error)}") from error
-    if not data.strip():
+    if not data.strip(b" \t\r\n"):
         raise DataError(path, "is empty; expected a vocabulary")
     if b"\0" in data or (data[:1] == b"\n" and b"<unk>" in data[:64]):
         return _sentencepiece(path, data)
@@ -61,7 +62,7 @@ def read_vocabulary(path: str) -> UnitVocabulary:
         raise DataError(path, "is not UTF-8; expected a vocabulary") from error
     if text.startswith("#version"):
         return UnitVocabulary(_Merges(path, text))
-    if text.lstrip()[:1] in ("{", "["):
+    if text.lstrip(" \t\r\n")[:1] in ("{", "["):
         return _json(path, text)
     return _list(path, text)
 
@@ -109,13 +110,13 @@ def _tokenizer(path: str, text: str) -> UnitVocabulary:
 
 
 def _list(path: str, text: str) -> UnitVocabulary:
-    lines = text.removesuffix("\n").split("\n")
-    pairs = [line.rpartition(": ") for line in lines if line.strip()]
-    if all(token and number.strip().isdigit() for token, _, number in pairs):
+    lines = split_lines(text)
+    pairs = [line.rpartition(": ") for line in lines if split_words(line)]
+    if all(token and number.strip(" \t").isdigit() for token, _, number in pairs):
         return _numbered(path, {_unquoted(token): int(number) for token, _, number in pairs})
     numbers: dict[str, int] = {}
     for number, line in enumerate(lines):
-        token = line.removesuffix("\r").split("\t")[0].split(" ")[0]
+        token = line.split("\t")[0].split(" ")[0]
         numbers.setdefault(token, number)
     return _numbered(path, numbers)
 
@@ -144,10 +145,10 @@ class _Merges:
     glues = False
 
     def __init__(self, path: str, text: str) -> None:
-        lines = text.removesuffix("\n").split("\n")[1:]
+        lines = split_lines(text)[1:]
         self._ranks: dict[tuple[str, str], int] = {}
         for number, line in enumerate(lines, 2):
-            pair = line.strip("\r ").split(" ")
+            pair = line.strip(" ").split(" ")
             if len(pair) != 2:
                 raise DataError(path, "expected two pieces that are merged, with a space between", number)
             self._ranks.setdefault((pair[0], pair[1]), number)
@@ -182,4 +183,4 @@ class _Merges:
 
     def text(self, line: str) -> list[str]:
         """The pieces of a line whose words stand between spaces."""
-        return [piece for word in line.split() for piece in self(word)]
+        return [piece for word in split_words(line) for piece in self(word)]

@@ -14,6 +14,7 @@ from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases
 from phrasetool.scoring.cosine import pair_cosines
 from phrasetool.scoring.scorer import BilingualScorer
 from phrasetool.scoring.telling_apart import CHANCE, chance_to_tell
+from phrasetool.text_splitting import split_words
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
 
@@ -174,7 +175,7 @@ def _sharing(phrases: tuple[Phrases, Phrases], vocabularies: tuple[Vocabulary, V
 
 def _count_words(texts: Sequence[bytes]) -> int:
     """Running words with letters."""
-    counts = Counter(b"\n".join(texts).split())
+    counts = Counter(split_words(b" ".join(texts)))
     return sum(count for token, count in counts.items() if has_letter(token) and not _LABEL.fullmatch(token))
 
 

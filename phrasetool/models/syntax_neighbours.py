@@ -10,6 +10,7 @@ from phrasetool.errors import PhraseToolError
 from phrasetool.models.syntax import SyntaxModel
 from phrasetool.phrases import Phrases
 from phrasetool.syntax.tag_groups import unit_vectors
+from phrasetool.text_splitting import split_words
 from phrasetool.unique_phrases import distinct_phrases
 from phrasetool.vocabulary import unescape
 
@@ -29,7 +30,7 @@ def nearest_by_syntax(
     Raises:
         PhraseToolError: nothing is known of the text, or it is too long.
     """
-    wanted = unescape(text).split()
+    wanted = split_words(unescape(text))
     vector = unit_vectors(model.encode_texts(Phrases.from_lists([range(len(wanted))]), wanted))[0]
     if not vector.any():
         raise PhraseToolError("the encoder knows nothing of the sentence, or it is longer than what it reads")

@@ -1,7 +1,9 @@
 import json
+import math
 import re
 
 import pytest
+from sacrebleu import corpus_chrf
 
 from tests.commands import run_inside, write
 
@@ -173,3 +175,33 @@ def test_a_text_of_another_language_is_told(tmp_path):
         f"Warning: BLEU of {tmp_path / 'hyp'} is 0.00, and 0.0 % of its words stand in the reference of their line"
     )
     assert warning in text_of(tmp_path / "hyp", "-r", tmp_path / "ref")
+
+
+def test_samples_without_a_match_or_a_word(tmp_path):
+    # Two of the three lines have no match: sacrebleu scores such samples as floats, others as numpy.float32.
+    truth, poor = write(tmp_path / "truth", b"a b c d\nb c d e\nc d e f\n"), write(tmp_path / "poor", b"a b c d\n\nx\n")
+    done = text_of(poor, "-r", truth, "--samples", 100)
+    assert f"Warning: 1 of 3 lines of {poor} have no words." in done
+    rows = [line.split() for line in done.splitlines() if line.startswith("  poor")]
+    # BLEU by hand: precisions 4/5, 3/3, 2/2, 1/1, and 5 words for 12 of the reference.
+    chrf = corpus_chrf(["a b c d", "", "x"], [["a b c d", "b c d e", "c d e f"]]).score
+    assert [row[1] for row in rows] == [f"{100 * 0.8**0.25 * math.exp(1 - 12 / 5):.2f}", f"{chrf:.2f}", "66.67"]
+    empty, half = write(tmp_path / "empty", b"\n\n"), write(tmp_path / "half", b"a b\n\n")
+    assert "ter" in text_of(empty, half, "-r", half, "--metrics", "ter", "--samples", 100).lower()
+
+
+def test_a_reference_without_a_word_and_a_system_named_twice(texts, tmp_path):
+    blank = write(tmp_path / "blank", b"\n \n" * 6)
+    done = run(texts["better.en"], "-r", blank)
+    assert (done.code, done.message) == (1, f"phrasetool: {blank}: has no words; expected a translation a line")
+    twice = run(texts["better.en"], texts["better.en"], "-r", texts["truth.en"])
+    assert (twice.code, "named twice" in twice.message) == (2, True)
+    assert run(texts["better.en"], "-r", texts["truth.en"], "--samples", 1).code == 2
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u3000", "\u2028", "\x85", "\v", "\x1c"])
+def test_words_that_sacrebleu_splits_are_counted(tmp_path, space):
+    odd = write(tmp_path / "odd", f"the number 12{space}345 is\n{space}x is one word\n".encode())
+    done = text_of(odd, "-r", odd, "--metrics", "bleu", "--samples", 2)
+    assert done.startswith("2 lines,")
+    assert done.count(f"Warning: 2 words of {odd} contain white space other than spaces and tabs") == 1

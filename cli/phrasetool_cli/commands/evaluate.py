@@ -39,7 +39,7 @@ Example:
     "Tests of differences",
     click.option("--paired", type=click.Choice(["bootstrap", "approximate-randomization"]), default="bootstrap",
                  help="Test of each system against the first."),
-    click.option("--samples", type=click.IntRange(1), metavar="N",
+    click.option("--samples", type=click.IntRange(2), metavar="N",
                  help="Samples of the test.  [default: 1000 (bootstrap), 10000 (approximate-randomization)]"),
     click.option("--seed", type=click.IntRange(1), default=12345, help="Of the samples."),
     None,
@@ -57,20 +57,29 @@ def command(
     samples; p is the chance of a difference as large between systems equally good.
     """
     from moses_compat.corpora.texts import read_text_lines
-    from phrasetool.smt.evaluation.metrics import SIGNIFICANT, any_significant, evaluate, score_lines, unlike_references
+    from moses_compat.files.names import display_name
+    from phrasetool.errors import DataError
+    from phrasetool.smt.evaluation.metrics import SIGNIFICANT, any_significant, evaluate, score_lines
+    from phrasetool.smt.evaluation.score_notes import score_notes, unlike_references
+    from phrasetool.text_splitting import split_words
 
     if (*hypotheses, *references).count("-") > 1:
         raise click.UsageError("only one file can be standard input")
+    if len(set(hypotheses)) < len(hypotheses):
+        raise click.UsageError("a file of hypotheses is named twice; expected a file for each system")
     document = json_document(json_file, [*hypotheses, *references])
     texts = {path: read_text_lines(path) for path in (*hypotheses, *references)}
     for path in hypotheses:
         for other in references:
             _check_lengths(path, len(texts[path]), other, len(texts[other]))
+    for path in references:
+        if not any(map(split_words, texts[path])):
+            raise DataError(display_name(path), "has no words; expected a translation a line")
     reports = evaluate(
         [texts[path] for path in hypotheses], [texts[path] for path in references],
         metrics=metrics, tokenize=tokenize, test=paired, samples=samples, seed=seed,
     )  # fmt: skip
-    notes = _notes(texts, references[0], tokenize)
+    notes = score_notes(texts, references, tokenize)
     notes += unlike_references(
         reports, {path: texts[path] for path in hypotheses}, [texts[path] for path in references]
     )
@@ -98,39 +107,6 @@ def _check_lengths(path: str, lines: int, reference: str, expected: int) -> None
         raise DataError(
             display_name(path), f"has {lines:,} lines, but the reference {display_name(reference)} has {expected:,}"
         )
-
-
-def _notes(texts: dict[str, list[str]], reference: str, tokenize: str) -> list[str]:
-    """What a reader must know to compare the figures with others."""
-    from phrasetool.smt.evaluation.metrics import text_form
-
-    notes = []
-    form = text_form(texts[reference])
-    names = {"tokenised": "tokenised", "lower_cased": "lower-cased", "escaped": "escaped for Moses (&apos;)"}
-    looks = [name for key, name in names.items() if getattr(form, key)]
-    if tokenize == "none":
-        notes.append("Text was scored as it is (--tokenize none): words are what spaces separate, case counts in BLEU.")
-    else:
-        notes.append(f"BLEU is of text that sacrebleu tokenised (--tokenize {tokenize}).")
-    if looks:
-        *first, last = looks
-        what = f"{', '.join(first)} and {last}" if first else last
-        notes.append(f"The reference looks {what}: do not compare with figures of text that is not.")
-        if form.tokenised and tokenize != "none":
-            notes.append("It is tokenised twice now; --tokenize none takes it as it is.")
-    for path, lines in texts.items():
-        other = text_form(lines)
-        for key, name in names.items():
-            if getattr(other, key) != getattr(form, key):
-                yes, no = (path, reference) if getattr(other, key) else (reference, path)
-                notes.append(f"Warning: {yes} looks {name}, {no} does not.")
-        if any(not line.isascii() and _has_surrogates(line) for line in lines):
-            notes.append(f"Warning: {path} is not UTF-8; its other bytes count as characters.")
-    return notes
-
-
-def _has_surrogates(line: str) -> bool:
-    return any("\udc80" <= character <= "\udcff" for character in line)
 
 
 def _as_dict(

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 from phrasetool.errors import PhraseToolError
+from phrasetool.text_splitting import lines_with_ends, split_lines, split_words
 
 FILES = Path(__file__).parent
 WORD = "经济"
@@ -64,7 +65,7 @@ def prepare(out: Path) -> None:
     for language in ("zh", "en"):
         text = (FILES / f"corpus.{language}").read_text(encoding="utf-8")
         (out / f"corpus.{language}").write_text(text, encoding="utf-8")
-        lines = text.splitlines(keepends=True)
+        lines = lines_with_ends(text)
         for name, digits in (("test", {3}), ("dev", {7}), ("train", {0, 1, 2, 4, 5, 6, 8, 9})):
             part = "".join(line for i, line in enumerate(lines) if i % 10 in digits)
             (out / "engine" / f"{name}.{language}").write_text(part, encoding="utf-8")
@@ -250,7 +251,7 @@ class Demo:
         self.run("moses-ini", self.ini, "--table", self.annotated, "--weight", "0.2", "-o", annotated_ini)
         self.run("decode", "--moses-ini", annotated_ini, test, "-o", richer, "-q")
         print(f"\nThe first sentences, the translation of each by {self.table.name}, and what a person wrote:")
-        texts = [path.read_text(encoding="utf-8").splitlines() for path in (test, full, self.engine / "test.en")]
+        texts = [split_lines(path.read_text(encoding="utf-8")) for path in (test, full, self.engine / "test.en")]
         for source, machine, right in list(zip(*texts, strict=True))[:4]:
             print(f"  {source}\n    {machine}\n    {right}", flush=True)
         if not has("sacrebleu"):
@@ -273,6 +274,6 @@ def similarities(path: Path) -> list[tuple[float, str, str]]:
     """Mean similarity, source and target of a table annotated with raw similarities, the least similar first."""
     found = []
     for fields in read_table(path):
-        st, ts = (float(score) for score in fields[2].split()[-2:])
+        st, ts = (float(score) for score in split_words(fields[2])[-2:])
         found.append(((st + ts) / 2, fields[0], fields[1]))
     return sorted(found)

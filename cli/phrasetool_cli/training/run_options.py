@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from phrasetool.encoders.torch_precision import FINE, check_precision
+from phrasetool.text_splitting import split_lines
 from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document
 
@@ -171,7 +172,7 @@ class RunOptions:
         def tell(model: Model | TrainedBert) -> None:
             from phrasetool.training.resumable import LOG
 
-            log = [json.loads(line) for line in (self.folder / LOG).read_text("utf-8").splitlines()]
+            log = [json.loads(line) for line in split_lines((self.folder / LOG).read_text("utf-8"))]
             document({"model": str(self.folder), "signature": model.signature, "training": model.training, "log": log})
 
         with self._interruptible():

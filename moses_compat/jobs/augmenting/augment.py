@@ -27,6 +27,7 @@ from phrasetool.augment.scripts import has_letter
 from phrasetool.augment.sources_of_evidence import learn_augmenter
 from phrasetool.errors import DataError
 from phrasetool.phrases import FloatArray
+from phrasetool.text_splitting import split_words
 from phrasetool.watch import NOBODY, Watch
 
 _DIMENSION = 100
@@ -199,7 +200,9 @@ def _vectors(request: AugmentRequest, watch: Watch) -> dict[str, FloatArray] | N
 
     watch.say("learning word vectors")
     text = [
-        line.encode(*TEXT).split() for path in [*request.monolingual, *request.texts] for line in read_text_lines(path)
+        split_words(line.encode(*TEXT))
+        for path in [*request.monolingual, *request.texts]
+        for line in read_text_lines(path)
     ]
     found = train_fasttext(text, _DIMENSION, request.seed)
     return {word.decode(*TEXT): vector for word, vector in found.items()}
@@ -249,4 +252,4 @@ def _sentences(text: str, reference: str) -> list[tuple[list[str], set[str]]]:
     sides = read_text_lines(text), read_text_lines(reference)
     if len(sides[0]) != len(sides[1]):
         raise DataError(reference, f"{len(sides[1]):,} lines, but {text} has {len(sides[0]):,}")
-    return [(line.split(), set(other.split())) for line, other in zip(*sides, strict=True)]
+    return [(split_words(line), set(split_words(other))) for line, other in zip(*sides, strict=True)]

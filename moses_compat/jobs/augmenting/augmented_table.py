@@ -18,6 +18,7 @@ from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
 from phrasetool.phrases import EntryBlock, Int64Array, Mask
 from phrasetool.pipeline import run
+from phrasetool.text_splitting import lines_with_ends
 
 
 def write_augmented(
@@ -114,14 +115,14 @@ class _Groups:
     def _key(self, group: int) -> bytes:
         row = self._block.group_offsets[group]
         start, end = self._block.line_offsets[row], self._block.source_ends[row]
-        return _key(self._block.text[start : end if end >= 0 else start].tobytes().strip())
+        return _key(self._block.text[start : end if end >= 0 else start].tobytes().strip(b" \t"))
 
 
 def _merged(own: bytes, more: bytes) -> bytes:
     """The lines of a source, which stay in their order, with others, which are sorted, in their places."""
     if not own:
         return more
-    return b"".join(heapq.merge(own.splitlines(keepends=True), more.splitlines(keepends=True)))
+    return b"".join(heapq.merge(lines_with_ends(own), lines_with_ends(more)))
 
 
 def _offsets(block: EntryBlock, keep: Mask, size: int) -> Int64Array:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from moses_compat.lines.trained_scores import TRAINED
 from phrasetool.augment.augmenter import NewEntry
 from phrasetool.phrases import DoubleArray
+from phrasetool.text_splitting import split_words
 
 TEXT = "utf-8", "surrogateescape"
 BARS = b" ||| "
@@ -52,7 +53,7 @@ def phrase_lines(new: Mapping[str, Sequence[NewEntry]], columns: int, appended: 
     def line(word: bytes, entry: NewEntry, others: int, fields: int) -> bytes:
         flags = [FLAG if number in entry.sources else 1.0 for number in range(columns)]
         target = entry.target.encode(*TEXT)
-        points = " ".join(f"0-{place}" for place in range(len(target.split())))
+        points = " ".join(f"0-{place}" for place in range(len(split_words(target))))
         rest = [points.encode(), b"1 1 1"][: max(0, fields - 3)]
         written = BARS.join([word, target, _numbers([*entry.scores, *[1.0] * others, *flags]), *rest])
         return written + b" |||" * (fields - 3 - len(rest)) + b"\n"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from phrasetool.augment.augmenter import Augmenter, NewEntry
+from phrasetool.text_splitting import split_words
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def report_sources(
             for word in unknown.keys() & set(words):
                 count = words.count(word)
                 found = new.get(word, ())
-                good = [entry for entry in found if set(entry.target.split()) <= reference]
+                good = [entry for entry in found if set(split_words(entry.target)) <= reference]
                 some += count * bool(good)
                 first += count * (bool(good) and good[0] is found[0])
                 for number in {number for entry in good for number in entry.sources}:

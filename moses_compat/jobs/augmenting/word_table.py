@@ -18,6 +18,7 @@ from phrasetool.augment.word_entries import WordEntries, WordEntry
 from phrasetool.errors import DataError
 from phrasetool.phrases import EntryBlock, Mask
 from phrasetool.pipeline import run
+from phrasetool.text_splitting import single_spaced, split_lines, split_words
 
 # source ||| target ||| scores ||| alignment ||| counts
 _COUNTS = 4
@@ -128,17 +129,17 @@ class _Flags:
 def _row(name: str, raw: RawBlock, number: int) -> Row:
     """What a line says."""
     line = raw.text[raw.line_offsets[number] : raw.line_offsets[number + 1]].tobytes()
-    fields = [field.strip() for field in line.decode(*TEXT).split("|||")]
-    numbers = fields[2].split()
+    fields = line.decode(*TEXT).removesuffix("\n").removesuffix("\r").split("|||")
+    word, numbers = single_spaced(fields[0]), split_words(fields[2])
     place = raw.first_entry + number + 1
     require_trained_scores(name, len(numbers), place)
-    if "|" in fields[0]:
-        raise DataError(name, f"the word {fields[0]} has factors, of which nothing new can be made", place)
+    if "|" in word:
+        raise DataError(name, f"the word {word} has factors, of which nothing new can be made", place)
     scores = [float(score) for score in numbers[:TRAINED]]
-    counts = fields[_COUNTS].split() if len(fields) > _COUNTS else []
+    counts = split_words(fields[_COUNTS]) if len(fields) > _COUNTS else []
     seen = float(counts[1]) if len(counts) > 1 else 1.0
-    entry = WordEntry(" ".join(fields[1].split()), (scores[0], scores[1], scores[2], scores[3]))
-    return fields[0], entry, seen, numbers[TRAINED:]
+    entry = WordEntry(single_spaced(fields[1]), (scores[0], scores[1], scores[2], scores[3]))
+    return word, entry, seen, numbers[TRAINED:]
 
 
 def words_of(text: str) -> tuple[Counter[str], bool]:
@@ -153,8 +154,8 @@ def words_of(text: str) -> tuple[Counter[str], bool]:
     found: Counter[str] = Counter()
     together = False
     for block in line_blocks(text):
-        for line in block.decode(*TEXT).split("\n"):
-            words = line.split()
+        for line in split_lines(block.decode(*TEXT)):
+            words = split_words(line)
             found.update(words)
             together |= len(words) > 1
     return found, together

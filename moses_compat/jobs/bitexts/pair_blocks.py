@@ -13,11 +13,10 @@ import numpy.typing as npt
 
 from moses_compat.corpora.bitext import check_line_counts
 from moses_compat.files.streams import Input
+from phrasetool.text_splitting import lines_with_ends, tabs_as_spaces
 
 # Pairs of a block.  What is said of a pair depends, in its last bits, on its block, so this is no option.
 PAIRS = 8192
-# Within a line these separate words, or nothing; fields of what is written lie between tabs.
-_BLANKS = bytes.maketrans(b"\t\r\v\f\0", b"     ")
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,8 @@ class SentencePairs:
 
     @cached_property
     def written(self) -> tuple[list[bytes], list[bytes]]:
-        """Both sides without line ends, other blanks than spaces as spaces."""
-        sources, targets = ([line.translate(_BLANKS).strip() for line in side] for side in (self.sources, self.targets))
+        """Both sides without line ends, tabs as spaces: tabs separate the fields of what is written."""
+        sources, targets = (tabs_as_spaces(b"".join(side)) for side in (self.sources, self.targets))
         return sources, targets
 
 
@@ -81,8 +80,4 @@ def pair_blocks(
 
 def _lines(file: Input) -> Iterator[bytes]:
     for block in file.whole_lines():
-        lines = block.split(b"\n")
-        last = lines.pop()
-        yield from (line + b"\n" for line in lines)
-        if last:
-            yield last
+        yield from lines_with_ends(block)

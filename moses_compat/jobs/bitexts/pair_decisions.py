@@ -13,6 +13,7 @@ from moses_compat.jobs.bitexts.pair_blocks import SentencePairs
 from moses_compat.jobs.mining.mined_pairs import COPY
 from moses_compat.jobs.mining.mining_texts import plain_words
 from phrasetool.bitext.pair_judges import Judgements
+from phrasetool.models.parallel import sentence_lengths
 from phrasetool.phrases import Mask
 
 # Why a pair goes, and what else is noted of it; the names stand in the files that are written.
@@ -89,6 +90,8 @@ class PairDecisions:
         low = (np.isnan(judged.scores) | (judged.scores < np.float32(threshold))).tolist()
         silent = np.isnan(judged.scores).tolist()
         keep, notes = np.ones(len(block), np.bool_), []
+        words = np.maximum(*map(sentence_lengths, block.written)) if longest is not None else np.zeros(len(block))
+        over_long = (words > (longest or 0)).tolist()
         for row, (source, target) in enumerate(zip(*block.written, strict=True)):
             found: list[bytes] = []
             if not source or not target:
@@ -101,7 +104,7 @@ class PairDecisions:
             if source and _same(source, target):
                 found.append(COPY)
                 keep[row] &= not drop_copies
-            if longest is not None and max(_words(source), _words(target)) > longest:
+            if over_long[row]:
                 found.append(LONG)
             notes.append(tuple(found))
         return cls(block, judged, keep, notes)
@@ -148,10 +151,6 @@ def _numbers(scores: np.ndarray[Any, np.dtype[np.float32]]) -> list[bytes]:
 
 def _noted(notes: Sequence[bytes]) -> bytes:
     return b",".join(notes) or b"-"
-
-
-def _words(text: bytes) -> int:
-    return len(text.split())
 
 
 def _same(source: bytes, target: bytes) -> bool:

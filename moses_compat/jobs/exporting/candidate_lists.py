@@ -26,6 +26,7 @@ from phrasetool.export.units import UnitTable, Words
 from phrasetool.export.vocabularies import UnitVocabulary, read_vocabulary
 from phrasetool.phrases import DoubleArray, Int32Array, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.text_splitting import lines_with_ends, split_words
 from phrasetool.vocabulary import unescape
 from phrasetool.watch import NOBODY, Watch
 
@@ -141,7 +142,7 @@ class Collected:
 def _units_of_line(vocabulary: UnitVocabulary, units: UnitTable, line: str) -> list[bytes]:
     """The units of a line of text that is evaluated with: words are read as in the table."""
     if isinstance(vocabulary.segmenter, Words):
-        return unescape(line.encode("utf-8", "surrogateescape")).split()
+        return split_words(unescape(line.encode("utf-8", "surrogateescape")))
     return units.line(line)
 
 
@@ -215,7 +216,7 @@ class MapWriter:
 def _first_of_each(lines: bytes, seen: set[bytes]) -> bytes:
     """The lines whose keys were not there before."""
     kept = []
-    for line in lines.splitlines(keepends=True):
+    for line in lines_with_ends(lines):
         key = line.partition(b"\t")[0]
         if key not in seen:
             seen.add(key)

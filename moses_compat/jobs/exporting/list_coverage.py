@@ -11,6 +11,7 @@ from moses_compat.corpora.texts import read_text_lines
 from moses_compat.files.names import display_name
 from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError
+from phrasetool.text_splitting import split_lines
 
 # Below the first almost nothing fits, and it is refused; below the second another form may be meant, and one that is
 # known so much better is named.
@@ -76,7 +77,7 @@ class CoverageMeter:
 
     def see_map(self, text: bytes) -> None:
         """Lines of a vocabulary map."""
-        for line in text.splitlines():
+        for line in split_lines(text):
             key, _, candidates = line.partition(b"\t")
             self.see(key, candidates.split(b" "))
 

@@ -18,6 +18,7 @@ from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.sorted_copy import open_table
 from phrasetool.errors import DataError
 from phrasetool.export.terms import TermPair, best_terms, is_term, spread
+from phrasetool.text_splitting import single_spaced
 from phrasetool.vocabulary import unescape
 from phrasetool.watch import NOBODY, Watch
 
@@ -147,7 +148,7 @@ def _term(pair: PairEntry) -> TermPair:
 
 def _plain(line: str) -> str:
     """A line of text as pairs read."""
-    return " ".join(unescape(line.encode("utf-8", "surrogateescape")).decode("utf-8", "replace").split())
+    return single_spaced(unescape(line.encode("utf-8", "surrogateescape")).decode("utf-8", "replace"))
 
 
 def rightness(pairs: Sequence[TermPair], texts: Sequence[str]) -> Rightness:

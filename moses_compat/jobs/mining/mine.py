@@ -25,6 +25,7 @@ from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import PhraseToolError
 from phrasetool.phrases import DoubleArray, Int64Array
 from phrasetool.text_encoders.vector_store import StoreKind, VectorStore
+from phrasetool.text_splitting import single_spaced
 from phrasetool.watch import NOBODY, Watch
 
 # Sentences of a side up to which all are compared with all.
@@ -241,7 +242,7 @@ def settings_from_gold(
     for weight in weights if found.judged else [settings.weight]:
         weighted = found.weighted(weight, replace(settings, explain=False))
         pairs = [
-            (b" ".join(source.split()), b" ".join(target.split()))
+            (single_spaced(source), single_spaced(target))
             for source, target in (weighted.texts(place, settings.ids) for place in range(len(weighted.pairs)))
         ]
         if not right.intersection(pairs):

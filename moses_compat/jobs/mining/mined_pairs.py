@@ -10,6 +10,7 @@ import numpy as np
 from moses_compat.files.streams import Input
 from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray
+from phrasetool.text_splitting import single_spaced, split_lines, split_words
 
 COPY = b"copy"
 _Pair = tuple[bytes, bytes]
@@ -80,9 +81,9 @@ def _is_number(field: bytes) -> bool:
 
 def _words(field: bytes) -> bytes:
     """Blanks are not told apart."""
-    return b" ".join(field.split())
+    return single_spaced(field)
 
 
 def _lines(path: str) -> list[tuple[int, bytes]]:
     with Input(path) as file:
-        return [(number, line) for number, line in enumerate(file.read_all().split(b"\n"), 1) if line.strip()]
+        return [(number, line) for number, line in enumerate(split_lines(file.read_all()), 1) if split_words(line)]

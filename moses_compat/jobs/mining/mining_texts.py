@@ -15,11 +15,10 @@ from moses_compat.files.streams import Input
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Int64Array
 from phrasetool.text_encoders.vector_store import StoredPhrases
+from phrasetool.text_splitting import single_spaced, split_lines
 from phrasetool.vocabulary import unescape
 from phrasetool.watch import NOBODY, Watch
 
-# Fields of the files that are written lie between tabs, lines end with line feeds.
-_BLANKS = bytes.maketrans(b"\t\r\v\f\0", b"     ")
 _DIGEST = 16
 
 
@@ -48,7 +47,7 @@ class MiningText:
         return len(self.rows)
 
     def written(self, row: int) -> bytes:
-        """A sentence as it stands in the file, tabs and carriage returns as spaces."""
+        """A sentence as it stands in the file, tabs as spaces."""
         line = int(self.rows[row])
         return bytes(self._text[self._id_ends[line] : self._offsets[line + 1]])
 
@@ -64,7 +63,7 @@ class MiningText:
 
 def plain_words(text: bytes) -> bytes:
     """Words with a space between, Moses' escapes undone."""
-    return b" ".join((unescape(text) if b"&" in text else text).split())
+    return single_spaced(unescape(text) if b"&" in text else text)
 
 
 class RowTexts(Sequence[str]):
@@ -120,11 +119,11 @@ def _read(path: str, ids: bool, watch: Watch) -> MiningText:
         for number, line in enumerate(_lines(file, progress), 1):
             if ids:
                 found, tab, line = line.partition(b"\t")
-                if not tab or not found.strip():
+                if not tab or not found.strip(b" "):
                     raise DataError(name, "expected a name, a tab and a sentence", number)
-                text += found.strip().translate(_BLANKS)
+                text += found.strip(b" ")
             id_ends.append(len(text))
-            written = line.translate(_BLANKS).strip()
+            written = line.replace(b"\t", b" ").strip(b" ")
             plain = plain_words(written)
             try:
                 plain.decode()
@@ -147,9 +146,7 @@ def _read(path: str, ids: bool, watch: Watch) -> MiningText:
 def _lines(file: Input, progress: Callable[[int, int], None]) -> Iterator[bytes]:
     read = 0
     for block in file.whole_lines():
-        lines = block.split(b"\n")
-        if not lines[-1]:
-            lines.pop()
+        lines = split_lines(block)
         yield from lines
         read += len(lines)
         progress(file.position(), read)

@@ -24,6 +24,7 @@ from moses_compat.tables.blocks import BLOCK_BYTES, Progress, raw_blocks
 from phrasetool import __version__
 from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.pruning.occurrence_counts import OccurrenceCounts
+from phrasetool.text_splitting import single_spaced
 
 MANIFEST = "manifest.json"
 _UNFINISHED = ".unfinished"
@@ -89,7 +90,7 @@ def _borders(path: str) -> tuple[int, str, str]:
 
 def _source(line: bytes) -> bytes:
     source, bar, _ = line.partition(b"|||")
-    return b" ".join(source.split()) if bar else b""
+    return single_spaced(source) if bar else b""
 
 
 def part_names(folder: str) -> list[str]:

@@ -19,6 +19,7 @@ from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.pipeline import run
 from phrasetool.tagging.tag_support import TagSupport
 from phrasetool.text_encoders.vector_store import StoredPhrases
+from phrasetool.text_splitting import split_words
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.watch import NOBODY, Watch
 
@@ -142,7 +143,7 @@ def _tagged(tagger: TaggerModel, language: str, phrases: StoredPhrases, side: in
     texts = phrases.texts[side]
 
     def work(first: int) -> list[list[int]]:
-        sentences = [text.split() for text in texts[first : first + _TEXTS]]
+        sentences = [split_words(text) for text in texts[first : first + _TEXTS]]
         return _numbered(tagger, tagger.tag(sentences, language))
 
     found = Phrases.from_lists([one for part in run(iter(range(0, len(texts), _TEXTS)), work, threads) for one in part])

@@ -12,6 +12,7 @@ from phrasetool.errors import DataError
 from phrasetool.kernels.blas_threads import one_blas_thread
 from phrasetool.pipeline import run
 from phrasetool.tagging.tagged_sentences import JOINT
+from phrasetool.text_splitting import split_lines, split_words
 from phrasetool.vocabulary import unescape
 from phrasetool.watch import NOBODY, Watch
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 FORMATS = ("tags", "factored", "conllu")
 # Lines of a block.  What is said of a word depends, in its last bits, on its block, so this is no option.
 _LINES = 512
-# Within a line these separate words, or nothing.
-_BLANKS = bytes.maketrans(b"\t\r\v\f\0", b"     ")
 
 
 @dataclass
@@ -97,9 +96,9 @@ def _blocks(source: Input) -> Iterator[list[list[bytes]]]:
 def _lines(source: Input) -> Iterator[list[bytes]]:
     number = 0
     for block in source.whole_lines():
-        for line in block.translate(_BLANKS).removesuffix(b"\n").split(b"\n"):
+        for line in split_lines(block):
             number += 1
-            words = line.split()
+            words = split_words(line)
             if not words:
                 raise DataError(source.name, "the line is empty; leave out lines without a word", number)
             yield words

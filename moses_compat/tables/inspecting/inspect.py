@@ -19,6 +19,7 @@ from moses_compat.tables.inspecting.returning_sources import SourceGroups
 from moses_compat.tables.parser import Fault, LineScan, TableParser, scan_lines
 from phrasetool.phrases import ByteArray, Int64Array
 from phrasetool.pipeline import run
+from phrasetool.text_splitting import split_lines, split_words
 
 _BINS = 20
 _SHOWN_FAULTS = 5
@@ -333,7 +334,7 @@ def _note_first_line(total: TableSummary, head: bytes) -> None:
     """What Moses' text loader makes of the first line alone (moses/TranslationModel/RuleTable/LoaderFactory.cpp)."""
     if not head:
         return
-    tokens = head.split(b"\n", 1)[0].split()
+    tokens = split_words(split_lines(head)[0])
     if not tokens:
         total.note("empty first line", 1, 1)
     elif len(tokens) == 1:

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from phrasetool.experiments.report.drawing import number_text, printable
+from phrasetool.text_splitting import split_lines, split_words
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ def fact_lists(facts: Mapping[str, Any]) -> Iterator[FactList]:
         value = facts.get(name)
         text = value.get("text") if name == "config" and isinstance(value, Mapping) else None
         if isinstance(text, str):
-            yield FactList(name, tuple(("", printable(line)) for line in text.splitlines()), literal=True)
+            yield FactList(name, tuple(("", printable(line)) for line in split_lines(text)), literal=True)
         elif value:
             yield FactList(name, tuple((key or name, _shown(inner)) for key, inner in _flat(value)))
     commands = facts.get("commands")
@@ -79,4 +80,4 @@ def pruning_commands(frames: Mapping[str, pd.DataFrame]) -> list[tuple[str, str]
     shown = [
         (printable(row.system), printable(row.command)) for row in rows.itertuples() if isinstance(row.command, str)
     ]
-    return [(system, command) for system, command in shown if command.strip()]
+    return [(system, command) for system, command in shown if split_words(command)]

@@ -23,6 +23,7 @@ from phrasetool.experiments.report.drawing import (
     number_text,
     printable,
 )
+from phrasetool.text_splitting import split_words
 
 _MARGINS = {"left": 0.09, "right": 0.985, "bottom": 0.12, "top": 0.88, "wspace": 0.04}
 
@@ -110,7 +111,7 @@ def _labels(axes: Axes, phrases: pd.DataFrame, most: int) -> Iterable[tuple[floa
     tall = 9.5
     for (x, y), phrase in zip(places, phrases["phrase"], strict=True):
         text = printable(phrase)
-        if len(taken) >= most or len(text) > 24 or not text.strip() or text in named:
+        if len(taken) >= most or len(text) > 24 or not split_words(text) or text in named:
             continue
         wide = 8 * text_width(text)
         gap = 5.0

@@ -122,11 +122,12 @@ class Symbols:
         """The id of a word, new if it was not there.
 
         Raises:
-            ValueError: the word is empty or holds a space, a tab or a line end.
+            ValueError: the word is empty or holds a space, a tab or a line feed.
         """
-        if not word or any(c in word for c in b" \t\r\n"):
+        if not word or any(c in word for c in b" \t\n"):
             raise ValueError(f"{word!r} is not one word")
-        return int(self.read_lines(word)[0][0])
+        ends = np.array([len(word)], np.int64)
+        return int(self.read_fields(np.frombuffer(word, np.uint8), np.zeros(1, np.int64), ends)[0][0])
 
     def join(self, ids: npt.NDArray[np.integer] | Iterable[int]) -> bytes:
         """The words with these ids, with a space between."""

@@ -3,9 +3,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_compat.corpora.texts import line_blocks, read_corpus, read_text_lines, read_texts, unescaped_sentences
+from moses_compat.corpora.texts import (
+    corpus_blocks,
+    corpus_sentences,
+    line_blocks,
+    read_corpus,
+    read_text_lines,
+    read_texts,
+    unescaped_sentences,
+)
 from moses_compat.files import streams
 from phrasetool.errors import DataError
+from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from tests.commands import write
 
@@ -21,34 +30,41 @@ def test_blocks_are_whole_lines(workspace, text, chunk):
         patch.setattr(streams, "LINES_AT_ONCE", chunk)
         blocks = list(line_blocks(str(path)))
     assert all(block.endswith(b"\n") for block in blocks)
-    expected = text.replace(b"\r", b" ").replace(b"\0", b" ")
-    assert b"".join(blocks) == (expected + b"\n" if text and not text.endswith(b"\n") else expected)
+    expected = text + b"\n" if text and not text.endswith(b"\n") else text
+    assert b"".join(blocks) == expected
+    # A language model is of words as lmplz reads them.
+    as_lmplz = expected.replace(b"\r", b" ").replace(b"\0", b" ")
+    if as_lmplz.strip(b" \t\n"):
+        assert b"".join(corpus_blocks([str(path)])) == as_lmplz
 
 
 def test_files_one_after_another(tmp_path):
-    first = write(tmp_path / "a", b"the cat\r\n\nsat\ton  a mat")
+    first = write(tmp_path / "a", b"the cat\r\n\nsat\ton\ra mat")
     second = write(tmp_path / "b.gz", b"a cat\n")
     symbols = Symbols([b"x"])
-    sentences = read_corpus([str(first), str(second)], symbols)
+    sentences = Phrases.concatenate(list(corpus_sentences([str(first), str(second)], symbols)))
     assert [symbols.join(sentence) for sentence in sentences] == [b"the cat", b"", b"sat on a mat", b"a cat"]
     assert sentences.words.dtype == np.int32
     assert symbols.words[0] == b"x"
+    symbols = Symbols()
+    sentences = read_corpus(str(first), symbols)
+    assert [symbols.join(sentence) for sentence in sentences] == [b"the cat", b"", b"sat on\ra mat"]
 
 
 def test_no_text(tmp_path):
-    assert len(read_corpus([str(write(tmp_path / "a", b""))], Symbols())) == 0
+    assert len(read_corpus(str(write(tmp_path / "a", b"")), Symbols())) == 0
 
 
 def test_forbidden_words_are_named_with_their_line(tmp_path, monkeypatch):
     monkeypatch.setattr(streams, "LINES_AT_ONCE", 8)
     path = write(tmp_path / "a", b"one line\n\nanother line\nan <s> here\n")
     with pytest.raises(DataError, match=r"a:4: the word <s> is the language model's own"):
-        read_corpus([str(path)], Symbols(), [b"<unk>", b"<s>"])
+        list(corpus_sentences([str(path)], Symbols(), [b"<unk>", b"<s>"]))
 
 
 def test_words_without_escapes(tmp_path):
     one, two = write(tmp_path / "one.gz", b"a  &apos;s\tb\n\n"), write(tmp_path / "two", b"c")
-    assert list(unescaped_sentences([str(one), str(two)])) == [[b"a", b"'s", b"b"], [], [], [b"c"]]
+    assert list(unescaped_sentences([str(one), str(two)])) == [[b"a", b"'s", b"b"], [], [b"c"]]
 
 
 def test_texts_are_read_with_escapes_undone(tmp_path):

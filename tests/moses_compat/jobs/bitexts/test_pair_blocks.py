@@ -26,7 +26,7 @@ def test_lines_stay_as_they_are(end, tmp_path):
     assert b"".join(line for block in found for line in block.sources) == source
     assert b"".join(line for block in found for line in block.targets) == target
     assert found[0].written == ([b"a", b"", b"b c"], [b"A", b"B", b""])
-    assert found[1].written == ([b"d e", b"f"], [b"C", b"D"])
+    assert found[1].written == ([b"d\x0be", b"f"], [b"C", b"D"])
 
 
 def test_fingerprints_tell_sides_and_pairs(tmp_path):

@@ -4,6 +4,7 @@ import pytest
 from moses_compat.jobs.bitexts.pair_blocks import SentencePairs
 from moses_compat.jobs.bitexts.pair_decisions import PairCounts, PairDecisions
 from phrasetool.bitext.pair_judges import Judgements
+from phrasetool.models.parallel import sentence_lengths
 
 SOURCES = [b"a b\n", b"\n", b"x\n", b"same\n", b"a&amp;b  c\n", b"a b c d\n"]
 TARGETS = [b"A B\r\n", b"B\n", b"Y\n", b"same\n", b"a&b c\n", b"A\tB\n"]
@@ -47,3 +48,12 @@ def test_lines_that_are_written():
         b"unknown\t0.000000\t13\tx\tY",
         b"probability,copy\t0.200000\t15\ta&amp;b  c\ta&b c",
     ]
+
+
+@pytest.mark.parametrize("space", [b"\xc2\xa0", b"\x0b", b"\r", b"\x1c", b"\xe3\x80\x80"])
+def test_sentences_are_as_long_for_the_decision_as_for_the_classifier(space):
+    sentences = [b"a" + space + b"b c\n", b"a b c\n"]
+    block = SentencePairs(0, sentences, [b"A\n", b"B\n"])
+    assert sentence_lengths(block.written[0]).tolist() == [2, 3]
+    found = PairDecisions.of(block, Judgements(np.ones(2, np.float32), None), 0.5, False, 2)
+    assert found.notes == [(), (b"long",)]

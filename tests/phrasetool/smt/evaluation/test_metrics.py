@@ -7,14 +7,11 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from phrasetool.smt.evaluation.metrics import (
     MetricReport,
     SystemScore,
-    TextForm,
     any_significant,
     evaluate,
     score_lines,
-    shared_words,
-    text_form,
-    unlike_references,
 )
+from phrasetool.smt.evaluation.score_notes import TextForm, shared_words, text_form, unlike_references
 
 WORDS = ["a", "man", "in", "the", "blue", "shirt", "rides", "two", "dogs", "."]
 

@@ -1,0 +1,47 @@
+"""Words of a line and lines of a text, as Moses splits them.
+
+A word ends at a space or a tab, and a line at a line feed; a carriage return before the line feed belongs to the line
+end.  Python's own `split()`, `splitlines()` and `strip()` also split at other characters (vertical tab, form feed, 0x1C
+and, in a `str`, U+0085, U+00A0, U+2028, U+3000 and others), which are parts of words for Moses, the aligner and the
+decoder.
+"""
+
+from __future__ import annotations
+
+from typing import AnyStr
+
+
+def split_words(line: AnyStr) -> list[AnyStr]:
+    """Return the words of a line.
+
+    Args:
+        line: words between spaces and tabs, without its line end.
+    """
+    if isinstance(line, bytes):
+        return list(filter(None, line.replace(b"\t", b" ").split(b" ")))
+    return list(filter(None, line.replace("\t", " ").split(" ")))
+
+
+def single_spaced(line: AnyStr) -> AnyStr:
+    """Return the words of a line with one space between them."""
+    return (b" " if isinstance(line, bytes) else " ").join(split_words(line))
+
+
+def split_lines(text: AnyStr) -> list[AnyStr]:
+    """Return the lines of a text without their line ends; the last one may lack its line feed."""
+    feed, end = (b"\n", b"\r") if isinstance(text, bytes) else ("\n", "\r")
+    lines = text.split(feed)
+    return [line.removesuffix(end) for line in (lines if lines[-1] else lines[:-1])]
+
+
+def lines_with_ends(text: AnyStr) -> list[AnyStr]:
+    """Return the lines of a text with their line ends, byte for byte; the last one may lack its line feed."""
+    feed = b"\n" if isinstance(text, bytes) else "\n"
+    lines = text.split(feed)
+    last = lines.pop()
+    return [line + feed for line in lines] + ([last] if last else [])
+
+
+def tabs_as_spaces(text: bytes) -> list[bytes]:
+    """Return the lines of a text without their line ends and outer blanks, and with spaces in place of tabs."""
+    return [line.strip(b" ") for line in split_lines(text.replace(b"\t", b" "))]

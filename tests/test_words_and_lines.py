@@ -1,0 +1,152 @@
+"""User text is split as Moses splits it, by `phrasetool.text_splitting`; Python knows more spaces and line ends."""
+
+import ast
+
+import pytest
+
+from phrasetool.text_splitting import lines_with_ends, single_spaced, split_lines, split_words, tabs_as_spaces
+from tests.test_architecture import TREES
+
+SPLITTING = {"split", "rsplit", "strip", "rstrip", "lstrip"}
+# Where Python's white space does no harm, because no text of the user is read: module -> why, and how many places.
+ALLOWED = {
+    "phrasetool.errors": ("messages of libraries", 2),
+    "phrasetool.pruning.methods": ("an option", 2),
+    "phrasetool.kernels.building": ("files and settings of our own", 3),
+    "phrasetool.experiments.report.frame_tables": ("text that is displayed", 1),
+    "phrasetool.experiments.report.drawing": ("numbers of a drawing", 1),
+    "phrasetool.experiments.report.markdown": ("text that is displayed", 2),
+    "phrasetool.experiments.settings": ("a setting", 1),
+    "phrasetool.smt.aligning.eflomal": ("points that eflomal wrote, and its messages", 3),
+    "phrasetool.smt.evaluation.bootstrap": ("words as sacrebleu counts them", 1),
+    "phrasetool.smt.evaluation.score_notes": ("words as sacrebleu counts them", 2),
+    "moses_compat.files.kinds": ("the configuration of a binary table", 2),
+    "moses_compat.tables.binarize": ("messages and settings of Moses' programs", 2),
+    "moses_compat.tables.canonical": ("messages of a program", 1),
+    "moses_compat.tables.parquet": ("messages of a library", 1),
+    "moses_compat.engine.development_check": ("punctuation", 1),
+    "moses_compat.engine.lmplz": ("messages of a program", 1),
+    "moses_compat.experiments.outputs": ("the name of the processor", 1),
+    "moses_compat.experiments.build_commands": ("messages of a program", 1),
+    "phrasetool_cli.shared.parameter_types": ("an option", 3),
+    "phrasetool_cli.main": ("a message", 1),
+    "phrasetool_cli.commands.lm": ("an option", 1),
+    "phrasetool_cli.config_file": ("a configuration file in TOML", 3),
+}
+# Files that are read as text, in which Python also takes a carriage return for a line end.
+READ_AS_TEXT = {
+    "phrasetool.kernels.building": 1, "phrasetool.models.storage": 1, "phrasetool.text_encoders.folder_safety": 1,
+    "phrasetool.text_encoders.vector_store": 1, "phrasetool.experiments.report.pages": 1,
+    "moses_compat.jobs.parts.part_folder": 2, "moses_compat.tables.binarize": 1, "moses_compat.files.kinds": 1,
+    "moses_compat.files.finished_work": 2, "moses_compat.experiments.run_store": 1,
+    "moses_compat.experiments.outputs": 2, "phrasetool_cli.training.run_options": 1, "phrasetool_cli.demo.steps": 5,
+    "phrasetool_cli.standard_streams": 1,
+}  # fmt: skip
+
+
+def without_separator(node):
+    """Whether a call leaves it to Python what to split at, or to strip."""
+    first = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg in ("sep", "chars")), None)
+    return first is None or (isinstance(first, ast.Constant) and first.value is None)
+
+
+def splits_at_white_space(tree):
+    """Nodes that split, strip or look for what Python takes for white space."""
+    with_separator = {
+        node.func for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not without_separator(node)
+    }  # fmt: skip
+    documents = {
+        node.body[0].value for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and isinstance(node.body[0], ast.Expr)
+    }  # fmt: skip
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            if node.attr in ("splitlines", "isspace") or (node.attr in SPLITTING and node not in with_separator):
+                yield node
+        elif isinstance(node, ast.Constant) and node not in documents and isinstance(node.value, str | bytes):
+            if ("\\s" if isinstance(node.value, str) else b"\\s") in node.value:
+                yield node
+
+
+def reads_as_text(tree):
+    """Calls that open a file as text, or read it, with Python's line ends."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or any(keyword.arg == "newline" for keyword in node.keywords):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
+        of_os = isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "os"
+        if name == "read_text" or (name == "open" and not of_os and _is_text_mode(node)):
+            yield node
+
+
+def _is_text_mode(call):
+    """Whether an `open` reads text: its mode is the one argument that is made of letters of modes alone."""
+    values = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
+    modes = [
+        value.value for value in values
+        if isinstance(value, ast.Constant) and isinstance(value.value, str) and set(value.value) <= set("rwaxbt+")
+    ]  # fmt: skip
+    return not modes or ("b" not in modes[0] and not set(modes[0]) & set("wax"))
+
+
+def test_text_is_split_in_one_way():
+    found = {name: list(splits_at_white_space(tree)) for name, tree in TREES.items()}
+    allowed = {name: count for name, (_, count) in ALLOWED.items()}
+    wrong = {
+        name: sorted(n.lineno for n in nodes) for name, nodes in found.items() if len(nodes) > allowed.get(name, 0)
+    }
+    assert not wrong, "use phrasetool.text_splitting"
+
+
+def test_user_text_is_read_as_bytes():
+    counts = {name: len(list(reads_as_text(tree))) for name, tree in TREES.items()}
+    assert not {name: count for name, count in counts.items() if count > READ_AS_TEXT.get(name, 0)}
+
+
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [
+        ("a.split()", 1), ("a.split(None, 1)", 1), ("a.split(sep=None)", 1), ("a.split('x')", 0),
+        ("map(str.split, a)", 1),
+        ("a.rsplit(maxsplit=1)", 1), ("a.splitlines(True)", 1), ("a.strip()", 1), ("a.strip(' ')", 0),
+        ("a.isspace()", 1), ("filter(str.isspace, a)", 1), (r"re.split('\\s+', a)", 1), (r"re.split(b'\\s+', a)", 1),
+        ("def f():\n    '''\\\\s'''", 0),
+    ],
+)  # fmt: skip
+def test_the_check_sees(code, count):
+    assert len(list(splits_at_white_space(ast.parse(code)))) == count
+
+
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [
+        ("open(a)", 1), ("open(a, 'rb')", 0), ("open(a, encoding='utf-8')", 1), ("open(a, newline='\\n')", 0),
+        ("a.open()", 1), ("a.open('w')", 0), ("a.open(mode='rt')", 1), ("gzip.open(a, 'rt')", 1), ("a.read_text()", 1),
+        ("os.open(a, 0)", 0),
+    ],
+)  # fmt: skip
+def test_the_check_sees_text_files(code, count):
+    assert len(list(reads_as_text(ast.parse(code)))) == count
+
+
+@pytest.mark.parametrize("space", ["\xa0", "\u3000", "\u2028", "\x85", "\v", "\f", "\x1c", "\r"])
+def test_only_spaces_and_tabs_part_words(space):
+    word = f"a{space}b"
+    line = f" \t{word}  c\t{word}\t "
+    for of, words in ((str, [word, "c", word]), (str.encode, [word.encode(), b"c", word.encode()])):
+        assert split_words(of(line)) == words
+        assert split_words(single_spaced(of(line))) == words
+        assert single_spaced(of(line)) == of(" ").join(words)
+    text = f"{word}\n\n{word}\r\nlast{space}"
+    assert split_lines(text) == [word, "", word, f"last{space}".removesuffix("\r")]
+    assert split_lines(text.encode()) == [line.encode() for line in split_lines(text)]
+    assert "".join(lines_with_ends(text)) == text
+    assert lines_with_ends(text.encode())[:3] == [word.encode() + b"\n", b"\n", word.encode() + b"\r\n"]
+    assert tabs_as_spaces(line.encode()) == [f"{word}  c {word}".encode()]
+
+
+def test_no_line_and_empty_lines():
+    assert split_lines(b"") == lines_with_ends(b"") == []
+    assert split_lines("\n") == [""]
+    assert split_lines(b"a\n") == [b"a"]
