@@ -17,6 +17,7 @@ from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import DataError
 from phrasetool.phrases import FloatArray
 from phrasetool.text_splitting import split_words
+from phrasetool.vocabulary import UNKNOWN_WORD
 
 _FASTTEXT_MAGIC = struct.pack("<i", 793712314)
 # What tells the form of a file.
@@ -55,27 +56,30 @@ def load_vectors(
         word -> float32 of shape (n,).
 
     Raises:
-        DataError: the file cannot be read, is damaged, or has another dimension; or a vector has a number that is not
-            finite.
+        DataError: the file cannot be read, is damaged, has another dimension, or has a vector of none of the words; or
+            a vector has a number that is not finite.
     """
     wanted = {*words, *(word.lower() for word in words)}
     with opened(path) as file:
         try:
-            vectors = _load(path, file, wanted)
+            vectors, size = _load(path, file, wanted)
         except OSError as error:
             raise DataError(path, f"cannot read word vectors: {error}") from error
     for word, vector in vectors.items():
         if not np.isfinite(vector).all():
             raise DataError(path, f"the vector of {word.decode('utf-8', 'replace')!r} has a number that is not finite")
-    for vector in vectors.values():
-        if dimension is not None and len(vector) != dimension:
-            raise DataError(path, f"the vectors have dimension {len(vector)}, but dimension {dimension} was asked for")
-        break
+    if dimension is not None and size != dimension:
+        raise DataError(path, f"the vectors have dimension {size}, but dimension {dimension} was asked for")
+    if not vectors.keys() - {UNKNOWN_WORD}:
+        needed = len(set(words) - {UNKNOWN_WORD})
+        raise DataError(
+            path, f"knows none of the {needed:,} words that need a vector; expected vectors of their language"
+        )
     return vectors
 
 
-def _load(path: str, file: BinaryIO, wanted: set[bytes]) -> dict[bytes, FloatArray]:
-    """The vectors of wanted words, in whatever form they are."""
+def _load(path: str, file: BinaryIO, wanted: set[bytes]) -> tuple[dict[bytes, FloatArray], int]:
+    """The vectors of wanted words, in whatever form they are, and the dimension of all vectors of the file."""
     head: bytes = file.peek(_HEAD_BYTES)  # type: ignore[attr-defined]
     if head.startswith(_FASTTEXT_MAGIC):
         return _load_fasttext_binary(path, file, wanted)
@@ -101,12 +105,13 @@ def _looks_binary(rest: bytes, dimension: int) -> bool:
     return space >= 0 and len(values) == 4 * dimension
 
 
-def _load_text(path: str, file: BinaryIO, wanted: set[bytes], counted: bool) -> dict[bytes, FloatArray]:
+def _load_text(path: str, file: BinaryIO, wanted: set[bytes], counted: bool) -> tuple[dict[bytes, FloatArray], int]:
     vectors: dict[bytes, FloatArray] = {}
     size: int | None = None
+    count = number = 0
     for number, line in enumerate(file, 1):
         if number == 1 and counted:
-            size = int(split_words(line.rstrip(b"\r\n"))[1])
+            count, size = (int(part) for part in split_words(line.rstrip(b"\r\n")))
             continue
         # Words may hold spaces (GloVe's 840B file has some), so count from the end.
         parts = line.rstrip(b" \t\r\n").split(b" ")
@@ -123,10 +128,14 @@ def _load_text(path: str, file: BinaryIO, wanted: set[bytes], counted: bool) -> 
                     vectors[word] = np.array(parts[-size:], np.float32)
             except ValueError as error:
                 raise DataError(path, f"expected {size} numbers after the word", number) from error
-    return vectors
+    if size is None:
+        raise DataError(path, "there is no vector in it")
+    if counted and number - 1 < count:
+        raise DataError(path, f"the file ends after {number - 1:,} of {count:,} vectors")
+    return vectors, size
 
 
-def _load_word2vec_binary(path: str, file: BinaryIO, wanted: set[bytes]) -> dict[bytes, FloatArray]:
+def _load_word2vec_binary(path: str, file: BinaryIO, wanted: set[bytes]) -> tuple[dict[bytes, FloatArray], int]:
     vectors: dict[bytes, FloatArray] = {}
     count, size = (int(part) for part in split_words(file.readline().rstrip(b"\r\n")))
     for entry in range(count):
@@ -141,10 +150,10 @@ def _load_word2vec_binary(path: str, file: BinaryIO, wanted: set[bytes]) -> dict
             raise DataError(path, f"the file ends after {entry} of {count} vectors")
         if bytes(word) in wanted:
             vectors[bytes(word)] = np.frombuffer(data, "<f4").astype(np.float32)
-    return vectors
+    return vectors, size
 
 
-def _load_fasttext_binary(path: str, file: BinaryIO, wanted: set[bytes]) -> dict[bytes, FloatArray]:
+def _load_fasttext_binary(path: str, file: BinaryIO, wanted: set[bytes]) -> tuple[dict[bytes, FloatArray], int]:
     from gensim.models.fasttext import load_facebook_vectors
 
     logging.getLogger("gensim").setLevel(logging.ERROR)
@@ -165,7 +174,7 @@ def _load_fasttext_binary(path: str, file: BinaryIO, wanted: set[bytes]) -> dict
         text = word.decode("utf-8", "replace")
         if text:
             vectors[word] = np.asarray(model[text], np.float32)
-    return vectors
+    return vectors, int(model.vector_size)
 
 
 def _is_plain(path: str) -> bool:

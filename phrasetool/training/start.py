@@ -11,7 +11,7 @@ import numpy as np
 from phrasetool.embeddings.files import load_vectors, open_plain
 from phrasetool.embeddings.initial import components_to_remove, initial_vectors
 from phrasetool.embeddings.word2vec import phrase_sentences, train_word2vec
-from phrasetool.errors import ModelError
+from phrasetool.errors import DataError, ModelError
 from phrasetool.models.fit import CLEARLY, FEWEST, HARDLY_KNOWN, WELL_KNOWN, has_letter
 from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.training.plausibility import Doubt
@@ -122,6 +122,8 @@ def _side(
         share = sum(word in known for word in vocabulary.words[1:]) / max(len(vocabulary) - 1, 1)
         report(SIDES[which], share)
         check(which, known)
+    if start.name and not any(word in known or word.lower() in known for word in vocabulary.words[1:]):
+        raise DataError(start.name, f"knows no word of the {SIDES[which]}")
     if start.autoencoder is not None:
         return settings.kind.parameters(start.autoencoder.encoder_arrays(vocabulary.words))
     rng = np.random.default_rng([settings.seed, which])

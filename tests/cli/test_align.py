@@ -84,6 +84,37 @@ def test_bad_priors(files, tmp_path):
     assert not (tmp_path / "o").exists()
 
 
+def test_priors_that_are_used_are_counted(files, tmp_path):
+    text = b"LEX\tHAUS\thouse\t3\nLEX\t<NULL>\tthe\t1\nLEX\thaus\tdog\t1\nLEX\thouse\thaus\t1\n"
+    priors = write(tmp_path / "p", text + b"FERF\tdas\t1\t2\nFERR\tdas\t1\t2\nHMMF\t1\t4\nHMMR\t2\t4\n")
+    settings = ("--iterations", 0.01, "--priors", priors, "-o", "/dev/null")
+    for model, used in ((1, "2 of 8 priors are used: 2 word pairs, 0 fertilities, 0 jumps"),
+                        (2, "4 of 8 priors are used: 2 word pairs, 0 fertilities, 2 jumps"),
+                        (3, "5 of 8 priors are used: 2 word pairs, 1 fertilities, 2 jumps")):  # fmt: skip
+        done = run_inside("align", *files, "--model", model, *settings)
+        assert done.code == 0, done.err
+        assert f"phrasetool: {used}\n" in done.err
+
+
+@pytest.mark.parametrize(
+    ("priors", "options", "message"),
+    [
+        (b"", (), "there is no prior in it"),
+        (b"LEX\tfoo\tbar\t3\nHMMF\t1\t4\n", (), "none of its 1 word pairs and fertilities is of words of"),
+        (b"HMMF\t1\t3\nFERF\tdas\t1\t2\n", ("--model", 1), "none of its 1 word pairs and fertilities is of words of"),
+        (b"HMMF\t1\t3\n", ("--model", 1), "the model uses none of its 1 priors, which are jumps"),
+        (b"LEX\thouse\thaus\t3\nLEX\tthe\tdas\t9\nLEX\tdas\tthe\t1\n", (), "2 of its word pairs are of words of"),
+    ],
+)
+def test_priors_that_do_not_fit(files, tmp_path, priors, options, message):
+    path = write(tmp_path / "p", priors)
+    done = run_inside("align", *files, "--priors", path, "-o", tmp_path / "o", "--forward", tmp_path / "f", *options)
+    assert done.code == 1
+    assert done.message.startswith(f"phrasetool: {path}: {message}")
+    assert not (tmp_path / "o").exists()
+    assert not (tmp_path / "f").exists()
+
+
 def test_bad_usage(files, tmp_path):
     for options in (("--only-symmetrise", "--forward", tmp_path / "f"), ("--unseeded", "--seed", 3), ("--model", 4)):
         assert run_inside("align", *files, *options).code == 2

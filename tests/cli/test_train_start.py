@@ -121,3 +121,22 @@ def test_a_phrase_beyond_the_limit_of_an_encoder_is_one_line(tmp_path):
     assert done.code == 1
     assert "a phrase of 600 words is longer than the 511 that mean-max can encode" in done.message
     assert not (tmp_path / "a.gz").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "content", "message"),
+    [
+        ("--source-vectors", b"2 50\n" + b"".join(b"x%d%s\n" % (i, b" 1" * 50) for i in range(2)), "knows none of the"),
+        ("--target-vectors", b"2 3\nc1 1 2 3\nc2 1 2 3\n", "the vectors have dimension 3, but dimension 50"),
+        ("--target-vectors", b"", "there is no vector in it"),
+        ("--source-text", b"other words only\n" * 9, "knows no word of the source"),
+    ],
+)
+def test_what_knows_no_word_of_a_side_is_refused(tmp_path, option, content, message):
+    # So few words that their language cannot be told from the share that is known.
+    pairs = write(tmp_path / "pairs", b"".join(b"a%d b ||| c%d d\n" % (i, i) for i in range(30)))
+    start = write(tmp_path / "start", content)
+    done = run_inside("train", pairs, "-o", tmp_path / "m", "--iterations", 1, option, start, "-q")
+    assert done.code == 1
+    assert done.message.startswith(f"phrasetool: {start}: {message}")
+    assert not (tmp_path / "m").exists()

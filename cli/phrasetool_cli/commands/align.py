@@ -103,13 +103,17 @@ def _align(
 ) -> tuple[Alignments, Alignments]:  # fmt: skip
     """Align in both directions."""
     from moses_compat.corpora.bitext import read_sentence_pairs, warn_of_copies
-    from moses_compat.engine.eflomal_priors import read_priors
+    from moses_compat.engine.eflomal_priors import check_use, read_priors
     from phrasetool.errors import PhraseToolError
+    from phrasetool.smt.aligning.alignment_priors import PriorUse
     from phrasetool.smt.aligning.eflomal import MAX_SENTENCE_WORDS, align, can_be_seeded
 
     if priors:
         settings = replace(settings, priors=read_priors(priors))
     sources, targets, source_symbols, target_symbols = bitext = read_sentence_pairs(source, target)
+    if priors and settings.priors:
+        use = PriorUse.of(settings.priors, source_symbols.words, target_symbols.words, settings.model)
+        watch.say(check_use(use, priors, source, target))
     warn_of_copies((source, target), bitext, watch)
     if settings.seed is not None and not can_be_seeded():
         if seed_matters:

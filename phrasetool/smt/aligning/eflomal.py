@@ -14,7 +14,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,6 +24,7 @@ import numpy.typing as npt
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import PhraseToolError
 from phrasetool.phrases import Int32Array, Phrases
+from phrasetool.smt.aligning.alignment_priors import NO_WORD, Priors, folded
 from phrasetool.smt.aligning.alignments import Alignments
 from phrasetool.smt.corpus.symbols import Symbols
 
@@ -34,24 +35,6 @@ _PROGRAM = "eflomal"
 # The random start of the program, and a name of the same length in its working directory.
 _SYSTEM_RANDOM = b"\0/dev/urandom\0"
 _SEED_FILE = b"\0eflomal.seed\0"
-_NULL = "<NULL>"
-
-
-@dataclass(frozen=True)
-class Priors:
-    """Pseudo-counts that eflomal adds to its own; words are compared in lower case, `<NULL>` is no word.
-
-    Attributes:
-        lexical: (source word, target word, weight).
-        jumps: forward and reverse; jump -> weight.
-        fertilities: forward, (source word, fertility, weight), and reverse, of target words.
-    """
-
-    lexical: list[tuple[str, str, float]] = field(default_factory=list)
-    jumps: tuple[dict[int, float], dict[int, float]] = field(default_factory=lambda: ({}, {}))
-    fertilities: tuple[list[tuple[str, int, float]], list[tuple[str, int, float]]] = field(
-        default_factory=lambda: ([], [])
-    )
 
 
 @dataclass(frozen=True)
@@ -148,12 +131,12 @@ class _Folded:
 
     def __init__(self, symbols: Symbols) -> None:
         self.index: dict[str, int] = {}
-        folded = [word.decode("utf-8", "surrogateescape").lower() for word in symbols.words]
-        self.ids: Int32Array = np.array([self.index.setdefault(word, len(self.index)) for word in folded], np.int32)
+        numbers = [self.index.setdefault(word, len(self.index)) for word in folded(symbols.words)]
+        self.ids: Int32Array = np.array(numbers, np.int32)
 
     def number(self, word: str) -> int | None:
         """The number of a word in a file of priors: 0 for none, else its id plus one."""
-        if word == _NULL:
+        if word == NO_WORD:
             return 0
         known = self.index.get(word.lower())
         return None if known is None else known + 1

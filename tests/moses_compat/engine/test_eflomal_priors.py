@@ -16,8 +16,18 @@ def test_reads(tmp_path):
 
 @pytest.mark.parametrize(
     "line",
-    ["", "LEX\ta\t1", "LEX\ta\tb\tx", "LEX\ta\tb\tnan", "LEX\ta\tb\t-1", "FERF\ta\tb\t1", "HMMF\t1.5\t1", "X\t1\t2"],
-)
+    [
+        "",
+        "LEX\ta\t1",
+        "LEX\ta\tb\tx",
+        "LEX\ta\tb\tnan",
+        "LEX\ta\tb\t-1",
+        "FERF\ta\tb\t1",
+        "FERR\ta\t-1\t1",
+        "HMMF\t1.5\t1",
+        "X\t1\t2",
+    ],
+)  # fmt: skip
 def test_bad_lines(tmp_path, line):
     path = write(tmp_path / "priors", f"{TEXT}{line}\nLEX\ta\tb\t1\n".encode())
     with pytest.raises(DataError, match=r"priors:7: not a prior: expected LEX"):

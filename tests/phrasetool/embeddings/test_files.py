@@ -5,6 +5,7 @@ import pytest
 
 from phrasetool.embeddings.files import load_vectors
 from phrasetool.errors import DataError
+from tests.commands import write
 
 VECTORS = {b"haus": [1.0, -2.0, 0.5], "grün".encode(): [0.25, 0.0, 3.0], b"Berlin": [4.0, 5.0, 6.0]}
 WORDS = [b"haus", "grün".encode(), b"absent"]
@@ -63,6 +64,8 @@ def test_fasttext_binary_files_are_read_through_gensim(tmp_path):
         (text(True), "have dimension 3, but dimension 50"),
         (struct.pack("<i", 793712314) + b"\0" * 30, "damaged fastText"),
         (b"word\n", "expected a word and its vector"),
+        (b"", "there is no vector in it"),
+        (text(True).replace(b"3 3", b"4 3"), "the file ends after 3 of 4 vectors"),
     ],
 )
 def test_damaged_files_are_named(tmp_path, data, message):
@@ -73,3 +76,13 @@ def test_damaged_files_are_named(tmp_path, data, message):
     assert str(path) in str(error.value)
     with pytest.raises(DataError, match="cannot read"):
         load_vectors(str(tmp_path / "none"), [b"haus"])
+
+
+@pytest.mark.parametrize("data", [text(True), text(False), binary(), b"2 3\n<unk> 1 2 3\nxx 1 2 3\n", b"0 3\n"])
+def test_a_file_that_knows_no_word_is_refused(tmp_path, data):
+    path = write(tmp_path / "vectors", data)
+    with pytest.raises(DataError, match="knows none of the 2 words that need a vector"):
+        load_vectors(str(path), [b"<unk>", b"zebra", b"gnu"], 3)
+    # Its dimension is known, all the same.
+    with pytest.raises(DataError, match="have dimension 3, but dimension 50"):
+        load_vectors(str(path), [b"<unk>", b"zebra", b"gnu"], 50)

@@ -51,7 +51,7 @@ def test_words_that_learn_stay(tmp_path):
     [
         ({"haus": (1, 0)}, "dimension 2, but dimension 3 was asked for"),
         ({"haus": (1, "nan", 0)}, "the vector of 'haus' has a number that is not finite"),
-        ({"house": (1, 0, 0)}, "knows no word of the source"),
+        ({"house": (1, 0, 0)}, "knows none of the 4 words that need a vector"),
         ({"haus": (0, 0, 0)}, "knows no word of the source"),
     ],
 )
