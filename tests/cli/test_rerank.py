@@ -198,3 +198,59 @@ def test_lists_and_weights_that_do_not_fit_are_refused(lists):
 @pytest.mark.parametrize("given", [(), DEV[:2], DEV[:4], (*DEV, "--weights", "dev.ref")])
 def test_weights_or_a_development_set(lists, given):
     assert "to tune, or --weights" in refusal(lists, *RERANK, *MODELS, *given, code=2)
+
+
+def test_bleu_is_that_of_the_file_that_is_written(lists):
+    """Sentences without hypotheses have an empty line there, in the list that is reranked and in that of the tuning."""
+    lines = read(lists / "dev.nbest").splitlines(keepends=True)
+    write(lists / "fewer.nbest", b"".join(line for line in lines if int(line.split()[0]) not in (0, 7, 39)))
+    dev = ("--dev-list", "fewer.nbest", *DEV[2:])
+    found = run(lists, "rerank", "fewer.nbest", "--source", "dev.src", *MODELS, *dev, "-r", "dev.ref", "-o", "best",
+                "--json", "report")  # fmt: skip
+    assert "no hypotheses of 3 of the 40 lines of dev.src" in found.err
+    report = json.loads(read(lists / "report"))
+    assert report["sentences"] == 37
+    assert read(lists / "best").count(b"\n") == 40
+    expected = bleu(lists / "best", lists / "dev.ref")
+    assert report["bleu_after"] == pytest.approx(expected, abs=1e-6)
+    assert report["development_bleu"]["after"] == pytest.approx(expected, abs=1e-6)
+    assert f"-> {expected:.2f} (p = " in found.err
+    done = run(lists, "evaluate", "best", "-r", "dev.ref", "--metrics", "bleu", "--samples", 2)
+    assert f" {expected:.2f} " in done.out.decode()
+
+
+def test_bleu_of_few_matches_is_smoothed_as_by_evaluate(lists):
+    write(lists / "one.ref", b"t0 t1 t2 x\n" + b"y\n" * 29)
+    run(lists, *RERANK, *MODELS, *DEV, "-r", "one.ref", "-o", "best", "--json", "report", "-q")
+    report = json.loads(read(lists / "report"))
+    assert report["bleu_after"] == pytest.approx(bleu(lists / "best", lists / "one.ref"), abs=1e-6)
+
+
+def test_hypotheses_without_words_do_not_hide_the_others(lists):
+    """The first hypothesis of every sentence is empty; whether the model fits is asked of those that have words."""
+    lines = read(lists / "test.nbest").decode().splitlines()
+    firsts = {line.split()[0]: line for line in reversed(lines)}
+    empty = {number: line.replace(line.split("|||")[1], "  ", 1) for number, line in firsts.items()}
+    text = "".join(
+        f"{empty.pop(line.split()[0]) + chr(10) if line.split()[0] in empty else ''}{line}\n" for line in lines
+    )
+    write(lists / "empty.nbest", text.encode())
+    run(lists, "rescore", "empty.nbest", "--source", "test.src", *MODELS, "-o", "rescored", "-q")
+    assert len(read(lists / "rescored").splitlines()) == len(lines) + 30
+    run(lists, *RESCORE, *MODELS, "-o", "plain", "-q")
+    assert set(read(lists / "plain").splitlines()) < set(read(lists / "rescored").splitlines())
+    swapped = run(lists, "rescore", "empty.nbest", "--source", "test.ref", "-m", "forward", "-o", "out", code=1)
+    assert "are in its target language" in swapped.message
+
+
+def test_nothing_but_hypotheses_without_words(lists):
+    write(lists / "void.nbest", b"".join(b"%d |||  ||| TM0= 0.5 ||| %d\n" % (i, i) for i in range(3)))
+    found = run(lists, "rescore", "void.nbest", "--source", "test.src", *MODELS, "-o", "nothing", code=1)
+    assert found.message == "phrasetool: void.nbest: none of its 3 hypotheses has a word"
+    write(lists / "void.src", b"\n" * 30)
+    found = run(lists, "rescore", "test.nbest", "--source", "void.src", *MODELS, "-o", "nothing", code=1)
+    assert found.message == "phrasetool: void.src: has no words; expected the text that the list translates"
+    write(lists / "void.ref", b" \n" * 30)
+    found = run(lists, *RERANK, *MODELS, *DEV, "-r", "void.ref", "-o", "nothing", code=1)
+    assert found.message == "phrasetool: void.ref: has no words; expected a translation a line"
+    assert not (lists / "nothing").exists()

@@ -16,8 +16,8 @@ from moses_compat.files.streams import Input
 from moses_compat.jobs.reranking.rescore import NEURAL, NeuralColumns, SourceText, check_fit, named_values
 from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases
-from phrasetool.smt.evaluation.bleu import bleu_statistics, corpus_bleu
-from phrasetool.smt.evaluation.bootstrap import Bootstrap
+from phrasetool.smt.evaluation.bleu import bleu_statistics
+from phrasetool.smt.evaluation.bootstrap import Bootstrap, bleu_of_sums
 from phrasetool.smt.tuning.candidates import Weights
 from phrasetool.smt.tuning.reranking import (
     ListWeights,
@@ -173,7 +173,7 @@ def read_references(paths: Sequence[str], sentences: int, found: NBestList) -> l
     """References in ids of a list's words; others are -1.
 
     Raises:
-        DataError: one cannot be read, or has not so many lines.
+        DataError: one cannot be read, has not so many lines, or has no word.
     """
     references = []
     for path in paths:
@@ -181,6 +181,8 @@ def read_references(paths: Sequence[str], sentences: int, found: NBestList) -> l
         if len(references[-1]) != sentences:
             message = f"has {len(references[-1]):,} lines, but the source has {sentences:,}"
             raise DataError(display_name(path), message)
+        if not len(references[-1].words):
+            raise DataError(display_name(path), "has no words; expected a translation a line")
     return references
 
 
@@ -227,11 +229,21 @@ def _made_with(featured: FeaturedList) -> ListWeights:
 
 def _bleu(featured: FeaturedList, weights: Weights, references: Sequence[Phrases]) -> float:
     chosen = chosen_lines(featured, weights)
-    return corpus_bleu(_statistics(featured.found, chosen, references))
+    return _of_corpus(_statistics(featured.found, chosen, references))
+
+
+def _of_corpus(statistics: Int32Array) -> float:
+    """BLEU as `evaluate` reports it."""
+    return float(bleu_of_sums(statistics.sum(0, dtype=np.int64)))
 
 
 def _statistics(found: NBestList, lines: Int64Array, references: Sequence[Phrases]) -> Int32Array:
-    return bleu_statistics(found.sentences[lines], found.words.select(lines), references)
+    """BLEU statistics of a line for each sentence of the text; a sentence without a hypothesis has an empty line."""
+    sentences = len(references[0])
+    rows = np.full(sentences, len(found), np.int64)
+    rows[found.sentences[lines]] = lines
+    written = Phrases.concatenate([found.words, Phrases.from_lists([[]])]).select(rows)
+    return bleu_statistics(np.arange(sentences), written, references)
 
 
 def chosen_lines(featured: FeaturedList, weights: Weights) -> Int64Array:
@@ -248,8 +260,9 @@ class RerankReport:
         sentences: with hypotheses.
         hypotheses: in all.
         changed: sentences whose translation is another one.
-        bleu_before, bleu_after: of these sentences, 0 to 100; None without references.
-        bleu_oracle: of the hypotheses with the best BLEU+1.
+        bleu_before, bleu_after: of the whole text, in which a sentence without hypotheses has an empty translation, 0
+            to 100; None without references.
+        bleu_oracle: of the whole text, with the hypotheses with the best BLEU+1.
         p_value: of the difference, by paired bootstrap.
     """
 
@@ -263,7 +276,7 @@ class RerankReport:
 
 
 def report_of(featured: FeaturedList, weights: Weights, references: Sequence[Phrases]) -> RerankReport:
-    """What the weights change, and whether it is better; only of sentences that have hypotheses.
+    """What the weights change, and whether it is better.
 
     Args:
         featured: the list.
@@ -279,11 +292,9 @@ def report_of(featured: FeaturedList, weights: Weights, references: Sequence[Phr
         return RerankReport(*counts)
     best = oracle(found.words, found.sentences, references)
     before, after, top = (_statistics(found, lines, references) for lines in (first, chosen, best))
-    test = Bootstrap(len(first))
+    test = Bootstrap(len(references[0]))
     samples = test(before), test(after)
-    return RerankReport(
-        *counts, corpus_bleu(before), corpus_bleu(after), corpus_bleu(top), samples[1].p_value(samples[0])
-    )
+    return RerankReport(*counts, samples[0].bleu, samples[1].bleu, _of_corpus(top), samples[1].p_value(samples[0]))
 
 
 def chosen_text(featured: FeaturedList, weights: Weights, sentences: int) -> bytes:

@@ -130,11 +130,14 @@ def load_directed(
         force: go on although it knows few of the words, with a warning to `watch`.
 
     Raises:
+        DataError: the text, or the hypotheses of the list, have no word.
         ModelError: it cannot be loaded, or its languages are not those of the list and its text; says if these are
             swapped.
     """
     model = load_neural_model(folder)
-    first = found.words.select(first_lines(found.sentences))
+    if not len(text.sentences.words):
+        raise DataError(text.name, "has no words; expected the text that the list translates")
+    first = found.words.select(first_lines_with_words(found))
     known = {
         (side, language): _known(phrases, symbols, vocabulary)
         for side, phrases, symbols in (("text", text.sentences, text.symbols), ("list", first, found.symbols))
@@ -158,6 +161,19 @@ def load_directed(
     return DirectedModel(model, folder, backward)
 
 
+def first_lines_with_words(found: NBestList) -> Int64Array:
+    """The first hypothesis with a word of each sentence that has one; int64, ascending.
+
+    Raises:
+        DataError: no hypothesis of the list has a word.
+    """
+    lines = np.flatnonzero(found.words.lengths > 0)
+    if not len(lines):
+        raise DataError(found.name, f"none of its {len(found):,} hypotheses has a word")
+    chosen: Int64Array = lines[first_lines(found.sentences[lines])]
+    return chosen
+
+
 def _known(phrases: Phrases, symbols: Symbols, vocabulary: Vocabulary) -> float:
     """The share of tokens that a vocabulary has; 0 without tokens."""
     ids = _in_ids(phrases, symbols, vocabulary).words
@@ -167,12 +183,14 @@ def _known(phrases: Phrases, symbols: Symbols, vocabulary: Vocabulary) -> float:
 def own_share(judge: DirectedModel, text: SourceText, found: NBestList, threads: int) -> float | None:
     """How often a sentence is likelier beside its own first hypothesis than beside that of another sentence.
 
+    A hypothesis without a word does not count.
+
     It is the area under the curve of pairs that differ in nothing else: a half if the list translates another text.
 
     Returns:
         The share, ties for a half; None if the list has too few sentences to tell.
     """
-    first = first_lines(found.sentences)
+    first = first_lines_with_words(found)
     first = first[np.linspace(0, len(first) - 1, min(len(first), _SAMPLE)).astype(np.int64)]
     if len(first) < _FEWEST:
         return None
