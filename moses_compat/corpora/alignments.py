@@ -9,7 +9,7 @@ import numpy as np
 
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.numbers import write_integer
-from moses_compat.lines.positions import MAX_POSITION, read_position
+from moses_compat.lines.positions import MAX_POSITION, point_fault, read_position
 from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import CR, LF, MINUS, SPACE, is_blank
 from phrasetool.kernels.jit import exact_kernel
@@ -54,7 +54,7 @@ def parse_alignments(text: bytes, name: str) -> Alignments:
         name: what to call the text in messages.
 
     Raises:
-        DataError: a token is not `source-target`.
+        DataError: a token is not `source-target`, or a position is beyond `MAX_POSITION`.
     """
     array = np.frombuffer(text, np.uint8)
     lines = int(np.count_nonzero(array == LF)) + 1
@@ -64,8 +64,7 @@ def parse_alignments(text: bytes, name: str) -> Alignments:
     fault = np.empty(2, np.int64)
     lines, points = _parse(array, offsets, source, target, fault)
     if fault[0] >= 0:
-        token = text[fault[0] : fault[1]][:40].decode("utf-8", "replace")
-        raise DataError(name, f"expected alignment points like 0-0 1-2, found {token!r}", lines + 1)
+        raise DataError(name, point_fault(text[fault[0] : fault[1]]), lines + 1)
     return Alignments.from_points(offsets[: lines + 1], source[:points], target[:points])
 
 

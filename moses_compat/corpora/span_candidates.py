@@ -38,7 +38,7 @@ def span_words(
         progress: called with the bytes consumed and the lines read so far.
 
     Raises:
-        DataError: the file cannot be read, or a line has no `|||`.
+        DataError: the file cannot be read, a line has no `|||`, or no entry is of the text and the vocabulary.
     """
     index, _ = index_phrases(spans_of(sentences, _LONGEST))
     found = [np.zeros(0, np.int64)]
@@ -56,7 +56,12 @@ def span_words(
             found.append(np.unique(pairs[targets.words != UNKNOWN]))
             lines += len(fields)
             progress(file.position(), lines)
+        name = file.name
     known = np.unique(np.concatenate(found))
+    if len(sentences.words) and not len(known):
+        raise DataError(
+            name, f"none of its {lines:,} entries has a source of the text and a target that the model knows"
+        )
     firsts = np.searchsorted(known // len(vocabulary), np.arange(len(index.offsets)))
     words = known % len(vocabulary)
 

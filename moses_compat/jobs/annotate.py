@@ -27,6 +27,7 @@ from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.finished_blocks import follow_blocks
 from moses_compat.tables.parser import LineScan
 from moses_compat.tables.source_order import SourceLook, SourceOrder
+from phrasetool.errors import DataError
 from phrasetool.models.fit import ModelFit
 from phrasetool.phrases import ByteArray, DoubleArray
 from phrasetool.scoring.candidate_softmax import candidate_probabilities
@@ -96,7 +97,7 @@ def annotate_table(
     Raises:
         DataError: the table is damaged, or has a faulty line and `scan.on_error` is `fail`; or, with a softmax, a
             source comes back after others; or, with `forced`, it has fewer than the four scores of Moses' training; or,
-            with `smoothed`, it is not the table that was counted.
+            with `smoothed`, it is not the table that was counted; or no entry is among the pairs of forced decoding.
         ValueError: there is nothing to append.
     """
     if not similarities and forced is None and smoothed is None:
@@ -135,6 +136,8 @@ def annotate_table(
         scan.progress(raw.position, total.entries)
     for reader in readers:
         reader.finish(total.entries)
+    if forced and total.entries > total.faulty and not total.used:
+        scan.refuse(DataError(forced.path, f"none of its pairs is in {source.name}", remedy="go on"))
     return total
 
 

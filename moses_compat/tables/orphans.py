@@ -99,7 +99,7 @@ def remove_orphans(source: Input, output: Output, pairs: PairSet, scan: TableSca
         scan: how the reordering table is read; faulty lines that are kept need no pair.
 
     Raises:
-        DataError: the table is damaged, or has a faulty line and `scan.on_error` is `fail`.
+        DataError: the table is damaged, has a faulty line and `scan.on_error` is `fail`, or has no line of any pair.
     """
 
     def work(raw: RawBlock) -> tuple[RawBlock, bytes, OrphanCounts]:
@@ -126,6 +126,12 @@ def remove_orphans(source: Input, output: Output, pairs: PairSet, scan: TableSca
         scan.progress(raw.position, total.lines)
     total.pairs = len(pairs)
     total.pairs_without_line = pairs.never_found()
+    if total.lines and total.pairs and total.pairs_without_line == total.pairs:
+        message = (
+            f"none of its {total.lines:,} lines is of one of the {total.pairs:,} pairs of the phrase table; are these "
+            "tables of one model, with the same factors?"
+        )
+        scan.refuse(DataError(source.name, message, remedy="go on"))
     return total
 
 

@@ -22,7 +22,9 @@ _LETTER = re.compile(rb"[A-Za-z\x80-\xff]")
 _LABEL = re.compile(rb"\[.+\]")
 # Fewer words on a side, or fewer pairs, are too few to tell.
 FEWEST = 300
-# So do fewer different words: one that stands in many pairs makes them alike.
+# So many tell where none of them is known: of a table of its languages, a model knows 30 % and more.
+_FEWEST_UNKNOWN = 20
+# Fewer different words are too few: one that stands in many pairs makes them alike.
 _FEWEST_WORDS = 20
 # Measured on 2,000 entries of tables of five corpora (German, Czech, Spanish and Chinese; English) with models of four
 # of them, in both directions.  Of the side that is known less, a model of the right languages knows 92 to 99 % of the
@@ -194,6 +196,8 @@ def finding(
 ) -> str | None:
     """Why the model cannot be meant for the pairs; None if it may be, or if they are too few to tell.
 
+    A few dozen words of a side are enough where it knows none of them.
+
     Args:
         fit: of the pairs.
         swapped: called, where the fit is poor, for that of the pairs with source and target swapped.
@@ -201,9 +205,13 @@ def finding(
             much higher as of others.
     """
     compared = fit.can_tell
-    if min(fit.source_words, fit.target_words) < FEWEST or (
-        fit.known >= WELL_KNOWN and not (compared and fit.chance < GOOD)
+    few = min(fit.source_words, fit.target_words) < FEWEST
+    for side, known, words in zip(
+        ("source", "target"), (fit.source_known, fit.target_known), (fit.source_words, fit.target_words), strict=True
     ):
+        if few and not known and words >= _FEWEST_UNKNOWN:
+            return f"it knows none of the {words:,} running words of the {side}"
+    if few or (fit.known >= WELL_KNOWN and not (compared and fit.chance < GOOD)):
         return None
     turned = swapped()
     if (

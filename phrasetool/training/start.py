@@ -11,7 +11,7 @@ import numpy as np
 from phrasetool.embeddings.files import load_vectors, open_plain
 from phrasetool.embeddings.initial import components_to_remove, initial_vectors
 from phrasetool.embeddings.word2vec import phrase_sentences, train_word2vec
-from phrasetool.errors import DataError, ModelError
+from phrasetool.errors import ModelError
 from phrasetool.models.fit import CLEARLY, FEWEST, HARDLY_KNOWN, WELL_KNOWN, has_letter
 from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.training.plausibility import Doubt
@@ -73,7 +73,12 @@ def start_parameters(
     written = [(phrases, vocabulary.words) for phrases, vocabulary in texts]
 
     def check(which: int, known: Collection[bytes]) -> None:
-        if starts[which].name and (found := unfit(SIDES[which], written[which], written[1 - which], known)):
+        if not starts[which].name:
+            return
+        found = unfit(SIDES[which], written[which], written[1 - which], known)
+        if not found and not any(word in known or word.lower() in known for word in written[which][1][1:]):
+            found = f"knows no word of the {SIDES[which]}"
+        if found:
             doubt(f"{starts[which].name}: {found}")
 
     source, target = (_side(which, *texts[which], settings, starts[which], report, check) for which in range(2))
@@ -121,9 +126,7 @@ def _side(
     if known:
         share = sum(word in known for word in vocabulary.words[1:]) / max(len(vocabulary) - 1, 1)
         report(SIDES[which], share)
-        check(which, known)
-    if start.name and not any(word in known or word.lower() in known for word in vocabulary.words[1:]):
-        raise DataError(start.name, f"knows no word of the {SIDES[which]}")
+    check(which, known)
     if start.autoencoder is not None:
         return settings.kind.parameters(start.autoencoder.encoder_arrays(vocabulary.words))
     rng = np.random.default_rng([settings.seed, which])

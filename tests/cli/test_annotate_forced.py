@@ -125,8 +125,12 @@ def test_no_model_is_needed_and_none_looked_for(pairs, tmp_path, monkeypatch):
     assert "forced decoding used " in done.err
     assert "6 scores instead of 4" in done.err
     check_columns(read(tmp_path / "t.annotated.gz"), TABLES["seven fields"])
-    unused = run_inside("annotate", table, "--forced-pairs", write(tmp_path / "p", b"x ||| y\n"))
-    assert f"none of them is in {tmp_path / 'p'}" in unused.err
+    other = write(tmp_path / "p", b"x ||| y\n")
+    unused = run_inside("annotate", table, "--forced-pairs", other, "-o", tmp_path / "out")
+    assert unused.code == 1
+    assert f"{other}: none of its pairs is in {table}" in unused.err
+    assert not (tmp_path / "out").exists()
+    assert run_inside("annotate", table, "--forced-pairs", other, "-o", tmp_path / "out", "--force").code == 0
 
 
 def test_a_table_says_how_often_its_pairs_were_seen(tmp_path):

@@ -66,6 +66,13 @@ BAD = {
     "short": (b"a\nb\n", b"a\n", b"0-0\n", "t:2: the file ends after 1 lines, but {0}/s has 2"),
     "empty": (b"a\n\n", b"a\nb\n", b"0-0\n0-0\n", "s:2: the sentence is empty"),
     "outside": (b"a\nb c\n", b"a\nb\n", b"0-0\n1-1\n", "a:2: the point 1-1 is outside of its sentence pair of 2 and 1"),
+    "limit": (
+        b"a\n",
+        b"b\n",
+        b"0-32768\n",
+        "a:1: the point 0-32768 has a position beyond 32,767, the largest that is "
+        "read: sentences have at most 32,768 words",
+    ),
     "token": (b"a\nb\n", b"a\nb\n", b"0-0\n0\n", "a:2: expected alignment points like 0-0 1-2, found '0'"),
     "lines": (b"a\nb\n", b"a\nb\n", b"0-0\n", "a: 1 lines for a bitext of 2 sentence pairs"),
     "separator": (b"a\n|||\n", b"a\nb\n", b"0-0\n0-0\n", "s:2: the word |||"),

@@ -113,12 +113,22 @@ def test_a_vocabulary_in_another_order_is_no_better_than_chance(folder, tmp_path
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("lines", [1, 20])
-def test_small_tables_are_never_refused(folder, tmp_path, lines):
-    for name in ("table.gz", "swapped.gz"):
+@pytest.mark.parametrize(("lines", "names"), [(1, ["table.gz", "swapped.gz"]), (20, ["table.gz"])])
+def test_small_tables_are_never_refused(folder, tmp_path, lines, names):
+    for name in names:
         data = b"".join(read(folder / name).splitlines(keepends=True)[2000 : 2000 + lines])
         done = run_inside("annotate", write(tmp_path / "t", data), "-m", folder / "model", "-o", tmp_path / "out", "-q")
         assert (done.code, done.err) == (0, "")
+
+
+def test_a_small_table_of_which_no_word_is_known(folder, tmp_path):
+    """Nine pairs may be names that the model never saw; ten pairs of two words are of another language."""
+    for lines, code in ((9, 0), (10, 1)):
+        table = write(tmp_path / "t", b"".join(b"xy%d yz ||| ab%d bc ||| 0.5\n" % (i, i) for i in range(lines)))
+        done = run_inside("annotate", table, "-m", folder / "model", "-o", tmp_path / f"out{lines}", "-q")
+        assert done.code == code
+        assert (tmp_path / f"out{lines}").exists() == (not code)
+    assert "it knows none of the 20 running words of the source" in done.message
 
 
 def test_the_beginning_of_a_sorted_table_is_enough(folder, tmp_path):

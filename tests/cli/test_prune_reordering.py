@@ -104,10 +104,16 @@ def test_what_it_says_and_the_statistics(run, tmp_path):
     pairs = len(naive_reordering.pairs(small))
     assert f"phrasetool: warning: 1 of {pairs} pairs of the phrase table have no reordering line" in done.err
     assert json.loads((tmp_path / "stats").read_text())["reordering"]["pairs_without_line"] == 1
-    done, _, in_step = run(table, rows[0])
-    assert done.code == 0
-    assert in_step == b""
-    assert "no pair of the phrase table has a line" in done.err
+    # A table of another model; the line is of a pair that was pruned.
+    (tmp_path / "small").unlink()
+    (tmp_path / "small-reordering.gz").unlink()
+    message = f"reordering.gz: none of its 1 lines is of one of the {pairs} pairs of the phrase table"
+    done, *outputs = run(table, rows[0])
+    assert (done.code, outputs) == (1, [None, None])
+    assert message in done.err
+    done, _, in_step = run(table, rows[0], "--force")
+    assert (done.code, in_step) == (0, b"")
+    assert message in done.err
 
 
 def test_a_missing_last_line_feed(run):

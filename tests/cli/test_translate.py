@@ -88,7 +88,8 @@ def test_escapes_as_in_the_text_as_asked_for_or_as_in_training(translator):
 def test_unknown_words_are_copied_or_looked_up(translator, tmp_path, text):
     """A translator that predicts the unknown word everywhere: all other words are kept from it by a table."""
     table = write(tmp_path / "table", b"nothing ||| new ||| 1\n")
-    assert translate(text, translator, "--table", table).strip() == b""
+    refused = run_inside("translate", text, "-m", translator, "--table", table, "-o", tmp_path / "out")
+    assert (refused.code, (tmp_path / "out").exists()) == (1, False)
     model = load_neural_model(translator)
     # The unknown word takes the place of a known one.
     model.arrays["targets"][[0, 3]] = model.arrays["targets"][[3, 0]]
@@ -108,6 +109,13 @@ def test_a_table_limits_the_words(translator, tmp_path):
     out = translate("-", translator, "--table", table, "--beam", 2, stdin=b"hund sieht\nmann\n").splitlines()
     assert set(out[0].split()) <= {b"house", b"sees"}
     assert set(out[1].split()) <= {b"man"}
+
+
+def test_sentences_without_a_candidate_are_counted(translator, tmp_path):
+    table = write(tmp_path / "t", b"hund ||| dog ||| 1\n")
+    done = run_inside("translate", "-", "-m", translator, "--table", table, stdin=b"hund\nmann\n\nfrau\n")
+    assert done.out == b"dog\n\n\n\n"
+    assert f"warning: {table}: 2 of 3 sentences have no candidate there; their translations are empty" in done.err
 
 
 def test_repetitions_are_dropped(translator, tmp_path):

@@ -14,7 +14,7 @@ from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
-from phrasetool_cli.shared.translator_inputs import check_text, with_new_words
+from phrasetool_cli.shared.translator_inputs import check_dictionary, check_text, with_new_words
 
 if TYPE_CHECKING:
     from phrasetool.neural.beam import NeuralTranslation
@@ -92,6 +92,7 @@ def command(
     read = WrittenText.read(text)
     sentences = read.ids(model.source_vocabulary)
     check_text(text, sentences, watch)
+    check_dictionary(dictionary, words, text, read, watch)
     full = sentences.lengths.nonzero()[0]
     candidates = None
     if table:
@@ -99,6 +100,10 @@ def command(
 
         with TableProgress("read the table", 0, quiet) as reading:
             candidates = span_words(table, read.sentences.select(full), read.symbols, model.target_vocabulary, reading)
+        if none := sum(not len(words) for words in candidates):
+            watch.warn(
+                f"{table}: {none:,} of {len(full):,} sentences have no candidate there; their translations are empty"
+            )
     with ItemProgress("translating", len(full), "sentence", quiet) as progress:
         found = n_best_translations(
             model.network.to(place), sentences.select(full), model.temperature, most, beam, candidates, threads,

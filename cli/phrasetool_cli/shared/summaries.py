@@ -36,9 +36,7 @@ def tell_orphans(counts: OrphanCounts) -> None:
     say_kept(counts.kept, counts.lines, "reordering lines", notes)
     if counts.newline_added:
         say("  the last line had no line feed, so Moses did not load it; it has one now")
-    if counts.pairs_without_line == counts.pairs and counts.pairs and counts.lines:
-        say("warning: no pair of the phrase table has a line; are these tables of one model, with the same factors?")
-    elif counts.pairs_without_line:
+    if counts.pairs_without_line:
         say(
             f"warning: {counts.pairs_without_line:,} of {counts.pairs:,} pairs of the phrase table have no reordering "
             "line; Moses scores them 0, better than any pair that has one"

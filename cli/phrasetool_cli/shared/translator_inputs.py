@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from phrasetool_cli.shared.progress import TerminalWatch
 
 if TYPE_CHECKING:
+    from moses_compat.corpora.written_text import WrittenText
     from phrasetool.models.neural import NeuralModel
     from phrasetool.phrases import Phrases
 
@@ -31,8 +33,36 @@ def check_text(path: str, sentences: Phrases, watch: TerminalWatch) -> None:
         raise DataError(display_name(path), message, line + 1)
     size = len(sentences.words)
     known = float((sentences.words != UNKNOWN).mean()) if size else 1.0
-    if size >= FEWEST and known < HARDLY_KNOWN:
+    if known == 0 or (size >= FEWEST and known < HARDLY_KNOWN):
         watch.warn(f"{display_name(path)}: the model knows {known:.1%} of its {size:,} words; is it another language?")
+
+
+def check_dictionary(
+    path: str | None, dictionary: Mapping[bytes, bytes], text: str, read: WrittenText, watch: TerminalWatch
+) -> None:
+    """Report how many words of a text a dictionary has.
+
+    Args:
+        path: of the dictionary; None without one.
+        dictionary: source word -> target word.
+        text: path of the text.
+        read: the text.
+        watch: is told.
+
+    Raises:
+        DataError: the dictionary has none of them.
+    """
+    from moses_compat.files.names import display_name
+    from phrasetool.errors import DataError
+
+    size = len(read.symbols)
+    if path is None or not size:
+        return
+    found = len(read.copies(dictionary, False))
+    if not found:
+        message = f"has none of the {size:,} different words of {display_name(text)}; expected words of its language"
+        raise DataError(display_name(path), message)
+    watch.say(f"{display_name(path)} has {found:,} of the {size:,} different words of {display_name(text)}")
 
 
 def with_new_words(model: NeuralModel, words: str, vectors: str, watch: TerminalWatch) -> NeuralModel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -141,7 +141,7 @@ def augment(request: AugmentRequest, watch: Watch = NOBODY) -> AugmentReport:
         check_plausible(source, scan)
         table = read_words(source, len(request.evidence), replace(scan, progress=progress), request.rare)
     unknown, rare = _words_to_translate(request, table, scan)
-    vectors = _vectors(request, watch)
+    vectors = _vectors(request, table, scan, watch)
     augmenter = learn_augmenter(table.entries, request.evidence, vectors, request.seed)
     new: dict[str, Sequence[NewEntry]] = {}
     with watch.items("translate", len(unknown) + len(rare), "word") as tick:
@@ -150,7 +150,7 @@ def augment(request: AugmentRequest, watch: Watch = NOBODY) -> AugmentReport:
                 new[word] = found
             tick(1)
     columns = 0 if table.augmented else len(request.evidence)
-    lines = _write(request, new, columns, scan, watch)
+    lines = _write(request, table.known, new, columns, scan, watch)
     more = {word: new.pop(word) for word in rare if word in new}
     sources, right = report_sources(augmenter, new, unknown, sentences)
     report = AugmentReport(lines, len(unknown), unknown.total(), len(new), _count(new), columns, sources, right)
@@ -192,25 +192,33 @@ def _words_to_translate(
     return wanted[0], wanted[1]
 
 
-def _vectors(request: AugmentRequest, watch: Watch) -> dict[str, FloatArray] | None:
-    """Vectors of the words of the monolingual text and of the texts."""
+def _vectors(request: AugmentRequest, table: WordTable, scan: TableScan, watch: Watch) -> dict[str, FloatArray] | None:
+    """Vectors of the words of the monolingual text and of the texts.
+
+    Raises:
+        DataError: no word of the monolingual text has an entry in the table.
+    """
     if not request.monolingual:
         return None
     from phrasetool.embeddings.fasttext import train_fasttext
 
     watch.say("learning word vectors")
-    text = [
-        split_words(line.encode(*TEXT))
-        for path in [*request.monolingual, *request.texts]
-        for line in read_text_lines(path)
-    ]
+    own, others = (
+        [split_words(line.encode(*TEXT)) for path in paths for line in read_text_lines(path)]
+        for paths in (request.monolingual, request.texts)
+    )
+    text = [*own, *others]
+    if not any(word.decode(*TEXT) in table.known for words in own for word in words):
+        message = f"none of its words has an entry in {request.table}; expected text of the table's source language"
+        scan.refuse(DataError(", ".join(map(display_name, request.monolingual)), message, remedy="go on"))
     found = train_fasttext(text, _DIMENSION, request.seed)
     return {word.decode(*TEXT): vector for word, vector in found.items()}
 
 
 def _write(
-    request: AugmentRequest, new: Mapping[str, Sequence[NewEntry]], columns: int, scan: TableScan, watch: Watch
-) -> int:
+    request: AugmentRequest, known: Collection[str], new: Mapping[str, Sequence[NewEntry]], columns: int,
+    scan: TableScan, watch: Watch,
+) -> int:  # fmt: skip
     """Write all files; how many lines the table had."""
     with contextlib.ExitStack() as outputs:
         if request.edit:
@@ -219,7 +227,7 @@ def _write(
             _list_entries(outputs.enter_context(Output(request.entries_out)), new, request.evidence)
         if request.reordering_table and request.reordering_out:
             beside = outputs.enter_context(Output(request.reordering_out))
-            _write_reordering(request, request.reordering_table, beside, new, scan, watch)
+            _write_reordering(request, request.reordering_table, beside, known, new, scan, watch)
         table = open_table(request.table, request.output, scan, watch, "augment", sort=request.sort)
         with table as (source, followed), Output(request.output) as output:
             form = phrase_lines(new, len(request.evidence), columns > 0)
@@ -227,12 +235,12 @@ def _write(
 
 
 def _write_reordering(
-    request: AugmentRequest, path: str, output: Output, new: Mapping[str, Sequence[NewEntry]], scan: TableScan,
-    watch: Watch,
+    request: AugmentRequest, path: str, output: Output, known: Collection[str],
+    new: Mapping[str, Sequence[NewEntry]], scan: TableScan, watch: Watch,
 ) -> None:  # fmt: skip
     with Input(path) as source, watch.file("orientations", source.size()) as progress:
         check_plausible(source, scan, REORDERING_TABLE)
-        orientations = word_orientations(source, replace(scan, progress=progress))
+        orientations = word_orientations(source, known, request.table, replace(scan, progress=progress))
     table = open_table(path, output.path, scan, watch, "reordering", sort=request.sort, expected=REORDERING_TABLE)
     with table as (source, followed):
         write_augmented(source, output, new, reordering_lines(new, orientations), 0, followed)

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from moses_compat.corpora.texts import read_text_lines
+from moses_compat.files.names import display_name
 from moses_compat.files.streams import Output
 from moses_compat.jobs.exporting.pair_entries import PairEntry, PairFilter, read_pairs
 from moses_compat.jobs.exporting.term_files import write_terms
@@ -106,7 +107,8 @@ def export_lexicon(request: LexiconRequest, watch: Watch = NOBODY) -> LexiconRep
     """Write a lexicon.
 
     Raises:
-        DataError: a file is damaged, the table has too few scores, or texts have different numbers of lines.
+        DataError: a file is damaged, the table has too few scores, texts have different numbers of lines, or no term is
+            in the text.
         PhraseToolError: the lexicon cannot be written.
     """
     found: list[PairEntry] = []
@@ -130,7 +132,12 @@ def export_lexicon(request: LexiconRequest, watch: Watch = NOBODY) -> LexiconRep
         lexicon = best_terms(terms, request.most)
         written = spread(lexicon, request.sample) if request.sample else lexicon
         write_terms(output, written, request.form, request.languages)
-    right = rightness(lexicon, request.evaluate) if request.evaluate else None
+        right = rightness(lexicon, request.evaluate) if request.evaluate else None
+        if right and request.evaluate and lexicon and not right.pairs:
+            message = (
+                f"none of the {len(lexicon):,} term pairs has its source in the text; expected its language and tokens"
+            )
+            request.scan.refuse(DataError(display_name(request.evaluate[0]), message, remedy="go on"))
     return LexiconReport(entries, len(found), len(terms), len(lexicon), len(written), right)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import OF_PAIR, read_counts
 from moses_compat.lines.pair_hashes import HashArray, hash_pairs
-from moses_compat.lines.positions import MAX_POSITION, read_position
+from moses_compat.lines.positions import MAX_POSITION, is_point, point_fault, read_position
 from moses_compat.lines.separators import content_end, find_separator
 from moses_compat.lines.trained_scores import TRAINED, require_trained_scores
 from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
@@ -27,6 +27,7 @@ from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, Int32Array, I
 from phrasetool.pipeline import run
 from phrasetool.pivot.leg_rows import FIXED_NUMBERS, ORIENTATIONS, PHRASE_END, SIMILARITIES, LegRows, Ragged
 from phrasetool.pivot.leg_store import LegStore
+from phrasetool.text_splitting import split_words
 
 
 @borrowing_kernel
@@ -235,8 +236,10 @@ def _points(name: str, raw: RawBlock, block: EntryBlock, good: Int64Array, ends:
     offsets = np.zeros(len(good) + 1, np.int64)
     bad = _read_points(block.text, starts, ends, points, offsets)
     if bad >= 0:
-        message = "expected alignment points like 0-0 1-2 behind the scores"
-        raise DataError(name, message, raw.first_entry + int(good[bad]) + 1)
+        line = block.text[starts[bad] : ends[bad]].tobytes()
+        tokens = split_words(line.rstrip(b"\r\n").split(b"|||", 2)[1])
+        token = next(token for token in tokens if not is_point(token))
+        raise DataError(name, point_fault(token), raw.first_entry + int(good[bad]) + 1)
     return Ragged(points[: offsets[-1]].copy(), offsets)
 
 

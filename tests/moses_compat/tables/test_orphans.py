@@ -20,7 +20,7 @@ def in_step(folder, table, reordering, name="out", **options):
     with Input(str(paths[0])) as entries, Input(str(paths[1])) as source, Output(str(paths[2])) as output:
         shared = {name: value for name, value in options.items() if name != "on_error"}
         pairs = table_pairs(entries, TableScan("keep", **shared))
-        counts = remove_orphans(source, output, pairs, TableScan(**options))
+        counts = remove_orphans(source, output, pairs, TableScan(force=True, **options))
     return read(paths[2]), counts
 
 

@@ -23,11 +23,7 @@ def annotate_summary(counts: AnnotateCounts, request: AnnotateRequest) -> Iterat
     faulty = f"; {counts.faulty:,} faulty lines" if counts.faulty else ""
     yield f"annotated {counts.entries:,} entries{silent}{faulty}"
     if request.forced_pairs:
-        yield (
-            f"forced decoding used {counts.used:,} of them"
-            if counts.used
-            else f"none of them is in {request.forced_pairs}"
-        )
+        yield f"forced decoding used {counts.used:,} of them"
     if edit:
         yield (
             f"{edit.output} names {edit.table} as {edit.feature.name}, with {edit.scores + columns} scores instead of "

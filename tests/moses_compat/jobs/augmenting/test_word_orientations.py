@@ -18,7 +18,7 @@ ROWS = st.lists(
 
 def means(folder, text, **scan):
     with Input(str(write(folder / "r", text.encode()))) as source:
-        return word_orientations(source, TableScan(**scan))
+        return word_orientations(source, {"a", "b"}, "table", TableScan(**scan))
 
 
 @given(ROWS, st.integers(1, 2), st.integers(1, 200))

@@ -186,6 +186,7 @@ def test_bad_tables(tmp_path, name, change, said):
     ("line", "said"),
     [
         (b"a ||| the ||| 1 1 -0.5 1 ||| 0-0 ||| 1 1 1\n", "negative or infinite"),
+        (b"a ||| the ||| 1 1 1 1 ||| 0-0 32768-0 ||| 1 1 1\n", "the point 32768-0 has a position beyond 32,767"),
         (b"a ||| the ||| 1 1 1 1 ||| 0:0 ||| 1 1 1\n", "expected alignment points like 0-0 1-2"),
         (b"a ||| the ||| 1 1 1 ||| 0-0 ||| 1 1 1\n", "3 scores, expected the 4 of Moses' training"),
         (b"a ||| the ||| 1 1 1 x ||| 0-0 ||| 1 1 1\n", "a score is not a number"),
