@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.engine.decoder_tables import InputPhrases
+from moses_compat.engine.decoder_tables import MAX_PHRASE_LENGTH, InputPhrases
 from moses_compat.engine.model import MosesModel
 from moses_compat.files.names import display_name
 from moses_compat.files.streams import Input
@@ -32,6 +32,7 @@ from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.coverage import covered_tokens
+from phrasetool.smt.decoder.hypotheses import WINDOW
 from phrasetool.smt.decoder.table import TranslationTable
 from phrasetool.smt.evaluation.bleu import corpus_bleu, corpus_bleu_plus_half
 from phrasetool.text_splitting import split_lines, split_words
@@ -79,6 +80,24 @@ def tell_coverage(table: TranslationTable, sentences: Phrases, text: str, table_
         watch.say(f"{_percent(1 - covered)} of {size:,} tokens have no translation")
 
 
+def warn_of_long_jumps(sentences: Phrases, distortion_limit: int, text: str, watch: Watch) -> None:
+    """Warn of sentences in which the decoder's window, and not the distortion limit, decides how far phrases may jump.
+
+    Args:
+        sentences: the text.
+        distortion_limit: words a jump may span; negative for no limit.
+        text: what the file is called.
+        watch: is warned.
+    """
+    long = int((sentences.lengths > WINDOW).sum())
+    if long and not 0 <= distortion_limit <= WINDOW - MAX_PHRASE_LENGTH:
+        limit = "without a distortion limit" if distortion_limit < 0 else f"at a distortion limit of {distortion_limit}"
+        watch.warn(
+            f"{display_name(text)}: {long:,} sentences have more than {WINDOW} words; {limit}, phrases that end "
+            f"{WINDOW} words or more behind the first untranslated word are not tried there"
+        )
+
+
 @dataclass(frozen=True)
 class DevelopmentCheck:
     """Asks whether a development set makes sense, and refuses it if not.
@@ -114,7 +133,7 @@ class DevelopmentCheck:
                 )
 
     def coverage(self, table: TranslationTable, sentences: Phrases, source: bytes, reference: bytes) -> float:
-        """Look at how much of the source can be translated, see `covered_tokens`.
+        """Look at how much of the source can be translated, see `covered_tokens`, and how far its phrases may jump.
 
         Args:
             table: all entries of the model's table that the source can use.
@@ -130,6 +149,7 @@ class DevelopmentCheck:
             PhraseToolError: it is less than `LEAST_COVERAGE`, or much less than that of the reference or of the same
                 text with other capitals or tokens.
         """
+        warn_of_long_jumps(sentences, self.model.search.distortion_limit, self.source, self.watch)
         share = coverage(table, sentences)
         if share >= _DOUBTFUL:
             return share

@@ -56,7 +56,7 @@ def command(
     what Moses would find with the same limits.
     """
     from moses_compat.corpora.texts import read_sentences
-    from moses_compat.engine.development_check import tell_coverage
+    from moses_compat.engine.development_check import tell_coverage, warn_of_long_jumps
     from moses_compat.engine.model import MosesModel
     from moses_compat.engine.n_best import n_best_lines
     from moses_compat.files.streams import Output
@@ -70,6 +70,7 @@ def command(
     model = model.searching(**search)
     translator, sentences = load_translator(model, read_sentences(text), threads, quiet)
     tell_coverage(translator.table, sentences.sentences, text, model.shown_tables, TerminalWatch(quiet))
+    warn_of_long_jumps(sentences.sentences, model.search.distortion_limit, text, TerminalWatch(quiet))
     by = chosen_runner(engine, address, threads)
     wanted = n_best[1] if n_best else 1
     total = 0.0

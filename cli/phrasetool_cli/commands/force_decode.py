@@ -53,7 +53,8 @@ Example:
     "Search",
     click.option("--stack", "stack_size", type=click.IntRange(1), default=500, metavar="N",
                  help="Hypotheses kept for each number of target words."),
-    click.option("--distortion-limit", type=int, metavar="N", help="Words a jump may span; -1: any.  [default: ini]"),
+    click.option("--distortion-limit", type=int, metavar="N",
+                 help="Words a jump may span; -1: any, up to 63.  [default: ini]"),
     None,
     engine_options,
 )  # fmt: skip
@@ -72,7 +73,7 @@ def command(
     """
     from moses_compat.corpora.texts import read_sentences
     from moses_compat.engine.decoder_tables import InputPhrases, used_pairs
-    from moses_compat.engine.development_check import tell_coverage
+    from moses_compat.engine.development_check import tell_coverage, warn_of_long_jumps
     from moses_compat.engine.model import MosesModel, check_sides
     from moses_compat.files.finished_work import digest_of_bytes
     from moses_compat.files.names import same_file
@@ -104,6 +105,7 @@ def command(
     except ValueError as error:
         raise PhraseToolError(f"{model.shown_tables}: {error}") from error
     tell_coverage(entries, text.sentences, source, model.shown_tables, TerminalWatch(quiet))
+    warn_of_long_jumps(text.sentences, limit, source, TerminalWatch(quiet))
     by = chosen_runner(engine, address, threads)
     outcomes: Counter[int] = Counter()
 

@@ -129,7 +129,7 @@ search_options = sections(
                  help="Drop hypotheses less probable than this share of their stack's best.  "
                       "[default: ini, else 1e-5]"),
     click.option("--distortion-limit", type=int, metavar="N",
-                 help="Words a jump may span; -1: any.  [default: ini]"),
+                 help="Words a jump may span; -1: any, up to 63.  [default: ini]"),
     click.option("--table-limit", type=click.IntRange(0), metavar="N",
                  help="Options per source phrase; 0: all.  [default: ini, else 20]"),
 )  # fmt: skip
