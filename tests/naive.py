@@ -361,3 +361,21 @@ def composition_losses(entries, jump):
         return max(table[source, target], composed(source, target))
 
     return [score - composed(source, target) for source, target, score in entries]
+
+
+def entry_counts(line, largest, fault="ok"):
+    """c(t), c(s) and c(s,t) of a line as Moses' fields hold them, and whether the last was derived."""
+    fields = line.rstrip(b"\n").split(b"|||")
+    row = [math.nan] * 3
+    if fault != "ok" or len(fields) < 5:
+        return row, False
+    numbers = fields[4].replace(b"\r", b" ").split()
+    for column, token in enumerate(numbers[:3]):
+        if number_fault(token) == "ok" and 0 <= float(token) <= largest:
+            row[column] = float(token)
+    phi = float(fields[2].split()[0])
+    joint = phi * row[0]
+    if len(numbers) == 2 and not math.isnan(row[1]) and phi <= 1 and 0 <= joint <= largest:
+        row[2] = float(round(joint)) if abs(joint - round(joint)) <= 1e-5 * joint else joint
+        return row, True
+    return row, False

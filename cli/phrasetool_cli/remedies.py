@@ -39,6 +39,11 @@ REMEDIES = {
     "use threads": "; --engine threads does it",
     "longer lines": "; --max-line allows longer ones",
     "larger groups": "; --block-bytes allows more, where a command has it",
+    "prune without counts": (
+        "; semantic, parallel, syntax, significance, usage by itself, probability, top and random are methods without "
+        "counts, as in --method probability"
+    ),
+    "take pairs of any count": "; leave out --min-pair-count",
     "protect by no count": "; leave out --protect-frequent, or switch it off with --protect-frequent none",
     "allow an empty input": "; --allow-empty goes on all the same",
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from moses_compat.corpora.training_pairs import pair_fields
+from moses_compat.corpora.training_pairs import pair_places
 from moses_compat.files.streams import Input
 from moses_compat.tables.blocks import blocks
 from moses_compat.tables.parser import tokenise
@@ -45,7 +45,7 @@ def span_words(
     lines = 0
     with Input(path) as file:
         for text in blocks(file, _BLOCK_BYTES):
-            fields = pair_fields(text)[0]
+            fields = pair_places(text)
             if len(faulty := np.flatnonzero(fields[:, 1] < 0)):
                 raise DataError(file.name, "expected `source ||| target`, found no |||", lines + int(faulty[0]) + 1)
             places = find_phrases(index, symbols.read_fields(text, fields[:, 0], fields[:, 1], add=False))

@@ -1,7 +1,7 @@
 """Phrase pairs for training: `source ||| target[ ||| count]`, or any phrase table.
 
-In a line of exactly three fields whose third is a single number, that number is the count.  In a phrase table the
-count is the last number of the fifth field (the joint count c(s,t)), or 1 if there is none.
+A pair of two fields was seen once.  In a line of exactly three fields whose third is a single number, that number is
+the count.  In a phrase table the count is c(s,t) of the fifth field, or derived where that holds c(t) and c(s) alone.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from moses_compat.files.streams import Input
+from moses_compat.lines.counts import LARGEST_COUNT, OF_PAIR, CountTally, count_tokens, line_counts
 from moses_compat.lines.scores import OK, check_number, read_number
 from moses_compat.lines.separators import find_separators, line_offsets_of
 from moses_compat.tables.blocks import blocks
@@ -27,8 +29,10 @@ from phrasetool.training.pairs import PhrasePairs
 from phrasetool.vocabulary import UNKNOWN_WORD, Vocabulary, is_label, unescape
 
 _BLOCK_BYTES = 1 << 22
-# Sums of counts stay numbers of 64 bits.
-_LARGEST_COUNT = 1 << 40
+# What follows from a missing count, see `CountTally.sentences`.
+UNCOUNTED = "each pair without one counts once"
+# Fields before the counts of a phrase table.
+_COUNTS = 4
 
 
 @dataclass(frozen=True)
@@ -45,14 +49,21 @@ class _Fields:
 
 
 @exact_kernel
-def _find_pairs(text: ByteArray, line_offsets: Int64Array, found: Int64Array, counts: npt.NDArray[np.float64]) -> None:
-    """found[line] = source start and end, target start and end; -1 where there is no `|||`."""
+def _find_pairs(
+    text: ByteArray, line_offsets: Int64Array, found: Int64Array, counts: npt.NDArray[np.float64], fields: Int64Array
+) -> None:
+    """found[line] = source start and end, target start and end; -1 where there is no `|||`.
+
+    fields[line] = how many fields there are, up to five; counts[line] = the count of a line of up to three fields; NaN
+    where the third holds several tokens or none, -1 where it is one that is not a number.
+    """
     bars = np.empty(5, np.int64)
     for line in range(len(counts)):
         start, end = line_offsets[line], line_offsets[line + 1]
         while end > start and (text[end - 1] == LF or text[end - 1] == CR):
             end -= 1
         separators = find_separators(text, start, end, bars)
+        fields[line] = separators + 1
         found[line] = -1
         counts[line] = 1.0
         if separators > 0:
@@ -60,37 +71,85 @@ def _find_pairs(text: ByteArray, line_offsets: Int64Array, found: Int64Array, co
             found[line, 1] = bars[0]
             found[line, 2] = bars[0] + 3
             found[line, 3] = bars[1]
-        if separators < 2 or separators == 3:
+        if separators < 2:
             continue
-        # Of three fields the last is a count, if it is a single number; several are the scores of a table without
-        # counts.
+        counts[line] = np.nan
+        if separators > 2:
+            continue
         last = bars[4]
-        i = skip_blanks(text, bars[1 if separators == 2 else 3] + 3, last)
-        tokens = 0
-        value = 1.0
-        while i < last:
-            begin = i
-            i = token_end(text, i, last)
-            tokens += 1
-            if check_number(text, begin, i) == OK:
-                value = read_number(text, begin, i)
-            i = skip_blanks(text, i, last)
-        if tokens == 1 or separators > 2:
-            counts[line] = value
+        i = skip_blanks(text, bars[1] + 3, last)
+        begin = i
+        i = token_end(text, i, last)
+        if i > begin and skip_blanks(text, i, last) == last:
+            counts[line] = read_number(text, begin, i) if check_number(text, begin, i) == OK else -1.0
 
 
-def pair_fields(text: ByteArray) -> tuple[Int64Array, npt.NDArray[np.float64]]:
-    """Find the pairs of a block of lines; see the module for the form of a line.
+class PairFields(NamedTuple):
+    """The N pairs of a block of lines.
 
-    Returns:
-        int64, shape (N, 4): source start and end, target start and end (-1 for a line without `|||`); and the count of
-        each pair, float64, shape (N,).
+    Attributes:
+        places: int64, shape (N, 4), source start and end, target start and end; -1 for a line without `|||`.
+        counts: float64, shape (N,), of each pair; NaN where a table gives none, or a damaged one.
+        tally: of the counts.
+        damaged: the first line with a damaged count, and the text of the count; None without one.
     """
+
+    places: Int64Array
+    counts: npt.NDArray[np.float64]
+    tally: CountTally
+    damaged: tuple[int, str] | None
+
+
+def pair_places(text: ByteArray) -> Int64Array:
+    """Find the pairs of a block of lines without their counts; see `PairFields`."""
+    return _pairs_of_lines(text, line_offsets_of(text))[0]
+
+
+def _pairs_of_lines(text: ByteArray, offsets: Int64Array) -> tuple[Int64Array, npt.NDArray[np.float64], Int64Array]:
+    """The places, counts and fields of lines, see `_find_pairs`."""
+    places = np.empty((len(offsets) - 1, 4), np.int64)
+    counts, fields = np.empty(len(places), np.float64), np.empty(len(places), np.int64)
+    _find_pairs(text, offsets, places, counts, fields)
+    return places, counts, fields
+
+
+def pair_fields(text: ByteArray) -> PairFields:
+    """Find the pairs of a block of lines; see the module for the form of a line."""
     offsets = line_offsets_of(text)
-    found = np.empty((len(offsets) - 1, 4), np.int64)
-    counts = np.empty(len(found), np.float64)
-    _find_pairs(text, offsets, found, counts)
-    return found, counts
+    places, counts, fields = _pairs_of_lines(text, offsets)
+    derived = 0
+    if len(fields) and fields.max() > _COUNTS:
+        table = line_counts(text, offsets)
+        rows = np.flatnonzero(fields > _COUNTS)
+        counts[rows] = table.values[rows, OF_PAIR]
+        derived = int(np.count_nonzero(table.derived))
+        unknown = rows[np.isnan(counts[rows])]
+        if len(unknown):
+            counts[unknown[count_tokens(text, offsets, unknown) > 1]] = -1.0
+    valid = (counts >= 0) & (counts <= LARGEST_COUNT)
+    bad = np.flatnonzero(~valid & ~np.isnan(counts))
+    damaged = None
+    if len(bad):
+        line = text[offsets[bad[0]] : offsets[bad[0] + 1]].tobytes().split(b"|||")
+        damaged = int(bad[0]), line[_COUNTS if len(line) > _COUNTS else -1].strip().decode("utf-8", "replace")
+    missing = int(np.count_nonzero(np.isnan(counts)))
+    return PairFields(places, counts, CountTally(len(counts), missing, derived), damaged)
+
+
+def check_counts(name: str, found: PairFields, before: int) -> None:
+    """Refuse a damaged count.
+
+    Args:
+        name: of the file, for the message.
+        found: pairs of a block.
+        before: how many lines of the file come before the block.
+
+    Raises:
+        DataError: there is one.
+    """
+    if found.damaged:
+        line, text = found.damaged
+        raise DataError(name, f"expected a count, a number of at least 0, found {text!r}", before + line + 1)
 
 
 def read_training_pairs(
@@ -101,6 +160,7 @@ def read_training_pairs(
     vocabularies: tuple[Vocabulary, Vocabulary] | None = None,
     progress: Callable[[int, int], None] = lambda position, entries: None,
     seen: Callable[[ByteArray], None] = lambda text: None,
+    counted: Callable[[CountTally], None] = lambda tally: None,
 ) -> PhrasePairs:
     """Read phrase pairs; duplicates are merged, pairs with an empty or too long side are left out.
 
@@ -111,23 +171,34 @@ def read_training_pairs(
         vocabularies: words outside them become unknown; by default every word of the pairs is known.
         progress: called with the bytes of the file consumed and the pairs read so far.
         seen: called with the text of the file, in blocks of whole lines.
+        counted: called in the end with how many pairs have counts; a pair without one was seen once.
 
     Raises:
-        DataError: the file is damaged, a line has fewer than two fields, or no pair is left.
+        DataError: the file is damaged, a line has fewer than two fields or a damaged count, a pair has no count but
+            `min_count` is asked for, or no pair is left.
     """
     parts: list[_Fields] = []
-    lines = 0
+    lines, tally = 0, CountTally()
     for text in blocks(source, _BLOCK_BYTES, whole_groups=False):
-        found, counts = pair_fields(text)
-        fields = _Fields(text, np.ascontiguousarray(found.T), counts)
+        found = pair_fields(text)
+        counts = found.counts
+        fields = _Fields(text, np.ascontiguousarray(found.places.T), counts)
         if len(faulty := np.flatnonzero(fields.places[1] < 0)):
             line = lines + int(faulty[0]) + 1
             message = "expected `source ||| target`, found no |||"
             raise DataError(source.name, message, line, remedy="train an autoencoder on text")
-        lines += len(found)
+        check_counts(source.name, found, lines)
+        unknown = np.isnan(counts)
+        if min_count > 0 and unknown.any():
+            message = f"the pair has no count, but a count of at least {min_count:g} is asked for"
+            raise DataError(source.name, message, lines + int(np.argmax(unknown)) + 1, remedy="take pairs of any count")
+        counts[unknown] = 1.0
+        tally += found.tally
+        lines += len(counts)
         parts.append(fields)
         seen(text)
         progress(source.position(), lines)
+    counted(tally)
     source_vocabulary, target_vocabulary = vocabularies or (
         _collect_vocabulary(parts, target=False),
         _collect_vocabulary(parts, target=True),
@@ -143,7 +214,7 @@ def read_training_pairs(
             source.name, f"no phrase pair of 1 to {max_length} words a side with a count of at least {min_count:g}"
         )
     pairs = PhrasePairs(
-        sources.select(good), targets.select(good), np.clip(counts[good], 1, _LARGEST_COUNT).astype(np.int64),
+        sources.select(good), targets.select(good), np.maximum(counts[good], 1).astype(np.int64),
         source_vocabulary, target_vocabulary,
     ).merged()  # fmt: skip
     return pairs if vocabularies else _with_used_words(pairs)

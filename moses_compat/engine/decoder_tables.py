@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.files.streams import Input
-from moses_compat.lines.counts import read_count_field
+from moses_compat.lines.counts import OF_PAIR, line_counts
 from moses_compat.lines.log_scores import log_scores
 from moses_compat.lines.positions import read_position
 from moses_compat.lines.separators import find_separator, is_separator
@@ -44,11 +44,10 @@ def _read_alignments(
     ends: Int64Array,
     offsets: Int64Array,
     points: npt.NDArray[np.int32],
-    counts: FloatArray,
 ) -> int:
-    """Read the alignment and count fields that follow the scores; returns the first bad line, or -1.
+    """Read the alignment fields that follow the scores; returns the first bad line, or -1.
 
-    A point is 256 * source position + target position.  A count that is no number is left as it is.
+    A point is 256 * source position + target position.
     """
     used = 0
     for line in range(len(starts)):
@@ -70,8 +69,6 @@ def _read_alignments(
                     return line
                 points[used] = 256 * source + target
                 used += 1
-            if after >= 0:
-                read_count_field(text, after + 3, end, counts, line)
         offsets[line + 1] = used
     return -1
 
@@ -258,13 +255,15 @@ def load_entries(
         line_ends = part.scan.line_offsets[1:]
         offsets = np.zeros(len(after) + 1, np.int64)
         points = np.empty(int((line_ends - after).sum()) // 4 + 1, np.int32)
-        found = np.full((len(after), 3), np.nan, np.float32)
-        bad = _read_alignments(part.text, after, line_ends, offsets, points, found)
+        bad = _read_alignments(part.text, after, line_ends, offsets, points)
         if bad >= 0:
             message = "the alignment is not a list of source-target points such as 0-0 1-2"
             raise DataError(name, message, int(part.numbers[bad]) + 1)
         alignments.append(Phrases(offsets, points[: offsets[-1]].copy()))
-        counts.append(found)
+        counted = line_counts(part.text, part.scan.line_offsets)
+        # Leaving one out takes the counts as the table has them.
+        counted.values[counted.derived, OF_PAIR] = np.nan
+        counts.append(counted.values.astype(np.float32))
         numbers.append(part.numbers)
     return Entries(
         Phrases.concatenate(sources),

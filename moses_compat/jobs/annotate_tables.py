@@ -202,7 +202,7 @@ def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[Sim
     ]
     encoded = _encoded(request, watch) if request.encoder else None
     sources: list[SimilaritySource] = [*models, *([encoded] if encoded else []), *more]
-    forced = PairUses.read(request.forced_pairs) if request.forced_pairs else None
+    forced = PairUses.read(request.forced_pairs, say=watch.say) if request.forced_pairs else None
     smoothed = _smoothed(request, watch) if request.smoothing else None
     columns = request.columns + MODEL_COLUMNS * len(more)
     with contextlib.ExitStack() as outputs:

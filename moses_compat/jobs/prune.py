@@ -19,6 +19,7 @@ import numpy.typing as npt
 from moses_compat.files.names import scratch_place
 from moses_compat.files.streams import Input
 from moses_compat.jobs.sinks import DecidedBlock, Kept, Sink
+from moses_compat.lines.counts import CountUse
 from moses_compat.measures.entry_reader import EntryReader, Item, MeasuredReader, ReadBlock
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
@@ -102,7 +103,7 @@ def prune_table(
     fingerprints: bool = False,
     ask_all: bool = True,
     fields: bool = True,
-    need_counts: bool = False,
+    count_use: CountUse | None = None,
 ) -> None:
     """Decide about the entries of a table while it streams, by a rule that needs no more than similarities.
 
@@ -114,7 +115,7 @@ def prune_table(
         fingerprints: whether a sink needs fingerprints of the pairs.
         ask_all: whether similarities of entries that stay whatever they say are wanted, too, for a sink.
         fields: whether a sink looks at fields of entries.
-        need_counts: whether each entry must have a joint count.
+        count_use: what needs a joint count of each entry; None if nothing does.
 
     Raises:
         DataError: the table is damaged, has a faulty line, or does not fit the source of similarities; or, where the
@@ -123,8 +124,8 @@ def prune_table(
     """
 
     def judge(read: ReadBlock) -> DecidedBlock:
-        if need_counts:
-            read.check_counts(source.name)
+        if count_use:
+            read.check_counts(source.name, count_use)
         ranking = rule.ranking(measures_of(read, rule.best.frequent is not None))
         decision = rule.decide(ranking)
         return DecidedBlock(read, decision, explain(ranking, decision))
@@ -179,7 +180,7 @@ def measure_sizes(
     scan: TableScan,
     thresholds: Sequence[float] = (),
     save: ScoreWriter | None = None,
-    need_counts: bool = False,
+    count_use: CountUse | None = None,
 ) -> SizeCurve:
     """Count how many entries each threshold leaves, in one pass, writing no table.
 
@@ -188,7 +189,7 @@ def measure_sizes(
         best: what stays in any case.
         thresholds: where exact counts are wanted.
         save: receives the similarities.
-        need_counts: see `prune_table`.
+        count_use: see `prune_table`.
 
     Raises:
         DataError: as `prune_table`.
@@ -198,8 +199,8 @@ def measure_sizes(
 
     def work(item: Item) -> tuple[SourceLook | None, tuple[Kept | None, DoubleArray, npt.NDArray[np.floating]]]:
         read = reader(item)
-        if need_counts:
-            read.check_counts(source.name)
+        if count_use:
+            read.check_counts(source.name, count_use)
         ranking = rank(method, measures_of(read, best.frequent is not None))
         kept = (LineMarks.of(read.raw, read.block), read.scores) if save and read.scores else None
         return order.look(read.raw, read.block), (

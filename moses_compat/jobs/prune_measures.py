@@ -86,7 +86,8 @@ def sizes_by_threshold(
         progress = stack.enter_context(watch.file("measure", source.size()))
         save = stack.enter_context(score_writer(keep, similarities)) if keep else None
         scan = replace(request.scan(watch), progress=progress)
-        return measure_sizes(source, similarities, method, request.best, scan, thresholds, save, request.need_counts)
+        use = request.count_use(method)
+        return measure_sizes(source, similarities, method, request.best, scan, thresholds, save, use)
 
 
 def score_writer(path: str, similarities: SimilaritySource) -> ScoreWriter:
@@ -108,7 +109,7 @@ def whole_measures(request: PruneRequest, method: Method, watch: Watch) -> tuple
         return MeasureRequest.of(
             request.needs(method), scan, weights=lambda: _weights(request), similarities=sources,
             corpora=request.corpora, forced_pairs=request.forced_pairs, by_source=request.by_source(method),
-            need_counts=request.need_counts,
+            count_use=request.count_use(method),
         )  # fmt: skip
 
     scan, work = request.scan(watch), request.work_folder

@@ -11,6 +11,7 @@ from typing import Any
 from moses_compat.files.finished_work import FinishedWork, described, settings_before, settings_of
 from moses_compat.files.names import scratch_place
 from moses_compat.files.streams import Input
+from moses_compat.lines.counts import CountUse
 from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.neural.part_folders import parts_beside
 from moses_compat.tables.blocks import BLOCK_BYTES, LONGEST_TABLE_LINE, TableScan
@@ -18,7 +19,16 @@ from moses_compat.tables.sorted_copy import sorted_name
 from phrasetool.models.bilingual import CPU
 from phrasetool.pipeline import Runner
 from phrasetool.pruning.decision import is_paper_s, protects_frequent
-from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, OCCURRENCES, SIGNIFICANCE, USES, Measure, TableMeasures
+from phrasetool.pruning.measures import (
+    COUNTS,
+    LOSSES,
+    MODEL_SCORES,
+    OCCURRENCES,
+    SIGNIFICANCE,
+    USES,
+    Measure,
+    TableMeasures,
+)
 from phrasetool.pruning.methods import Method, parse_method
 from phrasetool.pruning.protection import AffordableBest, KeepBest, frequent_count
 from phrasetool.pruning.thresholds import Threshold
@@ -251,10 +261,13 @@ class PruneRequest:
         at_threshold = self.threshold is not None or self.sweep is not None or bool(method.thresholds)
         return frequent_count(self.protect_frequent, protects_frequent(method, at_threshold))
 
-    @property
-    def need_counts(self) -> bool:
-        """Whether each entry must have a joint count, because protection by counts was asked for."""
-        return self.protect_frequent is not None and self.frequent is not None
+    def count_use(self, method: Method) -> CountUse | None:
+        """What needs a joint count of each entry: the method, or protection that was asked for; None if nothing."""
+        if COUNTS in method.needs:
+            return CountUse(f"the method {method.name}", remedy="prune without counts")
+        if self.protect_frequent is not None and self.frequent is not None:
+            return CountUse("the protection of frequent entries", remedy="protect by no count")
+        return None
 
     def needs(self, method: Method) -> frozenset[Measure[Any]]:
         """What has to be measured: for the method, and for what is protected."""

@@ -135,9 +135,10 @@ def _prune_streaming(request: PruneRequest, method: Method, watch: Watch, more: 
 
         fields = bool(keep or request.reasons or more)
         ask_all = request.ask_all or fields or bool(request.stats)
+        count_use = request.count_use(method)
 
         def send(source: Input, sinks: Sequence[Sink], scan: TableScan) -> None:
-            prune_table(source, similarities, rule, sinks, scan, keep is not None, ask_all, fields, request.need_counts)
+            prune_table(source, similarities, rule, sinks, scan, keep is not None, ask_all, fields, count_use)
 
         save = (lambda: score_writer(keep, similarities)) if keep else None
         result = PruneResult(PruneStatistics(), signature, method.names, best=rule.best)

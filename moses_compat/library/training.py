@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moses_compat.corpora.training_pairs import read_training_pairs
+from moses_compat.corpora.training_pairs import UNCOUNTED, read_training_pairs
 from moses_compat.files.streams import Input
 from moses_compat.library.paths import StrPath
+from moses_compat.lines.counts import CountTally
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import DataError
 from phrasetool.library.models import PhraseModel
@@ -105,7 +106,14 @@ def train(
 def _read(pairs: StrPath | Iterable[Pair], max_length: int, min_count: float, watch: Watch) -> PhrasePairs:
     if isinstance(pairs, str | os.PathLike):
         with Input(os.fspath(pairs)) as source, watch.file("read pairs", source.size()) as progress:
-            return read_training_pairs(source, max_length=max_length, min_count=min_count, progress=progress)
+
+            def counted(tally: CountTally) -> None:
+                for sentence in tally.sentences(UNCOUNTED):
+                    watch.say(f"{source.name}: {sentence}")
+
+            return read_training_pairs(
+                source, max_length=max_length, min_count=min_count, progress=progress, counted=counted
+            )
     with scratch_folder(None, "phrasetool-") as scratch:
         path = Path(scratch, "pairs")
         with path.open("w", encoding="utf-8", newline="\n") as file:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -9,9 +11,10 @@ import numpy.typing as npt
 
 from moses_compat.lines.scores import OK, check_number, read_number
 from moses_compat.lines.separators import find_separator, is_separator
+from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import CR, LF, PIPE, ZERO, is_blank, skip_blanks, token_end
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
-from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, FloatArray, Int64Array, Mask
+from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, Int64Array, Mask
 
 OF_TARGET, OF_SOURCE, OF_PAIR = range(3)
 # A count beyond this is damaged: no corpus has so many phrases, and sums of larger ones would not be exact.
@@ -37,7 +40,7 @@ def _ends_token(text: ByteArray, i: int, end: int) -> bool:
 
 
 @inner_kernel
-def _read_field(text: ByteArray, start: int, end: int, counts: FloatArray, line: int) -> None:
+def _read_field(text: ByteArray, start: int, end: int, counts: DoubleArray, line: int) -> None:
     i = start
     column = 0
     going = True
@@ -61,7 +64,7 @@ def _read_field(text: ByteArray, start: int, end: int, counts: FloatArray, line:
 
 
 @borrowing_kernel
-def _read_other_number(text: ByteArray, start: int, end: int, counts: FloatArray, line: int, column: int) -> int:
+def _read_other_number(text: ByteArray, start: int, end: int, counts: DoubleArray, line: int, column: int) -> int:
     """counts[line, column] = the token at `start`, if it is a number; return where it ends."""
     i = start
     while not _ends_token(text, i, end):
@@ -69,36 +72,6 @@ def _read_other_number(text: ByteArray, start: int, end: int, counts: FloatArray
     if check_number(text, start, i) == OK:
         counts[line, column] = read_number(text, start, i)
     return i
-
-
-@borrowing_kernel
-def read_count_field(text: ByteArray, start: int, end: int, counts: FloatArray, line: int) -> None:
-    """counts[line] = the numbers at text[start:end] up to a `|||`; what is no number is left as it is."""
-    _read_field(text, start, end, counts, line)
-
-
-@exact_kernel
-def _read_counts(text: ByteArray, starts: Int64Array, ends: Int64Array, counts: FloatArray) -> None:
-    """Pass over the alignment, whatever it is, and read the counts."""
-    for line in range(len(starts)):
-        bar = find_separator(text, starts[line], ends[line])
-        if bar >= 0:
-            bar = find_separator(text, bar + 3, ends[line])
-            if bar >= 0:
-                read_count_field(text, bar + 3, ends[line], counts, line)
-
-
-def read_counts(text: ByteArray, starts: Int64Array, ends: Int64Array) -> FloatArray:
-    """The counts of N entries, float32, shape (N, 3); NaN where the table does not say, or says no number.
-
-    Args:
-        text: uint8.
-        starts: int64, shape (N,), where their scores end.
-        ends: int64, shape (N,), where their lines end.
-    """
-    counts = np.full((len(starts), 3), np.nan, np.float32)
-    _read_counts(text, np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64), counts)
-    return counts
 
 
 class EntryCounts(NamedTuple):
@@ -214,7 +187,10 @@ def _derive_joint_counts(
         last = token_end(text, first, bars[2])
         joint = np.nan
         if check_number(text, first, last) == OK:
-            joint = read_number(text, first, last) * counts[line, OF_TARGET]
+            phi = read_number(text, first, last)
+            # Other scores than probabilities tell nothing.
+            if phi <= 1.0:
+                joint = phi * counts[line, OF_TARGET]
         if 0 <= joint <= LARGEST_COUNT:
             whole = np.rint(joint)
             counts[line, OF_PAIR] = whole if abs(joint - whole) <= _ROUNDING * joint else joint
@@ -227,15 +203,149 @@ def block_counts(block: EntryBlock) -> EntryCounts:
     starts, bars = block.score_ends, _BARS_AFTER_SCORES
     if len(starts) != len(block):
         starts, bars = block.line_offsets[:-1], _BARS_OF_LINE
-    values = np.full((len(block), 3), np.nan)
-    derived = np.zeros(len(block), np.bool_)
+    counts = _counts_behind(block.text, starts, ends, bars, block.line_offsets, ~block.faulty)
+    if block.faulty.any():
+        counts.values[block.faulty] = np.nan
+    return counts
+
+
+def line_counts(text: ByteArray, line_offsets: Int64Array) -> EntryCounts:
+    """The counts of N lines of a phrase table.
+
+    Args:
+        text: uint8, shape (B,).
+        line_offsets: int64, shape (N + 1,), where each line begins, and the end of the last.
+    """
+    good = np.ones(len(line_offsets) - 1, np.bool_)
+    return _counts_behind(text, line_offsets[:-1], line_offsets[1:], _BARS_OF_LINE, line_offsets, good)
+
+
+def _counts_behind(
+    text: ByteArray, starts: Int64Array, ends: Int64Array, bars: int, line_offsets: Int64Array, good: Mask
+) -> EntryCounts:
+    """The counts behind so many separators of each text[starts[line]:ends[line]], derived where lines are good."""
+    values = np.full((len(starts), 3), np.nan)
+    derived = np.zeros(len(starts), np.bool_)
     # Eight bytes are looked at together where the text may be read so.
-    whole = len(block.text) // 8 * 8 if block.text.ctypes.data % 8 == 0 else 0
-    _read_all_counts(block.text, block.text[:whole].view(np.uint64), starts, ends, bars, values)
+    whole = len(text) // 8 * 8 if text.ctypes.data % 8 == 0 else 0
+    _read_all_counts(text, text[:whole].view(np.uint64), starts, ends, bars, values)
     if not (values.min(initial=0) >= 0 and values.max(initial=0) <= LARGEST_COUNT):
         values[~((values >= 0) & (values <= LARGEST_COUNT))] = np.nan
-        known = np.isnan(values[:, OF_PAIR]) & ~np.isnan(values[:, [OF_TARGET, OF_SOURCE]]).any(axis=1) & ~block.faulty
-        _derive_joint_counts(block.text, block.line_offsets, np.flatnonzero(known), values, derived)
-    if block.faulty.any():
-        values[block.faulty] = np.nan
+        known = np.isnan(values[:, OF_PAIR]) & ~np.isnan(values[:, [OF_TARGET, OF_SOURCE]]).any(axis=1) & good
+        _derive_joint_counts(text, line_offsets, np.flatnonzero(known), values, derived)
     return EntryCounts(values, derived)
+
+
+@exact_kernel
+def _count_tokens(text: ByteArray, line_offsets: Int64Array, lines: Int64Array, found: Int64Array) -> None:
+    """found[k] = how many tokens the fifth field of line lines[k] has."""
+    for k in range(len(lines)):
+        end = line_offsets[lines[k] + 1]
+        i = _after_separators_slowly(text, line_offsets[lines[k]], end, _BARS_OF_LINE)
+        found[k] = 0
+        while 0 <= i < end and not is_separator(text, i, end):
+            if _ends_token(text, i, end):
+                i += 1
+                continue
+            found[k] += 1
+            while not _ends_token(text, i, end):
+                i += 1
+
+
+def count_tokens(text: ByteArray, line_offsets: Int64Array, lines: Int64Array) -> Int64Array:
+    """Return how many tokens the fifth field of each of some lines has.
+
+    Args:
+        text: uint8, shape (B,).
+        line_offsets: int64, shape (N + 1,), where each line begins, and the end of the last.
+        lines: int64, shape (L,).
+    """
+    found = np.empty(len(lines), np.int64)
+    _count_tokens(text, np.ascontiguousarray(line_offsets), np.ascontiguousarray(lines), found)
+    return found
+
+
+def shown_counts(line: bytes) -> str:
+    """The counts of a line of a phrase table as an addition to a message; empty where it has none."""
+    fields = line.split(b"|||", 5)
+    text = fields[4].strip().decode("utf-8", "replace") if len(fields) > 4 else ""
+    return f" (found {text!r})" if text else ""
+
+
+@dataclass
+class CountTally:
+    """How many entries of a table have joint counts.
+
+    Attributes:
+        entries: all of them, but for lines that are faulty.
+        missing: those without a joint count, or with a damaged one.
+        derived: those whose joint count was derived from phi(f|e) and c(t).
+    """
+
+    entries: int = 0
+    missing: int = 0
+    derived: int = 0
+
+    @classmethod
+    def of(cls, counts: EntryCounts, good: Mask) -> CountTally:
+        """Tally the entries of a block.
+
+        Args:
+            counts: of the block.
+            good: bool, shape (N,), the lines that are entries.
+        """
+        missing = np.isnan(counts.values[:, OF_PAIR]) & good
+        return cls(*(int(np.count_nonzero(marks)) for marks in (good, missing, counts.derived)))
+
+    def __iadd__(self, other: CountTally) -> CountTally:
+        self.entries, self.missing = self.entries + other.entries, self.missing + other.missing
+        self.derived += other.derived
+        return self
+
+    def sentences(self, consequence: str) -> Iterator[str]:
+        """Report counts that are missing or derived, in a line each.
+
+        Args:
+            consequence: of a missing count, a clause.
+        """
+        if self.derived:
+            yield f"joint counts of {self.derived:,} of {self.entries:,} entries were derived as phi(f|e) * c(t)"
+        if self.missing:
+            which = f"{self.missing:,} of {self.entries:,} entries have no joint count"
+            yield f"{'the table has no joint counts' if self.missing == self.entries else which}: {consequence}"
+
+
+class CountUse(NamedTuple):
+    """What needs the joint counts of a table.
+
+    Attributes:
+        subject: of a sentence with the verb "needs".
+        remedy: the name of what works without counts, see `PhraseToolError`.
+    """
+
+    subject: str
+    remedy: str | None = None
+
+
+def require_joint_counts(name: str, block: EntryBlock, counts: EntryCounts, use: CountUse) -> None:
+    """Refuse a block with an entry that has no joint count.
+
+    Args:
+        name: of the table, for the message.
+        block: its entries; faulty lines need no count.
+        counts: of the block.
+        use: what needs the counts.
+
+    Raises:
+        DataError: naming the first such entry.
+    """
+    joint = counts.values[:, OF_PAIR]
+    # A sum is NaN where one number is, and takes no memory.
+    if not np.isnan(joint.sum()):
+        return
+    missing = np.flatnonzero(np.isnan(joint) & ~block.faulty)
+    if len(missing):
+        row = int(missing[0])
+        shown = shown_counts(block.text[block.line_offsets[row] : block.line_offsets[row + 1]].tobytes())
+        message = f"the entry has no joint count{shown}; {use.subject} needs c(t) c(s) c(s,t) in the fifth field"
+        raise DataError(name, message, block.first_entry + row + 1, remedy=use.remedy)

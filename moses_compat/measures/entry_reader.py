@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from moses_compat.files.streams import Input
-from moses_compat.lines.counts import OF_PAIR, EntryCounts, block_counts
+from moses_compat.lines.counts import CountUse, EntryCounts, block_counts, require_joint_counts
 from moses_compat.lines.insert_scores import selected_lines
 from moses_compat.measures.similarities import SimilarityReader, SimilaritySource
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.line_marks import block_without_fields
 from moses_compat.tables.parser import LineScan, TableParser
-from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray, EntryBlock, Int64Array, Mask
 from phrasetool.pruning.measured_table import MeasuredTable
 from phrasetool.scoring.scorer import Scores
@@ -59,19 +58,9 @@ class ReadBlock:
         """The counts of the entries."""
         return block_counts(self.block)
 
-    def check_counts(self, name: str) -> None:
-        """Require a joint count of every entry.
-
-        Args:
-            name: of the table, for the message.
-
-        Raises:
-            DataError: an entry has none.
-        """
-        missing = np.flatnonzero(np.isnan(self.counts.values[:, OF_PAIR]) & ~self.block.faulty)
-        if len(missing):
-            message = "the entry has no joint count: expected three counts as its fifth field, c(t) c(s) c(s,t)"
-            raise DataError(name, message, self.raw.first_entry + int(missing[0]) + 1, remedy="protect by no count")
+    def check_counts(self, name: str, use: CountUse) -> None:
+        """Require a joint count of every entry, see `require_joint_counts`."""
+        require_joint_counts(name, self.block, self.counts, use)
 
 
 class EntryReader:

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from moses_compat.corpora.phrase_index import read_indexes
 from moses_compat.files.names import STANDARD
 from moses_compat.files.streams import Input
-from moses_compat.lines.counts import OF_PAIR, read_counts
+from moses_compat.lines.counts import OF_PAIR, CountUse
 from moses_compat.lines.insert_scores import DIRECT_COLUMN, INVERSE_COLUMN, check_trained_scores
 from moses_compat.lines.log_scores import log_scores
-from moses_compat.measures.entry_reader import EntryReader, Item
+from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
 from moses_compat.measures.field_places import ComposedEntries, FieldPlaces
 from moses_compat.measures.model_weights import TableWeights
 from moses_compat.measures.pair_test import CorpusCheck, PairTest, Tested
@@ -26,7 +26,7 @@ from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.finished_blocks import follow_blocks
 from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.errors import DataError
-from phrasetool.phrases import DoubleArray, EntryBlock, Int64Array
+from phrasetool.phrases import EntryBlock, Int64Array
 from phrasetool.pruning.composition import Compositions, Losses
 from phrasetool.pruning.measured_table import MeasuredTable
 from phrasetool.pruning.measures import (
@@ -66,7 +66,7 @@ class MeasureRequest:
         by_source: whether the entries of a source have to stand together; a table where they do not is refused.
         scan: how the table is read; its threads work on the rest, too.
         occurrences: whether to read all three counts.
-        need_counts: whether each entry must have a joint count.
+        count_use: what needs a joint count of each entry; None if nothing does.
 
     Raises:
         ValueError: losses are asked for without weights, or probabilities without pairs.
@@ -82,7 +82,7 @@ class MeasureRequest:
     by_source: bool = True
     scan: TableScan = field(default_factory=TableScan)
     occurrences: bool = False
-    need_counts: bool = False
+    count_use: CountUse | None = None
 
     def __post_init__(self) -> None:
         if self.losses and self.weights is None:
@@ -101,7 +101,7 @@ class MeasureRequest:
         corpora: tuple[str, str] | None = None,
         forced_pairs: str | None = None,
         by_source: bool = True,
-        need_counts: bool = False,
+        count_use: CountUse | None = None,
     ) -> MeasureRequest:
         """What criteria or columns need, out of what is there; what nobody needs is not read.
 
@@ -111,7 +111,8 @@ class MeasureRequest:
             weights: called for the weights of a model.
             similarities, corpora: see above.
             forced_pairs: the file of the pairs.
-            by_source, need_counts: see above.
+            by_source: see above.
+            count_use: see above; if it is None and `needs` has counts, they are needed all the same.
 
         Raises:
             DataError: the file of the pairs is damaged or has a line that is none.
@@ -123,13 +124,13 @@ class MeasureRequest:
             similarities={measure: source for measure, source in (similarities or {}).items() if measure in needs},
             corpora=corpora if SIGNIFICANCE in needs else None,
             losses=LOSSES in needs,
-            forced_pairs=PairUses.read(forced, totals=FORCED in needs) if forced else None,
+            forced_pairs=PairUses.read(forced, totals=FORCED in needs, say=scan.warn) if forced else None,
             forced_probabilities=FORCED in needs,
             smoothing="kneser-ney" if SMOOTHED in needs else None,
             by_source=by_source,
             scan=scan,
             occurrences=OCCURRENCES in needs,
-            need_counts=need_counts,
+            count_use=count_use or (CountUse("the method", remedy="prune without counts") if COUNTS in needs else None),
         )
 
     @property
@@ -148,7 +149,8 @@ def measure_table(source: Input, request: MeasureRequest, work: str | None = Non
 
     Faulty lines that `scan.on_error` lets pass are entries whose other measures are 0; they take no part in
     compositions.  An entry with a side without words has infinite significance, for there is nothing to test.  A
-    count that is missing, negative or no finite number is 1.  Neither threads nor the size of blocks change anything.
+    joint count that is missing or damaged is NaN, unless counts are needed.  Neither threads nor the size of blocks
+    change anything.
 
     What is measured goes to files without a name.  Memory does not grow with the table, but by 18 bytes an entry while
     losses are asked for, by what the corpora and the pairs of forced decoding take, and, to smooth, by the phrases.
@@ -162,7 +164,7 @@ def measure_table(source: Input, request: MeasureRequest, work: str | None = Non
         DataError: the table is damaged or has a faulty line (see `scan.on_error`); it does not fit the weights, the
             saved similarities or the pairs of forced decoding; or, with weights, a score is negative or infinite; or,
             for losses, it is all rules; or, for probabilities of forced decoding, it has fewer than four scores; or,
-            to smooth, or with `need_counts`, an entry has no counts; or, `by_source`, a source comes back after others,
+            to smooth, or with `count_use`, an entry has no counts; or, `by_source`, a source comes back after others,
             unless `scan.force` is set.
         CorpusMismatchError: more than half of the first entries do not occur in the corpora.
         PhraseToolError: the files cannot be written.
@@ -312,9 +314,9 @@ class _BlockMeasurer:
         block = read.block
         rows = np.flatnonzero(~block.faulty)
         places = FieldPlaces.of(block, rows) if self._test or self._request.losses else None
-        columns = self._by_scores(block, rows, read.columns[rows])
-        if self._request.need_counts:
-            read.check_counts(self._name)
+        columns = self._by_scores(read, rows)
+        if self._request.count_use:
+            read.check_counts(self._name, self._request.count_use)
         if self._request.occurrences:
             columns[OCCURRENCES] = read.counts.values
         for similar, said in zip(self._request.similarities, read.all_scores, strict=True):
@@ -344,13 +346,14 @@ class _BlockMeasurer:
         if self._request.forced_probabilities:
             check_trained_scores(self._name, raw.scores, raw.first_entry)
 
-    def _by_scores(self, block: EntryBlock, rows: Int64Array, values: DoubleArray) -> Columns:
+    def _by_scores(self, read: ReadBlock, rows: Int64Array) -> Columns:
         """What the score and count fields say, and the pairs of forced decoding.
 
         Args:
+            read: the block, with the score columns of `_columns`.
             rows: the entries that are not faulty.
-            values: of their score columns, see `_columns`.
         """
+        block, values = read.block, read.columns[rows]
         # What is too large for single precision is no probability, but stays a number.
         direct = values[:, min(DIRECT_COLUMN, values.shape[1] - 1)] if values.shape[1] else np.zeros(len(rows))
         columns: Columns = {PROBABILITIES: _spread(block, rows, np.clip(direct, -_LARGEST, _LARGEST))}
@@ -359,8 +362,7 @@ class _BlockMeasurer:
             if values.shape[1]:
                 totals = weights.total(log_scores(self._name, values, block.first_entry + rows))
             columns[MODEL_SCORES] = _spread(block, rows, totals)
-        joint = read_counts(block.text, block.score_ends[rows], block.line_offsets[1:][rows])[:, OF_PAIR]
-        columns[COUNTS] = _spread(block, rows, np.where(np.isfinite(joint) & (joint >= 0), joint, 1))
+        columns[COUNTS] = _spread(block, rows, read.counts.values[rows, OF_PAIR])
         if pairs := self._request.forced_pairs:
             found = pairs.look_up(block.text, block.line_offsets, ~block.faulty)
             columns[USES] = np.ascontiguousarray(found[:, 0])

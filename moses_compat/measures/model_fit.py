@@ -251,10 +251,10 @@ class FitCheck:
         Raises:
             DataError: the model does not fit.
         """
-        from moses_compat.corpora.training_pairs import pair_fields
+        from moses_compat.corpora.training_pairs import pair_places
 
         text = _lines_at(texts, _places(sum(map(len, texts)), 1))
-        fields = pair_fields(text)[0]
+        fields = pair_places(text)
         data = text.tobytes()
 
         def fit(swapped: bool) -> ModelFit:

@@ -7,17 +7,19 @@ for a moment while they are read.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from moses_compat.corpora.training_pairs import pair_fields
+from moses_compat.corpora.training_pairs import check_counts, pair_fields
 from moses_compat.files.streams import Input
+from moses_compat.lines.counts import CountTally
 from moses_compat.lines.pair_hashes import HashArray, as_key, hash_field
 from moses_compat.lines.phrase_totals import KeyedSums
-from moses_compat.lines.scores import OK, check_number
-from moses_compat.lines.separators import find_separator, line_offsets_of
+from moses_compat.lines.separators import line_offsets_of
 from moses_compat.tables.blocks import blocks
 from phrasetool.errors import DataError
-from phrasetool.kernels.bytes import CR, LF, skip_blanks, token_end
+from phrasetool.kernels.bytes import CR, LF
 from phrasetool.kernels.hashing import FNV_BASIS, fnv
 from phrasetool.kernels.interning import NO_KEY
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
@@ -42,20 +44,13 @@ def _hash_sides(text: ByteArray, start: int, end: int) -> tuple[np.uint64, np.ui
 
 
 @exact_kernel
-def _hash(text: ByteArray, line_offsets: Int64Array, keys: HashArray, bad: Mask) -> None:
-    """The keys of every line of pairs; bad[line] where its third and last field is one token, but no number."""
+def _hash(text: ByteArray, line_offsets: Int64Array, keys: HashArray) -> None:
+    """The keys of every line of pairs."""
     for line in range(len(keys)):
         start, end = line_offsets[line], line_offsets[line + 1]
         while end > start and (text[end - 1] == LF or text[end - 1] == CR):
             end -= 1
-        keys[line, _PAIR], keys[line, _SOURCE], keys[line, _TARGET], first = _hash_sides(text, start, end)
-        bad[line] = False
-        first += 3
-        if first < 3 or first > end or find_separator(text, first, end) >= 0:
-            continue
-        first = skip_blanks(text, first, end)
-        last = token_end(text, first, end)
-        bad[line] = skip_blanks(text, last, end) == end and first < last and check_number(text, first, last) != OK
+        keys[line, _PAIR], keys[line, _SOURCE], keys[line, _TARGET], _ = _hash_sides(text, start, end)
 
 
 @exact_kernel
@@ -79,10 +74,11 @@ class PairUses:
 
     def __init__(self, path: str, totals: bool = True) -> None:
         self.path = path
+        self._tally = CountTally()
         self._sums = [KeyedSums(np.float64) for _ in range(3 if totals else 1)]
 
     @classmethod
-    def read(cls, path: str, totals: bool = True) -> PairUses:
+    def read(cls, path: str, totals: bool = True, say: Callable[[str], None] = lambda message: None) -> PairUses:
         """Read lines `source ||| target[ ||| count]` or a phrase table, as `pairs` understands them; gzip or not.
 
         Counts of a pair that comes several times are added.
@@ -90,10 +86,11 @@ class PairUses:
         Args:
             path: the file.
             totals: whether the totals of sources and targets are wanted, too.
+            say: called with a message if counts were derived.
 
         Raises:
-            DataError: the file is damaged or empty, a line has fewer than two fields, or a count is no number of at
-                least 0.
+            DataError: the file is damaged or empty, a line has fewer than two fields, a count is no number of at
+                least 0, or a table has no joint count.
         """
         counted = cls(path, totals)
         with Input(path) as source:
@@ -104,20 +101,26 @@ class PairUses:
                 raise DataError(source.name, "no phrase pair, the file is empty")
         for sums in counted._sums:
             sums.shrink()
+        for sentence in counted._tally.sentences(""):
+            say(f"{path}: {sentence}")
         return counted
 
     def _add(self, text: ByteArray, name: str, before: int) -> int:
         """Add the pairs of a text, `before` lines of its file down; return how many lines it has."""
-        fields, counts = pair_fields(text)
-        keys, bad = np.empty((len(counts), 3), np.uint64), np.empty(len(counts), np.bool_)
-        _hash(text, line_offsets_of(text), keys, bad)
-        pairless = fields[:, 1] < 0
-        bad |= ~(counts >= 0) | (counts == np.inf)
-        faulty = np.flatnonzero(pairless | bad)
-        if len(faulty):
-            line = int(faulty[0])
-            message = "expected `source ||| target`, found no |||" if pairless[line] else "the count is no number >= 0"
-            raise DataError(name, message, before + line + 1)
+        found = pair_fields(text)
+        counts = found.counts
+        pairless = np.flatnonzero(found.places[:, 1] < 0)
+        if len(pairless):
+            raise DataError(name, "expected `source ||| target`, found no |||", before + int(pairless[0]) + 1)
+        check_counts(name, found, before)
+        missing = np.flatnonzero(np.isnan(counts))
+        if len(missing):
+            line = before + int(missing[0]) + 1
+            message = "the pair has no count; expected `source ||| target[ ||| count]`, or a table with joint counts"
+            raise DataError(name, message, line)
+        self._tally += found.tally
+        keys = np.empty((len(counts), 3), np.uint64)
+        _hash(text, line_offsets_of(text), keys)
         for column, sums in zip(keys.T, self._sums, strict=False):
             sums.add(np.ascontiguousarray(column), counts)
         return len(counts)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.files.streams import Input
-from moses_compat.lines.counts import OF_PAIR, OF_SOURCE, OF_TARGET, read_counts
+from moses_compat.lines.counts import OF_PAIR, OF_SOURCE, OF_TARGET, block_counts, shown_counts
 from moses_compat.lines.pair_hashes import HashArray
 from moses_compat.lines.phrase_totals import KeyedSums, side_keys
 from moses_compat.tables.blocks import RawBlock, TableScan
@@ -182,7 +182,10 @@ def _counts(name: str, block: EntryBlock, rows: Int64Array) -> FloatArray:
     Raises:
         DataError: an entry has none, or its counts cannot be true.
     """
-    counts = read_counts(block.text, block.score_ends[rows], block.line_offsets[1:][rows])
+    # Derived counts would be as smoothed as the probabilities that they are derived from.
+    found = block_counts(block)
+    found.values[found.derived, OF_PAIR] = np.nan
+    counts = found.values[rows].astype(np.float32)
     joint, sides = counts[:, OF_PAIR], np.minimum(counts[:, OF_TARGET], counts[:, OF_SOURCE])
     # False where a number is missing, too.
     good: npt.NDArray[np.bool_] = (joint > 0) & (joint * (1 - _ROUNDING) <= sides) & np.isfinite(counts).all(axis=1)
@@ -190,7 +193,10 @@ def _counts(name: str, block: EntryBlock, rows: Int64Array) -> FloatArray:
         first = int(np.argmin(good))
         line = block.first_entry + int(rows[first]) + 1
         if np.isnan(counts[first]).any():
-            raise DataError(name, "no counts c(t) c(s) c(s,t) in the fifth field, which smoothing needs", line)
+            row = int(rows[first])
+            text = block.text[block.line_offsets[row] : block.line_offsets[row + 1]].tobytes()
+            message = "no counts c(t) c(s) c(s,t) in the fifth field, which smoothing needs"
+            raise DataError(name, message + shown_counts(text), line)
         values = " ".join(f"{value:g}" for value in counts[first].tolist())
         raise DataError(
             name, f"the counts {values} cannot be c(t) c(s) c(s,t): a pair is seen, and no more often than a side", line

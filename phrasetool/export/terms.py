@@ -22,7 +22,7 @@ class TermPair:
         source, target: words with a space between.
         worth: see above.
         direct, inverse: p(target|source) and p(source|target) as in the table.
-        count: how often the pair was extracted.
+        count: how often the pair was extracted; None if that is not known.
         similarity: of both sides; None if nothing is known of it.
     """
 
@@ -31,7 +31,7 @@ class TermPair:
     worth: float
     direct: float
     inverse: float
-    count: float
+    count: float | None
     similarity: float | None = None
 
 

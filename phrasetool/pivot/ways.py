@@ -161,10 +161,11 @@ def _add_way(row: DoubleArray, first: DoubleArray, second: DoubleArray, weight: 
     row[1] += first[INVERSE_LEXICAL] * second[INVERSE_LEXICAL]
     row[2] += weight
     row[3] += first[DIRECT_LEXICAL] * second[DIRECT_LEXICAL]
-    if least_counts:
-        row[PAIR_COUNT] += min(first[JOINT], second[JOINT])
-    else:
-        row[PAIR_COUNT] += min(first[JOINT] * second[DIRECT], first[INVERSE] * second[JOINT])
+    one, other = first[JOINT], second[JOINT]
+    if not least_counts:
+        one, other = one * second[DIRECT], first[INVERSE] * other
+    # A count that is not known makes the sum unknown.
+    row[PAIR_COUNT] += one if one <= other else (other if other < one else np.nan)
 
 
 @inner_kernel

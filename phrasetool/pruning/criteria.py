@@ -45,7 +45,11 @@ class Criterion(Protocol):
 
     @property
     def needs(self) -> frozenset[Measure[Any]]:
-        """What has to be measured, besides counts and probabilities."""
+        """What has to be measured, besides probabilities."""
+
+    @property
+    def factor_needs(self) -> frozenset[Measure[Any]]:
+        """What a product needs in addition."""
 
     @property
     def by_source(self) -> bool:
@@ -69,6 +73,7 @@ class Semantic:
     name: str = "semantic"
     similarities: Measure[np.float32] = SIMILARITIES
     by_source: bool = False
+    factor_needs: frozenset[Measure[Any]] = frozenset()
 
     @property
     def needs(self) -> frozenset[Measure[Any]]:
@@ -113,6 +118,7 @@ class Significant:
     name: str = "significance"
     needs: frozenset[Measure[Any]] = frozenset({SIGNIFICANCE})
     by_source: bool = False
+    factor_needs: frozenset[Measure[Any]] = frozenset()
 
     def worth(self, measures: Measures) -> FloatArray:
         """-ln p."""
@@ -129,8 +135,9 @@ class Composition:
     """How often the pair was seen, times what the model loses without it (Zens et al. 2012, Ling et al. 2012)."""
 
     name: str = "composition"
-    needs: frozenset[Measure[Any]] = frozenset({LOSSES})
+    needs: frozenset[Measure[Any]] = frozenset({COUNTS, LOSSES})
     by_source: bool = False
+    factor_needs: frozenset[Measure[Any]] = frozenset()
 
     def worth(self, measures: Measures) -> FloatArray:
         """Count times loss; without a composition, the loss counts as 30."""
@@ -149,6 +156,7 @@ class Probability:
     name: str = "probability"
     needs: frozenset[Measure[Any]] = frozenset()
     by_source: bool = False
+    factor_needs: frozenset[Measure[Any]] = frozenset()
 
     def worth(self, measures: Measures) -> FloatArray:
         """The third score."""
@@ -164,8 +172,9 @@ class Count:
     """How often the pair was extracted."""
 
     name: str = "count"
-    needs: frozenset[Measure[Any]] = frozenset()
+    needs: frozenset[Measure[Any]] = frozenset({COUNTS})
     by_source: bool = False
+    factor_needs: frozenset[Measure[Any]] = frozenset()
 
     def worth(self, measures: Measures) -> FloatArray:
         """The joint count."""
@@ -188,6 +197,7 @@ class Usage:
     name: str = "usage"
     needs: frozenset[Measure[Any]] = frozenset({USES})
     by_source: bool = False
+    factor_needs: frozenset[Measure[Any]] = frozenset({COUNTS})
 
     def worth(self, measures: Measures) -> FloatArray:
         """How often the pair was used."""
@@ -207,6 +217,7 @@ class Top:
     name: str = "top"
     needs: frozenset[Measure[Any]] = frozenset({MODEL_SCORES})
     by_source: bool = True
+    factor_needs: frozenset[Measure[Any]] = frozenset()
 
     def worth(self, measures: Measures) -> FloatArray:
         """0 for the best, -1 for the next, and so on; ties by table order."""
@@ -234,6 +245,7 @@ class Random:
     name: str = "random"
     needs: frozenset[Measure[Any]] = frozenset()
     by_source: bool = False
+    factor_needs: frozenset[Measure[Any]] = frozenset()
 
     def worth(self, measures: Measures) -> FloatArray:
         """Uniform in [0, 1), drawn in table order."""

@@ -35,7 +35,7 @@ class Measure(Generic[Number]):
 
 # p(target | source), the third score.
 PROBABILITIES = Measure("probabilities", np.float32)
-# How often the pair was extracted; 1 where the table does not say.
+# How often the pair was extracted; NaN where the table does not say, which no criterion accepts that needs counts.
 COUNTS = Measure("counts", np.float32)
 # c(t), c(s) and c(s,t) as the table has them; NaN where it does not.
 OCCURRENCES = Measure("occurrences", np.float64, 3)

@@ -73,7 +73,10 @@ class Method:
     @property
     def needs(self) -> frozenset[Measure[Any]]:
         """What has to be measured for it."""
-        return frozenset().union(*(part.needs for part in self.parts))
+        needs = [part.needs for part in self.parts]
+        if len(self.parts) > 1 and self.combine == "product":
+            needs += [part.factor_needs for part in self.parts]
+        return frozenset().union(*needs)
 
     @property
     def by_source(self) -> bool:

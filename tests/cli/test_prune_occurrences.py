@@ -252,7 +252,7 @@ NO_COUNTS = {
 }
 
 
-@pytest.mark.parametrize("cut", [("-t", "0.7"), ("--method", "count", "--target-size", "0.3")], ids=str)
+@pytest.mark.parametrize("cut", [("-t", "0.7"), ("--method", "probability", "--target-size", "0.3")], ids=str)
 @pytest.mark.parametrize("name", NO_COUNTS)
 def test_tables_without_joint_counts(tmp_path, name, cut):
     lines = [
@@ -277,6 +277,10 @@ def test_tables_without_joint_counts(tmp_path, name, cut):
     assert refused.code == 1
     assert f"t:{line}: the entry has no joint count" in refused.message
     assert "--protect-frequent none" in refused.message
+    refused = run_inside("prune", table, "--method", "count", "--target-size", "0.3", "-o", tmp_path / "o")
+    assert refused.code == 1
+    assert f"t:{line}: the entry has no joint count" in refused.message
+    assert "as in --method probability" in refused.message
     assert not (tmp_path / "o").exists()
     off = prune(table, *cut, *BARE, *SIMILAR, "-q", "--protect-frequent", "none").out
     assert off == prune(table, *cut, *BARE, *SIMILAR, "-q").out or name == "one of them"

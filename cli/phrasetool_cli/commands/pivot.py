@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from phrasetool_cli.shared.columns.annotate_ini import is_given
 from phrasetool_cli.shared.columns.pivot_summary import pivot_summary
 from phrasetool_cli.shared.flags import output_option, table_options
 from phrasetool_cli.shared.json_output import json_document, json_option
@@ -54,7 +55,7 @@ Example:
                  help="Leave out entries of the tables whose p(target|source) is lower."),
     click.option("--counts", type=click.Choice(["expected", "min"]), default="expected",
                  help="How often a pair is taken to have been seen: as often as can be expected, or each time as often "
-                      "as the less frequent pair of the way."),
+                      "as the less frequent pair of the way; needs joint counts if it is given."),
     "Memory",
     click.option("--memory", type=size_in_bytes, default="2G", metavar="BYTES",
                  help="For entries; the others wait in temporary files.  Never changes the output."),
@@ -79,6 +80,7 @@ def command(
     expected to be seen.  Tables are sorted (LC_ALL=C), as Moses writes them, and so is what is written.
     """
     from moses_compat.jobs.pivoting.pivot import PivotRequest, pivot
+    from moses_compat.lines.counts import CountUse
     from moses_compat.tables.blocks import TableScan
     from phrasetool.errors import PhraseToolError
 
@@ -104,9 +106,10 @@ def command(
     check_outputs([*tables, *legs], [output, reordering_out])
     document = json_document(json_file, [*tables, *legs], [output, reordering_out])
     scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force, max_line=max_line)
+    count_use = CountUse("--counts") if is_given("counts") else None
     request = PivotRequest(
         pairs, output, reordering_tables, reordering_out, _similarities(similarities, len(pairs), scale), columns or (),
-        keep_best, least_probability, counts == "min", scan, sort, memory, temporary,
+        keep_best, least_probability, counts == "min", count_use, scan, sort, memory, temporary,
     )  # fmt: skip
     watch = TerminalWatch(quiet)
     report = pivot(request, watch)

@@ -12,9 +12,11 @@ from phrasetool_cli.training.chosen_starts import chosen_starts
 from phrasetool_cli.training.run_options import Given, RunOptions, Training
 
 if TYPE_CHECKING:
+    from moses_compat.lines.counts import CountTally
     from phrasetool.models.bilingual import BilingualModel
     from phrasetool.training.pairs import PhrasePairs
     from phrasetool.training.start import Start
+    from phrasetool_cli.shared.progress import TerminalWatch
 
 # What encoders of phrases are trained with if nothing is said.
 LOSS = "in-batch"
@@ -65,7 +67,7 @@ def train_pairs(
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     run.ready([pairs, *(file for start in starts for file in start.files)])
-    data, starts = with_known_words(_read(pairs, kept, run.quiet, doubt), settings, starts)
+    data, starts = with_known_words(_read(pairs, kept, watch, doubt), settings, starts)
     if chosen["batch_size"] is None:
         settings = settings.with_batches_for(len(data))
     # Both languages are trained side by side; within a language one thread is fastest at these sizes.
@@ -92,15 +94,22 @@ def train_pairs(
     return trained
 
 
-def _read(pairs: str, kept: tuple[int, float], quiet: bool, doubt: Callable[[str], None]) -> PhrasePairs:
+def _read(pairs: str, kept: tuple[int, float], watch: TerminalWatch, doubt: Callable[[str], None]) -> PhrasePairs:
     """The pairs of a file: those of so many words at most, and of so large a count at least."""
-    from moses_compat.corpora.training_pairs import read_training_pairs
+    from moses_compat.corpora.training_pairs import UNCOUNTED, read_training_pairs
     from moses_compat.files.streams import Input
     from phrasetool.training.plausibility import check_pairs
     from phrasetool_cli.shared.progress import TableProgress
 
     max_length, min_count = kept
-    with Input(pairs) as source, TableProgress("read pairs", source.size(), quiet) as progress:
-        data = read_training_pairs(source, max_length=max_length, min_count=min_count, progress=progress)
+    with Input(pairs) as source, TableProgress("read pairs", source.size(), watch.quiet) as progress:
+
+        def counted(tally: CountTally) -> None:
+            for sentence in tally.sentences(UNCOUNTED):
+                watch.say(f"{source.name}: {sentence}")
+
+        data = read_training_pairs(
+            source, max_length=max_length, min_count=min_count, progress=progress, counted=counted
+        )
         check_pairs(source.name, data, doubt)
     return data

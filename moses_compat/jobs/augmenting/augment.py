@@ -140,6 +140,9 @@ def augment(request: AugmentRequest, watch: Watch = NOBODY) -> AugmentReport:
     with Input(request.table) as source, watch.file("words", source.size()) as progress:
         check_plausible(source, scan)
         table = read_words(source, len(request.evidence), replace(scan, progress=progress), request.rare)
+    if table.uncounted:
+        words = "1 word" if table.uncounted == 1 else f"{table.uncounted:,} words"
+        watch.say(f"{request.table}: {words} of the table have no count c(s), and count as seen once")
     unknown, rare = _words_to_translate(request, table, scan)
     vectors = _vectors(request, table, scan, watch)
     augmenter = learn_augmenter(table.entries, request.evidence, vectors, request.seed)

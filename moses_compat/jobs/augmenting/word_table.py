@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import numpy as np
 from moses_compat.corpora.texts import line_blocks
 from moses_compat.files.streams import Input
 from moses_compat.jobs.augmenting.new_lines import FLAG, TEXT
+from moses_compat.lines.counts import LARGEST_COUNT, OF_SOURCE
 from moses_compat.lines.trained_scores import TRAINED, require_trained_scores
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import TableParser
@@ -36,12 +38,14 @@ class WordTable:
         known: all words that have entries.
         rare: word -> all its targets, of words that were learnt from a bitext and seen so seldom as was asked for.
         augmented: whether others have flags, so that the last columns are those of an earlier run.
+        uncounted: how many words lack a valid count c(s); they are taken as seen once.
     """
 
     entries: WordEntries
     known: Collection[str]
     rare: Mapping[str, Collection[str]]
     augmented: bool
+    uncounted: int
 
 
 def read_words(source: Input, columns: int, scan: TableScan, rare: int = 0) -> WordTable:
@@ -55,24 +59,27 @@ def read_words(source: Input, columns: int, scan: TableScan, rare: int = 0) -> W
 
     Raises:
         DataError: the table is damaged, has a faulty line and the scan says `fail`, has fewer scores, has factors, or
-            has flags in other columns.
+            has flags in other columns; or words are rare by their counts, and an entry has no count c(s).
     """
 
     def work(raw: RawBlock) -> tuple[RawBlock, list[Row]]:
         block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text, raw.line_offsets)
         scan.passes(source.name, block.faulty, faults)
-        return raw, [_row(source.name, raw, number) for number in np.flatnonzero(of_one_word(block)).tolist()]
+        return raw, [_row(source.name, raw, number, rare > 0) for number in np.flatnonzero(of_one_word(block)).tolist()]
 
     entries: dict[str, list[WordEntry]] = {}
     flagged: dict[str, list[WordEntry]] = {}
     counts: dict[str, float] = {}
     targets: dict[str, set[str]] = {}
+    uncounted: set[str] = set()
     done, flags = 0, _Flags()
     for raw, rows in run(scan.raw_blocks(source), work, scan.threads):
         for word, entry, count, others in rows:
             flags.see(others)
             (flagged if _SET in others[-columns:] else entries).setdefault(word, []).append(entry)
-            counts[word] = count
+            if np.isnan(count):
+                uncounted.add(word)
+            counts[word] = 1.0 if np.isnan(count) else count
             if count <= rare:
                 targets.setdefault(word, set()).add(entry.target)
         done += raw.lines
@@ -86,7 +93,7 @@ def read_words(source: Input, columns: int, scan: TableScan, rare: int = 0) -> W
             entries.setdefault(word, []).extend(more)
     # Words that have nothing but flagged entries were unknown before.
     learnt = {word: found for word, found in targets.items() if word in entries}
-    return WordTable(WordEntries(entries, counts), known, learnt, augmented)
+    return WordTable(WordEntries(entries, counts), known, learnt, augmented, len(uncounted))
 
 
 def of_one_word(block: EntryBlock) -> Mask:
@@ -126,8 +133,8 @@ class _Flags:
             raise DataError(name, message, remedy="name those of then")
 
 
-def _row(name: str, raw: RawBlock, number: int) -> Row:
-    """What a line says."""
+def _row(name: str, raw: RawBlock, number: int, need_count: bool) -> Row:
+    """What a line says; the count is NaN where the line has no valid c(s)."""
     line = raw.text[raw.line_offsets[number] : raw.line_offsets[number + 1]].tobytes()
     fields = line.decode(*TEXT).removesuffix("\n").removesuffix("\r").split("|||")
     word, numbers = single_spaced(fields[0]), split_words(fields[2])
@@ -137,7 +144,16 @@ def _row(name: str, raw: RawBlock, number: int) -> Row:
         raise DataError(name, f"the word {word} has factors, of which nothing new can be made", place)
     scores = [float(score) for score in numbers[:TRAINED]]
     counts = split_words(fields[_COUNTS]) if len(fields) > _COUNTS else []
-    seen = float(counts[1]) if len(counts) > 1 else 1.0
+    try:
+        seen = float(counts[OF_SOURCE])
+    except (IndexError, ValueError):
+        seen = math.nan
+    if not 0 <= seen <= LARGEST_COUNT:
+        seen = math.nan
+        if need_count:
+            damaged = len(counts) > OF_SOURCE
+            what = f"the counts {' '.join(counts)!r} are damaged" if damaged else "no counts"
+            raise DataError(name, f"{what}; which words are rare is read from c(t) c(s) in the fifth field", place)
     entry = WordEntry(single_spaced(fields[1]), (scores[0], scores[1], scores[2], scores[3]))
     return word, entry, seen, numbers[TRAINED:]
 

@@ -70,7 +70,7 @@ def export_dictionaries(request: DictionaryRequest, watch: Watch = NOBODY) -> Di
         source, scan = stack.enter_context(opened)
         output = stack.enter_context(Output(request.output))
         reverse = stack.enter_context(Output(request.reverse)) if request.reverse else None
-        for raw, pairs in read_pairs(source, scan, chosen, both=False):
+        for raw, pairs, _ in read_pairs(source, scan, chosen, both=False):
             report.entries += raw.lines
             report.pairs += _write(output, pairs, lambda pair: (pair.target, pair.source, pair.direct), request.least)
             if reverse:

@@ -17,6 +17,7 @@ from moses_compat.files.streams import Output
 from moses_compat.jobs.exporting.entries import EntrySelector, SourceEntries, word_of
 from moses_compat.jobs.exporting.list_coverage import CoverageMeter
 from moses_compat.jobs.exporting.request import CandidateReport, CandidateRequest
+from moses_compat.lines.counts import CountTally
 from moses_compat.tables.sorted_copy import open_table
 from phrasetool.errors import DataError
 from phrasetool.export.joined_texts import Texts, joined, lines_of
@@ -69,10 +70,12 @@ class Collected:
         self.frequencies = np.zeros(0)
         self._seen = np.zeros((2, 2))
         self.entries = 0
+        self.counts = CountTally()
 
     def add(self, found: SourceEntries) -> None:
         """The entries of the next block."""
         self.entries += found.raw.lines
+        self.counts += found.tally
         sources = self._source_words.read_fields(found.text, found.source_starts, found.source_ends)
         words = self._target_words.read_fields(found.text, found.target_starts, found.target_ends)
         targets = self.targets.expand(words)
@@ -171,6 +174,7 @@ def export_candidates(request: CandidateRequest, writer: ListWriter, watch: Watc
         report = writer.write(output, collected, meter)
         report.source_units, report.target_units = known
         report.entries, report.sources = collected.entries, len(collected.store)
+        report.counts = collected.counts
         if meter:
             report.coverage = meter.coverage(collected.knows)
             meter.check(report.coverage, collected.knows, scan)

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from moses_compat.files.streams import Input
-from moses_compat.lines.counts import OF_PAIR, OF_SOURCE, read_counts
+from moses_compat.lines.counts import OF_PAIR, OF_SOURCE, CountTally
 from moses_compat.lines.phrase_text import phrase_text
 from moses_compat.lines.trained_scores import DIRECT, require_trained_scores
-from moses_compat.measures.entry_reader import EntryReader, Item
+from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.export.target_candidates import discounted_frequencies
-from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, Int64Array
+from phrasetool.phrases import ByteArray, DoubleArray, Int64Array
 from phrasetool.pipeline import run
 
 
@@ -33,6 +33,7 @@ class SourceEntries:
         target_starts, target_ends: int64, shape (N,).
         values: float64, shape (N,), what each adds to the probabilities of its words.
         counts: float64, shape (N,), how often each was extracted; p(e|f) where the table does not say.
+        tally: of the counts of all entries of the block.
     """
 
     raw: RawBlock
@@ -45,6 +46,7 @@ class SourceEntries:
     target_ends: Int64Array
     values: DoubleArray
     counts: DoubleArray
+    tally: CountTally
 
 
 def word_of(token: bytes) -> str:
@@ -94,7 +96,7 @@ class EntrySelector:
         owners = np.repeat(np.arange(len(sizes)), sizes)[rows]
         _, first = np.unique(owners, return_index=True)
         offsets = np.append(first, len(rows)).astype(np.int64)
-        values, weights, counts = _values(block, rows, read.columns, first, offsets)
+        values, weights, counts = _values(read, rows, first, offsets)
         if read.scores:
             # Where the model has no opinion, the entry counts as it is.
             mean = read.scores.similarities[rows].mean(axis=1, dtype=np.float64)
@@ -103,14 +105,15 @@ class EntrySelector:
         return self._order.look(read.raw, block), SourceEntries(
             read.raw, block.text, block.line_offsets[heads], block.source_ends[heads], weights, offsets,
             block.source_ends[rows] + 3, block.target_ends[rows], values, counts,
+            CountTally.of(read.counts, ~block.faulty),
         )  # fmt: skip
 
 
 def _values(
-    block: EntryBlock, rows: Int64Array, columns: DoubleArray, first: Int64Array, offsets: Int64Array
+    read: ReadBlock, rows: Int64Array, first: Int64Array, offsets: Int64Array
 ) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
     """What entries add to the probabilities of their words; how often each source was seen, and each entry."""
-    counts = read_counts(block.text, block.score_ends[rows], block.line_offsets[rows + 1]).astype(np.float64)
+    counts, columns = read.counts.values[rows], read.columns
     direct = columns[rows, 0] if columns.shape[1] else np.zeros(len(rows))
     counted = np.isfinite(counts[:, [OF_SOURCE, OF_PAIR]]).all(axis=1) & (counts[:, OF_SOURCE] > 0)
     discounted = discounted_frequencies(counts[:, OF_PAIR], counts[:, OF_SOURCE])

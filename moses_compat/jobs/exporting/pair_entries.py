@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from moses_compat.files.streams import Input
-from moses_compat.lines.counts import OF_PAIR, OF_SOURCE, OF_TARGET, read_counts
+from moses_compat.lines.counts import OF_PAIR, OF_SOURCE, OF_TARGET, CountTally, CountUse
 from moses_compat.lines.phrase_text import phrase_text
 from moses_compat.lines.trained_scores import DIRECT, INVERSE, require_trained_scores
 from moses_compat.measures.entry_reader import EntryReader, Item
@@ -27,7 +27,7 @@ class PairEntry:
         source, target: as they read, words with a space between.
         direct, inverse: p(target|source) and p(source|target).
         discounted: both with half a count taken off, where counts are known.
-        count: how often it was extracted; 1 where the table does not say.
+        count: how often it was extracted; None where the table does not say.
         similarity: the mean of both directions; None if nothing is known of it.
     """
 
@@ -36,7 +36,7 @@ class PairEntry:
     direct: float
     inverse: float
     discounted: tuple[float, float]
-    count: float
+    count: float | None
     similarity: float | None
 
 
@@ -47,20 +47,22 @@ class PairFilter:
     Attributes:
         longest: words of a side.
         least: either probability, discounted or not.
-        count: how often an entry was extracted; of all where the table does not say.
+        count: how often an entry was extracted; entries without a count are taken, too.
+        count_use: what needs a joint count of each entry; None if nothing does.
         discounted: whether the probabilities are compared with half a count taken off.
     """
 
     longest: int
     least: float
     count: float = 0
+    count_use: CountUse | None = None
     discounted: bool = True
 
 
 def read_pairs(
     source: Input, scan: TableScan, chosen: PairFilter, similarities: SimilaritySource | None = None, both: bool = True
-) -> Iterator[tuple[RawBlock, list[PairEntry]]]:
-    """The entries that a filter takes, block by block.
+) -> Iterator[tuple[RawBlock, list[PairEntry], CountTally]]:
+    """The entries that a filter takes, block by block, with a tally of the counts of each block.
 
     Args:
         source: the table, at its beginning; in any order.
@@ -70,7 +72,8 @@ def read_pairs(
         both: whether both probabilities must be high enough; else one of them.
 
     Raises:
-        DataError: the table is damaged, has a faulty line and the scan says `fail`, or has fewer than four scores.
+        DataError: the table is damaged, has a faulty line and the scan says `fail`, has fewer than four scores, or
+            lacks a count that is needed.
     """
 
     def columns(scores: int) -> tuple[int, ...]:
@@ -79,14 +82,17 @@ def read_pairs(
 
     reader = EntryReader(source, scan, similarities, columns=columns)
 
-    def work(item: Item) -> tuple[RawBlock, list[PairEntry]]:
+    def work(item: Item) -> tuple[RawBlock, list[PairEntry], CountTally]:
         read = reader(item)
         block = read.block
+        tally = CountTally.of(read.counts, ~block.faulty)
+        if chosen.count_use:
+            read.check_counts(source.name, chosen.count_use)
         if not read.columns.shape[1]:
-            return read.raw, []
+            return read.raw, [], tally
         sizes = np.diff(block.group_offsets)
         short = np.repeat((block.source_lengths > 0) & (block.source_lengths <= chosen.longest), sizes)
-        counts = read_counts(block.text, block.score_ends, block.line_offsets[1:]).astype(np.float64)
+        counts = read.counts.values
         known: Mask = np.logical_and(np.isfinite(counts).all(axis=1), (counts[:, :OF_PAIR] > 0).all(axis=1))
         plain = np.clip(read.columns[:, ::-1], 0, 1)
         taken = discounted_frequencies(counts[:, [OF_PAIR]], counts[:, [OF_SOURCE, OF_TARGET]])
@@ -106,15 +112,15 @@ def read_pairs(
             found.append(
                 PairEntry(
                     phrase_text(block.text[line:end].tobytes()), words, float(plain[row, 0]), float(plain[row, 1]),
-                    (float(less[row, 0]), float(less[row, 1])), float(counts[row, OF_PAIR]) if known[row] else 1.0,
+                    (float(less[row, 0]), float(less[row, 1])), float(counts[row, OF_PAIR]) if known[row] else None,
                     similarity,
                 )
             )  # fmt: skip
-        return read.raw, found
+        return read.raw, found, tally
 
     entries = 0
-    for raw, found in run(reader.items(), work, scan.threads):
-        yield raw, found
+    for raw, found, tally in run(reader.items(), work, scan.threads):
+        yield raw, found, tally
         entries += raw.lines
         scan.progress(raw.position, entries)
     reader.finish(entries)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from moses_compat.jobs.exporting.list_coverage import Coverage
+from moses_compat.lines.counts import CountTally
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
 
@@ -65,6 +66,7 @@ class CandidateReport:
         source_units, target_units: shares of the table's words, weighted by how often they were seen, that can be
             written in units of the vocabulary.
         coverage: of the text it was evaluated with.
+        counts: how many entries have joint counts.
     """
 
     entries: int = 0
@@ -75,6 +77,7 @@ class CandidateReport:
     source_units: float = 1.0
     target_units: float = 1.0
     coverage: Coverage | None = None
+    counts: CountTally = field(default_factory=CountTally)
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON values."""

@@ -37,9 +37,9 @@ def _rows(pairs: Sequence[TermPair]) -> list[list[str]]:
     similar = any(pair.similarity is not None for pair in pairs)
     rows = [[*_COLUMNS, *(["similarity"] if similar else [])]]
     for pair in pairs:
-        numbers = [pair.worth, pair.direct, pair.inverse, pair.count]
-        last = [] if not similar else ["" if pair.similarity is None else f"{pair.similarity:.6g}"]
-        rows.append([pair.source, pair.target, *(f"{number:.6g}" for number in numbers), *last])
+        numbers = [pair.worth, pair.direct, pair.inverse, pair.count, *([pair.similarity] if similar else [])]
+        written = ("" if number is None else f"{number:.6g}" for number in numbers)
+        rows.append([pair.source, pair.target, *written])
     return rows
 
 

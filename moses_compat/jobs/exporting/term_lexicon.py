@@ -14,6 +14,7 @@ from moses_compat.files.names import display_name
 from moses_compat.files.streams import Output
 from moses_compat.jobs.exporting.pair_entries import PairEntry, PairFilter, read_pairs
 from moses_compat.jobs.exporting.term_files import write_terms
+from moses_compat.lines.counts import CountTally, CountUse
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.sorted_copy import open_table
@@ -39,7 +40,8 @@ class LexiconRequest:
         most: translations of a source, and sources of a target.
         longest: words of a term.
         least: either probability of a pair, with half a count taken off.
-        count: how often a pair must have been extracted.
+        count: how often a pair must have been extracted, where its count is known.
+        count_use: what needs a joint count of each entry; None if nothing does.
         stop_words: so many of the most frequent words of a side are at no end of a term of several words.
         sample: write so many pairs alone, evenly over all ranks; 0: all.
         evaluate: a text and its translation, to say how often a pair is right.
@@ -55,6 +57,7 @@ class LexiconRequest:
     longest: int = 4
     least: float = 0.1
     count: int = 2
+    count_use: CountUse | None = None
     stop_words: int = 50
     sample: int = 0
     evaluate: Sequence[str] | None = None
@@ -89,6 +92,7 @@ class LexiconReport:
         pairs: of the lexicon.
         written: of them.
         rightness: of all pairs of the lexicon.
+        counts: how many entries have joint counts.
     """
 
     entries: int
@@ -97,6 +101,7 @@ class LexiconReport:
     pairs: int
     written: int
     rightness: Rightness | None = None
+    counts: CountTally = field(default_factory=CountTally)
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -113,17 +118,18 @@ def export_lexicon(request: LexiconRequest, watch: Watch = NOBODY) -> LexiconRep
     """
     found: list[PairEntry] = []
     frequencies: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-    entries = 0
-    chosen = PairFilter(request.longest, min(request.least, _LEAST_OF_WORDS), request.count)
+    entries, tally = 0, CountTally()
+    chosen = PairFilter(request.longest, min(request.least, _LEAST_OF_WORDS), request.count, request.count_use)
     opened = open_table(request.table, request.output, request.scan, watch, "read")
     with opened as (source, scan), Output(request.output) as output:
-        for raw, pairs in read_pairs(source, scan, chosen, request.similarities):
+        for raw, pairs, counts in read_pairs(source, scan, chosen, request.similarities):
             entries += raw.lines
+            tally += counts
             found += (pair for pair in pairs if min(pair.discounted) >= request.least)
             for pair in pairs:
                 for side, text in enumerate((pair.source, pair.target)):
                     if " " not in text:
-                        frequencies[side][text] += int(pair.count)
+                        frequencies[side][text] += int(pair.count or 0)
         stops = [set(_most(counts, request.stop_words)) for counts in frequencies]
         terms = [
             _term(pair) for pair in found
@@ -138,7 +144,7 @@ def export_lexicon(request: LexiconRequest, watch: Watch = NOBODY) -> LexiconRep
                 f"none of the {len(lexicon):,} term pairs has its source in the text; expected its language and tokens"
             )
             request.scan.refuse(DataError(display_name(request.evaluate[0]), message, remedy="go on"))
-    return LexiconReport(entries, len(found), len(terms), len(lexicon), len(written), right)
+    return LexiconReport(entries, len(found), len(terms), len(lexicon), len(written), right, tally)
 
 
 def _most(counts: Counter[str], number: int) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from moses_compat.files.streams import Input
-from moses_compat.lines.counts import OF_PAIR, read_counts
+from moses_compat.lines.counts import OF_PAIR, CountTally, CountUse
 from moses_compat.lines.pair_hashes import HashArray, hash_pairs
 from moses_compat.lines.positions import MAX_POSITION, is_point, point_fault, read_position
 from moses_compat.lines.separators import content_end, find_separator
@@ -106,12 +106,14 @@ class LegRequest:
         similarities: says how alike both sides of its entries are; None without.
         orientations: of a reordering table in step with it; None without.
         folder: for files without a name.
+        count_use: what needs a joint count of each entry; None if nothing does.
     """
 
     outer: int
     similarities: SimilaritySource | None = None
     orientations: Orientations | None = None
     folder: str | None = None
+    count_use: CountUse | None = None
 
     @property
     def numbers(self) -> int:
@@ -172,7 +174,7 @@ class Orientations:
         return self._values.read(first, last)
 
 
-def read_leg(source: Input, request: LegRequest, scan: TableScan) -> tuple[LegStore, int]:
+def read_leg(source: Input, request: LegRequest, scan: TableScan) -> tuple[LegStore, int, CountTally]:
     """Take in a table with the four scores of Moses' training, sorted.
 
     Args:
@@ -181,7 +183,7 @@ def read_leg(source: Input, request: LegRequest, scan: TableScan) -> tuple[LegSt
         scan: how it is read.
 
     Returns:
-        Its entries, and how many scores they have.
+        Its entries, how many scores they have, and how many have joint counts.
 
     Raises:
         DataError: the table is damaged, not sorted, has fewer scores, or a score or an alignment point that is none.
@@ -190,12 +192,16 @@ def read_leg(source: Input, request: LegRequest, scan: TableScan) -> tuple[LegSt
     reader = EntryReader(source, scan, request.similarities, columns=lambda scores: range(min(scores, TRAINED)))
     store = LegStore(request.folder, request.numbers)
 
-    def work(item: Item) -> tuple[RawBlock, LegRows, int]:
+    def work(item: Item) -> tuple[RawBlock, LegRows, int, CountTally]:
         found = reader(item)
-        return found.raw, _leg_rows(source.name, found, request), found.raw.scores
+        if request.count_use:
+            found.check_counts(source.name, request.count_use)
+        tally = CountTally.of(found.counts, ~found.block.faulty)
+        return found.raw, _leg_rows(source.name, found, request), found.raw.scores, tally
 
-    scores, done, last = TRAINED, 0, b""
-    for raw, rows, found in run(reader.items(), work, scan.threads):
+    scores, done, last, counts = TRAINED, 0, b"", CountTally()
+    for raw, rows, found, tally in run(reader.items(), work, scan.threads):
+        counts += tally
         scores = found if found >= 0 else scores
         done += raw.lines
         scan.progress(raw.position, done)
@@ -209,7 +215,7 @@ def read_leg(source: Input, request: LegRequest, scan: TableScan) -> tuple[LegSt
     if request.orientations and len(request.orientations) > done:
         message = f"has {len(request.orientations):,} lines, but {source.name} has {done:,}"
         raise DataError(request.orientations.name, message)
-    return store, scores
+    return store, scores, counts
 
 
 def _leg_rows(name: str, found: ReadBlock, request: LegRequest) -> LegRows:
@@ -244,15 +250,15 @@ def _points(name: str, raw: RawBlock, block: EntryBlock, good: Int64Array, ends:
 
 
 def _numbers(name: str, found: ReadBlock, request: LegRequest, good: Int64Array) -> DoubleArray:
-    """Scores, counts, and what else there is; counts that the table does not say are 1."""
+    """Scores, counts, and what else there is; counts that the table does not say are NaN."""
     raw, block = found.raw, found.block
     scores = found.columns[good]
     wrong = np.flatnonzero(~((scores >= 0) & np.isfinite(scores)).all(axis=1))
     if len(wrong):
         line = raw.first_entry + int(good[wrong[0]]) + 1
         raise DataError(name, "a score that is negative or infinite, and so no probability", line)
-    counts = read_counts(block.text, block.score_ends, block.line_offsets[1:])[good].astype(np.float64)
-    counts[~(np.isfinite(counts) & (counts > 0))] = 1.0
+    counts = found.counts.values[good]
+    counts[~(counts > 0)] = np.nan
     columns: Sequence[DoubleArray] = [scores, counts[:, [OF_PAIR, request.outer]]]
     if found.scores is not None:
         columns = [*columns, (1.0 + found.scores.similarities[good].astype(np.float64)) / 2.0]

@@ -13,7 +13,7 @@ from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.pivoting.leg_reading import LegRequest, Orientations, read_leg
 from moses_compat.jobs.pivoting.meeting_check import check_meeting
 from moses_compat.jobs.pivoting.pivot_lines import PivotLines
-from moses_compat.lines.counts import OF_SOURCE, OF_TARGET
+from moses_compat.lines.counts import OF_SOURCE, OF_TARGET, CountUse
 from moses_compat.lines.trained_scores import TRAINED
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
@@ -52,6 +52,7 @@ class PivotRequest:
         keep: entries that a source may have; 0: any number.
         least: probability p(t|s) that an entry of `tables` must have.
         least_counts: see `WayRules`.
+        count_use: what needs a joint count of each entry; None if nothing does.
         scan: how the tables are read.
         sort: whether they are sorted first.
         memory: bytes for entries; never changes the output.
@@ -67,6 +68,7 @@ class PivotRequest:
     keep: int = DEFAULT_KEEP
     least: float = 0.0
     least_counts: bool = False
+    count_use: CountUse | None = None
     scan: TableScan = field(default_factory=TableScan)
     sort: bool = False
     memory: int = DEFAULT_MEMORY
@@ -152,10 +154,12 @@ def _leg(request: PivotRequest, number: int, side: int, watch: Watch) -> LegStor
         with opened as (source, followed):
             orientations = Orientations(source, request.folder, followed)
     similarities = request.similarities[number][side] if request.similarities else None
-    leg = LegRequest((OF_SOURCE, OF_TARGET)[side], similarities, orientations, request.folder)
+    leg = LegRequest((OF_SOURCE, OF_TARGET)[side], similarities, orientations, request.folder, request.count_use)
     path = request.tables[number][side]
     with open_table(path, place, scan, watch, "read", sort=request.sort) as (source, followed):
-        store, scores = read_leg(source, leg, followed)
+        store, scores, counts = read_leg(source, leg, followed)
+    for sentence in counts.sentences("entries through them have no counts"):
+        watch.say(f"{source.name}: {sentence}")
     _tell_ignored(source, scores, similarities is not None, watch)
     return store
 

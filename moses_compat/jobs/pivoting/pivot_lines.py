@@ -47,7 +47,10 @@ def _format(
     counts: DoubleArray,
     out: ByteArray,
 ) -> int:
-    """Write a line an entry, phrases with their bars and scores, and `with_more` what follows in a phrase table."""
+    """Write a line an entry, phrases with their bars and scores, and `with_more` what follows in a phrase table.
+
+    Where a count is not known, the field of the counts is empty.
+    """
     place = 0
     for k in range(len(sources)):
         place = copy_bytes(source_text, source_offsets[sources[k]], source_offsets[sources[k] + 1], out, place)
@@ -64,7 +67,8 @@ def _format(
                 place = write_integer(out, place + 1, points[p] >> 16)
             out[place] = SPACE
             place = write_bars(out, place + 1)
-            place = write_numbers(out, place, counts[k])
+            if not np.isnan(counts[k].sum()):
+                place = write_numbers(out, place, counts[k])
             for _ in range(2):
                 out[place] = SPACE
                 place = write_bars(out, place + 1)

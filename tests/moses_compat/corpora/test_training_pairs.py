@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from moses_compat.corpora.training_pairs import read_training_pairs
 from moses_compat.files.streams import Input
+from moses_compat.lines.counts import CountTally
 from phrasetool.errors import DataError
 
 
@@ -30,14 +31,14 @@ def test_every_form_of_a_line(tmp_path):
         b"das haus ||| the house ||| 3\n"
         b"ein|ART haus|NN ||| a house ||| 0.5 0.5 1 2.718 ||| 0-0 1-1 ||| 9 8 7 ||| |||\n"
         b"baum ||| tree ||| 0.5 0.5 1 2.718\n"
-        b"wald |||forest||| 0.1 0.2 ||| 0-0 ||| 5 4\r\n"
+        b"wald |||forest||| 0.4 0.2 ||| 0-0 ||| 5 4\r\n"
         b" l&apos;eau\t ||| the  water ||| 2"
     )
     assert shown(read(tmp_path, data)) == [
         (b"das haus", b"the house", 4),
         (b"ein|ART haus|NN", b"a house", 7),
         (b"baum", b"tree", 1),
-        (b"wald", b"forest", 4),
+        (b"wald", b"forest", 2),
         (b"l'eau", b"the water", 2),
     ]
 
@@ -66,6 +67,21 @@ def test_faults_are_named_with_their_line(tmp_path):
         read(tmp_path, b"")
     with pytest.raises(DataError, match="no phrase pair of 1 to 7 words a side with a count of at least 2"):
         read(tmp_path, b"a ||| b\n", min_count=2)
+
+
+def test_damaged_counts_are_named_and_missing_ones_reported(tmp_path):
+    for count in (b"nan", b"1,5", b"inf", b"-0.105", b"many"):
+        with pytest.raises(DataError, match=f"pairs:2: expected a count, .* found '{count.decode()}'"):
+            read(tmp_path, b"a ||| b ||| 2\nc ||| d ||| %s\r\n" % count)
+    for counts in (b"9 8 -1", b"9 8 nan", b"9 x", b"9 8 1,5"):
+        with pytest.raises(DataError, match=f"pairs:1: expected a count, .* found '{counts.decode()}'"):
+            read(tmp_path, b"c ||| d ||| 0.5 0.5 ||| 0-0 ||| %s ||| |||\n" % counts)
+    table = b"a ||| b ||| 0.5 0.5 ||| 0-0 ||| 8 8\na ||| c ||| 0.5 0.5\na ||| d ||| 1 1 ||| ||| |||\n"
+    tallies = []
+    assert [count for *_, count in shown(read(tmp_path, table, counted=tallies.append))] == [4, 1, 1]
+    assert tallies == [CountTally(3, 2, 1)]
+    with pytest.raises(DataError, match="pairs:2: the pair has no count, but a count of at least 2 is asked for"):
+        read(tmp_path, table, min_count=2)
 
 
 words = st.lists(st.sampled_from([b"a", b"bb", b"\xe9", b"&amp;", b"x|y"]), min_size=1, max_size=3)

@@ -14,6 +14,7 @@ from moses_compat.files.streams import Input
 from moses_compat.ini.reading import read_moses_ini
 from moses_compat.ini.tables import choose_table
 from moses_compat.jobs.prune import measure_sizes
+from moses_compat.lines.counts import LARGEST_COUNT, CountUse
 from moses_compat.measures.measure import MeasureRequest, measure_table
 from moses_compat.measures.model_weights import TableWeights, weights_of
 from moses_compat.measures.pair_test import CorpusCheck, CorpusMismatchError
@@ -67,15 +68,6 @@ def weights_for(data, jump=0.125):
     return TableWeights(np.array(values, np.float32), 0.2, jump, "TranslationModel0")
 
 
-def joint_count(line, data):
-    fields = data[line.start : line.end].removesuffix(b"\n").removesuffix(b"\r").split(b"|||")
-    numbers = fields[4].replace(b"\r", b" ").split() if len(fields) > 4 else []
-    if len(numbers) < 3 or naive.number_fault(numbers[2]) != "ok":
-        return 1.0
-    count = np.float32(min(float(numbers[2]), 3.4e38))
-    return float(count) if count >= 0 else 1.0
-
-
 def naive_scores(line, weights):
     logs = [max(math.log(v), -100) if np.float32(v) > 0 else -100.0 for v in line.values]
     return sum(w * x for w, x in zip(weights.scores.tolist(), logs, strict=True)) + weights.phrase_penalty
@@ -93,7 +85,10 @@ def check(measures, data, weights=None, losses=False):
     direct = [line.values[:3][-1] if ok else 0 for line, ok in zip(lines, good, strict=True)]
     largest = float(np.finfo(np.float32).max)
     np.testing.assert_array_equal(measures[PROBABILITIES], np.clip(direct, -largest, largest).astype(np.float32))
-    counts = [joint_count(line, data) if ok else 0 for line, ok in zip(lines, good, strict=True)]
+    counts = [
+        naive.entry_counts(data[line.start : line.end], LARGEST_COUNT)[0][2] if ok else 0
+        for line, ok in zip(lines, good, strict=True)
+    ]
     np.testing.assert_array_equal(measures[COUNTS], np.array(counts, np.float32))
     assert len(measures.faulty) == len(lines)
     for measure, values in measures.columns.items():
@@ -179,10 +174,15 @@ def test_a_table_without_any_entry(tmp_path):
     assert measures[LOSSES].tolist() == [0, 0]
 
 
-def test_counts_that_are_none_are_one(tmp_path):
-    wrong = [b"-2", b"inf", b"-inf", b"1e300", b"x", b""]
-    data = b"".join(b"a ||| b ||| 1 ||| 0-0 ||| 1 1 %s\n" % count for count in (b"2.5", b"0", *wrong))
-    assert measure(tmp_path, data)[COUNTS].tolist() == [2.5, 0.0] + [1.0] * len(wrong)
+def test_missing_counts_are_unknown_and_refused_where_they_are_needed(tmp_path):
+    """A pair without a count was not seen once: nobody said so."""
+    wrong = [b"-2", b"inf", b"-inf", b"1e300", b"x"]
+    data = b"".join(b"a ||| b ||| 0.5 ||| 0-0 ||| 8 5 %s\n" % count for count in (b"2.5", b"0", b"", *wrong))
+    np.testing.assert_array_equal(measure(tmp_path, data)[COUNTS], [2.5, 0.0, 4.0] + [np.nan] * len(wrong))
+    use = CountUse("the method count", "prune without counts")
+    with pytest.raises(DataError, match=r":4: the entry has no joint count \(found '8 5 -2'\); the method count needs"):
+        measure(tmp_path, data, count_use=use)
+    assert MeasureRequest.of({COUNTS}, TableScan(), weights=lambda: None).count_use
 
 
 def test_losses_need_weights():

@@ -30,12 +30,12 @@ def counted(draw):
     """A line of pairs, and what it says."""
     source, target = draw(side), draw(side)
     text = draw(dressed(source)) + b"|||" + draw(dressed(target))
-    form = draw(st.sampled_from(["none", "count", "scores", "table"]))
+    form = draw(st.sampled_from(["none", "count", "table", "two counts"]))
     count = draw(number) if form in ("count", "table") else 1
     text += {
         "none": b"",
         "count": b"||| %s%s" % (str(count).encode(), draw(blank)),
-        "scores": b"||| 0.5 0.25",
+        "two counts": b"||| 0.5 0.25 ||| 0-0 ||| 2 8",
         "table": b"||| 0.5 0.25 ||| 0-0 ||| 9 8 %s ||| |||" % str(count).encode(),
     }[form]
     return text + draw(st.sampled_from([b"", b"\r"])), tuple(source), tuple(target), count
@@ -102,11 +102,14 @@ def test_lines_without_a_pair_are_nothing(tmp_path):
     [
         (b"a ||| b ||| 1\nhere is nothing\n", r"pairs:2: expected `source \|\|\| target`, found no"),
         (b"a ||| b ||| 1\n\n", "pairs:2: expected"),
-        (b"a ||| b ||| 1\na ||| c ||| x\n", "pairs:2: the count is no number >= 0"),
-        (b"a ||| b ||| 1\na ||| c ||| nan \r\n", "pairs:2: the count is no number >= 0"),
-        (b"a ||| b ||| -1\n", "pairs:1: the count is no number >= 0"),
-        (b"a ||| b ||| inf\n", "pairs:1: the count is no number >= 0"),
-        (b"a ||| b ||| 1 1 ||| ||| 2 1 -1\n", "pairs:1: the count is no number >= 0"),
+        (b"a ||| b ||| 1\na ||| c ||| x\n", "pairs:2: expected a count"),
+        (b"a ||| b ||| 1\na ||| c ||| nan \r\n", "pairs:2: expected a count"),
+        (b"a ||| b ||| -1\n", "pairs:1: expected a count"),
+        (b"a ||| b ||| inf\n", "pairs:1: expected a count"),
+        (b"a ||| b ||| 1 1 ||| ||| 2 1 -1\n", "pairs:1: expected a count"),
+        (b"a ||| b ||| 0.5 0.5\n", "pairs:1: the pair has no count; expected"),
+        (b"a ||| b ||| 0.5 0.5 ||| 0-0 ||| |||\n", "pairs:1: the pair has no count; expected"),
+        (b"a ||| b |||\n", "pairs:1: the pair has no count; expected"),
         (b"", "no phrase pair"),
         (gzip.compress(b"a ||| b ||| 1\n" * 100, mtime=0)[:-10], "pairs: "),
     ],

@@ -9,7 +9,7 @@ import pytest
 from phrasetool.errors import DataError
 from phrasetool.experiments.config import parse_config, read_experiment_config
 from phrasetool.experiments.systems import AFFORDABLE, PruningSystem
-from phrasetool.pruning.measures import LOSSES, SIMILARITIES
+from phrasetool.pruning.measures import COUNTS, LOSSES, SIMILARITIES
 from tests.phrasetool.experiments.written_configs import GOOD, config_of
 
 
@@ -20,7 +20,7 @@ def test_what_is_left_out_has_a_value(folder):
     assert config.bitext.source == str(folder / "a")
     assert (config.seed, config.samples, config.sentences) == (1, 1000, None)
     assert config.moses is config.annotate is config.neighbours is None
-    assert config.needs == {SIMILARITIES, LOSSES}
+    assert config.needs == {SIMILARITIES, COUNTS, LOSSES}
     assert config.encodes
     assert config.prune.sizes == (0.5, 0.1)
     systems = list(config.prune.systems())

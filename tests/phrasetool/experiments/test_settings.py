@@ -1,6 +1,6 @@
 """What a configuration asks to be measured."""
 
-from phrasetool.pruning.measures import FORCED, LOSSES, SIMILARITIES, SMOOTHED, USES
+from phrasetool.pruning.measures import COUNTS, FORCED, LOSSES, SIMILARITIES, SMOOTHED, USES
 from tests.phrasetool.experiments.written_configs import GOOD, config_of
 
 
@@ -9,11 +9,11 @@ def test_what_forced_decoding_is_needed_for(folder):
     assert not config.counts_uses
     config = config_of(folder, GOOD.replace('"random"', '"composition+usage"'))
     assert config.counts_uses
-    assert config.needs == {SIMILARITIES, LOSSES, USES}
+    assert config.needs == {SIMILARITIES, COUNTS, LOSSES, USES}
     config = config_of(folder, GOOD + '[annotate]\ncolumns = ["forced + semantic"]\n')
     assert config.counts_uses
     assert config.annotate.columns == ("forced+semantic",)
-    assert config.needs == {SIMILARITIES, LOSSES, FORCED}
+    assert config.needs == {SIMILARITIES, COUNTS, LOSSES, FORCED}
     pruned = '[annotate]\ncolumns = []\nsizes = [1, 0.1]\nmethod = "composition+usage"\n'
     assert config_of(folder, GOOD + pruned).counts_uses
 

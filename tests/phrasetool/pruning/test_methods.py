@@ -106,9 +106,10 @@ def test_names(text, name):
 
 
 def test_what_has_to_be_measured():
-    assert parse_method("composition+semantic").needs == {LOSSES, SIMILARITIES}
-    assert parse_method("composition+usage").needs == {LOSSES, USES}
-    assert parse_method("count").needs == set()
+    assert parse_method("composition+semantic").needs == {COUNTS, LOSSES, SIMILARITIES}
+    assert parse_method("usage").needs == parse_method("usage+random", "union").needs - {COUNTS} == {USES}
+    assert parse_method("usage+random").needs == {COUNTS, USES}
+    assert parse_method("count").needs == {COUNTS}
     counted = {measure: MEASURES[measure] for measure in (PROBABILITIES, COUNTS)}
     without = Measures(MEASURES.group_offsets, MEASURES.source_lengths, MEASURES.faulty, counted)
     for name in ("semantic", "significance", "composition", "usage", "top"):

@@ -44,7 +44,10 @@ def export(
         return made.as_dict(), dictionary_summary(made)
     if kind == "lexicon":
         from moses_compat.jobs.exporting.term_lexicon import LexiconRequest, export_lexicon
+        from moses_compat.lines.counts import CountUse
 
+        by_count = given.pop("by_count", "")
+        given["count_use"] = CountUse(by_count) if by_count else None
         lexicon = export_lexicon(LexiconRequest(table, output, scan=scan, **given), watch)
         return lexicon.as_dict(), lexicon_summary(lexicon)
     from moses_compat.jobs.exporting.candidate_lists import MapWriter, export_candidates

@@ -60,7 +60,7 @@ export_options = sections(
     click.option("--min-prob", "least", type=Share(), metavar="P",
                  help="Leave out what is less probable; of a term pair, in either direction.  [default: 0.01, or 0.1]"),
     click.option("--min-count", "count", type=click.IntRange(1), default=2, metavar="N",
-                 help="Leave out term pairs that were extracted less often."),
+                 help="Leave out term pairs that were extracted less often; needs joint counts if it is given."),
     click.option("--stop-words", type=click.IntRange(0), default=50, metavar="N",
                  help="The N most frequent words begin and end no term of several words."),
     "Units of the other system",
@@ -109,6 +109,9 @@ def checked(kind: str, given: dict[str, Any], named: set[str]) -> dict[str, Any]
         found["form"] = given["form"] or forms[0]
     if (found.get("form") == "tbx") != bool(given["languages"]):
         raise click.UsageError("--format tbx and --languages go together")
+    if kind == "lexicon":
+        by_count = [_FLAGS[name] for name in ("count", "stop_words") if name in named and given[name]]
+        found["by_count"] = " or ".join(by_count)
     if kind == "bicleaner":
         for path in (given["output"], given["reverse"]):
             if path and path != "-" and not path.endswith(".gz"):

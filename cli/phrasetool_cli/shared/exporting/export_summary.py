@@ -18,6 +18,7 @@ def candidate_summary(report: CandidateReport) -> Iterator[str]:
         f"{report.phrases:,} phrases with {report.candidates:,} candidates ({mean:.1f} of a phrase), "
         f"{report.always:,} units are always candidates"
     )
+    yield from report.counts.sentences("their probabilities are taken as they are, and stand for their frequencies")
     if found := report.coverage:
         yield (
             f"{_percent(found.covered, found.tokens)} of the {found.tokens:,} reference tokens are candidates of their "
@@ -36,6 +37,7 @@ def lexicon_summary(report: LexiconReport) -> Iterator[str]:
         f"{report.pairs:,} term pairs, of {report.considered:,} entries that are frequent and probable enough; "
         f"{report.written:,} written"
     )
+    yield from report.counts.sentences("the minimum count and stop words leave them aside, and no count is written")
     if found := report.rightness:
         yield (
             f"{found.pairs:,} of them have their source in the text; of {_percent(found.right, found.pairs)} the "

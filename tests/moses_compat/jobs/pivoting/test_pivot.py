@@ -1,5 +1,6 @@
 """Tables through middle languages, against obvious Python."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -7,12 +8,25 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from moses_compat.jobs.pivoting.pivot import PivotRequest, pivot
+from moses_compat.lines.counts import CountUse
 from moses_compat.measures.similarities import ColumnSimilarities
 from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError
+from phrasetool.watch import Watch
 from tests.commands import read, write
 from tests.moses_compat.jobs.pivoting.toy_legs import reordering_text, table_text, triangle
 from tests.naive_pivot import pivoted
+
+
+class Listener(Watch):
+    """Keeps what is said."""
+
+    def __init__(self):
+        self.said = []
+
+    def say(self, message):
+        self.said.append(message)
+
 
 OPTIONS = st.fixed_dictionaries(
     {
@@ -200,20 +214,29 @@ def test_bad_lines(tmp_path, line, said):
     assert said in str(error.value)
 
 
-def test_old_tables_without_counts(tmp_path):
+def test_tables_without_counts_make_one_without(tmp_path):
+    """No counts are invented: those of a pair through an entry without a count are unknown, too."""
     middles = triangle(2)
     request = request_of(tmp_path, middles)
     for side, leg in enumerate(middles[0]):
         write(tmp_path / f"0-{side}.gz", b"".join(b"|||".join(line.split(b"|||")[:3]).strip() + b"\n"
                                                    for line in table_text(leg).splitlines()))  # fmt: skip
         for line in leg:
-            line.points, line.counts = [], [1, 1, 1]
-    report = pivot(request)
+            line.points, line.counts = [], [math.nan] * 3
+    watch = Listener()
+    report = pivot(request, watch)
     expected = pivoted(middles)
     _, found = lines_of(tmp_path / "out")
     assert report.without_alignment == len(found) == len(expected)
     for pair, made in expected.items():
-        assert [float(number) for number in found[pair][2].split()] == pytest.approx(made.counts, rel=2e-5)
+        counts = [float(number) for number in found[pair][2].split()]
+        assert counts == ([] if math.isnan(sum(made.counts)) else pytest.approx(made.counts, rel=2e-5))
+    assert sum(not counts.split() for _, _, counts, *_ in found.values()) > 0
+    assert [line.partition(": ")[2] for line in watch.said] == [
+        "the table has no joint counts: entries through them have no counts"
+    ] * 2
+    with pytest.raises(DataError, match=r"0-0.gz:1: the entry has no joint count; --counts needs"):
+        pivot(replace(request, count_use=CountUse("--counts")))
 
 
 def test_shuffled_tables_are_sorted_first(tmp_path):

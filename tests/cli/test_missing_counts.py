@@ -1,0 +1,120 @@
+"""Commands that need the counts of a table, given one without, with two of three, or with damaged ones."""
+
+import json
+
+import pytest
+
+from phrasetool.pruning.criteria import CRITERIA
+from phrasetool.pruning.measures import COUNTS
+from phrasetool_cli.remedies import REMEDIES
+from tests.commands import run_inside, write
+
+# In each source the second entry is the frequent one, seen 98 of 100 times.
+ROWS = [("a b", "seldom", 0.01), ("a b", "always", 0.98), ("c d", "seldom", 0.01), ("c d", "always", 0.98)]
+NONE = "".join(f"{s} ||| {t} ||| {p} 0.1 {p} 0.1\n" for s, t, p in ROWS).encode()
+TWO = "".join(f"{s} ||| {t} ||| {p} 0.1 {p} 0.1 ||| 0-0 ||| 100 100\n" for s, t, p in ROWS).encode()
+# Two entries with a count, and two with what is none.
+DAMAGED = NONE.replace(b" 0.1\n", b" 0.1 ||| 0-0 ||| 100 100 1\n", 2).replace(b"0.1\n", b"0.1 ||| 0-0 ||| 9 9 1,5\n")
+CUT = ("--target-size", "0.5", "--protect", "none")
+INI = b"""[feature]
+WordPenalty
+PhraseDictionaryMemory name=TM num-features=4 path=table input-factor=0 output-factor=0
+[weight]
+WordPenalty0= -1
+TM= 0.2 0.2 0.2 0.2
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    for name, data in (("none", NONE), ("two", TWO), ("damaged", DAMAGED), ("ini", INI), ("table", NONE)):
+        write(tmp_path / name, data)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("method", [("count",), ("count+probability", "--combine", "rank")])
+def test_a_method_by_counts_is_refused_without_them(folder, method):
+    for table, line in (("none", 1), ("damaged", 3)):
+        done = run_inside("prune", table, "--method", *method, *CUT, "-o", "out")
+        assert done.code == 1
+        assert f"{table}:{line}: the entry has no joint count" in done.message
+        assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize("method", ["composition", "composition+probability", "usage+probability"])
+def test_other_methods_that_take_counts(folder, method):
+    write(folder / "pairs", b"a b ||| seldom ||| 3\n")
+    done = run_inside("prune", "none", "--moses-ini", "ini", "--method", method, "--forced-pairs", "pairs", *CUT, "-q")
+    assert (done.code, "none:1: the entry has no joint count" in done.message) == (1, True)
+
+
+def test_usage_by_itself_takes_no_counts(folder):
+    write(folder / "pairs", b"a b ||| seldom ||| 3\nc d ||| always ||| 1\n")
+    done = run_inside("prune", "none", "--method", "usage", "--forced-pairs", "pairs", *CUT, "-q")
+    assert done.out == NONE.splitlines(keepends=True)[0] + NONE.splitlines(keepends=True)[3]
+
+
+def test_the_remedy_names_every_method_without_counts():
+    without = {part.name for part in CRITERIA if COUNTS not in part.needs}
+    assert all(name in REMEDIES["prune without counts"] for name in without)
+    assert not {"count", "composition"} & without
+
+
+def test_joint_counts_are_derived_of_two(folder):
+    done = run_inside("prune", "two", "--method", "count", *CUT)
+    assert done.out == b"".join(TWO.splitlines(keepends=True)[1::2])
+    assert "joint counts of 4 entries were derived as phi(f|e) * c(t)" in done.err
+
+
+def test_a_lexicon_has_no_count_that_nobody_gave(folder):
+    def rows(*options):
+        done = run_inside("export", *options, "--to", "lexicon", "--min-prob", 0, "--stop-words", 0, "--json", "json")
+        assert done.code == 0, done.err
+        return [line.split("\t")[5] for line in done.out.decode().splitlines()[1:]], done.err
+
+    counts, said = rows("none")
+    assert (set(counts), said.count("no joint count")) == ({""}, 1)
+    assert json.loads((folder / "json").read_text())["counts"] == {"entries": 4, "missing": 4, "derived": 0}
+    counts, said = rows("two")
+    assert (set(counts), "derived" in said) == ({"98"}, True)
+    counts, said = rows("damaged")
+    assert "2 of 4 entries have no joint count" in said
+    done = run_inside("export", "damaged", "--to", "lexicon", "--min-count", 2, "-o", "out")
+    assert "damaged:3: the entry has no joint count (found '9 9 1,5'); --min-count needs" in done.message
+    assert not (folder / "out").exists()
+    assert "no joint counts" in run_inside("export", "none", "--to", "vmap", "-o", "out").err
+
+
+def test_counts_of_training_pairs(folder):
+    done = run_inside("train", "damaged", "-o", "model", "--iterations", 1)
+    assert "damaged:3: expected a count, a number of at least 0, found '9 9 1,5'" in done.message
+    write(folder / "logs", b"a ||| b ||| -0.105\n")
+    assert "logs:1: expected a count" in run_inside("train", "logs", "-o", "model", "--iterations", 1).message
+    done = run_inside("train", "none", "-o", "model", "--iterations", 1, "--min-pair-count", 2)
+    assert "none:1: the pair has no count" in done.message
+    assert "--min-pair-count" in done.message
+    done = run_inside("annotate", "none", "--forced-pairs", "none", "-o", "out")
+    assert "none:1: the pair has no count" in done.message
+    assert not (folder / "model").exists()
+    assert not (folder / "out").exists()
+
+
+def test_words_are_rare_by_counts(folder):
+    write(folder / "words", b"haus ||| house ||| 0.5 0.5 0.5 0.5\nkind ||| child ||| 0.5 0.5 0.5 0.5\n")
+    write(folder / "text", b"haus 4711a zoo\nkind\n")
+    done = run_inside("augment", "words", "--text", "text", "-o", "out", "--rare", 3)
+    assert "words:1: no counts" in done.message
+    done = run_inside("augment", "words", "--text", "text", "-o", "out")
+    assert "2 words of the table have no count c(s)" in done.err
+
+
+def test_counts_of_pairs_through_a_middle_language(folder):
+    write(folder / "first", b"a ||| m ||| 0.5 0.5 0.5 0.5 ||| 0-0\n")
+    write(folder / "second", b"m ||| x ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 4 4 2\n")
+    done = run_inside("pivot", "first", "second", "-o", "out", "--counts", "min", "--force")
+    assert "first:1: the entry has no joint count; --counts needs" in done.message
+    assert not (folder / "out").exists()
+    done = run_inside("pivot", "first", "second", "-o", "out", "--force")
+    assert "first: the table has no joint counts" in done.err
+    assert (folder / "out").read_bytes() == b"a ||| x ||| 0.25 0.25 0.25 0.25 ||| 0-0 ||| ||| |||\n"
