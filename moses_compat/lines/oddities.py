@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from moses_compat.lines.counts import LARGEST_COUNT
 from moses_compat.lines.positions import read_position
-from moses_compat.lines.scores import OK, check_number
+from moses_compat.lines.scores import OK, check_number, read_number
 from moses_compat.lines.separators import find_separator, valid_utf8
 from phrasetool.kernels.bytes import CR, LF, MINUS, PIPE, SPACE, is_blank, same_bytes, skip_blanks, token_end
 from phrasetool.kernels.bytes import TAB as TAB_BYTE
@@ -19,9 +20,14 @@ from phrasetool.phrases import ByteArray, Int64Array
 (
     BLANK, EMPTY_SOURCE, EMPTY_TARGET, LABEL_AT_END, RULE, BRACKET_INSIDE, NON_TERMINALS, BAD_ALIGNMENT, NO_ALIGNMENT,
     ALIGNMENT_BEYOND, BAD_COUNTS, SPARSE, BAD_SPARSE, PROPERTIES, BAD_PROPERTY, UNKNOWN_PROPERTY, EXTRA_FIELDS,
-    CR_AFTER_SCORES, CR_AFTER_ALIGNMENT, CR_AFTER_SEPARATOR, CARRIAGE_RETURN, TAB, DOUBLE_SPACE, GAP, TIGHT,
-) = (1 << bit for bit in range(25))  # fmt: skip
+    CARRIAGE_RETURN, TAB, DOUBLE_SPACE, GAP, TIGHT, POINTS_WITHOUT_TARGET, BEYOND_TOKENS, BEYOND_TARGET, PHRASE_GAP,
+    BARS_ONLY, ZERO_BYTE, EMPTY_BRACKETS, TARGET_NON_TERMINAL, BRACKETS,
+) = (1 << bit for bit in range(31))  # fmt: skip
 
+# Counts of an entry: none, of a side or both sides alone, and of the pair.
+COUNT_KINDS = ("none", "sides", "joint")
+
+_JOINT = 2
 # Factors of a token are counted up to this; five stands for more, as Moses takes four.
 MOST_FACTORS = 5
 
@@ -65,7 +71,11 @@ def _look_at_phrase(
             if text[k] == _OPEN and k > first:
                 inner = k
         h = fnv(h, SPACE)
+        if pipes == i - first:
+            flags |= BARS_ONLY
         bracket = i - first >= 2 and text[first] == _OPEN and text[i - 1] == _CLOSE
+        if bracket:
+            flags |= BRACKETS | (EMPTY_BRACKETS if i - first == 2 else 0)
         i = skip_blanks(text, i, end)
         if bracket and i == end:
             flags |= LABEL_AT_END
@@ -87,10 +97,21 @@ def _look_at_phrase(
 
 @exact_kernel
 def _look_at_alignment(
-    text: ByteArray, start: int, end: int, source_words: int, target_words: int, source_mask: int, target_mask: int
+    text: ByteArray,
+    start: int,
+    end: int,
+    source_words: int,
+    target_words: int,
+    source_mask: int,
+    target_mask: int,
+    labels: int,
 ) -> int:
-    """Flags of an alignment field; NON_TERMINALS if it does not pair each non-terminal with exactly one."""
+    """Flags of an alignment field; NON_TERMINALS if it does not pair each non-terminal with exactly one.
+
+    labels: bit 0 and 1, whether a label follows the words of the source and of the target.
+    """
     flags = 0
+    source_tokens, target_tokens = source_words + (labels & 1), target_words + (labels >> 1)
     used_source = np.int64(0)
     used_target = np.int64(0)
     i = skip_blanks(text, start, end)
@@ -103,6 +124,13 @@ def _look_at_alignment(
         target, i = read_position(text, i + 1, end)
         if target < 0 or (i < end and not is_blank(text[i])):
             return BAD_ALIGNMENT
+        if target_words == 0:
+            flags |= POINTS_WITHOUT_TARGET
+        # An entry without a source is of no use in any case.
+        if source_tokens > 0 and (source >= source_tokens or target >= target_tokens):
+            flags |= BEYOND_TOKENS
+        if target >= target_tokens:
+            flags |= BEYOND_TARGET
         if source >= source_words or target >= target_words:
             flags |= ALIGNMENT_BEYOND
         elif source < 63 and target < 63:
@@ -120,23 +148,56 @@ def _look_at_alignment(
 
 
 @exact_kernel
-def _look_at_counts_or_sparse(text: ByteArray, start: int, end: int, sparse: bool) -> int:
-    """Flags of a field of numbers, or of names and numbers in turn."""
+def _look_at_counts(text: ByteArray, start: int, end: int) -> tuple[int, int]:
+    """Flags of a field of counts, and which of `COUNT_KINDS` it has."""
+    flags, kind = 0, 0
+    count = 0
+    i = skip_blanks(text, start, end)
+    while i < end:
+        first = i
+        i = token_end(text, i, end)
+        valid = check_number(text, first, i) == OK
+        if valid:
+            valid = 0 <= read_number(text, first, i) <= LARGEST_COUNT
+        if not valid:
+            flags = BAD_COUNTS
+        elif count < _JOINT:
+            kind = max(kind, 1)
+        elif count == _JOINT:
+            kind = 2
+        count += 1
+        i = skip_blanks(text, i, end)
+    return flags, kind
+
+
+@exact_kernel
+def _look_at_sparse(text: ByteArray, start: int, end: int) -> int:
+    """Flags of a field of names and numbers in turn."""
     flags = 0
     count = 0
     i = skip_blanks(text, start, end)
     while i < end:
         first = i
         i = token_end(text, i, end)
-        if (not sparse or count % 2 == 1) and check_number(text, first, i) != OK:
-            flags = BAD_SPARSE if sparse else BAD_COUNTS
+        if count % 2 == 1 and check_number(text, first, i) != OK:
+            flags = BAD_SPARSE
         count += 1
         i = skip_blanks(text, i, end)
-    if sparse and count:
+    if count:
         flags |= SPARSE
         if count % 2 == 1:
             flags |= BAD_SPARSE
     return flags
+
+
+@exact_kernel
+def _count_tokens(text: ByteArray, start: int, end: int) -> int:
+    count = 0
+    i = skip_blanks(text, start, end)
+    while i < end:
+        i = skip_blanks(text, token_end(text, i, end), end)
+        count += 1
+    return count
 
 
 @exact_kernel
@@ -178,7 +239,9 @@ def _look_at_spacing(text: ByteArray, start: int, end: int) -> int:
     """Flags of the blanks of a line."""
     flags = 0
     for i in range(start, end):
-        if text[i] == TAB_BYTE:
+        if text[i] == 0:
+            flags |= ZERO_BYTE
+        elif text[i] == TAB_BYTE:
             flags |= TAB
         elif text[i] == SPACE and i + 1 < end and text[i + 1] == SPACE:
             # Two spaces are all there is of an empty field that is written like a full one.
@@ -229,31 +292,26 @@ def _look_behind_scores(
     target_words: int,
     source_mask: int,
     target_mask: int,
-) -> int:
-    """Flags of the fields from the alignment on; `bars` holds where the first `|||` are, then the end."""
+    labels: int,
+) -> tuple[int, int]:
+    """Flags of the fields from the alignment on, and the kind of counts.
+
+    `bars` holds where the first `|||` are, then the end; labels: see `_look_at_alignment`.
+    """
+    kind = 0
     if count < 3:
-        return NO_ALIGNMENT | (NON_TERMINALS if source_mask or target_mask else 0)
-    flags = _look_at_alignment(text, bars[2] + 3, bars[3], source_words, target_words, source_mask, target_mask)
+        return NO_ALIGNMENT | (NON_TERMINALS if source_mask or target_mask else 0), kind
+    flags = _look_at_alignment(text, bars[2] + 3, bars[3], source_words, target_words, source_mask, target_mask, labels)
     if count >= 4:
-        flags |= _look_at_counts_or_sparse(text, bars[3] + 3, bars[4], False)
+        bad, kind = _look_at_counts(text, bars[3] + 3, bars[4])
+        flags |= bad
     if count >= 5:
-        flags |= _look_at_counts_or_sparse(text, bars[4] + 3, bars[5], True)
+        flags |= _look_at_sparse(text, bars[4] + 3, bars[5])
     if count >= 6:
         flags |= _look_at_properties(text, bars[5] + 3, bars[6])
     if count >= 7:
         flags |= EXTRA_FIELDS
-    return flags
-
-
-@exact_kernel
-def _look_at_return(text: ByteArray, count: int, end: int) -> int:
-    """Flags of a carriage return at `end` of a line with so many `|||`."""
-    flags = CR_AFTER_SEPARATOR if text[end - 1] == PIPE else 0
-    if count == 2:
-        flags |= CR_AFTER_SCORES
-    elif count == 3:
-        flags |= CR_AFTER_ALIGNMENT
-    return flags
+    return flags, kind
 
 
 class LineLook(NamedTuple):
@@ -262,6 +320,8 @@ class LineLook(NamedTuple):
     Attributes:
         flags: int64, shape (N,), the bits above.
         fields: int64, shape (N,), how many fields each line has.
+        scores: int64, shape (N,), how many tokens the third field has.
+        counts: int64, shape (N,), which of `COUNT_KINDS` each line has.
         source_hashes, pair_hashes: int64, shape (N,), of the tokens, whatever blanks are between them; 0 where there
             are fewer than three fields.
         tokens_by_factors: int64, shape (2, 6), tokens of the source and of the target with so many factors.
@@ -270,6 +330,8 @@ class LineLook(NamedTuple):
 
     flags: Int64Array
     fields: Int64Array
+    scores: Int64Array
+    counts: Int64Array
     source_hashes: Int64Array
     pair_hashes: Int64Array
     tokens_by_factors: Int64Array
@@ -283,7 +345,7 @@ def _look(text: ByteArray, line_offsets: Int64Array, look: LineLook) -> None:
     bars = np.empty(8, np.int64)
     for line in range(len(flags)):
         start, end = line_offsets[line], line_offsets[line + 1]
-        look.source_hashes[line] = look.pair_hashes[line] = 0
+        look.source_hashes[line] = look.pair_hashes[line] = look.scores[line] = look.counts[line] = 0
         if end > start and text[end - 1] == LF:
             end -= 1
         returned = end > start and text[end - 1] == CR
@@ -315,12 +377,18 @@ def _look(text: ByteArray, line_offsets: Int64Array, look: LineLook) -> None:
             found |= EMPTY_TARGET
         for field in range(min(count + 1, 4)):
             if _has_gap(text, bars[field - 1] + 3 if field else start, bars[field]):
-                found |= GAP
+                found |= GAP | (PHRASE_GAP if field < 2 else 0)
         if source_rules != target_rules:
             found |= NON_TERMINALS
-        found |= _look_behind_scores(text, bars, count, source_words, target_words, source_mask, target_mask)
-        if returned:
-            found |= _look_at_return(text, count, end)
+        labels = (source_flags & LABEL_AT_END > 0) + 2 * (target_flags & LABEL_AT_END > 0)
+        behind, look.counts[line] = _look_behind_scores(
+            text, bars, count, source_words, target_words, source_mask, target_mask, labels
+        )
+        found |= behind
+        if source_rules == 0 and found & NON_TERMINALS:
+            # Moses looks for the partners of the source's alone.
+            found ^= NON_TERMINALS | TARGET_NON_TERMINAL
+        look.scores[line] = _count_tokens(text, bars[1] + 3, bars[2])
         flags[line] = found
 
 
@@ -332,26 +400,36 @@ def look_at_lines(text: ByteArray, line_offsets: Int64Array) -> LineLook:
         line_offsets: int64, shape (N + 1,).
     """
     lines = len(line_offsets) - 1
-    flags, fields, sources, pairs = (np.empty(lines, np.int64) for _ in range(4))
+    flags, fields, scores, counts, sources, pairs = (np.empty(lines, np.int64) for _ in range(6))
     factors = np.zeros((2, MOST_FACTORS + 1), np.int64)
     first_lines = np.full((2, MOST_FACTORS + 1), -1, np.int64)
-    look = LineLook(flags, fields, sources, pairs, factors, first_lines)
+    look = LineLook(flags, fields, scores, counts, sources, pairs, factors, first_lines)
     _look(text, line_offsets, look)
     return look
 
 
 @exact_kernel
-def lines_out_of_order(text: ByteArray, line_offsets: Int64Array) -> tuple[int, int]:
+def _beginning(text: ByteArray, start: int, end: int) -> int:
+    """Where a line begins without the blanks before its source; an empty source keeps the one before its bars."""
+    i = skip_blanks(text, start, end)
+    return i - 1 if i > start and i < end and text[i] == PIPE else i
+
+
+@exact_kernel
+def lines_out_of_order(text: ByteArray, line_offsets: Int64Array, trimmed: bool = False) -> tuple[int, int]:
     """How many lines are below the one before them in byte order, and the first such line, from 0 (-1: none).
 
     Args:
         text: uint8.
         line_offsets: int64, shape (N + 1,).
+        trimmed: whether blanks at the beginning of lines are passed over, as some programs do.
     """
     count, first = 0, -1
     for line in range(1, len(line_offsets) - 1):
         a, a_end = line_offsets[line - 1], line_offsets[line]
         b, b_end = a_end, line_offsets[line + 1]
+        if trimmed:
+            a, b = _beginning(text, a, a_end), _beginning(text, b, b_end)
         while a < a_end and b < b_end and text[a] == text[b] and text[a] != LF:
             a += 1
             b += 1

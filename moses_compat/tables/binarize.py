@@ -25,8 +25,12 @@ from types import TracebackType
 
 from moses_compat.files.kinds import folder_kind
 from moses_compat.files.packing import without_ending
+from moses_compat.files.streams import Input
 from moses_compat.tables.blocks import Progress
 from moses_compat.tables.canonical import TableForm, examine, write_copy
+from moses_compat.tables.inspecting.inspect import Oddity
+from moses_compat.tables.inspecting.moses_loaders import objections_of
+from moses_compat.tables.inspecting.returning_sources import read_prefixes
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import DataError, PhraseToolError, reason
 
@@ -215,6 +219,7 @@ def binarize(
     reordering: Sequence[str] = (),
     name: str = "TranslationModel0",
     tell: Tell = lambda message: None,
+    warn: Tell = lambda message: None,
     progress: Progress = lambda position, entries: None,
 ) -> list[BinaryTable]:
     """Make a binary phrase table, and binary reordering tables, with Moses' programs; all of them or none.
@@ -226,6 +231,7 @@ def binarize(
         reordering: reordering tables; theirs appear beside `output` as `.minlexr`, which all of Moses' decoders read.
         name: of the feature in the moses.ini.
         tell: told what is run, and what a program that failed had to say.
+        warn: told what the binary table lacks.
         progress: told how far reading is.
 
     Returns:
@@ -244,7 +250,7 @@ def binarize(
             raise DataError(path, "is a pipe; a binariser reads its table more than once, so give a file")
     done = []
     with Workplace(final) as place:
-        work = _Binarizer(place, options, tell, progress)
+        work = _Binarizer(place, options, tell, warn, progress)
         done.append(work.phrase_table(program, table, final, name))
         for number, path in enumerate(reordering):
             done.append(work.reordering_table(reordering_program, path, reordering_output_path(output, path), number))
@@ -258,11 +264,12 @@ class _Binarizer:
     place: Workplace
     options: BinarizeOptions
     tell: Tell
+    warn: Tell
     progress: Progress
 
     def phrase_table(self, program: str, table: str, final: str, name: str) -> BinaryTable:
         options = self.options
-        form = examine(table, self.progress)
+        form = original = examine(table, self.progress)
         if options.kind == COMPACT and form.rules:
             raise DataError(table, "is a rule table; PhraseDictionaryCompact is for phrase-based models only")
         if options.kind == PROBING and form.other_reordering_line:
@@ -270,6 +277,7 @@ class _Binarizer:
                 table, "the number of scores in {{LexRO ..}} differs from the first line's", form.other_reordering_line
             )
         form, text = self.ready_text(form, "table")
+        self.check_lines(original, form, text)
         factors = options.factors or (form.source_factors, form.target_factors)
         if options.kind == COMPACT:
             arguments = self.compact_arguments(form, text)
@@ -290,6 +298,33 @@ class _Binarizer:
             f"{_factor_options(factors)}"
         )
         return BinaryTable(final, form.scores, line)
+
+    def check_lines(self, original: TableForm, form: TableForm, text: str) -> None:
+        """Refuse lines that the program or its decoder cannot take, and tell what the program leaves out.
+
+        Args:
+            original: the form of the table, in which lines are numbered.
+            form: the form of what is binarised, in which spaces and order are mended.
+            text: its file, see `ready_text`.
+        """
+        # These are seen to: by flags of the program, or by the copy.
+        settled = {"no alignment", "bad alignment"}
+        if form.reordering_scores and self.options.kind == PROBING:
+            settled |= {"properties"}
+        if form.rules:
+            settled |= {"label at the end", "token in brackets"}
+        odd = {
+            name: original.oddities.get(name, oddity) for name, oddity in form.oddities.items() if name not in settled
+        }
+        if form.rules and self.options.kind == PROBING:
+            with Input(os.path.join(self.place.folder, text)) as source:
+                if read_prefixes(source, labelled=True).overfull:
+                    odd["too many beginnings"] = Oddity(form.entries, 1)
+        for objection in objections_of(_PROGRAMS[self.options.kind], odd):
+            if objection.stops:
+                raise DataError(original.path, f"{_PROGRAMS[self.options.kind]}: {objection.reason}", objection.first)
+            lines = f" ({objection.lines:,} lines)" if objection.lines > 1 else ""
+            self.warn(f"{original.path}:{objection.first}: {objection.reason}{lines}")
 
     def ready_text(self, form: TableForm, name: str) -> tuple[TableForm, str]:
         """The form and the name of what a binariser can take: the table, a link of a fitting name to it, or a copy."""

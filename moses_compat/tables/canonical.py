@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import BinaryIO
 
@@ -26,6 +26,7 @@ import numpy as np
 from moses_compat.files.streams import Input, compress
 from moses_compat.lines.separators import find_separator
 from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
+from moses_compat.tables.inspecting.inspect import Oddity, odd_lines
 from moses_compat.tables.parser import LineScan, TableParser, scan_lines
 from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.kernels.bytes import CR, LF, PIPE, SPACE, TAB, common_prefix, is_blank, skip_blanks
@@ -122,6 +123,7 @@ class TableForm:
         rules: whether it is a rule table (hierarchical, syntax), by its first lines.
         reordering_scores: scores in the `{{LexRO ..}}` property of the first line; 0 without one.
         other_reordering_line: first line that has another number of them; 0 if all agree.
+        oddities: what else is odd about lines, see `inspecting.inspect`.
     """
 
     path: str
@@ -139,6 +141,7 @@ class TableForm:
     rules: bool = False
     reordering_scores: int = 0
     other_reordering_line: int = 0
+    oddities: dict[str, Oddity] = field(default_factory=dict)
 
     @property
     def ready(self) -> bool:
@@ -175,6 +178,8 @@ def examine(path: str, progress: Progress = lambda position, entries: None) -> T
             if found[_NO_SOURCE] >= 0:
                 raise DataError(path, "the source is empty, which Moses cannot look up", int(found[_NO_SOURCE]) + 1)
             _look_at_properties(form, raw)
+            for name, oddity in odd_lines(raw.text, raw.line_offsets).items():
+                form.oddities.setdefault(name, Oddity(0, oddity.first + raw.first_entry)).lines += oddity.lines
             form.entries = int(raw.first_entry + raw.lines)
             # Blocks end at source groups, so the line that came along is a group of its own, counted before.
             form.sources += len(scan.group_offsets) - 1 - (1 if len(previous) else 0)

@@ -74,9 +74,10 @@ def command(
     )
     document = json_document(json_file, [table, *reordering], [output])
     options = BinarizeOptions(kind, moses_bin, threads, table_limit, factors, arguments)
+    watch = TerminalWatch(quiet)
     size = os.path.getsize(table) if os.path.isfile(table) else 0
     with TableProgress("check", size, quiet) as progress:
-        made = binarize(table, output, options, reordering, name, TerminalWatch(quiet).say, progress)
+        made = binarize(table, output, options, reordering, name, watch.say, watch.warn, progress)
     document({"features": [binary.feature_line for binary in made]})
     for binary in made if json_file != "-" else ():
         click.echo(binary.feature_line)

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.files.kinds import HEAD_BYTES, guess
+from moses_compat.files.names import is_stream
 from moses_compat.files.streams import Input
 from moses_compat.lines import oddities as odd
 from moses_compat.lines.scores import FEW_FIELDS, IS_NAN, NOT_A_NUMBER, WRONG_COUNT
 from moses_compat.tables.blocks import BLOCK_BYTES, Progress, RawBlock, raw_blocks
-from moses_compat.tables.inspecting.returning_sources import SourceGroups
+from moses_compat.tables.inspecting.returning_sources import SourceGroups, read_prefixes
 from moses_compat.tables.parser import Fault, LineScan, TableParser, scan_lines
 from phrasetool.phrases import ByteArray, Int64Array
 from phrasetool.pipeline import run
@@ -28,7 +29,7 @@ GROUP_SIZES = ("1", "2-5", "6-10", "11-20", "21-100", "more")
 _AS_ZERO = 3.7e-44
 
 # Flags of a line -> what the summary calls them.
-_FLAGS = {
+FLAG_NAMES = {
     odd.BLANK: "blank line",
     odd.EMPTY_SOURCE: "empty source",
     odd.EMPTY_TARGET: "empty target",
@@ -45,14 +46,20 @@ _FLAGS = {
     odd.BAD_PROPERTY: "bad property",
     odd.UNKNOWN_PROPERTY: "unknown property",
     odd.EXTRA_FIELDS: "more than 7 fields",
-    odd.CR_AFTER_SCORES: "carriage return after the scores",
-    odd.CR_AFTER_ALIGNMENT: "carriage return after the alignment",
-    odd.CR_AFTER_SEPARATOR: "carriage return after |||",
     odd.CARRIAGE_RETURN: "carriage return",
     odd.TAB: "tab",
     odd.DOUBLE_SPACE: "double space",
     odd.GAP: "gap between tokens",
     odd.TIGHT: "no space beside |||",
+    odd.POINTS_WITHOUT_TARGET: "alignment of an empty target",
+    odd.BEYOND_TOKENS: "alignment beyond the tokens",
+    odd.BEYOND_TARGET: "alignment beyond the target",
+    odd.PHRASE_GAP: "gap inside a phrase",
+    odd.BARS_ONLY: "token of bars",
+    odd.ZERO_BYTE: "zero byte",
+    odd.BRACKETS: "token in brackets",
+    odd.EMPTY_BRACKETS: "empty brackets",
+    odd.TARGET_NON_TERMINAL: "non-terminal of the target alone",
 }
 _FAULTS = {
     FEW_FIELDS: "fewer than 3 fields",
@@ -130,10 +137,12 @@ class TableSummary:
         columns: a summary per score.
         group_sizes: how many sources have 1, 2-5, 6-10, 11-20, 21-100, more entries.
         factors: of a source and of a target token, as most have.
+        counts: how many entries have which of `COUNT_KINDS`.
         oddities: name -> lines; the names are those of this module.
         rules: lines with a left-hand side on both sides.
         faults: how many lines are no entries.
         first_faults: the first few of them.
+        prefixes_known: whether the beginnings of sources were looked at.
     """
 
     kind: str = "empty table"
@@ -145,10 +154,12 @@ class TableSummary:
     columns: list[ColumnSummary] = field(default_factory=list)
     group_sizes: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(GROUP_SIZES), np.int64))
     factors: tuple[int, int] = (1, 1)
+    counts: Counter[str] = field(default_factory=Counter)
     oddities: dict[str, Oddity] = field(default_factory=dict)
     rules: int = 0
     faults: int = 0
     first_faults: list[Fault] = field(default_factory=list)
+    prefixes_known: bool = False
 
     def note(self, name: str, lines: int, first: int) -> None:
         """Add lines to an oddity.
@@ -178,6 +189,7 @@ class TableSummary:
             "scores": max(self.scores, 0),
             "columns": [{k: v if np.isfinite(np.sum(v)) else None for k, v in column.items()} for column in columns],
             "entries_per_source": dict(zip(GROUP_SIZES, self.group_sizes.tolist(), strict=True)),
+            "counts": {kind: self.counts[kind] for kind in odd.COUNT_KINDS},
             "factors": {"source": self.factors[0], "target": self.factors[1]},
             "oddities": {name: found.__dict__ for name, found in sorted(self.oddities.items())},
             "faults": self.faults,
@@ -222,6 +234,7 @@ def inspect_table(
             column.add(more)
         total.fields.update(part.fields)
         total.group_sizes += part.group_sizes
+        total.counts.update(part.counts)
         for name, oddity in part.oddities.items():
             total.note(name, oddity.lines, oddity.first)
         groups.add(found.source_hashes, found.group_sizes)
@@ -239,7 +252,21 @@ def inspect_table(
     _note_factors(total, tokens, first_lines)
     _note_first_line(total, head)
     total.kind = _kind(total, head)
+    _note_prefixes(total, source)
     return total
+
+
+def _note_prefixes(total: TableSummary, source: Input) -> None:
+    """Note what the beginnings of sources do to programs that keep these; the table is read again where it can be."""
+    rules = total.kind.startswith("rule table")
+    if not (rules or "out of order" in total.oddities) or is_stream(source.path):
+        return
+    with Input(source.path, source.name) as again:
+        found = read_prefixes(again, rules)
+    total.note("first words come back", found.returning, found.first)
+    total.prefixes_known = True
+    if rules and found.overfull:
+        total.note("too many beginnings", total.rules, 1)
 
 
 def _items(source: Input, block_bytes: int) -> Iterator[_Item]:
@@ -265,18 +292,39 @@ def _look_at_block(item: _Item) -> _Found:
     part.columns = [ColumnSummary.of(column) for column in scan.columns[good].T]
     part.group_sizes = np.bincount(np.searchsorted([1, 5, 10, 20, 100], sizes), minlength=len(GROUP_SIZES))
     part.rules = int(((look.flags & odd.RULE) > 0).sum())
+    kinds = np.bincount(look.counts[good], minlength=len(odd.COUNT_KINDS)).tolist()
+    part.counts = Counter(dict(zip(odd.COUNT_KINDS, kinds, strict=True)))
     first = int(raw.first_entry) + 1
-    for flag, name in _FLAGS.items():
+    for flag, name in FLAG_NAMES.items():
         _note_lines(part, name, (look.flags & flag) > 0, first)
     for fault, name in _FAULTS.items():
         # A blank line has a name of its own.
         _note_lines(part, name, (scan.faults == fault) & ((look.flags & odd.BLANK) == 0), first)
+    # A program that takes any word for a number still counts the words.
+    other = (scan.faults == NOT_A_NUMBER) & (look.scores != raw.scores)
+    _note_lines(part, _FAULTS[WRONG_COUNT], other, first)
     _note_scores(part, scan, good, first)
     not_utf8 = odd.lines_not_utf8(raw.text, scan.line_offsets)
     part.note("not UTF-8", len(not_utf8), first + int(not_utf8[0]) if len(not_utf8) else 0)
     _note_order(part, raw, before, scan.line_offsets)
     _note_duplicates(part, look.pair_hashes, sizes, first)
     return _Found(raw, part, look, look.source_hashes[scan.group_offsets[:-1]], sizes)
+
+
+def odd_lines(text: ByteArray, line_offsets: Int64Array) -> dict[str, Oddity]:
+    """What is odd about lines, whatever their scores; name -> how many lines, and the first of them, from 1.
+
+    Args:
+        text: uint8.
+        line_offsets: int64, shape (N + 1,).
+    """
+    part = TableSummary()
+    flags = odd.look_at_lines(text, line_offsets).flags
+    every = int(np.bitwise_or.reduce(flags)) if len(flags) else 0
+    for flag, name in FLAG_NAMES.items():
+        if every & flag:
+            _note_lines(part, name, (flags & flag) > 0, 1)
+    return part.oddities
 
 
 def _note_lines(part: TableSummary, name: str, mask: npt.NDArray[np.bool_], first: int) -> None:
@@ -296,13 +344,16 @@ def _note_scores(part: TableSummary, scan: LineScan, good: npt.NDArray[np.bool_]
 
 def _note_order(part: TableSummary, raw: RawBlock, before: ByteArray, line_offsets: Int64Array) -> None:
     text, first = raw.text, int(raw.first_entry)
-    count, line = odd.lines_out_of_order(text, line_offsets)
-    part.note("out of order", count, first + line + 1)
-    if len(before):
-        # The border to the block before.
-        both = np.concatenate([before, text[: line_offsets[1]]])
-        count, _ = odd.lines_out_of_order(both, np.array([0, len(before), len(both)]))
-        part.note("out of order", count, first + 1)
+    for name, trimmed in (("out of order", False), ("out of order without blanks", True)):
+        if trimmed and "out of order" not in part.oddities:
+            continue
+        count, line = odd.lines_out_of_order(text, line_offsets, trimmed)
+        part.note(name, count, first + line + 1)
+        if len(before):
+            # The border to the block before.
+            both = np.concatenate([before, text[: line_offsets[1]]])
+            count, _ = odd.lines_out_of_order(both, np.array([0, len(before), len(both)]), trimmed)
+            part.note(name, count, first + 1)
 
 
 def _note_duplicates(part: TableSummary, hashes: Int64Array, sizes: Int64Array, first: int) -> None:

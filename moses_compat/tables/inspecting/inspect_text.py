@@ -26,7 +26,7 @@ _ODDITIES = {
     "bracket inside": "lines with a token in brackets that is no non-terminal",
     "bad alignment": "lines whose alignment is no list of points",
     "alignment beyond the phrase": "lines with an alignment point beyond the phrase",
-    "bad counts": "lines whose counts are no numbers",
+    "bad counts": "lines whose counts are no numbers of at least 0",
     "sparse scores": "lines with sparse scores",
     "properties": "lines with properties",
     "more than 7 fields": "lines with more than 7 fields",
@@ -61,6 +61,7 @@ def table_lines(name: str, summary: TableSummary) -> Iterator[str]:
     yield f"  order                {order}"
     if summary.factors != (1, 1):
         yield f"  factors a token      {summary.factors[0]} in the source, {summary.factors[1]} in the target"
+    yield f"  counts               {_counts(summary)}"
     yield f"  scores an entry      {max(summary.scores, 0)}"
     for number, column in enumerate(summary.columns, 1):
         meaning = f"  {_MOSES_SCORES[number - 1]}" if summary.scores in (4, 5, 6) and number <= 4 else ""
@@ -75,6 +76,21 @@ def table_lines(name: str, summary: TableSummary) -> Iterator[str]:
         yield f"  {summary.faults:,} faulty lines"
     for fault in summary.first_faults:
         yield f"    line {fault.entry + 1}: {fault.message}"
+
+
+_COUNTS = {
+    "joint": "c(t) c(s) c(s,t)",
+    "sides": "no joint count, but c(t) or c(s)",
+    "none": "no counts",
+}
+
+
+def _counts(summary: TableSummary) -> str:
+    """Which counts the entries have."""
+    kinds = [(kind, summary.counts[kind]) for kind in _COUNTS if summary.counts[kind]]
+    if len(kinds) == 1:
+        return _COUNTS[kinds[0][0]]
+    return ", ".join(f"{count:,} with {_COUNTS[kind]}" for kind, count in kinds) or "no counts"
 
 
 def loader_lines(loaders: Sequence[LoaderVerdict]) -> Iterator[str]:

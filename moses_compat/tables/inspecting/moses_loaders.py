@@ -2,14 +2,15 @@
 
 What each program does with an odd line was read in the sources of mosesdecoder (2025-02, 34452895): RuleTable/
 LoaderStandard.cpp, Phrase.cpp, TargetPhrase.cpp; moses2 PhraseTableMemory.cpp; CompactPT/PhraseTableCreator.cpp and
-BlockHashIndex; OnDiskPt/Main.cpp; probingpt/storing.cpp and StoreTarget.cpp.
+BlockHashIndex; OnDiskPt/Main.cpp; probingpt/storing.cpp and StoreTarget.cpp; and observed in the programs themselves.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from moses_compat.tables.inspecting.inspect import TableSummary
+from moses_compat.tables.inspecting.inspect import Oddity, TableSummary
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ _SHORT = {
     "fewer than 3 fields": "fewer than 3 fields",
 }
 _BAD_ALIGNMENT = {"bad alignment": "the alignment field holds more than source-target points"}
+_NO_POINTS = {"bad alignment": "an alignment that is no list of points is not read as one"}
 _CUT = {
     f"{kind} in a {side}": f"| in a {side} token that the others lack: the token is cut there"
     for side in ("source", "target")
@@ -74,10 +76,8 @@ _DROPS = {
     "sparse scores": "sparse scores are left out",
     "properties": "properties are left out",
 }
-_AS_ZERO = {
-    "score is no number": "a score that is no number is read as 0",
-    "infinite score": "an infinite score is read as 0",
-}
+_JUNK = {"score is no number": "a score that is no number is read as far as it is one, or as 0"}
+_AS_ZERO = {**_JUNK, "infinite score": "a score beyond a float's range is read as 0, or as the largest float"}
 _LABEL = {"label at the end": "a last token in brackets is taken for a label and removed"}
 _PROPERTY = {
     "bad property": "the seventh field holds more than {{Key value}}",
@@ -85,6 +85,7 @@ _PROPERTY = {
 }
 _SCORE_COUNT = "another number of scores"
 _RETURNS = {"source comes back": "a source comes back after others: sort the table"}
+_BARS = {"token of bars": "a token of bars alone has no factor"}
 
 # Loader -> what stops it, what it takes but not as written.
 _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
@@ -97,9 +98,8 @@ _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
             "score is no number": "a score is not a number",
             "score is NaN": "a score is NaN",
             _SCORE_COUNT: "another number of scores than on the lines before",
-            "carriage return after the scores": "a carriage return behind the scores",
-            "carriage return after the alignment": "a carriage return behind the alignment",
             **_BAD_ALIGNMENT,
+            "alignment of an empty target": "an alignment point of an empty target, at which the decoder crashes",
             "bracket inside": "a token in brackets inside a phrase is not of the form [A][B]",
             "non-terminals differ": "the alignment does not pair each non-terminal with one of the other side",
             **_PROPERTY,
@@ -107,63 +107,90 @@ _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
             **_NEGATIVE,
         },
         {
-            **_ZERO, **_INFINITE, **_LABEL, **_STRAY,
+            **_ZERO, **_INFINITE, **_LABEL, **_STRAY, **_BARS,
             "alignment beyond the phrase": "an alignment point lies beyond the phrase, which is not checked",
+            "non-terminal of the target alone": "a non-terminal of the target alone is written as its label",
             "empty source": "lines with an empty source are left out",
             "bad sparse scores": "the sixth field is not a list of names and numbers",
         },
     ),
     "moses2": (
         {
-            **_SHORT, **_BAD_ALIGNMENT, **_NEGATIVE,
+            **_SHORT, **_BAD_ALIGNMENT, **_NEGATIVE, **_BARS,
             "score is NaN": "a score is NaN",
             _SCORE_COUNT: "another number of scores, which is not checked: weights go to other columns",
         },
-        {
-            **_ZERO, **_INFINITE, **_STRAY, **_FACTORS, **_DROPS,
-            "score is no number": "a score that is no number is read as 0",
-        },
+        {**_ZERO, **_INFINITE, **_STRAY, **_FACTORS, **_DROPS, **_JUNK},
     ),
     "processPhraseTableMin": (
         {
             **_SHORT, **_NEGATIVE, **_RETURNS,
             _SCORE_COUNT: "another number of scores",
-            "out of order": "not sorted: sort with LC_ALL=C",
-            "pair comes twice": "a pair comes twice, which its hash cannot hold",
+            "out of order without blanks": "not sorted: sort with LC_ALL=C",
+            "alignment beyond the tokens": "an alignment point lies beyond the phrase, whose entry is lost",
+            "gap inside a phrase": "two spaces or a tab between tokens, which hide the entry",
+            **{key: reason for key, reason in _FACTORS.items() if key.startswith("too many")},
         },
         {
             "no alignment": "no alignment: needs -encoding None",
-            **_ZERO, **_AS_ZERO, **_STRAY, **_DROPS,
+            "bad alignment": "an alignment that is no list of points: needs -encoding None",
+            "pair comes twice": "a pair comes twice, which its hash cannot hold: needs -encoding None",
+            **_ZERO, **_AS_ZERO, **_STRAY, **_DROPS, **_BARS,
             "score is NaN": "a score that is NaN is read as 0",
+            "empty source": "lines with an empty source are of no use",
         },
     ),
     "CreateOnDiskPt": (
         {
-            **_SHORT, **_BAD_ALIGNMENT, **_NEGATIVE, **_RETURNS, **_PROPERTY,
+            **_SHORT, **_NEGATIVE, **_RETURNS, **_PROPERTY, **_BARS,
+            "first words come back": "the first words of a source come back after others: sort the table",
             "no space beside |||": "no space on a side of |||",
             "tab": "a tab, which does not separate here",
+            "zero byte": "a zero byte, which ends the line",
             _SCORE_COUNT: "another number of scores, which is not checked: memory is overwritten",
-            "more than 7 fields": "more than 7 fields",
-            "carriage return after |||": "a carriage return behind the last |||",
+            "empty target": "an empty target, which the decoder refuses",
+            "alignment beyond the target": "an alignment point beyond the target, at which the decoder crashes",
+            "empty brackets": "a token of empty brackets, which its vocabulary cannot hold",
+            **{key: "a target token with more factors than others" for key in _CUT if key.endswith("target")},
         },
         {
-            "out of order": "not sorted: entries are lost where the first words of a source come back",
-            **_ZERO, **_AS_ZERO, **_LABEL, **_STRAY,
+            "out of order": "not sorted: it fails where the first words of a source come back",
+            "token in brackets": "the brackets of a token in brackets are removed",
+            **_ZERO, **_AS_ZERO, **_NO_POINTS,
+            **{key: reason for key, reason in _CUT.items() if key.endswith("source")},
             "score is NaN": "a score that is NaN is read as 0",
         },
     ),
     "CreateProbingPT": (
         {
-            **_SHORT, **_BAD_ALIGNMENT, **_NEGATIVE, **_RETURNS,
+            **_SHORT, **_NEGATIVE, **_RETURNS, **_BARS,
             _SCORE_COUNT: "another number of scores, which is not checked: all that follows is garbage",
             "gap between tokens": "two spaces or a tab between tokens make an empty token",
+            "empty source": "an empty source, with which the decoder cannot load the table",
+            "empty target": "an empty target, with which the decoder cannot load the table",
+            "score is NaN": "a score is NaN",
+            "too many beginnings": "its hash table has room for 1.2 keys a source, and these rules need more",
         },
-        {
-            **_ZERO, **_AS_ZERO, **_STRAY, **_DROPS,
-            "score is NaN": "a score that is NaN is read as 0",
-        },
+        {**_ZERO, **_INFINITE, **_JUNK, **_CUT, **_DROPS, **_NO_POINTS},
     ),
 }  # fmt: skip
+
+
+def objections_of(loader: str, oddities: Mapping[str, Oddity]) -> list[Objection]:
+    """What a program minds of a table; what stops it first, then by line.
+
+    Args:
+        loader: the program.
+        oddities: name -> lines, as `TableSummary` has them.
+    """
+    stops, minds = _RULES[loader]
+    found = [
+        Objection(reason, oddities[name].lines, oddities[name].first, names is stops)
+        for names in (stops, minds)
+        for name, reason in names.items()
+        if name in oddities
+    ]
+    return sorted(found, key=lambda objection: (not objection.stops, objection.first))
 
 
 def verdicts(summary: TableSummary) -> list[LoaderVerdict]:
@@ -179,18 +206,18 @@ def verdicts(summary: TableSummary) -> list[LoaderVerdict]:
         "CreateOnDiskPt": f"{summary.factors[0]} {summary.factors[1]} {scores} 100 {min(2, scores - 1)}",
         "CreateProbingPT": f"--num-scores {scores}" + (" --scfg" if rules else ""),
     }
+    # In a rule table, a label at the end is what belongs there.
+    harmless = {"label at the end", "token in brackets"} if rules else set[str]()
+    if summary.prefixes_known:
+        # They decide, not the order.
+        harmless |= {"out of order"}
     found = []
-    for loader, (stops, minds) in _RULES.items():
-        objections = [
-            Objection(reason, summary.oddities[name].lines, summary.oddities[name].first, names is stops)
-            for names in (stops, minds)
-            for name, reason in names.items()
-            # In a rule table, a label at the end is what belongs there.
-            if name in summary.oddities and not (rules and name == "label at the end")
-        ]
+    for loader in _RULES:
+        objections = objections_of(
+            loader, {name: odd for name, odd in summary.oddities.items() if name not in harmless}
+        )
         if rules and loader == "processPhraseTableMin":
-            objections.append(Objection("rule tables are not supported", summary.rules, 1, True))
-        objections.sort(key=lambda objection: (not objection.stops, objection.first))
+            objections.insert(0, Objection("rule tables are not supported", summary.rules, 1, True))
         found.append(LoaderVerdict(loader, options[loader], objections))
     return found
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from moses_compat.lines import oddities as odd
 from moses_compat.lines.separators import line_offsets_of
 from tests import naive
-from tests.moses_compat.tables.inspecting.test_inspect import line_oddities
+from tests.moses_compat.tables.inspecting.test_inspect import is_count, line_oddities
 from tests.tables import FAULTY, TABLES
 from tests.test_promise import tables_with_oddities
 
@@ -19,10 +19,12 @@ NAMES = {
     odd.ALIGNMENT_BEYOND: "alignment beyond the phrase", odd.BAD_COUNTS: "bad counts", odd.SPARSE: "sparse scores",
     odd.BAD_SPARSE: "bad sparse scores", odd.PROPERTIES: "properties", odd.BAD_PROPERTY: "bad property",
     odd.UNKNOWN_PROPERTY: "unknown property", odd.EXTRA_FIELDS: "more than 7 fields",
-    odd.CR_AFTER_SCORES: "carriage return after the scores",
-    odd.CR_AFTER_ALIGNMENT: "carriage return after the alignment",
-    odd.CR_AFTER_SEPARATOR: "carriage return after |||", odd.CARRIAGE_RETURN: "carriage return", odd.TAB: "tab",
+    odd.CARRIAGE_RETURN: "carriage return", odd.TAB: "tab",
     odd.DOUBLE_SPACE: "double space", odd.GAP: "gap between tokens", odd.TIGHT: "no space beside |||",
+    odd.POINTS_WITHOUT_TARGET: "alignment of an empty target", odd.BEYOND_TOKENS: "alignment beyond the tokens",
+    odd.BEYOND_TARGET: "alignment beyond the target", odd.PHRASE_GAP: "gap inside a phrase",
+    odd.BARS_ONLY: "token of bars", odd.ZERO_BYTE: "zero byte", odd.EMPTY_BRACKETS: "empty brackets",
+    odd.TARGET_NON_TERMINAL: "non-terminal of the target alone", odd.BRACKETS: "token in brackets",
 }  # fmt: skip
 
 
@@ -37,19 +39,21 @@ def check(data):
     lines = naive.split_lines(data)
     assert len(found.flags) == len(lines)
     sources, pairs = {}, {}
-    for line, flags, fields, source, pair in zip(
-        lines, found.flags, found.fields, found.source_hashes, found.pair_hashes, strict=True
-    ):
+    for line, flags, fields, number, kind, source, pair in zip(lines, *found[:6], strict=True):
         # Only what the scores are is none of this look's business.
         expected, tokens = line_oddities(line, "ok")
         names = {name for bit, name in NAMES.items() if flags & bit}
         if tokens is None:
             assert (source, pair) == (0, 0)
-            spacing = {"tab", "double space", "no space beside |||", "carriage return", "blank line"}
+            spacing = {"tab", "double space", "no space beside |||", "carriage return", "blank line", "zero byte"}
             assert names == expected & spacing
             continue
         assert names == expected
         content = line.removesuffix(b"\n").removesuffix(b"\r")
+        scores, counts = (naive.tokens(field) for field in (content.split(b"|||") + [b""] * 2)[2:5:2])
+        assert number == len(scores)
+        sides = "sides" if any(map(is_count, counts[:2])) else "none"
+        assert odd.COUNT_KINDS[kind] == ("joint" if len(counts) > 2 and is_count(counts[2]) else sides)
         assert fields == len(content.split(b"|||"))
         # Equal tokens have equal hashes, whatever is between them, and others have others.
         assert sources.setdefault(tuple(tokens[0]), source) == source

@@ -110,11 +110,24 @@ def test_a_name_that_says_otherwise(tmp_path, programs, told, kind, name):
 
 
 # Tables that some or all binarisers cannot take, and why.
+_ROOM, _LOST, _BARS = "room for 1.2 keys a source", "alignment point lies beyond", "a token of bars"
 REFUSED = {
-    "empty": ("holds no entry", KINDS),
-    "empty source": ("the source is empty", KINDS),
-    "zero and negative": ("a negative score", KINDS),
-    "unknown properties": ("LexRO", ["probing"]),
+    "empty": dict.fromkeys(KINDS, "holds no entry"),
+    "empty source": dict.fromkeys(KINDS, "the source is empty"),
+    "zero and negative": dict.fromkeys(KINDS, "a negative score"),
+    "unknown properties": {"probing": "LexRO", "ondisk": "a property that Moses does not know"},
+    "table with reordering scores": {"ondisk": "a property that Moses does not know"},
+    "broken fields": {"compact": _LOST, "ondisk": "seventh field"},
+    "two counts": {"compact": _LOST, "ondisk": "point beyond the target"},
+    "empty targets": {"probing": "an empty target", "ondisk": "an empty target"},
+    "pipes": {"probing": _BARS, "ondisk": _BARS},
+    "stray pipes": {"probing": _BARS, "ondisk": _BARS},
+    "bracket tokens": {"ondisk": "empty brackets"},
+    "control characters": {"ondisk": "zero byte"},
+    "glue": {"probing": _ROOM},
+    "target syntax": {"probing": _ROOM},
+    "hierarchical": {"probing": _ROOM},
+    "non-terminals differ": {"probing": _ROOM},
 }
 
 
@@ -122,10 +135,10 @@ REFUSED = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_moses_tables(tmp_path, programs, told, kind, name):
     table = write(tmp_path / "table.gz", TABLES[name])
-    message, kinds = REFUSED.get(name, ("", []))
-    if kind == "compact" and b"[X] |||" in TABLES[name] and not kinds:
-        message, kinds = "is a rule table", ["compact"]
-    if kind in kinds:
+    message = REFUSED.get(name, {}).get(kind)
+    if kind == "compact" and b"[X] |||" in TABLES[name] and message is None:
+        message = "is a rule table"
+    if message is not None:
         with pytest.raises(DataError, match=message):
             make(table, kind, programs, told)
         assert os.listdir(tmp_path) == ["table.gz"]
@@ -134,10 +147,20 @@ def test_moses_tables(tmp_path, programs, told, kind, name):
     assert len(content(made, kind)[2]) == len(TABLES[name].removesuffix(b"\n").split(b"\n"))
 
 
+def test_empty_targets(tmp_path, programs, told):
+    (made,) = make(write(tmp_path / "table", TABLES["empty targets"]), "compact", programs, told)
+    assert b"! |||  ||| 1 1 0.5 0.5 0.1 2.718" in content(made, "compact")[2]
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_empty_targets(tmp_path, programs, told, kind):
-    (made,) = make(write(tmp_path / "table", TABLES["empty targets"]), kind, programs, told)
-    assert b"! |||  ||| 1 1 0.5 0.5 0.1 2.718" in content(made, kind)[2]
+def test_what_is_left_out_is_told(tmp_path, programs, kind):
+    """CreateOnDiskPt keeps sparse scores and properties; the others do not."""
+    line = b"zoo ||| zoo ||| 1 1 1 1 ||| 0-0 ||| 1 1 1 ||| dom 1 ||| {{Counts 1 1 1}}\n"
+    table = write(tmp_path / "table", GOOD + line)
+    warned = []
+    binarize(str(table), str(tmp_path / "made"), BinarizeOptions(kind, programs), warn=warned.append)
+    left_out = [] if kind == "ondisk" else ["sparse scores", "properties"]
+    assert warned == [f"{table}:{len(LINES) + 1}: {what} are left out" for what in left_out]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +192,7 @@ def test_factors_limits_and_more_arguments(tmp_path, programs, told):
 
 
 def test_rule_tables_and_reordering_properties(tmp_path, programs, told):
-    rules = b"[X][X] </s> [X] ||| [X][S] </s> [S] ||| 1 ||| 0-0\nhaus [X] ||| house [X] ||| 1 ||| 0-0\n"
+    rules = b"</s> [X] ||| </s> [S] ||| 1 ||| 0-0\nhaus [X] ||| house [X] ||| 1 ||| 0-0\n"
     (made,) = make(write(tmp_path / "rules", rules), "probing", programs, told)
     assert "--scfg" in content(made, "probing")[1]
     with pytest.raises(DataError, match="rules: is a rule table"):

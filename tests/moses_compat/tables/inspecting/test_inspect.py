@@ -41,19 +41,42 @@ def phrase_oddities(tokens):
     return names, tokens, places
 
 
-def alignment_oddities(points, source, target):
-    """source, target: number of tokens and places of the non-terminals."""
+def token_oddities(tokens):
+    """Names of what is odd about single tokens."""
+    return {
+        name
+        for token in tokens
+        for name, odd in (
+            ("token in brackets", is_bracket(token)), ("empty brackets", token == b"[]"),
+            ("token of bars", not token.strip(b"|")),
+        )
+        if odd
+    }  # fmt: skip
+
+
+def alignment_oddities(points, source, target, written):
+    """source, target: number of tokens and places of the non-terminals; written: numbers of tokens with labels."""
     if any(not re.fullmatch(rb"\d+-\d+", point) for point in points):
         return {"bad alignment"}
     names = set() if points else {"no alignment"}
     pairs = [tuple(map(int, point.split(b"-"))) for point in points]
     if any(s >= source[0] or t >= target[0] for s, t in pairs):
         names.add("alignment beyond the phrase")
+    if written[0] and any(s >= written[0] or t >= written[1] for s, t in pairs):
+        names.add("alignment beyond the tokens")
+    if any(t >= written[1] for _, t in pairs):
+        names.add("alignment beyond the target")
+    if pairs and not target[0]:
+        names.add("alignment of an empty target")
     inside = [(s, t) for s, t in pairs if s < source[0] and t < target[0]]
     rules = [(s, t) for s, t in inside if s in source[1] or t in target[1]]
     # A point said twice pairs a non-terminal twice.
     fits = sorted(s for s, _ in rules) == sorted(source[1]) and sorted(t for _, t in rules) == sorted(target[1])
     return names if fits else names | {"non-terminals differ"}
+
+
+def is_count(token):
+    return naive.number_fault(token) == "ok" and 0 <= float(token) <= 1e11
 
 
 def property_oddities(field):
@@ -78,13 +101,10 @@ def line_oddities(line, fault):
     if content.endswith(b"\r"):
         content = content[:-1]
         names.add("carriage return")
-        if content.endswith(b"|||") and content.count(b"|||") >= 2:
-            names.add("carriage return after |||")
-        fields = len(content.split(b"|||"))
-        names |= {{3: "carriage return after the scores", 4: "carriage return after the alignment"}.get(fields, "")}
     fields = content.split(b"|||")
     tokens = [naive.tokens(field) for field in fields]
     names |= {"tab"} if b"\t" in content else set()
+    names |= {"zero byte"} if b"\0" in content else set()
     if b"  " in re.sub(rb"(?<=\|)  (?=\|)", b" ", content):
         names.add("double space")
     if any(not field.endswith(b" ") for field in fields[:-1] if field is not fields[0] or field) or any(
@@ -104,11 +124,16 @@ def line_oddities(line, fault):
     names |= {"empty target"} if not tokens[1] else set()
     if any(field.strip(b" \t") != b" ".join(token) for field, token in zip(fields[:4], tokens, strict=False)):
         names.add("gap between tokens")
+    if any(field.strip(b" \t") != b" ".join(token) for field, token in zip(fields[:2], tokens, strict=False)):
+        names.add("gap inside a phrase")
+    names |= token_oddities(tokens[0] + tokens[1])
     shapes = [(len(side[1]), side[2]) for side in sides]
-    names |= alignment_oddities(tokens[3] if len(fields) > 3 else [], *shapes)
+    names |= alignment_oddities(tokens[3] if len(fields) > 3 else [], *shapes, [len(side) for side in tokens[:2]])
     if len(shapes[0][1]) != len(shapes[1][1]):
         names.add("non-terminals differ")
-    if len(fields) > 4 and any(naive.number_fault(token) != "ok" for token in tokens[4]):
+    if "non-terminals differ" in names and not shapes[0][1]:
+        names ^= {"non-terminals differ", "non-terminal of the target alone"}
+    if len(fields) > 4 and not all(map(is_count, tokens[4])):
         names.add("bad counts")
     if len(fields) > 5 and tokens[5]:
         values = tokens[5][1::2]
@@ -169,7 +194,10 @@ def naive_oddities(table):
 
 
 def found_oddities(summary):
-    first_line = {"empty first line", "first line of one token", "first line of the Hiero format"}
+    first_line = {
+        "empty first line", "first line of one token", "first line of the Hiero format", "out of order without blanks",
+        "first words come back", "too many beginnings",
+    }  # fmt: skip
     return {
         name: (oddity.lines, oddity.first)
         for name, oddity in summary.oddities.items()
