@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from moses_compat.engine.model_lines import MAX_PHRASE_LENGTH
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import OF_PAIR, line_counts
 from moses_compat.lines.log_scores import log_scores
@@ -32,9 +33,6 @@ from phrasetool.smt.decoder.table import (
     index_phrases,
     spans_of,
 )
-
-# Moses' max-phrase-length: longer source phrases are never looked up.
-MAX_PHRASE_LENGTH = 20
 
 
 @exact_kernel
@@ -139,15 +137,15 @@ class InputPhrases:
     index: PhraseIndex
 
     @classmethod
-    def of(cls, text: bytes | ByteArray) -> InputPhrases:
-        """Take a text of one tokenised sentence a line."""
+    def of(cls, text: bytes | ByteArray, longest: int = MAX_PHRASE_LENGTH) -> InputPhrases:
+        """Take a text of one tokenised sentence a line, and its phrases of at most `longest` words."""
         symbols = Symbols()
-        return cls.of_sentences(symbols, symbols.read_lines(text))
+        return cls.of_sentences(symbols, symbols.read_lines(text), longest)
 
     @classmethod
-    def of_sentences(cls, symbols: Symbols, sentences: Phrases) -> InputPhrases:
-        """Take sentences whose words are the first of `symbols`."""
-        return cls(symbols, sentences, index_phrases(spans_of(sentences, MAX_PHRASE_LENGTH))[0])
+    def of_sentences(cls, symbols: Symbols, sentences: Phrases, longest: int = MAX_PHRASE_LENGTH) -> InputPhrases:
+        """Take sentences whose words are the first of `symbols`, and their phrases of at most `longest` words."""
+        return cls(symbols, sentences, index_phrases(spans_of(sentences, longest))[0])
 
 
 @dataclass(frozen=True)
@@ -186,7 +184,7 @@ class _Selector:
 
     def _wanted(self, block: RawBlock) -> tuple[ByteArray, Int64Array, Int64Array]:
         """The wanted lines, where each begins (and the last ends), and which lines of the block they are."""
-        lines, room = np.empty(block.lines, np.int64), np.empty(MAX_PHRASE_LENGTH, np.int32)
+        lines, room = np.empty(block.lines, np.int64), np.empty(int(self.source.index.longest[0]), np.int32)
         count = _find_lines(block.text, block.line_offsets, self.source.symbols.tables, self.source.index, room, lines)
         lines = lines[:count]
         starts, ends = block.line_offsets[lines], block.line_offsets[lines + 1]

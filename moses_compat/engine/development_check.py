@@ -182,7 +182,7 @@ class DevelopmentCheck:
         }  # fmt: skip
         symbols = Symbols()
         sentences = [symbols.read_lines(form.encode("utf-8", "surrogateescape")) for form in forms.values()]
-        known = InputPhrases.of_sentences(symbols, Phrases.concatenate(sentences))
+        known = InputPhrases.of_sentences(symbols, Phrases.concatenate(sentences), self.model.longest)
         table = replace(self.model, reordering=None).load_table(known, Symbols())
         best, advice = max(share + _GAIN, _LIKELY), ""
         for form, words in zip(forms, sentences, strict=True):

@@ -64,7 +64,7 @@ class Laboratory:
         symbols, sentences = Symbols(), {}
         for name, text in texts.items():
             sentences[name] = symbols.read_lines(text)
-        source = InputPhrases.of_sentences(symbols, Phrases.concatenate(list(sentences.values())))
+        source = InputPhrases.of_sentences(symbols, Phrases.concatenate(list(sentences.values())), model.longest)
         # Words may have to be copied, whatever is pruned, so the language model is asked for all of them.
         targets = Symbols(symbols.words)
         entries = model.load_entries(source, targets, threads, progress)

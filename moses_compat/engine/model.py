@@ -12,9 +12,13 @@ import numpy.typing as npt
 
 from moses_compat.engine.decoder_tables import InputPhrases, load_entries, load_reordering
 from moses_compat.engine.model_lines import (
+    MAX_PHRASE_LENGTH,
+    flag,
     lines_by_feature,
     lines_of,
+    max_phrase_length,
     number_of,
+    overwritten,
     path_of,
     reordering_model,
     search_options,
@@ -23,9 +27,11 @@ from moses_compat.engine.model_lines import (
     used_tables,
     weights_of,
 )
+from moses_compat.engine.printing import PLAIN, Printing
 from moses_compat.engine.target_models import load_language_models
 from moses_compat.ini.lines import FeatureLine
 from moses_compat.ini.moses_ini import MosesIni
+from moses_compat.ini.moses_sections import check_sections
 from moses_compat.ini.reading import read_moses_ini
 from moses_compat.ini.tables import choose_table
 from phrasetool.errors import DataError
@@ -50,6 +56,8 @@ class MosesModel:
         table_files, language_models: paths of all, in the ini's order.
         reordering: path, or None.
         search: the ini's limits.
+        longest: words of the longest source phrases that are looked up.
+        printing: how translations are printed.
         decoding: the places of the tables that are used, in the order of the ini's decoding paths.
         place: of the table that is meant where one is, such as the one to prune.
         table_name: what messages call that table, if not by its path.
@@ -64,23 +72,30 @@ class MosesModel:
     language_models: tuple[str, ...]
     reordering: str | None
     search: SearchOptions
+    longest: int = MAX_PHRASE_LENGTH
+    printing: Printing = PLAIN
     decoding: tuple[int, ...] = (0,)
     place: int = 0
     table_name: str | None = None
 
     @classmethod
-    def read(cls, path: str, table: str | None = None, reordering: str | None = None) -> MosesModel:
+    def read(
+        cls, path: str, table: str | None = None, reordering: str | None = None, *, printed: bool = False
+    ) -> MosesModel:
         """Read a moses.ini.
 
         Args:
             path: the ini.
             table, reordering: use these files instead of those it names; of several tables, the table must be one of
                 them.
+            printed: whether sections that concern printed translations alone are supported, see `check_sections`.
 
         Raises:
             DataError: it cannot be read, or asks for what this decoder does not have; see `read_moses_ini`.
         """
         ini = read_moses_ini(path)
+        check_sections(ini, printed)
+        ini = overwritten(ini)
         lines = lines_by_feature(ini)
         ini.check_weights()
         table_lines, reordering_line = lines_of(lines, "TranslationModel"), lines.get("LexicalReordering")
@@ -103,12 +118,14 @@ class MosesModel:
             ini,
             features,
             weights,
-            tuple(f for f in features.sizes if f in lines and lines[f].arguments.get("tuneable") != "false"),
+            tuple(f for f in features.sizes if f in lines and flag(ini, lines[f], "tuneable", True)),
             tuneable_weights(ini, features, lines),
             tuple(files),
             tuple(path_of(ini, line) for line in language_lines),
             (reordering or path_of(ini, reordering_line, ".gz")) if reordering_line else None,
             search_options(ini, table_lines),
+            max_phrase_length(ini),
+            Printing.of(ini),
             decoding,
             place,
         )
@@ -167,7 +184,7 @@ class MosesModel:
         Raises:
             DataError: a file is damaged or does not fit the ini.
         """
-        source, targets = InputPhrases.of(text), Symbols()
+        source, targets = InputPhrases.of(text, self.longest), Symbols()
         entries = self._phrase_entries(source, targets, threads, progress)
         # Unknown words are copied, so the language model is asked for those of the text, too.
         vocabulary = [*targets.words, *source.symbols.words]

@@ -5,27 +5,49 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.ini.lines import WORD, FeatureLine
+from moses_compat.ini.lines import WORD, FeatureLine, bare, boolean
+from moses_compat.ini.lines import number as as_number
 from moses_compat.ini.moses_ini import MosesIni
+from moses_compat.ini.moses_sections import closest
 from moses_compat.ini.tables import BINARY
 from phrasetool.smt.decoder.features import DIGITS, FeatureSet, Vector, numbered
 from phrasetool.smt.decoder.orientation import ReorderingModel
 from phrasetool.smt.decoder.translator import SearchOptions
 
-_SINGLE = ("Distortion", "WordPenalty", "PhrasePenalty")
-_LANGUAGE_MODELS = ("KENLM", "SRILM", "IRSTLM", "LM")
+_SINGLE = ("Distortion", "WordPenalty", "PhrasePenalty", "UnknownWordPenalty")
+_LANGUAGE_MODELS = ("KENLM", "SRILM", "IRSTLM")
 # Of these an ini may have several.
 _SEVERAL = {"PhraseDictionaryMemory": "TranslationModel", **dict.fromkeys(_LANGUAGE_MODELS, "LM")}
-# Sections that change what is translated, and values that leave them off.
-_UNSUPPORTED = ("weight-file", "xml-input", "drop-unknown", "input-type", "lmodel-oov-feature", "phrase-drop-allowed")
-_HARMLESS = ("0", "false", "pass-through")
-_KNOWN = (*_SINGLE, "UnknownWordPenalty", "PhraseDictionaryMemory", "LexicalReordering", *_LANGUAGE_MODELS)
+_KNOWN = (*_SINGLE, "PhraseDictionaryMemory", "LexicalReordering", *_LANGUAGE_MODELS)
+# Moses' defaults of [max-phrase-length] and [max-trans-opt-per-coverage] (moses/TypeDef.h), and the most words here.
+MAX_PHRASE_LENGTH, MAX_OPTIONS, _LONGEST = 20, 5000, 255
 # Of features and the like; `isdigit` takes digits that `int` does not.
 _COUNT = re.compile(r"[0-9]{1,18}")
+# Arguments of all features but lexical reordering, see moses/FF/FeatureFunction.cpp; then those of each class.
+_GENERAL = ("num-features", "tuneable", "tuneable-components", "verbosity", "filterable")
+_ARGUMENTS = {
+    "PhraseDictionaryMemory": (*_GENERAL, "path", "table-limit", "cache-size", "input-factor", "output-factor"),
+    "LexicalReordering": ("num-features", "type", "path", "input-factor", "output-factor", "default-scores"),
+    "KENLM": (*_GENERAL, "path", "order", "factor", "load", "lazyken"),
+    "SRILM": (*_GENERAL, "path", "order", "factor"),
+    "IRSTLM": (*_GENERAL, "path", "order", "factor"),
+    **dict.fromkeys(_SINGLE, _GENERAL),
+}
+# Arguments that Moses knows and that change nothing if they are false.
+_OFF = {
+    "PhrasePenalty": ("per-phrase-table",),
+    "Distortion": ("sparse", "sparse-distance"),
+    **dict.fromkeys(_LANGUAGE_MODELS, ("oov-feature",)),
+}
+_LOADING = {
+    "load": ("lazy", "populate_or_lazy", "populate_or_read", "populate", "read", "parallel_read"),
+    "lazyken": ("0", "1", "false", "true"),
+}
 
 
 def lines_by_feature(ini: MosesIni) -> dict[str, FeatureLine]:
@@ -53,13 +75,53 @@ def lines_by_feature(ini: MosesIni) -> dict[str, FeatureLine]:
             feature = numbered(several, len(lines_of(found, several)))
         if feature in found:
             raise ini.error(f"{line.name}: {found[feature].name} is there already; this decoder takes one", line.line)
-        for key in ("factor", "input-factor", "output-factor"):
-            if line.arguments.get(key, "0") != "0":
-                raise ini.error(f"{line.name}: {key}={line.arguments[key]}: factors are not supported", line.line)
+        _check_arguments(ini, line)
         found[feature] = line
     for feature, kind in (("TranslationModel", "PhraseDictionaryMemory"), ("LM", "KENLM")):
         if feature not in found:
             raise ini.error(f"there is no {kind} among the features")
+    return found
+
+
+def _check_arguments(ini: MosesIni, line: FeatureLine) -> None:
+    """Refuse arguments that Moses does not have, that it stops at, or that the decoder does not support."""
+    known = (*_ARGUMENTS[line.kind], *_OFF.get(line.kind, ()))
+    for key, value in line.arguments.items():
+        told = f"{line.name}: {key}={value}"
+        if key in ("factor", "input-factor", "output-factor") and key in known and value != "0":
+            raise ini.error(f"{told}: factors are not supported", line.line)
+        if key in _LOADING and key in known and value not in _LOADING[key]:
+            raise ini.error(f"{told}: expected one of {', '.join(_LOADING[key])}", line.line)
+        general = key == "require-sorting-after-source-context" and line.kind != "LexicalReordering"
+        if general or key in _OFF.get(line.kind, ()):
+            if flag(ini, line, key, False):
+                raise ini.error(f"{told} is not supported", line.line)
+        elif key.startswith("sparse") and line.kind in ("Distortion", "LexicalReordering"):
+            raise ini.error(f"{told}: sparse features are not supported", line.line)
+        elif key not in known:
+            close = closest(key, known)
+            message = f"{line.kind} has no argument {key}; Moses stops at it{f': is it {close}?' if close else ''}"
+            raise ini.error(f"{line.name}: {message}", line.line)
+    if line.kind in ("PhraseDictionaryMemory", "LexicalReordering"):
+        for key in ("input-factor", "output-factor"):
+            if key not in line.arguments:
+                raise ini.error(f"{line.name}: expected {key}=0, without which Moses reads no words", line.line)
+    if line.kind == "KENLM" and line.section == "feature" and "\t" in bare(ini.lines[line.line - 1]):
+        raise ini.error(f"{line.name}: a tab; Moses expects spaces between the words of a KENLM line", line.line)
+    if "tuneable-components" in line.arguments and not flag(ini, line, "tuneable", line.kind != "UnknownWordPenalty"):
+        raise ini.error(f"{line.name}: tuneable-components although it is not tuneable; Moses stops at that", line.line)
+    if line.kind == "UnknownWordPenalty" and flag(ini, line, "tuneable", False):
+        raise ini.error(f"{line.name}: tuneable={line.arguments['tuneable']} is not supported", line.line)
+    if line.kind in (*_SINGLE, *_LANGUAGE_MODELS) and (size := number_of(ini, line, "num-features", 1)) != 1:
+        raise ini.error(f"{line.name}: num-features={size}: a {line.kind} has one score", line.line)
+
+
+def flag(ini: MosesIni, line: FeatureLine, key: str, default: bool) -> bool:
+    """The truth value that an argument of a feature is."""
+    if key not in line.arguments:
+        return default
+    if (found := boolean(line.arguments[key])) is None:
+        raise ini.error(f"{line.name}: expected {key}=true or {key}=false, found {line.arguments[key]!r}", line.line)
     return found
 
 
@@ -90,8 +152,8 @@ def used_tables(ini: MosesIni, tables: int) -> tuple[int, ...]:
             message = "each path and each table once, in order; several steps of a path are not supported"
             raise ini.error(f"[mapping]: {value!r}: expected {message}", number)
         found.append(int(place))
-    # Of the first path the number means nothing; versions of Moses do not agree about those of the others.
-    for value, number in ini.values("decoding-graph-backoff")[1 : len(found)]:
+    # Versions of Moses do not agree about what other numbers mean.
+    for value, number in ini.values("decoding-graph-backoff")[: len(found)]:
         if value != "0":
             raise ini.error(f"[decoding-graph-backoff]: expected 0, found {value!r}: back-off is not supported", number)
     return tuple(found)
@@ -163,26 +225,70 @@ def weights_of(ini: MosesIni, features: FeatureSet, lines: Mapping[str, FeatureL
 
 def search_options(ini: MosesIni, tables: Sequence[FeatureLine]) -> SearchOptions:
     """The limits of the search."""
-    for section in _UNSUPPORTED:
-        values = ini.sections.get(section)
-        if values is not None and (not values or values[0] not in _HARMLESS):
-            raise ini.error(f"[{section}] is not supported by this decoder")
     algorithm = ini.number("search-algorithm", 0)
     if algorithm not in (0, 1):
         raise ini.error(f"[search-algorithm] {algorithm} is not supported; expected 0 (stacks) or 1 (cube pruning)")
-    limits = tuple(number_of(ini, table, "table-limit", 20) for table in tables)
-    beam = ini.sections.get("beam-threshold", ["1e-5"])
+    limits = _table_limits(ini, tables)
+    beam = (ini.sections.get("beam-threshold") or ["1e-5"])[0]
     try:
         return SearchOptions(
             algorithm="cube" if algorithm else "stack",
             stack_size=ini.number("stack", 200),
             pop_limit=ini.number("cube-pruning-pop-limit", 1000),
-            beam_threshold=float(beam[0]) if beam else 1e-5,
+            beam_threshold=-1.0 if (threshold := as_number(beam)) is None else threshold,
             distortion_limit=ini.number("distortion-limit", -1),
             table_limit=limits[0] if len(set(limits)) == 1 else limits,
         )
     except ValueError as error:
         raise ini.error(f"[stack], [cube-pruning-pop-limit] or [beam-threshold]: {error}") from error
+
+
+def _table_limits(ini: MosesIni, tables: Sequence[FeatureLine]) -> tuple[int, ...]:
+    """The options per source phrase of each table; `[max-trans-opt-per-coverage]` limits those of all together."""
+    limits = tuple(number_of(ini, table, "table-limit", 20) for table in tables)
+    most = ini.number("max-trans-opt-per-coverage", MAX_OPTIONS)
+    if most <= 0:
+        return limits
+    if len(limits) == 1:
+        # Both keep the options with the best scores in isolation.
+        return (min(limits[0] or most, most),)
+    if most < MAX_OPTIONS and (0 in limits or sum(limits) > most):
+        where = ini.section_lines["max-trans-opt-per-coverage"][0]
+        raise ini.error(f"[max-trans-opt-per-coverage] {most} is not supported with several phrase tables", where)
+    return limits
+
+
+def max_phrase_length(ini: MosesIni) -> int:
+    """The length in words of the longest source phrases that are looked up."""
+    length = ini.number("max-phrase-length", MAX_PHRASE_LENGTH)
+    if not 1 <= length <= _LONGEST:
+        where = ini.section_lines["max-phrase-length"][0]
+        raise ini.error(f"[max-phrase-length]: expected 1 to {_LONGEST}, found {length}", where)
+    return length
+
+
+def overwritten(ini: MosesIni) -> MosesIni:
+    """The ini with the weights of `[weight-overwrite]` in the place of those of `[weight]`; `x` keeps a weight."""
+    values = ini.values("weight-overwrite")
+    if not values:
+        return ini
+    if len(values) > 1:
+        raise ini.error("[weight-overwrite]: expected one line; Moses stops at a second one", values[1][1])
+    text, line = values[0]
+    weights, weight_lines, name = dict(ini.weights), dict(ini.weight_lines), ""
+    for word in WORD.findall(text):
+        if word.endswith("="):
+            name = word[:-1]
+            weights[name], weight_lines[name] = [], line
+            continue
+        old, place = ini.weights.get(name, []), len(weights.get(name, []))
+        number = as_number(word)
+        if word == "x" and place < len(old):
+            number = old[place]
+        if not name or number is None:
+            raise ini.error(f"[weight-overwrite]: expected `NAME= NUMBER ...`, found {word!r}", line)
+        weights[name].append(number)
+    return replace(ini, weights=weights, weight_lines=weight_lines)
 
 
 def tuneable_weights(ini: MosesIni, features: FeatureSet, lines: Mapping[str, FeatureLine]) -> npt.NDArray[np.bool_]:
@@ -194,9 +300,10 @@ def tuneable_weights(ini: MosesIni, features: FeatureSet, lines: Mapping[str, Fe
         line = lines[feature]
         size = part.stop - part.start
         components = line.arguments.get("tuneable-components")
-        flags = components.split(",") if components else ["true"] * size
+        flags = [boolean(word) for word in components.split(",")] if components else [True] * size
         if len(flags) != size:
             raise ini.error(f"{line.name}: {size} features but {len(flags)} tuneable-components", line.line)
-        allowed = line.arguments.get("tuneable", "true") != "false"
-        tuneable[part] = [allowed and flag == "true" for flag in flags]
+        if None in flags:
+            raise ini.error(f"{line.name}: tuneable-components={components}: expected true or false", line.line)
+        tuneable[part] = [flag(ini, line, "tuneable", True) and bool(one) for one in flags]
     return tuneable

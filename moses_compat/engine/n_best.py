@@ -6,10 +6,9 @@ the segmentation lists `source=target` spans, inclusive, in target order; the al
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-import numpy as np
-
+from moses_compat.engine.printing import PLAIN, Printing, phrases_of, word_alignment
 from phrasetool.smt.decoder.translator import Translation, Translator
 
 
@@ -17,29 +16,11 @@ def _span(start: int, end: int) -> str:
     return f"{start}" if start == end else f"{start}-{end}"
 
 
-def _phrases(translator: Translator, translation: Translation, derivation: int) -> Iterator[tuple[int, int, int, int]]:
-    """The phrases of a derivation, in target order: entry, first and last source word, first target word."""
-    steps, at = translation.steps, 0
-    for p in range(steps.offsets[derivation], steps.offsets[derivation + 1]):
-        yield steps.entries[p], steps.starts[p], steps.ends[p], at
-        at += len(translator.table.targets[steps.entries[p]])
-
-
 def segmentation(translator: Translator, translation: Translation, derivation: int) -> str:
     """`0=0 1-2=1`: the source and target spans of the phrases, in target order."""
     return " ".join(
         f"{_span(start, end)}={_span(at, at + len(translator.table.targets[entry]) - 1)}"
-        for entry, start, end, at in _phrases(translator, translation, derivation)
-    )
-
-
-def word_alignment(translator: Translator, translation: Translation, derivation: int) -> str:
-    """`0-0 1-2`: which source word gave which target word, by phrase, then in order of the source."""
-    return " ".join(
-        f"{start + (a >> 8)}-{at + (a & 255)}"
-        for entry, start, _, at in _phrases(translator, translation, derivation)
-        # Moses keeps the points of a phrase as a set.
-        for a in np.unique(translator.table.alignments[entry]).tolist()
+        for entry, start, end, at in phrases_of(translator, translation, derivation)
     )
 
 
@@ -50,6 +31,7 @@ def n_best_lines(
     listed: Sequence[str],
     segmented: bool = False,
     aligned: bool = False,
+    printing: Printing = PLAIN,
 ) -> bytes:
     """The lines of one sentence.
 
@@ -59,6 +41,7 @@ def n_best_lines(
         translation: its derivations.
         listed: the feature functions to name, as `FeatureSet` knows them.
         segmented, aligned: whether to append these fields.
+        printing: how words are printed.
     """
     features = translator.features
     lines = []
@@ -72,7 +55,7 @@ def n_best_lines(
             tail += f" ||| {segmentation(translator, translation, d)}"
         if aligned:
             tail += f" ||| {word_alignment(translator, translation, d)} "
-        text, total = translator.text(translation, d), translation.steps.scores[d]
+        text, total = printing.words(translator, translation, d), translation.steps.scores[d]
         lines.append(n_best_line(number, text, named, total, tail))
     return b"".join(lines)
 

@@ -153,7 +153,7 @@ def look_at_development_set(session: Session, model: MosesModel) -> None:
     Raises:
         PhraseToolError: it makes no sense, see `DevelopmentCheck`.
     """
-    known = InputPhrases.of(session.texts.sources[DEV])
+    known = InputPhrases.of(session.texts.sources[DEV], model.longest)
     table = replace(model, reordering=None).load_table(known, Symbols(), session.threads)
     _look(session, model, table, known.sentences)
 

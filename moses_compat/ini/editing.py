@@ -63,7 +63,7 @@ def _add_weights(ini: MosesIni, lines: list[str], weights: Mapping[str, Sequence
 
 def _section(line: str) -> str | None:
     text = bare(line)
-    return text[1 : text.index("]")].strip(BLANK) if text.startswith("[") and "]" in text else None
+    return text[1 : text.index("]")] if text.startswith("[") and "]" in text else None
 
 
 def moved_to(ini: MosesIni, folder: str) -> MosesIni:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,9 @@ from dataclasses import dataclass
 # What Moses strips from the ends of a line; words are parted by the first two only.
 BLANK = " \t\r"
 WORD = re.compile(r"[^ \t\r]+")
+# Words that Moses takes for true and for false (moses/Util.cpp), in any case.
+_TRUE, _FALSE = ("yes", "y", "true", "1"), ("no", "n", "false", "0")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _PARTS = re.compile(r"([^#]*?)([ \t\r]*(?:#.*)?)\Z", re.DOTALL)
 
 
@@ -34,6 +38,18 @@ class FeatureLine:
 def bare(line: str) -> str:
     """A line without its comment and the blanks around it."""
     return line.split("#", 1)[0].strip(BLANK)
+
+
+def boolean(text: str) -> bool | None:
+    """The truth value that Moses reads in a word; None for a word that it stops at."""
+    word = text.lower()
+    return True if word in _TRUE else False if word in _FALSE else None
+
+
+def number(text: str) -> float | None:
+    """The finite number that a word is, as C++ reads it; None for another word."""
+    value = float(text) if _NUMBER.fullmatch(text) else math.inf
+    return value if math.isfinite(value) else None
 
 
 def _parts(line: str) -> tuple[str, str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 
 from moses_compat.ini.lines import FeatureLine
 from phrasetool.errors import DataError
 
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 # How text of an ini becomes bytes and the other way round: bytes that are no UTF-8 come back as they were.
 ENCODING = ("utf-8", "surrogateescape")
 
@@ -67,10 +69,10 @@ class MosesIni:
         values = self.sections.get(section)
         if not values:
             return default
-        try:
-            return int(values[0])
-        except ValueError as error:
-            raise self.error(f"[{section}]: expected a whole number, found {values[0]!r}") from error
+        if not _WHOLE.fullmatch(values[0]):
+            line = next(iter(self.section_lines.get(section, [])), None)
+            raise self.error(f"[{section}]: expected a whole number, found {values[0]!r}", line)
+        return int(values[0])
 
     def check_weights(self) -> None:
         """Refuse weights of no feature, as Moses does.

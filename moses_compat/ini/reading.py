@@ -7,11 +7,10 @@ holds one value per line; a feature line is a class name and `key=value` words; 
 
 from __future__ import annotations
 
-import math
-
 from moses_compat.files.streams import Input
 from moses_compat.ini import version_1
-from moses_compat.ini.lines import BLANK, WORD, FeatureLine, bare
+from moses_compat.ini.lines import WORD, FeatureLine, bare
+from moses_compat.ini.lines import number as as_number
 from moses_compat.ini.moses_ini import ENCODING, MosesIni
 
 
@@ -42,7 +41,7 @@ def parse_moses_ini(path: str, text: str) -> MosesIni:
         if value[0] == "[":
             # What follows the bracket is ignored, and so is the line if there is none.
             if "]" in value:
-                section = value[1 : value.index("]")].strip(BLANK)
+                section = value[1 : value.index("]")]
                 ini.sections.setdefault(section, [])
                 ini.section_lines.setdefault(section, [])
             continue
@@ -99,10 +98,8 @@ def _weight(ini: MosesIni, value: str, number: int) -> None:
     name = name[:-1]
     if name in ini.weights:
         raise ini.error(f"the weights of {name} stand twice", number)
-    try:
-        ini.weights[name] = [float(word) for word in words]
-    except ValueError as error:
-        raise ini.error(f"{name}= a weight is not a number", number) from error
-    if not all(map(math.isfinite, ini.weights[name])):
-        raise ini.error(f"{name}= a weight is not finite", number)
+    values = [as_number(word) for word in words]
+    if None in values:
+        raise ini.error(f"{name}= a weight is not a finite number", number)
+    ini.weights[name] = [value for value in values if value is not None]
     ini.weight_lines[name] = number

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 
-from moses_compat.ini.lines import WORD, FeatureLine
+from moses_compat.ini.lines import WORD, FeatureLine, boolean
 from moses_compat.ini.moses_ini import MosesIni
 
 # Classes that read a table as text.
@@ -24,7 +24,6 @@ _OVERWRITES = (
     "feature-name-overwrite",
 )  # fmt: skip
 _COUNTED = re.compile(r"\b(path|num-features|tuneable-components)=")
-_FALSE = ("no", "n", "false", "0")
 _ENDING = re.compile(r"\.(gz|minphr)$")
 
 
@@ -196,7 +195,7 @@ def _check_counts(ini: MosesIni, feature: FeatureLine) -> None:
 
 
 def _tuneable(feature: FeatureLine) -> bool:
-    return feature.arguments.get("tuneable", "true").lower() not in _FALSE
+    return boolean(feature.arguments.get("tuneable", "true")) is not False
 
 
 def _speaks_of(value: str, name: str) -> bool:

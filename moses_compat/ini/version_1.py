@@ -7,10 +7,10 @@ starts.  A weight stands in a line of its own; `[weight-t]` holds those of all p
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from moses_compat.ini.lines import WORD, FeatureLine
+from moses_compat.ini.lines import number as as_number
 from moses_compat.ini.moses_ini import MosesIni
 
 # Where in a line the number of scores and the path stand, from 0.
@@ -35,11 +35,12 @@ _OTHER = (
     "phrase-boundary-source-feature", "phrase-boundary-target-feature", "phrase-length-feature",
     "target-word-insertion-feature", "source-word-deletion-feature", "word-translation-feature",
 )  # fmt: skip
+VERSION_1 = (*_KNOWN, "weight-u", "ttable-limit", *_OTHER)
 
 
 def sections_of(ini: MosesIni) -> list[str]:
     """The sections of an ini that only version 1 has."""
-    return [name for name in ini.sections if name in (*_KNOWN, "weight-u", *_OTHER)]
+    return [name for name, values in ini.sections.items() if values and name in (*_KNOWN, "weight-u", *_OTHER)]
 
 
 def convert(ini: MosesIni) -> None:
@@ -74,12 +75,8 @@ def _add(ini: MosesIni, kind: str, name: str, arguments: Mapping[str, str], line
 def _numbers(ini: MosesIni, section: str) -> list[tuple[float, int]]:
     found = []
     for value, line in ini.values(section):
-        try:
-            number = float(value)
-        except ValueError as error:
-            raise ini.error(f"[{section}]: expected one number a line, found {value!r}", line) from error
-        if not math.isfinite(number):
-            raise ini.error(f"[{section}]: a weight is not finite", line)
+        if (number := as_number(value)) is None:
+            raise ini.error(f"[{section}]: expected one finite number a line, found {value!r}", line)
         found.append((number, line))
     return found
 
@@ -125,6 +122,9 @@ def _language_models(ini: MosesIni) -> None:
         if len(numbers) < size:
             raise ini.error("[weight-l] has no weight for this model", line)
         arguments = {"factor": words[1], "order": words[2], "num-features": str(size), "path": words[3]}
+        if index < len(unknown):
+            # Moses adds the feature whatever the number is.
+            arguments["oov-feature"] = "1"
         _add(ini, kind, f"{kind}{index}", arguments, line, "lmodel-file")
         _weigh(ini, f"{kind}{index}", numbers[:size])
         del numbers[:size]

@@ -16,8 +16,10 @@ from moses_compat.library.paths import StrPath, text_path
 from phrasetool.watch import NOBODY, Watch
 
 
-def _model(moses_ini: StrPath, table: StrPath | None, search: Mapping[str, Any] | None) -> MosesModel:
-    model = MosesModel.read(os.fspath(moses_ini), text_path(table))
+def _model(
+    moses_ini: StrPath, table: StrPath | None, search: Mapping[str, Any] | None, printed: bool = False
+) -> MosesModel:
+    model = MosesModel.read(os.fspath(moses_ini), text_path(table), printed=printed)
     return model.searching(**(search or {}))
 
 
@@ -56,14 +58,14 @@ def decode(
     lines = list(sentences)
     if any("\n" in line for line in lines):
         raise ValueError("a sentence has a line feed in it")
-    model = _model(moses_ini, table, search)
+    model = _model(moses_ini, table, search, printed=True)
     with watch.reading(model.tables) as progress:
         translator, source = model.load("".join(f"{line}\n" for line in lines).encode(), threads, progress)
     tell_coverage(translator.table, source.sentences, "the text", model.shown_tables, watch)
     found = []
     with watch.items("translate", len(lines), "sentence") as tick:
         for translation in translator.translate_all(source.sentences, model.search, threads=threads):
-            found.append(translator.text(translation).decode(errors="replace"))
+            found.append(model.printing.line(translator, translation)[:-1].decode(errors="replace"))
             tick(1)
     return found
 

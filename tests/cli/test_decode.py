@@ -133,6 +133,25 @@ def test_limits_come_from_the_ini_unless_they_are_given(example):
     assert decode(example.ini, example.text, *NO_PRUNING, "--table-limit", 0).out == every
 
 
+def test_unknown_words_are_marked_and_words_aligned_as_the_ini_asks(example, tmp_path):
+    plain, listed = decode(example.ini, example.text).out, tmp_path / "list"
+    assert b"q" in plain
+    for sections, prefix, suffix in [
+        ("yes\n", b"UNK", b""),
+        ("1\n[unknown-word-suffix]\n+\n", b"UNK", b"+"),
+        ("no\n", b"", b""),
+    ]:
+        ini = example.changed_ini("# a model\n", f"[mark-unknown]\n{sections}")
+        marked = decode(ini, example.text, "--n-best-list", listed, 1)
+        assert marked.out == plain.replace(b"q", prefix + b"q" + suffix)
+        assert [b" ".join(c.words) for c in read_n_best(str(listed))] == marked.out.splitlines()
+    ini = example.changed_ini("# a model\n", "[print-alignment-info]\ntrue\n")
+    lines = decode(ini, example.text, "--n-best-list", listed, 1, "--segmentation").out.splitlines()
+    points = [line.split(b" ||| ")[5].strip() for line in listed.read_bytes().splitlines()]
+    assert [line.partition(b"||| ")[2].strip() for line in lines] == points
+    assert [line.partition(b"||| ")[0].strip() for line in lines] == plain.splitlines()
+
+
 def test_another_table(example, tmp_path):
     words = {word for sentence in example.sentences for word in sentence}
     columns = len(example.model.weights["TranslationModel"])

@@ -63,7 +63,7 @@ def command(
     from phrasetool.pipeline import run
 
     check_resumable(resume, text, output)
-    model = MosesModel.read(ini, table, reordering_table)
+    model = MosesModel.read(ini, table, reordering_table, printed=True)
     check_outputs([text, ini, *model.paths], [output, n_best[0] if n_best else None])
     check_inputs([text, ini, *model.paths])
     document = json_document(json_file, [text, ini, *model.paths], [output, n_best[0] if n_best else None])
@@ -86,11 +86,11 @@ def command(
             runner=finished.runner("translations", by=by) if finished else by or run,
         )  # fmt: skip
         for number, translation in enumerate(found):
-            line = translator.text(translation) + b"\n"
-            out.write_text(line)
+            out.write_text(model.printing.line(translator, translation))
             if listing:
-                lines = n_best_lines(translator, number, translation, model.listed, segmentation, segmentation)
-                listing.write_text(lines)
+                listing.write_text(n_best_lines(
+                    translator, number, translation, model.listed, segmentation, segmentation, model.printing
+                ))  # fmt: skip
             total += float(translation.steps.scores[0])
             progress.tick()
     table_words = {"entries": len(translator.table), "copied_words": int(translator.table.copies.sum())}

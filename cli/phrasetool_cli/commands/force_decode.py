@@ -92,7 +92,7 @@ def command(
     check_inputs([source, target, *model.used_tables])
     document = json_document(json_file, [source, target, ini, *model.paths], [output])
     limit = model.search.distortion_limit if distortion_limit is None else distortion_limit
-    text = InputPhrases.of(read_sentences(source))
+    text = InputPhrases.of(read_sentences(source), model.longest)
     symbols = Symbols()
     with Input(target) as stream:
         references = symbols.read_lines(stream.read_all())

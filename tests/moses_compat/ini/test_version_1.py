@@ -164,8 +164,8 @@ FAULTS = [
     ("0 0 0 2  small.gz", "0 0 0 3 t", r"moses.ini:13: the tables have 4 scores, but \[weight-t\] 3 numbers"),
     ("\n1.0\n", "\n1.0\n2.0\n", r"moses.ini:13: the tables have 3 scores, but \[weight-t\] 4 numbers"),
     ("\n1.0\n", "\n", r"moses.ini:13: the tables have 3 scores, but \[weight-t\] 2 numbers"),
-    ("\n1.0\n", "\n1 0\n", r"\[weight-t\]: expected one number a line, found '1 0'"),
-    ("\n1.0\n", "\nnan\n", r"\[weight-t\]: a weight is not finite"),
+    ("\n1.0\n", "\n1 0\n", r"\[weight-t\]: expected one finite number a line, found '1 0'"),
+    ("\n1.0\n", "\nnan\n", r"\[weight-t\]: expected one finite number a line"),
     ("\n0.36\n", "\n", r"the model has 6 scores, but \[weight-d\] only 5 numbers for them"),
     ("\n0.5\n", "\n", r"\[weight-l\] has no weight for this model"),
     ("\n-1\n", "\n-1\n-2\n", r"\[weight-w\]: expected one weight, found 2"),
@@ -187,7 +187,7 @@ def test_faults_name_their_line(write_ini, old, new, message):
     [
         ("[generation-file]\n0 1 3 g\n", r"moses.ini:2: the decoder does not know the feature \[generation-file\]"),
         ("[weight-i]\n1\n", r"does not know the feature \[weight-i\]"),
-        ("[drop-unknown]\n", r"\[drop-unknown\] is not supported"),
+        ("[drop-unknown]\n1\n", r"moses.ini:2: \[drop-unknown\] 1: .* not support"),
     ],
 )
 def test_what_the_decoder_lacks_is_refused(write_ini, section, message):

@@ -1,0 +1,29 @@
+"""Tables for the documents: what our decoder does with the sections of a moses.ini and the arguments of features."""
+
+from __future__ import annotations
+
+from moses_compat.ini.version_1 import VERSION_1
+from page_tables.kept_results import find, markdown
+
+_TITLES = {
+    "supported": "supported",
+    "only switched off": "accepted with values that change nothing, else refused",
+    "no effect": "accepted: of no effect on translations by phrases",
+    "refused": "refused",
+}
+
+
+def _sections(names: list[str]) -> str:
+    found = [name[1:-1] for name in names if name.startswith("[") and name[1:-1] not in VERSION_1]
+    return ", ".join(f"`{name}`" for name in found)
+
+
+def sections() -> str:
+    """The sections that Moses has in version 2, by what our decoder does with them."""
+    classes = find("moses_settings/classes")
+    return markdown(
+        "sections | what our decoder does", [[_sections(classes[kind]), told] for kind, told in _TITLES.items()]
+    )
+
+
+TABLES = {"sections of a moses.ini": sections}
