@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from moses_compat.corpora.surface_words import surface_words
 from moses_compat.engine.model_lines import MAX_PHRASE_LENGTH
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import OF_PAIR, line_counts
@@ -17,7 +18,7 @@ from moses_compat.lines.separators import find_separator, is_separator
 from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
 from moses_compat.tables.parser import Fault, LineScan, TableParser, scan_lines
 from phrasetool.errors import DataError
-from phrasetool.kernels.bytes import CR, LF, MINUS, copy_bytes, is_blank
+from phrasetool.kernels.bytes import CR, LF, MINUS, PIPE, copy_bytes, is_blank
 from phrasetool.kernels.hashing import FNV_BASIS, fnv
 from phrasetool.kernels.interning import find_hashed_bytes
 from phrasetool.kernels.jit import exact_kernel
@@ -33,6 +34,8 @@ from phrasetool.smt.decoder.table import (
     index_phrases,
     spans_of,
 )
+
+_FACTORS = "factored tables are not supported, and a bar that is no separator of factors is written as &#124;"
 
 
 @exact_kernel
@@ -82,7 +85,8 @@ def _find_lines(
 ) -> int:
     """Put the lines whose source is in the index into `lines`; return how many.
 
-    A line of known words alone that has no source field is taken too, for whoever reads it to complain.
+    Lines that cannot be read are taken too, for whoever reads them to complain: those of known words alone that have no
+    source field, and those with a word of several factors (`word|TAG`).
 
     Args:
         known: the text of known words, where each begins, and their slots (see `Symbols.tables`).
@@ -99,9 +103,13 @@ def _find_lines(
                 i += 1
             first = i
             h = FNV_BASIS
+            factored = False
             while i < end and not (is_blank(text[i]) or text[i] == LF or text[i] == CR or is_separator(text, i, end)):
+                factored |= text[i] == PIPE and i > first
                 h = fnv(h, text[i])
                 i += 1
+            if factored:
+                break
             if i == first:
                 wanted = i == end or find_phrase(index, room, 0, size) >= 0
                 break
@@ -138,9 +146,13 @@ class InputPhrases:
 
     @classmethod
     def of(cls, text: bytes | ByteArray, longest: int = MAX_PHRASE_LENGTH) -> InputPhrases:
-        """Take a text of one tokenised sentence a line, and its phrases of at most `longest` words."""
+        """Take a text of one tokenised sentence a line, and its phrases of at most `longest` words.
+
+        Raises:
+            DataError: see `surface_words`.
+        """
         symbols = Symbols()
-        return cls.of_sentences(symbols, symbols.read_lines(text), longest)
+        return cls.of_sentences(symbols, symbols.read_lines(surface_words(bytes(text))), longest)
 
     @classmethod
     def of_sentences(cls, symbols: Symbols, sentences: Phrases, longest: int = MAX_PHRASE_LENGTH) -> InputPhrases:
@@ -180,6 +192,9 @@ class _Selector:
         numbers = block.first_entry + lines
         scores = log_scores(self.name, scan.columns, numbers)
         sources = self.source.symbols.read_fields(text, offsets[:-1], scan.source_ends, add=False)
+        if len(factored := np.flatnonzero(sources.words < 0)):
+            line = int(np.searchsorted(sources.offsets, factored[0], "right")) - 1
+            raise DataError(self.name, f"the source has a word with a bar; {_FACTORS}", int(numbers[line]) + 1)
         return _Lines(text, scan, numbers, sources, scores)
 
     def _wanted(self, block: RawBlock) -> tuple[ByteArray, Int64Array, Int64Array]:
@@ -257,6 +272,7 @@ def load_entries(
         if bad >= 0:
             message = "the alignment is not a list of source-target points such as 0-0 1-2"
             raise DataError(name, message, int(part.numbers[bad]) + 1)
+        _refuse_bars(name, targets, target_phrases[-1], part.numbers)
         alignments.append(Phrases(offsets, points[: offsets[-1]].copy()))
         counted = line_counts(part.text, part.scan.line_offsets)
         # Leaving one out takes the counts as the table has them.
@@ -273,6 +289,17 @@ def load_entries(
         np.concatenate([np.zeros(0, np.int64), *numbers]),
         np.zeros(sum(map(len, numbers)), np.int32),
     )
+
+
+def _refuse_bars(name: str, symbols: Symbols, targets: Phrases, numbers: Int64Array) -> None:
+    """Refuse target phrases with a bar in a word, which Moses would cut there."""
+    used = np.unique(targets.words)
+    barred = [word for word in used.tolist() if b"|" in symbols.words[word]]
+    if barred:
+        place = int(np.flatnonzero(np.isin(targets.words, barred))[0])
+        line = int(numbers[np.searchsorted(targets.offsets, place, "right") - 1])
+        word = symbols.words[targets.words[place]].decode(errors="replace")
+        raise DataError(name, f"the target word {word} has a bar; {_FACTORS}", line + 1)
 
 
 def load_reordering(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from moses_compat.corpora.surface_words import surface_words
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.model import MosesModel
 from moses_compat.engine.target_models import load_language_models
@@ -63,7 +64,7 @@ class Laboratory:
         """
         symbols, sentences = Symbols(), {}
         for name, text in texts.items():
-            sentences[name] = symbols.read_lines(text)
+            sentences[name] = symbols.read_lines(surface_words(text, f"the text {name}"))
         source = InputPhrases.of_sentences(symbols, Phrases.concatenate(list(sentences.values())), model.longest)
         # Words may have to be copied, whatever is pruned, so the language model is asked for all of them.
         targets = Symbols(symbols.words)

@@ -18,7 +18,6 @@ from moses_compat.engine.model_lines import (
     lines_of,
     max_phrase_length,
     number_of,
-    overwritten,
     path_of,
     reordering_model,
     search_options,
@@ -31,7 +30,7 @@ from moses_compat.engine.printing import PLAIN, Printing
 from moses_compat.engine.target_models import load_language_models
 from moses_compat.ini.lines import FeatureLine
 from moses_compat.ini.moses_ini import MosesIni
-from moses_compat.ini.moses_sections import check_sections
+from moses_compat.ini.moses_sections import check_sections, overwritten
 from moses_compat.ini.reading import read_moses_ini
 from moses_compat.ini.tables import choose_table
 from phrasetool.errors import DataError
@@ -40,7 +39,7 @@ from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.features import FeatureSet, Vector, numbered
 from phrasetool.smt.decoder.table import Entries, TranslationTable, build_table
 from phrasetool.smt.decoder.translator import SearchOptions, Translator
-from phrasetool.watch import ReadingProgress
+from phrasetool.watch import ReadingProgress, Watch
 
 
 @dataclass(frozen=True)
@@ -162,6 +161,12 @@ class MosesModel:
     def _label(self, place: int) -> str:
         name = self.features.name(numbered("TranslationModel", place))
         return "phrase table" if len(self.decoding) == 1 else f"phrase table {name}"
+
+    def tell_paths(self, watch: Watch) -> None:
+        """Say where the ini's paths start from if it is not as Moses reads them, or if it is doubtful."""
+        base = self.ini.path_base
+        if base.note:
+            (watch.warn if base.doubtful else watch.say)(f"{self.ini.path}: {base.note}")
 
     def searching(self, **options: Any) -> MosesModel:
         """The model with other limits of the search than its ini's; fields of `SearchOptions`, None for the ini's."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -265,30 +264,6 @@ def max_phrase_length(ini: MosesIni) -> int:
         where = ini.section_lines["max-phrase-length"][0]
         raise ini.error(f"[max-phrase-length]: expected 1 to {_LONGEST}, found {length}", where)
     return length
-
-
-def overwritten(ini: MosesIni) -> MosesIni:
-    """The ini with the weights of `[weight-overwrite]` in the place of those of `[weight]`; `x` keeps a weight."""
-    values = ini.values("weight-overwrite")
-    if not values:
-        return ini
-    if len(values) > 1:
-        raise ini.error("[weight-overwrite]: expected one line; Moses stops at a second one", values[1][1])
-    text, line = values[0]
-    weights, weight_lines, name = dict(ini.weights), dict(ini.weight_lines), ""
-    for word in WORD.findall(text):
-        if word.endswith("="):
-            name = word[:-1]
-            weights[name], weight_lines[name] = [], line
-            continue
-        old, place = ini.weights.get(name, []), len(weights.get(name, []))
-        number = as_number(word)
-        if word == "x" and place < len(old):
-            number = old[place]
-        if not name or number is None:
-            raise ini.error(f"[weight-overwrite]: expected `NAME= NUMBER ...`, found {word!r}", line)
-        weights[name].append(number)
-    return replace(ini, weights=weights, weight_lines=weight_lines)
 
 
 def tuneable_weights(ini: MosesIni, features: FeatureSet, lines: Mapping[str, FeatureLine]) -> npt.NDArray[np.bool_]:

@@ -132,6 +132,7 @@ def open_workbench(session: Session, plan: BuildPlan) -> Workbench:
     def load() -> Laboratory:
         with session.watch.reading(model.tables) as progress:
             laboratory = Laboratory.load(model, session.texts.sources, session.threads, progress)
+        model.tell_paths(session.watch)
         if session.cluster:
             laboratory = replace(laboratory, runner=session.cluster.runner)
         _check_development_set(session, laboratory)
@@ -159,8 +160,10 @@ def look_at_development_set(session: Session, model: MosesModel) -> None:
 
 
 def _check_development_set(session: Session, laboratory: Laboratory) -> None:
+    translator = laboratory.translator()
+    development_check(session, laboratory.model).language_models(translator)
     if not session.looked:
-        _look(session, laboratory.model, laboratory.translator().table, laboratory.sentences[DEV])
+        _look(session, laboratory.model, translator.table, laboratory.sentences[DEV])
 
 
 def _look(session: Session, model: MosesModel, table: TranslationTable, sentences: Phrases) -> None:

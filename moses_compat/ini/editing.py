@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from moses_compat.files.names import same_file
-from moses_compat.ini.lines import BLANK, FeatureLine, bare, like, number_text, with_arguments, with_numbers, with_words
+from moses_compat.ini.lines import FeatureLine, bare, like, number_text, with_arguments, with_numbers, with_words
 from moses_compat.ini.moses_ini import MosesIni
 from moses_compat.ini.version_1 import PLACES
 from phrasetool.errors import PhraseToolError
@@ -67,13 +67,13 @@ def _section(line: str) -> str | None:
 
 
 def moved_to(ini: MosesIni, folder: str) -> MosesIni:
-    """The ini as it must read in another folder: paths relative to its own folder become absolute."""
+    """The ini as it must read in another folder: paths that start from its own folder become absolute."""
     if os.path.abspath(folder) == os.path.abspath(os.path.dirname(ini.path)):
         return ini
     lines = list(ini.lines)
     for feature in ini.features:
         path = feature.arguments.get("path", "")
-        if path and not os.path.isabs(path) and not os.path.exists(path):
+        if path and not os.path.isabs(path) and (ini.path_base.folder or not os.path.exists(path)):
             absolute = writable_path(os.path.abspath(ini.resolve(path)))
             lines[feature.line - 1] = _with_arguments(lines[feature.line - 1], feature, {"path": absolute})
     return replace(ini, lines=lines)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from moses_compat.ini.lines import FeatureLine
+from moses_compat.ini.path_base import PathBase, base_of
 from phrasetool.errors import DataError
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
@@ -49,11 +51,28 @@ class MosesIni:
         """An error that names the file, and the line if there is one; see `DataError`."""
         return DataError(self.path, message, line, remedy=remedy)
 
+    @cached_property
+    def path_base(self) -> PathBase:
+        """Where relative paths start from, see `base_of`.
+
+        Raises:
+            DataError: it cannot be told.
+        """
+        named = [path for feature in self.features if (path := feature.arguments.get("path"))]
+        try:
+            return base_of(self.path, named)
+        except ValueError as error:
+            raise self.error(str(error)) from error
+
     def resolve(self, path: str) -> str:
-        """A path as the ini means it: as it stands if it exists, else beside the ini."""
-        if os.path.isabs(path) or os.path.exists(path):
+        """A path as the ini means it.
+
+        Raises:
+            DataError: see `path_base`.
+        """
+        if os.path.isabs(path) or not self.path_base.folder:
             return path
-        return os.path.normpath(os.path.join(os.path.dirname(self.path), path))
+        return os.path.normpath(os.path.join(self.path_base.folder, path))
 
     @property
     def paths(self) -> list[str]:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
-from moses_compat.ini.lines import boolean
+from moses_compat.ini.lines import WORD, boolean
 from moses_compat.ini.lines import number as as_number
 from moses_compat.ini.moses_ini import MosesIni
 from moses_compat.ini.version_1 import VERSION_1
@@ -187,6 +188,30 @@ def check_sections(ini: MosesIni, printed: bool = False) -> None:
     if ini.version == 1 and ini.sections.get("ttable-file") and not ini.sections.get("ttable-limit"):
         message = "[ttable-file] without [ttable-limit], with which Moses reads no phrase table; 20 is its usual value"
         raise ini.error(message, ini.section_lines["ttable-file"][0])
+
+
+def overwritten(ini: MosesIni) -> MosesIni:
+    """The ini with the weights of `[weight-overwrite]` in the place of those of `[weight]`; `x` keeps a weight."""
+    values = ini.values("weight-overwrite")
+    if not values:
+        return ini
+    if len(values) > 1:
+        raise ini.error("[weight-overwrite]: expected one line; Moses stops at a second one", values[1][1])
+    text, line = values[0]
+    weights, weight_lines, name = dict(ini.weights), dict(ini.weight_lines), ""
+    for word in WORD.findall(text):
+        if word.endswith("="):
+            name = word[:-1]
+            weights[name], weight_lines[name] = [], line
+            continue
+        old, place = ini.weights.get(name, []), len(weights.get(name, []))
+        number = as_number(word)
+        if word == "x" and place < len(old):
+            number = old[place]
+        if not name or number is None:
+            raise ini.error(f"[weight-overwrite]: expected `NAME= NUMBER ...`, found {word!r}", line)
+        weights[name].append(number)
+    return replace(ini, weights=weights, weight_lines=weight_lines)
 
 
 def _unknown(section: str) -> str:

@@ -39,8 +39,7 @@ def phrase_tables(ini: MosesIni) -> list[FeatureLine]:
 def find_table(ini: MosesIni, table: str) -> FeatureLine:
     """The phrase table of an ini that is this file, or the only one it has (of which this file may be a part).
 
-    A path is taken as relative to the working directory, as Moses does, or to the ini's folder; `.gz` may be missing
-    on either side, if no table has the very name.
+    Paths are read as by `MosesIni.resolve`; `.gz` may be missing on either side, if no table has the very name.
 
     Raises:
         DataError: it has several tables and none is this file, or several are.
@@ -93,10 +92,7 @@ def _matching(ini: MosesIni, tables: Sequence[FeatureLine], table: str) -> list[
     """The tables whose path is this file; or else, whose path is this file but for an ending."""
 
     def named(feature: FeatureLine, paths: Iterable[str]) -> bool:
-        folder = os.path.dirname(ini.path)
-        return "path" in feature.arguments and any(
-            _same(place, table) for path in paths for place in (path, os.path.join(folder, path))
-        )
+        return "path" in feature.arguments and any(_same(ini.resolve(path), table) for path in paths)
 
     exact = [feature for feature in tables if named(feature, [feature.arguments.get("path", "")])]
     return exact or [feature for feature in tables if named(feature, _spellings(feature.arguments.get("path", "")))]
@@ -123,7 +119,7 @@ def check_table(ini: MosesIni, table: FeatureLine) -> None:
     """
     _check_kind(ini, table)
     for feature in ini.features:
-        _check_counts(ini, feature)
+        _check_counts(ini, feature, least=int(feature is table))
         if "_" in feature.name and _tuneable(feature) and feature.section == "feature":
             raise ini.error(
                 f"{feature.name}: tuning takes a name with an underscore for a sparse feature; "
@@ -171,15 +167,17 @@ def _text_beside(path: str) -> str | None:
     return next((name for name in names if os.path.isfile(name) and name != path), None)
 
 
-def _check_counts(ini: MosesIni, feature: FeatureLine) -> None:
+def _check_counts(ini: MosesIni, feature: FeatureLine, least: int) -> None:
+    """Refuse other numbers of weights than features; features that are sparse alone have `num-features=0`."""
     text = feature.arguments.get("num-features")
     if text is None and feature.kind not in TEXT:
         # How many scores it has is the class's own affair.
         return
     text = "1" if text is None else text
-    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+    if not (text.isascii() and text.isdecimal()):
         raise ini.error(f"{feature.name}: expected num-features=NUMBER, found {text!r}", feature.line)
-    size = int(text)
+    if (size := int(text)) < least:
+        raise ini.error(f"{feature.name}: num-features=0: a table without scores cannot get more", feature.line)
     weights = ini.weights.get(feature.name)
     if weights is not None and len(weights) != size:
         where = f"line {ini.weight_lines[feature.name]} has" if feature.name in ini.weight_lines else "has"

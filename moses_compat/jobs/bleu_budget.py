@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from moses_compat.corpora.bitext import shared_pairs
+from moses_compat.corpora.surface_words import surface_words
 from moses_compat.corpora.texts import read_sentences
 from moses_compat.engine.development_check import DevelopmentCheck
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel, check_sides
+from moses_compat.files.names import display_name
 from moses_compat.files.streams import Input
 from moses_compat.jobs.prune import Chosen
 from moses_compat.jobs.prune_request import PruneRequest
@@ -62,7 +64,7 @@ class DevelopmentSet:
             raise ValueError("to search for a loss of BLEU takes an ini and a development set")
         model = MosesModel.read(request.ini, request.read_path).searching(**request.search)
         model = replace(model, table_name=request.read_name)
-        source = read_sentences(request.dev[0])
+        source = surface_words(read_sentences(request.dev[0]), display_name(request.dev[0]))
         with Input(request.dev[1]) as stream:
             reference = stream.read_all()
         texts = [source, reference]
@@ -104,10 +106,12 @@ class FullTable:
         self._bootstrap = Bootstrap(development.sentences)
         translator = laboratory.translator()
         sentences = laboratory.sentences[_TEXT]
+        development.check.language_models(translator)
         share = development.check.coverage(translator.table, sentences, development.source, development.reference)
         measure = self._translated("full table", translator)
         development.check.bleu(measure, self._references, share)
         self.bleu = self._bootstrap(measure(self._references))
+        development.model.tell_paths(watch)
 
     @classmethod
     def translate(cls, request: PruneRequest, development: DevelopmentSet, watch: Watch) -> FullTable:

@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from moses_compat.corpora.surface_words import surface_words
 from moses_compat.corpora.texts import read_sentences
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.development_check import DevelopmentCheck
 from moses_compat.engine.model import MosesModel, check_sides
 from moses_compat.files.finished_work import FinishedWork
+from moses_compat.files.names import display_name
 from moses_compat.files.streams import Input
 from moses_compat.ini.editing import moved_to, with_weights
 from phrasetool import __version__
@@ -63,7 +65,7 @@ def read_development_set(source: str, references: Sequence[str]) -> tuple[bytes,
     Raises:
         DataError: a file cannot be read, the text is empty, or a translation is of another length.
     """
-    text = read_sentences(source)
+    text = surface_words(read_sentences(source), display_name(source))
     if not text:
         raise DataError(source, "the file has no lines")
     texts = {path: _read(path) for path in references}
@@ -85,6 +87,7 @@ def checked_start(
     Raises:
         PhraseToolError: see `DevelopmentCheck`.
     """
+    check.language_models(translator)
     share = check.coverage(translator.table, sentences.sentences, text, references[0])
     return lambda found, truth: check.bleu(partial(first_best_statistics, found), truth, share)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moses_compat.engine.development_check import DevelopmentCheck, tell_coverage
+from moses_compat.engine.development_check import DevelopmentCheck, check_language_models, tell_coverage
 from moses_compat.engine.model import MosesModel
 from moses_compat.files.streams import Output
 from moses_compat.ini.moses_ini import ENCODING
@@ -30,6 +30,7 @@ def decode(
     table: StrPath | None = None,
     search: Mapping[str, Any] | None = None,
     threads: int = 1,
+    force: bool = False,
     watch: Watch = NOBODY,
 ) -> list[str]:
     """Translate sentences with a phrase-based model, as `phrasetool decode` does.
@@ -40,6 +41,7 @@ def decode(
         table: this phrase table instead of the one that the ini names.
         search: other options of the search than the ini's; fields of `SearchOptions` such as `algorithm="cube"`.
         threads: worker threads.
+        force: go on, with a warning, although the text or the language model seems to be of another language.
         watch: follows the work; nobody by default.
 
     Returns:
@@ -47,6 +49,7 @@ def decode(
 
     Raises:
         DataError: the ini or a file that it names cannot be read, or asks for what this decoder does not have.
+        PhraseToolError: less than 30 % of the tokens are in the table, or the language model knows few of its words.
         ValueError: a sentence has a line feed in it.
 
     Examples:
@@ -61,7 +64,9 @@ def decode(
     model = _model(moses_ini, table, search, printed=True)
     with watch.reading(model.tables) as progress:
         translator, source = model.load("".join(f"{line}\n" for line in lines).encode(), threads, progress)
-    tell_coverage(translator.table, source.sentences, "the text", model.shown_tables, watch)
+    model.tell_paths(watch)
+    tell_coverage(translator.table, source.sentences, "the text", model.shown_tables, watch, force)
+    check_language_models(model, translator.language_model, translator.table, watch, force)
     found = []
     with watch.items("translate", len(lines), "sentence") as tick:
         for translation in translator.translate_all(source.sentences, model.search, threads=threads):
@@ -126,6 +131,7 @@ def tune(
     development.texts(text, truth)
     with watch.reading(model.tables) as progress:
         translator, loaded = model.load(text, threads, progress)
+    model.tell_paths(watch)
     check = checked_start(development, translator, loaded, text, truth)
     steps: list[float] = []
     result, weights = tune_model(

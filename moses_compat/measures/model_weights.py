@@ -8,6 +8,7 @@ import numpy as np
 
 from moses_compat.ini.lines import FeatureLine
 from moses_compat.ini.moses_ini import MosesIni
+from moses_compat.ini.moses_sections import overwritten
 from phrasetool.phrases import FloatArray
 
 
@@ -58,6 +59,7 @@ def weights_of(ini: MosesIni, table: FeatureLine) -> TableWeights:
     Raises:
         DataError: a feature has no weights, or not as many as it needs.
     """
+    ini = overwritten(ini)
     scores = np.array(_weights(ini, table), np.float32)
     single = {"PhrasePenalty": 0.0, "Distortion": 0.0}
     for feature in ini.features:

@@ -157,14 +157,21 @@ def test_another_table(example, tmp_path):
     columns = len(example.model.weights["TranslationModel"])
     table = tmp_path / "table"
     table.write_bytes(b"".join(b"%s ||| %s ||| %s\n" % (w, w * 2, b" ".join([b"1"] * columns)) for w in sorted(words)))
-    done = decode(example.ini, example.text, "--table", table, "--distortion-limit", 0)
+    refused = decode(example.ini, example.text, "--table", table, "--distortion-limit", 0)
+    assert refused.code == 1
+    assert f"{example.arpa}: the language model knows 0.0 % of the 6 target words of {table}; " in refused.message
+    done = decode(example.ini, example.text, "--table", table, "--distortion-limit", 0, "--force")
+    assert done.message.endswith("expected a model of the table's target language")
     assert done.out == b"".join(b" ".join(w * 2 for w in sentence) + b"\n" for sentence in example.sentences)
 
 
 def test_what_it_says(example, tmp_path):
     done = run_inside("decode", "--moses-ini", example.ini, example.text, "-o", tmp_path / "out")
     assert done.code == 0
-    first, share, last = done.err.splitlines()
+    first, paths, share, last = done.err.splitlines()
+    where = f"{example.ini}: its paths start from {example.ini.parent}: "
+    assert paths.startswith(f"phrasetool: {where}")
+    assert paths.endswith(" does not exist in the working directory, where Moses looks")
     assert "6 sentences; " in first
     assert "words have no translation and will be copied" in first
     assert re.fullmatch(r"phrasetool: \d+\.\d % of \d+ tokens have no translation", share)
@@ -174,7 +181,12 @@ def test_what_it_says(example, tmp_path):
 
 def test_a_text_that_the_table_does_not_know(example, tmp_path):
     text = write(tmp_path / "text", b"zz yy xx\nvv\n")
-    done = run_inside("decode", "--moses-ini", example.ini, text, "-q")
+    refused = run_inside("decode", "--moses-ini", example.ini, text, "-q", "-o", tmp_path / "out")
+    assert refused.code == 1
+    assert refused.message.startswith(f"phrasetool: {text}: 100.0 % of its 4 tokens have no translation in ")
+    assert refused.message.endswith("; --force goes on all the same")
+    assert not (tmp_path / "out").exists()
+    done = run_inside("decode", "--moses-ini", example.ini, text, "-q", "--force")
     assert (done.code, done.out) == (0, b"zz yy xx\nvv\n")
     assert f"phrasetool: warning: {text}: 100.0 % of its 4 tokens have no translation in " in done.message
     assert run_inside("decode", "--moses-ini", example.ini, write(text, b"\n"), "-q").err == ""

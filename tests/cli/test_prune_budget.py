@@ -150,7 +150,7 @@ def test_an_unsorted_table_is_sorted_first(folder, tmp_path):
     assert json.loads(found[0][2])["budget"]["trials"]
     before = sorted(os.listdir(tmp_path))
     unsorted = run("mixed.gz", "-o", tmp_path / "no.gz")
-    assert (unsorted.code, "--sort sorts it" in unsorted.message) == (1, True)
+    assert (unsorted.code, "--sort sorts it" in unsorted.err.splitlines()[-1]) == (1, True)
     swapped = run("mixed.gz", "--sort", "-o", tmp_path / "no.gz", dev=("dev.y", "dev.x"))
     assert f"have a translation in {tmp_path / 'mixed.gz'}, sorted, but" in swapped.message
     bad = run("bad.gz", "--sort", "-o", tmp_path / "no.gz")

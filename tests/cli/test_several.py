@@ -147,7 +147,7 @@ def test_a_loss_of_bleu_for_one_table(tmp_path):
     done = run_inside(
         "prune", tmp_path / "table.gz", "--moses-ini", tmp_path / "moses.ini", "--dev", tmp_path / "dev.x",
         tmp_path / "dev.y", "--method", "count", "--max-bleu-loss", "3", "-o", tmp_path / "small.gz",
-        "--stats", tmp_path / "stats",
+        "--stats", tmp_path / "stats", "--force",
     )  # fmt: skip
     assert done.code == 0, done.err
     kept = read(tmp_path / "small.gz")
@@ -156,7 +156,7 @@ def test_a_loss_of_bleu_for_one_table(tmp_path):
     assert budget["entries"] == kept.count(b"\n")
     [trial] = [trial for trial in budget["trials"] if trial["entries"] == budget["entries"]]
     write(tmp_path / "small.ini", ini.replace("path=table.gz", "path=small.gz").encode())
-    out = decode(tmp_path / "small.ini", tmp_path / "dev.x").out.decode().splitlines()
+    out = decode(tmp_path / "small.ini", tmp_path / "dev.x", "--force").out.decode().splitlines()
     score = sacrebleu.corpus_bleu(out, ["".join(target).splitlines()], tokenize="none", force=True).score
     assert trial["bleu"] == pytest.approx(score, abs=1e-3)
 

@@ -281,11 +281,15 @@ def test_a_table_without_entries_is_not_taken_for_a_wrong_text(model):
 
 
 def test_a_small_right_set_is_right(model):
-    """A sentence of two words has no match of four words, and BLEU 0."""
+    """A sentence of two words has no match of four words, and BLEU 0; of so few sentences it has to be meant."""
     write(model / "one.src", b"s1 s2\n")
     write(model / "one.ref", b"right1 right2\n")
-    done = run(model, "--iterations", 2, "-q", source="one.src", reference="one.ref")
-    assert (done.code, done.err) == (0, "")
+    few = "one.src: has 1 sentences with words; BLEU of so few means nothing, expected at least 10, better 500 or more"
+    refused = run(model, "--iterations", 2, "-q", source="one.src", reference="one.ref")
+    assert refused.code == 1
+    assert refused.message.endswith(f"{few}; --force goes on all the same")
+    done = run(model, "--iterations", 2, "-q", "--force", source="one.src", reference="one.ref")
+    assert (done.code, done.message.endswith(few)) == (0, True)
 
 
 def test_half_known_is_told(model):

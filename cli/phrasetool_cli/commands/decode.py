@@ -9,7 +9,13 @@ import click
 
 from phrasetool_cli.shared.decoder_loading import load_translator
 from phrasetool_cli.shared.engines import chosen_runner, cluster_options
-from phrasetool_cli.shared.flags import decoder_model_options, engine_options, output_option, search_options
+from phrasetool_cli.shared.flags import (
+    decoder_model_options,
+    engine_options,
+    force_option,
+    output_option,
+    search_options,
+)
 from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
@@ -42,23 +48,29 @@ Example:
     cluster_options,
     None,
     search_options,
+    force_option,
     engine_options,
 )  # fmt: skip
 def command(
     text: str, ini: str, table: str | None, reordering_table: str | None, output: str, n_best: tuple[str, int] | None,
     all_derivations: bool, segmentation: bool, threads: int, quiet: bool, json_file: str | None,
-    resume: bool, engine: str, address: str | None, **search: Any,
+    resume: bool, force: bool, engine: str, address: str | None, **search: Any,
 ) -> None:  # fmt: skip
     """Translate text with a phrase-based model.
 
     TEXT has one tokenised sentence a line; `-` is standard input.  The model is a moses.ini with text phrase tables,
     language models (ARPA text or kenlm's binary files) and, if there is one, a text reordering table; what is found is
     what Moses would find with the same limits.
+
+    A text of which less than 30 % of the tokens are in the table is refused, and a language model that knows few of its
+    target words.
     """
+    from moses_compat.corpora.surface_words import surface_words
     from moses_compat.corpora.texts import read_sentences
-    from moses_compat.engine.development_check import tell_coverage, warn_of_long_jumps
+    from moses_compat.engine.development_check import check_language_models, tell_coverage, warn_of_long_jumps
     from moses_compat.engine.model import MosesModel
     from moses_compat.engine.n_best import n_best_lines
+    from moses_compat.files.names import display_name
     from moses_compat.files.streams import Output
     from phrasetool.pipeline import run
 
@@ -68,15 +80,19 @@ def command(
     check_inputs([text, ini, *model.paths])
     document = json_document(json_file, [text, ini, *model.paths], [output, n_best[0] if n_best else None])
     model = model.searching(**search)
-    translator, sentences = load_translator(model, read_sentences(text), threads, quiet)
-    tell_coverage(translator.table, sentences.sentences, text, model.shown_tables, TerminalWatch(quiet))
-    warn_of_long_jumps(sentences.sentences, model.search.distortion_limit, text, TerminalWatch(quiet))
+    translator, sentences = load_translator(
+        model, surface_words(read_sentences(text), display_name(text)), threads, quiet
+    )
+    watch = TerminalWatch(quiet)
+    tell_coverage(translator.table, sentences.sentences, text, model.shown_tables, watch, force)
+    warn_of_long_jumps(sentences.sentences, model.search.distortion_limit, text, watch)
+    check_language_models(model, translator.language_model, translator.table, watch, force)
     by = chosen_runner(engine, address, threads)
     wanted = n_best[1] if n_best else 1
     total = 0.0
     depends = {"search": model.search, "n best": wanted, "all derivations": all_derivations}
     with (
-        finished_work(resume, output, text, [ini, *model.paths], depends, TerminalWatch(quiet)) as finished,
+        finished_work(resume, output, text, [ini, *model.paths], depends, watch) as finished,
         Output(output) as out,
         Output(n_best[0]) if n_best else contextlib.nullcontext() as listing,
         ItemProgress("translating", len(sentences.sentences), "sentence", quiet) as progress,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from phrasetool_cli.shared.engines import chosen_runner, cluster_options
-from phrasetool_cli.shared.flags import decoder_model_options, engine_options
+from phrasetool_cli.shared.flags import decoder_model_options, engine_options, force_option
 from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
@@ -56,12 +56,13 @@ Example:
     click.option("--distortion-limit", type=int, metavar="N",
                  help="Words a jump may span; -1: any, up to 63.  [default: ini]"),
     None,
+    force_option,
     engine_options,
 )  # fmt: skip
 def command(
     source: str, target: str, ini: str, table: str | None, reordering_table: str | None, output: str,
     leave_one_out: bool, partial: bool, stack_size: int, distortion_limit: int | None, threads: int, quiet: bool,
-    json_file: str | None, resume: bool, engine: str, address: str | None,
+    json_file: str | None, resume: bool, force: bool, engine: str, address: str | None,
 ) -> None:  # fmt: skip
     """Find the phrase pairs that translate a bitext.
 
@@ -71,12 +72,13 @@ def command(
     --forced-pairs` makes probabilities of: they tell which entries explain sentences from which they were not
     extracted.
     """
+    from moses_compat.corpora.surface_words import surface_words
     from moses_compat.corpora.texts import read_sentences
     from moses_compat.engine.decoder_tables import InputPhrases, used_pairs
     from moses_compat.engine.development_check import tell_coverage, warn_of_long_jumps
     from moses_compat.engine.model import MosesModel, check_sides
     from moses_compat.files.finished_work import digest_of_bytes
-    from moses_compat.files.names import same_file
+    from moses_compat.files.names import display_name, same_file
     from moses_compat.files.streams import Input, Output
     from phrasetool.errors import PhraseToolError
     from phrasetool.pipeline import run
@@ -92,7 +94,7 @@ def command(
     check_inputs([source, target, *model.used_tables])
     document = json_document(json_file, [source, target, ini, *model.paths], [output])
     limit = model.search.distortion_limit if distortion_limit is None else distortion_limit
-    text = InputPhrases.of(read_sentences(source), model.longest)
+    text = InputPhrases.of(surface_words(read_sentences(source), display_name(source)), model.longest)
     symbols = Symbols()
     with Input(target) as stream:
         references = symbols.read_lines(stream.read_all())
@@ -104,8 +106,10 @@ def command(
         decoder = ForcedDecoder(entries, model.features, model.weights, options)
     except ValueError as error:
         raise PhraseToolError(f"{model.shown_tables}: {error}") from error
-    tell_coverage(entries, text.sentences, source, model.shown_tables, TerminalWatch(quiet))
-    warn_of_long_jumps(text.sentences, limit, source, TerminalWatch(quiet))
+    watch = TerminalWatch(quiet)
+    model.tell_paths(watch)
+    tell_coverage(entries, text.sentences, source, model.shown_tables, watch, force)
+    warn_of_long_jumps(text.sentences, limit, source, watch)
     by = chosen_runner(engine, address, threads)
     outcomes: Counter[int] = Counter()
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 def load_translator(model: MosesModel, text: bytes, threads: int, quiet: bool) -> tuple[Translator, InputPhrases]:
     """Load what the translation of a text needs; see `MosesModel.load`."""
-    with TerminalWatch(quiet).reading(model.tables) as progress:
+    watch = TerminalWatch(quiet)
+    with watch.reading(model.tables) as progress:
         translator, source = model.load(text, threads, progress)
     if not quiet:
         table = translator.table
@@ -23,4 +24,5 @@ def load_translator(model: MosesModel, text: bytes, threads: int, quiet: bool) -
             f"{len(source.sentences):,} sentences; {len(table) - copies:,} entries of {model.shown_tables} "
             f"can be used, {copies:,} words have no translation and will be copied"
         )
+    model.tell_paths(watch)
     return translator, source

@@ -348,6 +348,10 @@ class LanguageModel:
         """The ids of words, int32; 0, that of `<unk>`, for those that the model does not know."""
         return np.array([self._ids.get(word, UNKNOWN_ID) for word in words], np.int32)
 
+    def known(self, words: Sequence[bytes]) -> npt.NDArray[np.bool_]:
+        """See `TargetModel`."""
+        return self.ids(words)[None] != UNKNOWN_ID
+
     def isolated(self, phrases: Phrases) -> DoubleArray:
         """See `TargetModel`."""
         scores = np.empty(len(phrases), np.float64)

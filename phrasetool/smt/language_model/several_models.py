@@ -51,6 +51,10 @@ class LanguageModels:
         """See `TargetModel`."""
         return np.array([self._ids.get(word, UNKNOWN_ID) for word in words], np.int32)
 
+    def known(self, words: Sequence[bytes]) -> npt.NDArray[np.bool_]:
+        """See `TargetModel`."""
+        return np.asarray(self._combination.ids[:, self.ids(words)] != UNKNOWN_ID)
+
     def isolated(self, phrases: Phrases) -> DoubleArray:
         """See `TargetModel`."""
         scores = np.empty((len(phrases), len(self._combination.weights)))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases
 
@@ -29,6 +32,9 @@ class TargetModel(Protocol):
 
     def ids(self, words: Iterable[bytes]) -> Int32Array:
         """The ids of words, int32; 0 for those that no model knows."""
+
+    def known(self, words: Sequence[bytes]) -> npt.NDArray[np.bool_]:
+        """Which model has which word, bool, shape (K, W)."""
 
     def isolated(self, phrases: Phrases) -> DoubleArray:
         """log10 of N phrases from the empty context, float64, shape (N, K)."""

@@ -1,6 +1,7 @@
 """A moses.ini in memory: paths, sections and weights."""
 
 import os
+import re
 
 import pytest
 
@@ -15,18 +16,38 @@ def feature(name, line=1, **arguments):
     return FeatureLine(name.rstrip("0123456789"), name, arguments, line)
 
 
-def test_paths_are_those_that_exist_or_beside_the_ini(tmp_path, monkeypatch):
-    (tmp_path / "model").mkdir()
-    ini = MosesIni(str(tmp_path / "model/moses.ini"), [])
+@pytest.mark.parametrize(
+    ("here", "beside", "folder", "note"),
+    [
+        ("", "", "model", ""),
+        ("", "t l", "model", "its paths start from .*model: t does not exist in the working directory, where"),
+        # As Moses takes them: from where it was started.
+        ("t l", "", "", ""), ("t", "", "", ""), ("t l", "t l", "", ""), ("l2", "", "", ""),
+        ("T l", "t l", "", "!t of the working directory is used, as by Moses, and not that in .*model, which differs$"),
+        # Moses would stop: all or nothing.
+        ("t", "t l", "model", "its paths start from .*model: l does not exist in the working directory"),
+        ("T", "t l", "model", "!its paths .*; t of the working directory, which differs from that in .*, is not used$"),
+        ("t", "l", None, "t exists in the working directory alone and l in .*model alone; relative paths"),
+    ],
+)  # fmt: skip
+def test_relative_paths_start_from_one_folder(tmp_path, monkeypatch, here, beside, folder, note):
+    """T has another content than t; l2 is another spelling of l that Moses finds."""
+    for place, names in ((tmp_path, here), (tmp_path / "model", beside)):
+        place.mkdir(exist_ok=True)
+        for name in names.split():
+            write(place / name.lower().replace("l2", "l.gz"), b"1" if name == "T" else b"")
     monkeypatch.chdir(tmp_path)
+    ini = MosesIni(str(tmp_path / "model/moses.ini"), [])
+    ini.features = [feature("A0", path="t"), feature("B0"), feature("C0", path=""), feature("D0", path="l")]
+    if folder is None:
+        with pytest.raises(DataError, match=note):
+            ini.resolve("t")
+        return
     assert ini.resolve("/a/b") == "/a/b"
-    assert ini.resolve("table.gz") == str(tmp_path / "model/table.gz")
-    assert ini.resolve("../lm/x") == str(tmp_path / "lm/x")
-    write(tmp_path / "table.gz", b"")
-    # As Moses takes it: from where it was started.
-    assert ini.resolve("table.gz") == "table.gz"
-    ini.features = [feature("A0", path="table.gz"), feature("B0"), feature("C0", path=""), feature("D0", path="lm")]
-    assert ini.paths == ["table.gz", str(tmp_path / "model/lm")]
+    assert ini.paths == [str(tmp_path / folder / "t"), str(tmp_path / folder / "l")] if folder else ["t", "l"]
+    assert re.search(note.removeprefix("!"), ini.path_base.note)
+    assert bool(ini.path_base.note) == bool(note)
+    assert ini.path_base.doubtful == note.startswith("!")
 
 
 def test_a_relative_ini(tmp_path, monkeypatch):

@@ -44,6 +44,12 @@ def test_weights_of_an_ini_without_penalty_and_distortion(tmp_path):
     assert (found.scores.tolist(), found.phrase_penalty, found.distortion, found.size) == ([0.5], 0.0, 0.0, 0.5)
 
 
+def test_weights_that_are_overwritten(tmp_path):
+    text = "[feature]\nPhraseDictionaryMemory name=T num-features=2 path=t\n[weight]\nT= 0.5 1\n"
+    ini = ini_of(tmp_path, f"{text}[weight-overwrite]\nT= x -2\n")
+    assert weights_of(ini, ini.features[0]).scores.tolist() == [0.5, -2]
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [("", "has no line PhrasePenalty0="), ("PhrasePenalty0= 1 2\n", "PhrasePenalty0 has 2 weights; expected one")],
