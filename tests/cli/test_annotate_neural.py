@@ -8,7 +8,7 @@ from moses_compat.measures.neural import score_parts, score_windows
 from phrasetool.models.storage import save_model
 from tests import naive
 from tests.commands import read, run_inside, write
-from tests.table_translators import backward_translator, translator
+from tests.table_translators import backward_translator, naive_score, translator
 from tests.tables import TABLES
 
 pytest.importorskip("torch")
@@ -44,6 +44,21 @@ def test_a_column_for_each_direction_beside_those_of_other_models(folders, model
         assert numbers(line)[5:] == added
         assert all(1e-22 < added[i] <= 1 for i in (0, 3))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o.gz", "t"]
+
+
+@pytest.mark.parametrize("reading", ["normalised", "density"])
+def test_a_column_is_the_score_that_was_asked_for(folders, tmp_path, reading):
+    table, model = write(tmp_path / "t", TABLE), translator()
+    done = run_inside("annotate", table, "-m", folders[0], "--reading", reading, "-q", "-o", "-")
+    assert done.code == 0, done.err
+    for line in done.out.splitlines():
+        source, target, *_ = (field.split() for field in line.split(b"|||"))
+        pair = model.source_vocabulary.ids(b" ".join(source)), model.target_vocabulary.ids(b" ".join(target))
+        if any(pair[0]) and any(pair[1]):
+            expected = max(naive_score(model, *pair, reading), -50)
+            assert np.log(numbers(line)[5]) == pytest.approx(expected, rel=1e-3, abs=1e-5)
+    other = "normalised" if reading == "density" else "density"
+    assert run_inside("annotate", table, "-m", folders[0], "--reading", other, "-q", "-o", "-").out != done.out
 
 
 def test_threads_blocks_and_pipes_change_no_byte(folders, tmp_path, monkeypatch):

@@ -49,6 +49,26 @@ def test_the_planted_pairs_are_found(encoder, corpus, tmp_path):
     assert len(list(tmp_path.glob("mined.tsv.*.vectors"))) == 1
 
 
+def test_pairs_below_a_cosine_are_left_out(encoder, corpus, tmp_path):
+    mine = ("mine", tmp_path / "s.txt", tmp_path / "t.txt", "--encoder", encoder, "--explain", "-q")
+
+    def cosines(*options):
+        assert run_inside(*mine, "-o", tmp_path / "mined", *options).code == 0
+        return {pair[1:3]: float(pair[4]) for pair in pairs(tmp_path / "mined")}
+
+    everything = cosines()
+    limit = sorted(everything.values())[len(everything) // 2]
+    # With six digits, so a limit between two of them.
+    limit -= 5e-7
+    found = cosines("--min-cosine", limit)
+    assert min(found.values()) >= limit
+    assert set(found) >= {pair for pair, cosine in everything.items() if cosine > limit}
+    assert len(found) < len(everything)
+    done = run_inside(*mine, "-o", tmp_path / "none", "--min-cosine", 1)
+    assert done.code == 0
+    assert all(float(pair[4]) >= 1 for pair in pairs(tmp_path / "none"))
+
+
 def test_threads_and_blocks_change_nothing_through_the_real_entry_point(encoder, corpus, tmp_path):
     outputs = []
     for threads, block in ((1, 512), (2, 512), (2, 7), (1, 1)):

@@ -91,3 +91,52 @@ def test_wrong_uses(files, arguments, code, said):
     assert done.code == code
     assert said in done.message
     assert sorted(path.name for path in files.iterdir()) == before
+
+
+A_B = b"""a ||| x ||| 0.6 0.6 0.6 0.6 ||| 0-0 ||| 6 10 6
+a ||| y ||| 0.4 0.4 0.4 0.4 ||| 0-0 ||| 8 10 4
+"""
+B_C = b"""x ||| c ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 5 10 5
+y ||| c ||| 0.3 0.3 0.3 0.3 ||| 0-0 ||| 8 10 3
+y ||| d ||| 0.7 0.7 0.7 0.7 ||| 0-0 ||| 7 10 7
+"""
+
+
+def entries_of(folder, *options):
+    """(source, target) -> p(target|source), and the three counts."""
+    tables = write(folder / "a-b", A_B), write(folder / "b-c", B_C)
+    done = run_inside("pivot", *tables, "-o", "-", "-q", *options)
+    assert done.code == 0, done.err
+    rows = [line.split(" ||| ") for line in done.out.decode().splitlines()]
+    return {(row[0], row[1]): (float(row[2].split()[2]), row[4].removesuffix(" |||")) for row in rows}
+
+
+def test_entries_of_a_low_probability_are_no_ways(tmp_path):
+    # a-c by x: 0.6 times 0.5; by y: 0.4 times 0.3.
+    assert entries_of(tmp_path) == {("a", "c"): (0.42, "5 10 4.2"), ("a", "d"): (0.28, "7 10 2.8")}
+    assert entries_of(tmp_path, "--least-probability", 0.3) == entries_of(tmp_path)
+    assert entries_of(tmp_path, "--least-probability", 0.35) == {
+        ("a", "c"): (0.3, "5 10 3"), ("a", "d"): (0.28, "7 10 2.8")
+    }  # fmt: skip
+    # The entry of the second table has just 0.5.
+    assert entries_of(tmp_path, "--least-probability", "50%") == {("a", "c"): (0.3, "5 10 3")}
+
+
+def test_counts_are_expected_or_those_of_the_less_frequent_pairs(tmp_path):
+    # Expected: 6 times 0.5 and 4 times 0.3; at most: the less frequent of 6 and 5, and of 4 and 3.
+    assert entries_of(tmp_path, "--counts", "expected") == entries_of(tmp_path)
+    assert entries_of(tmp_path, "--counts", "min") == {("a", "c"): (0.42, "5 10 8"), ("a", "d"): (0.28, "7 10 4")}
+
+
+def test_no_entry_comes_of_the_tables(tmp_path):
+    tables = write(tmp_path / "a-b", A_B), write(tmp_path / "b-c", B_C)
+    none = ("pivot", *tables, "--least-probability", 0.6, "-o", tmp_path / "out")
+    done = run_inside(*none)
+    assert done.code == 1
+    message = (
+        f"{tables[0]}, {tables[1]}: no source has a way to a target over entries with p(target|source) of 0.6 or more"
+    )
+    assert done.err.splitlines()[-1] == f"phrasetool: {message}; --force goes on all the same"
+    assert not (tmp_path / "out").exists()
+    assert run_inside(*none, "--force").code == 0
+    assert read(tmp_path / "out") == b""

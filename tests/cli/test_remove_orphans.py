@@ -100,3 +100,22 @@ def test_output_over_an_input(tmp_path, name):
     assert "the output is the input" in done.message
     assert (tmp_path / "r").read_bytes() == REORDERING
     assert (tmp_path / "t").read_bytes() == SMALL
+
+
+def test_a_line_may_have_so_many_bytes_and_no_more(tmp_path):
+    long = b"das ||| the house ||| 0.2 0.3 0.5\n"
+    reordering, short = write(tmp_path / "r", b"das ||| the ||| 1 1 1\n" + long), b"das ||| the ||| 1 1\n"
+    table = write(tmp_path / "t", short)
+    files = ("remove-orphans", table, "--reordering-table", reordering, "-o", tmp_path / "o")
+    assert run_inside(*files, "-q", "--max-line", len(long)).code == 0
+    assert read(tmp_path / "o") == b"das ||| the ||| 1 1 1\n"
+    done = run_inside(*files[:-1], tmp_path / "no", "--max-line", len(long) - 1)
+    assert done.code == 1
+    assert done.message.startswith(f"phrasetool: {reordering}:2: the line has more than {len(long) - 1} bytes")
+    # The phrase table's lines, too.
+    write(reordering, b"das ||| the ||| 1 1 1\n")
+    write(table, short + b"das ||| the house ||| 1 1 ||| 0-0\n")
+    done = run_inside(*files[:-1], tmp_path / "no", "--max-line", 30)
+    assert done.code == 1
+    assert done.message.startswith(f"phrasetool: {table}:2: the line has more than 30 bytes")
+    assert not (tmp_path / "no").exists()

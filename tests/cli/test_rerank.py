@@ -254,3 +254,20 @@ def test_nothing_but_hypotheses_without_words(lists):
     found = run(lists, *RERANK, *MODELS, *DEV, "-r", "void.ref", "-o", "nothing", code=1)
     assert found.message == "phrasetool: void.ref: has no words; expected a translation a line"
     assert not (lists / "nothing").exists()
+
+
+def test_the_seed_of_tuning(lists):
+    """One seed gives one file of weights; another one shuffles the sentences otherwise, and the weights differ."""
+
+    def weights(name, *options):
+        run(lists, *RERANK, *MODELS, *DEV, "-o", "best", "--save-weights", name, "-q", *options)
+        return json.loads(read(lists / name))["weights"]
+
+    first, again, other = weights("w1", "--seed", 1), weights("w2"), weights("w3", "--seed", 2)
+    assert first == again
+    assert read(lists / "w1") == read(lists / "w2")
+    assert other != first
+    # Whatever the seed, what was learnt is the same in kind.
+    assert {name: value[0] > 0 for name, value in other.items()} == {
+        name: value[0] > 0 for name, value in first.items()
+    }

@@ -19,6 +19,7 @@ from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.plausible import REORDERING_TABLE
 from moses_compat.tables.sorted_copy import open_table
+from phrasetool.errors import DataError
 from phrasetool.pipeline import run
 from phrasetool.pivot.batches import Middle, SourceBatch, batches
 from phrasetool.pivot.composed_alignments import compose_alignments, empty_alignments
@@ -123,7 +124,7 @@ def pivot(request: PivotRequest, watch: Watch = NOBODY) -> PivotReport:
 
     Raises:
         DataError: a table is damaged, is not sorted, has too few scores or is not in step with its reordering table;
-            or, unless forced, the tables hardly meet.
+            or, unless forced, the tables hardly meet, or no entry comes of them.
         PhraseToolError: a file cannot be written.
         ValueError: an unknown column.
     """
@@ -185,6 +186,12 @@ def _write(
                 entries, sources, ways = entries + found.entries, sources + found.sources, ways + found.ways
                 without += found.without_alignment
             tick(len(batch.first))
+    if total and not entries:
+        names = ", ".join(display_name(path) for pair in request.tables for path in pair)
+        limit = f" over entries with p(target|source) of {request.least:g} or more" if request.least else ""
+        replace(request.scan, warn=watch.warn).refuse(
+            DataError(names, f"no source has a way to a target{limit}", remedy="go on")
+        )
     coverages = tuple(middle.links.coverage for middle in middles)
     return PivotReport(entries, sources, ways, without, lines.names(), coverages)
 
