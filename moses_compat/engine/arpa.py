@@ -15,6 +15,7 @@ import numpy as np
 
 from moses_compat.engine import arpa_lines
 from moses_compat.engine.arpa_lines import ALL, Known, scan_section
+from moses_compat.engine.implied_contexts import with_implied_contexts
 from moses_compat.engine.kenlm.kenlm_binary import MAGIC
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.numbers import write_digits, write_integer
@@ -91,7 +92,12 @@ class _Reader:
         """Read the head: how many n-grams of each order there are."""
         if self.data.startswith(MAGIC):
             raise DataError(self.name, "this is a binary file of kenlm; the ARPA text that it was made from is needed")
-        if self.line() != b"\\data\\":
+        while (line := self.line()).startswith(b"#"):
+            pass
+        if line == b"iARPA" or line.startswith(b"blmt"):
+            message = "this is IRSTLM's own format, which kenlm does not read either; make ARPA text of it with "
+            raise self.fault(message + "`compile-lm --text yes`", self.start)
+        if line != b"\\data\\":
             raise self.fault("not an ARPA file: expected \\data\\", self.start)
         counts: list[int] = []
         while (line := self.line()).startswith(b"ngram"):
@@ -197,14 +203,23 @@ def load_language_model(path: str, vocabulary: Collection[bytes] | None = None) 
         vocabulary: the only words it will be asked for; the others become unknown.  By default all.
 
     Raises:
-        DataError: see `read_arpa`; or the words but the last of an n-gram are no n-gram, an n-gram occurs twice, or
-            `<s>` or `</s>` is missing.  Lines with a word that is not in the vocabulary are not looked at.
+        DataError: see `read_arpa`; or the words but the last of an n-gram are no n-gram and kenlm does not add it (see
+            `with_implied_contexts`), an n-gram occurs twice, or `<s>` or `</s>` is missing.  Lines with a word that is
+            not in the vocabulary are not looked at.
     """
     with Input(path) as source:
         reader = _Reader(source)
     model, places = _read(reader, vocabulary)
     try:
-        return LanguageModel(model)
+        try:
+            return LanguageModel(model)
+        except NgramError as error:
+            if not error.lacks_context:
+                raise
+        # A line with a word that is not in the vocabulary may imply the context.
+        reader.at = 0
+        model, places = _read(reader, None)
+        return LanguageModel(BackoffModel(model.words, with_implied_contexts(model.tables)))
     except NgramError as error:
         raise reader.fault(str(error), int(places[error.order - 1][error.row])) from error
     except ValueError as error:

@@ -64,7 +64,7 @@ def scan_section(
     scores: FloatArray,
     backoffs: FloatArray,
 ) -> tuple[int, int, int, int]:
-    """Scan the lines of a section up to an empty line, one that begins with a backslash, or the end.
+    """Scan the lines of a section up to one that begins with a backslash, or the end; kenlm skips empty lines.
 
     Where the words of n-gram i begin and end goes to starts[i] and ends[i], its numbers to scores[i] and backoffs[i].
 
@@ -84,7 +84,10 @@ def scan_section(
         while end > line and is_blank(text[end - 1]):
             end -= 1
         i = skip_blanks(text, line, end)
-        if i == end or text[i] == _BACKSLASH:
+        if i == end:
+            line = following
+            continue
+        if text[i] == _BACKSLASH:
             break
         seen += 1
         if len(known.wanted) > 0 and _has_unwanted(text, token_end(text, i, end), end, order, known):

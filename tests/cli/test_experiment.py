@@ -233,10 +233,12 @@ def test_a_development_set_from_the_training_set(tmp_path):
     config = write_experiment(tmp_path, '[prune]\nmethods = ["count"]\nsizes = 0.5\n')
     for side in ("src", "trg"):
         lines = (tmp_path / f"train.{side}").read_text().splitlines(keepends=True)
-        (tmp_path / f"dev.{side}").write_text("".join(lines[:5]) + "x\n")
+        (tmp_path / f"dev.{side}").write_text("".join(lines[:10]) + "x\n")
     done = run_inside("experiment", config, "-q")
     assert done.code == 0
-    assert done.message == ("phrasetool: warning: 5 of 6 sentence pairs of the development set are in the training set")
+    assert done.message == (
+        "phrasetool: warning: 10 of 11 sentence pairs of the development set are in the training set"
+    )
 
 
 def test_a_development_set_that_makes_no_sense(tmp_path):

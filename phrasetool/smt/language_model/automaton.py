@@ -253,11 +253,13 @@ class NgramError(ValueError):
     Attributes:
         order: its length.
         row: its row in the table of that order.
+        lacks_context: whether its first words are no n-gram.
     """
 
-    def __init__(self, order: int, row: int, message: str) -> None:
+    def __init__(self, order: int, row: int, message: str, lacks_context: bool = False) -> None:
         self.order = order
         self.row = row
+        self.lacks_context = lacks_context
         super().__init__(message)
 
 
@@ -280,7 +282,8 @@ def build_automaton(tables: Sequence[NgramTable]) -> Automaton:
     for order, table in enumerate(tables[1:], 2):
         wrong, row = _enter(np.ascontiguousarray(table.words), firsts[order - 1], keys, nodes, contexts, suffixes)
         if wrong == NO_CONTEXT:
-            raise NgramError(order, row, f"the first {order - 1} words of this {order}-gram are no {order - 1}-gram")
+            message = f"the first {order - 1} words of this {order}-gram are no {order - 1}-gram"
+            raise NgramError(order, row, message, lacks_context=True)
         if wrong == REPEATED:
             raise NgramError(order, row, f"this {order}-gram occurs twice")
     del keys, nodes

@@ -1,9 +1,11 @@
 import gzip
+import itertools
+import random
 
 import kenlm
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moses_compat.engine.arpa import load_language_model, read_arpa, write_arpa
@@ -98,7 +100,7 @@ FAULTS = {
     "wrong counts": (SMALL.replace(b"ngram 2=", b"ngram 3="), 3, "expected `ngram 2=COUNT`"),
     "absurd count": (SMALL.replace(b"2=3", b"2=3000000000"), 3, "3,000,000,000 2-grams cannot be in a file of"),
     "head only": (SMALL[: SMALL.index(b"\n\\1")], 5, "expected \\1-grams: (is the file truncated?)"),
-    "too few": (SMALL.replace(b"1=5", b"1=6"), 12, "expected 6 1-grams as \\data\\ says, found 5"),
+    "too few": (SMALL.replace(b"1=5", b"1=6"), 13, "expected 6 1-grams as \\data\\ says, found 5"),
     "too many": (SMALL.replace(b"1=5", b"1=4"), 11, "expected \\2-grams:"),
     "cut": (SMALL[: SMALL.index(b"-0.75\ta b")], 16, "expected 3 2-grams as \\data\\ says, found 2 (is the file trunc"),
     "cut in a line": (SMALL[: SMALL.index(b" b\t0.5")], 16, "fewer words than a 2-gram has"),
@@ -244,3 +246,64 @@ def test_the_reference_estimated_again(reference):
         np.testing.assert_array_equal(mine.words, expected.words)
         np.testing.assert_allclose(mine.log_probabilities, expected.log_probabilities, rtol=0, atol=1e-5)
         np.testing.assert_allclose(mine.backoffs, expected.backoffs, rtol=0, atol=1e-5)
+
+
+def pruned_arpa(rng):
+    """A model of order 4 as SRILM may leave it: contexts may be missing that longer n-grams end with, rarely others."""
+    words = [b"<s>", b"</s>", b"a", b"b", b"c"]
+    levels = [[(word,) for word in [b"<unk>", *words]]]
+    for n, chance in ((2, 0.8), (3, 0.5), (4, 0.3)):
+        grams = [g for g in itertools.product(words, repeat=n) if b"</s>" not in g[:-1] and b"<s>" not in g[1:]]
+        kept = [gram for gram in grams if gram[:-1] in levels[-1] and rng.random() < chance]
+        levels.append(rng.sample(kept, len(kept)))
+    for n in (2, 3):
+        endings = {gram[1:] for gram in levels[n]}
+        gone = [gram for gram in levels[n - 1] if rng.random() < (0.15 if gram in endings else 0.005)][:1]
+        levels[n - 1] = [gram for gram in levels[n - 1] if gram not in gone]
+        if rng.random() < 0.8:
+            # What they imply comes first.
+            levels[n].sort(key=lambda gram: gram[:-1] in gone)
+    lines = [b"\\data\\", *(b"ngram %d=%d" % (n, len(level)) for n, level in enumerate(levels, 1))]
+    for n, level in enumerate(levels, 1):
+        lines += [b"", b"\\%d-grams:" % n]
+        for gram in level:
+            backoff = [b"%.4f" % -rng.uniform(0, 1)] if n < 4 and rng.random() < 0.7 else []
+            lines += [b"\t".join([b"%.4f" % -rng.uniform(0.1, 3), b" ".join(gram), *backoff])]
+            lines += [b""] * (rng.random() < 0.1)
+    return b"\n".join([*lines, b"", b"\\end\\", b""])
+
+
+@settings(max_examples=150)
+@given(st.integers(0, 2**32 - 1))
+def test_pruned_models_are_read_as_by_kenlm(workspace, seed):
+    """Contexts that kenlm adds while it reads are there, whichever words are asked for; others are missed by both."""
+    rng = random.Random(seed)
+    path = write(workspace / "pruned.arpa", pruned_arpa(rng))
+    sentences = [rng.choices([b"a", b"b", b"c", b"d"], k=6) for _ in range(5)]
+    theirs, refusal = None, ""
+    try:
+        theirs = kenlm.Model(str(path), quiet())
+    except (RuntimeError, OSError) as error:
+        refusal = str(error)
+    # Its hash tables have little room for what is added.
+    if "Avoid pruning" in refusal:
+        return
+    if theirs is None:
+        assert "The context of every" in refusal
+        with pytest.raises(DataError, match=r"pruned\.arpa:\d+: the first \d words of this \d-gram are no \d-gram"):
+            load_language_model(str(path))
+        return
+    for vocabulary in (None, {b"a", b"b"}):
+        ours = load_language_model(str(path), vocabulary)
+        for sentence in sentences:
+            asked = [word for word in sentence if vocabulary is None or word in vocabulary]
+            expected = [score for score, _, _ in theirs.full_scores(b" ".join(asked).decode())]
+            np.testing.assert_allclose(score_sentence(ours, asked), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_comments_and_formats_of_irstlm(tmp_path):
+    path = write(tmp_path / "m.arpa", b"# a comment\n\n" + SMALL)
+    assert arrays(read(path)) == arrays(read(write(tmp_path / "small.arpa", SMALL)))
+    for head in (b"iARPA\n" + SMALL, b"blmt 3 1 2 3\n"):
+        with pytest.raises(DataError, match=r"m.arpa:1: this is IRSTLM's own format.*`compile-lm --text yes`"):
+            read(write(path, head))

@@ -58,9 +58,12 @@ def test_nothing_in_common():
 
 
 def test_texts():
-    check().texts(b"a b\nc\n", [b"a b\nd\n"])
+    check().texts(b"a b\nc\n" * 5, [b"a b\nd\n" * 5])
     with pytest.raises(PhraseToolError, match=r"dev\.y: is the same text as dev\.x"):
         check().texts(b"a  b\nc\n", [b"a b\nc"])
+    # Lines without words do not count.
+    with pytest.raises(PhraseToolError, match=r"dev\.x: has 2 sentences with words; BLEU of so few means nothing"):
+        check().texts(b"a b\nc\n" + b"\n" * 20, [b"a b\nd\n" + b"\n" * 20])
     for source, reference, name in ((b"\n", b"a\n", "dev.x"), (b"a\n", b" \n", "dev.y")):
         with pytest.raises(DataError, match=f"{name}: has no words"):
             check(force=True).texts(source, [reference])
