@@ -1,13 +1,15 @@
 """n-best lists read again: those of Moses, of our decoder, and with features appended.
 
 A line is `id ||| words ||| Name= values ... ||| total`, perhaps with more fields after it, which are left alone (see
-`n_best`).  All lines of a list name the same features, each with as many values.
+`n_best`).  All lines of a list name the same features, each with as many values; but sparse ones, which Moses names
+`Feature_key=` and which have one value, stand only on lines where they are not 0.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +22,9 @@ from phrasetool.text_splitting import split_words
 _BARS = b"|||"
 _ID = re.compile(rb" *\d{1,9} ")
 _EXPECTED = "expected `id ||| words ||| Name= values ... ||| total`"
+
+# Values of sparse features, with those that are 0, that are held in memory: 2 GiB.
+_MOST_SPARSE = 1 << 28
 
 # Names of features and how many values each has, in the order of the lines.
 FeatureNames = tuple[tuple[str, int], ...]
@@ -35,9 +40,10 @@ class NBestList:
         sentences: of each line, int64, shape (N,), ascending.
         words: of each line, in ids of the symbols.
         symbols: the words, as written.
-        names: of the features.
+        names: of the features, the sparse ones last.
         features: float64, shape (N, F), F being all values of all features.
         totals: the scores that the list is said to be sorted by, float64, shape (N,).
+        sparse: how many of the names are of sparse features.
     """
 
     name: str
@@ -48,6 +54,29 @@ class NBestList:
     names: FeatureNames
     features: DoubleArray
     totals: DoubleArray
+    sparse: int = 0
+
+    @property
+    def dense(self) -> tuple[int, int]:
+        """How many features are not sparse, and how many values they have."""
+        return len(self.names) - self.sparse, self.features.shape[1] - self.sparse
+
+    @property
+    def sparse_names(self) -> list[str]:
+        """The names of its sparse features."""
+        return [name for name, _ in self.names[self.dense[0] :]]
+
+    def with_sparse(self, wanted: Sequence[str]) -> NBestList:
+        """The list with these sparse features, 0 where it does not have them, and no others."""
+        dense, width = self.dense
+        columns = {name: width + i for i, name in enumerate(self.sparse_names)}
+        features = np.zeros((len(self), width + len(wanted)))
+        features[:, :width] = self.features[:, :width]
+        for i, name in enumerate(wanted, width):
+            if name in columns:
+                features[:, i] = self.features[:, columns[name]]
+        names = (*self.names[:dense], *((name, 1) for name in wanted))
+        return replace(self, names=names, features=features, sparse=len(wanted))
 
     @classmethod
     def of_text(cls, name: str, text: bytes) -> NBestList:
@@ -89,6 +118,7 @@ def read_n_best(path: str) -> NBestList:
     totals: list[bytes] = []
     heads: list[bytes] | None = None
     names: FeatureNames = ()
+    sparse = _SparseValues(name)
     for i, line in enumerate(lines):
         fields = line.split(_BARS)
         if len(fields) < 4 or not _ID.fullmatch(fields[0]):
@@ -98,11 +128,13 @@ def read_n_best(path: str) -> NBestList:
             message = f"sentence {sentences[i]} after sentence {sentences[i - 1]}; expected a sorted list"
             raise DataError(name, message, i + 1)
         tokens = split_words(fields[2])
+        if b"_" in fields[2]:
+            tokens = sparse.taken_from(tokens, i)
         found = [token if token.endswith(b"=") else b"" for token in tokens]
         if heads is None:
-            heads, names = found, _names(name, tokens)
+            heads, names = found, _names(name, tokens, 1, sparse.columns)
         elif found != heads:
-            raise DataError(name, _difference(names, _names(name, tokens, i + 1)), i + 1)
+            raise DataError(name, _difference(names, _names(name, tokens, i + 1, sparse.columns)), i + 1)
         values.extend(token for token, head in zip(tokens, heads, strict=True) if not head)
         texts.append(fields[1])
         totals.append(fields[3])
@@ -110,11 +142,64 @@ def read_n_best(path: str) -> NBestList:
     features = _numbers(name, values, width, "feature").reshape(len(lines), width)
     symbols = Symbols()
     words = symbols.read_lines(b"\n".join(texts) + b"\n")
-    return NBestList(name, lines, sentences, words, symbols, names, features, _numbers(name, totals, 1, "total"))
+    totalled = _numbers(name, totals, 1, "total")
+    if sparse.columns:
+        names = (*names, *((column.decode("utf-8", "replace"), 1) for column in sparse.columns))
+        features = np.concatenate([features, sparse.matrix(len(lines))], axis=1)
+    return NBestList(name, lines, sentences, words, symbols, names, features, totalled, len(sparse.columns))
 
 
-def _names(file: str, tokens: list[bytes], line: int = 1) -> FeatureNames:
-    """The features of a line.
+class _SparseValues:
+    """The sparse features of the lines of a list: `Feature_key=` with one value."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self.columns: dict[bytes, int] = {}
+        self._places: list[tuple[int, int]] = []
+        self._values: list[bytes] = []
+
+    def taken_from(self, tokens: list[bytes], line: int) -> list[bytes]:
+        """Take the sparse features out of the tokens of a line, and return the others.
+
+        Raises:
+            DataError: one is there twice.
+        """
+        others: list[bytes] = []
+        seen = set()
+        i = 0
+        while i < len(tokens):
+            token = tokens[i]
+            alone = i + 2 >= len(tokens) or tokens[i + 2].endswith(b"=")
+            if not (token.endswith(b"=") and b"_" in token and alone and i + 1 < len(tokens)):
+                others.append(token)
+                i += 1
+                continue
+            if token in seen:
+                shown = token[:-1].decode("utf-8", "replace")
+                raise DataError(self._file, f"the feature {shown} is there twice; {_EXPECTED}", line + 1)
+            seen.add(token)
+            self._places.append((line, self.columns.setdefault(token[:-1], len(self.columns))))
+            self._values.append(tokens[i + 1])
+            i += 2
+        return others
+
+    def matrix(self, lines: int) -> DoubleArray:
+        """All values, float64, shape (N, S), 0 where a line does not name a feature.
+
+        Raises:
+            DataError: a value is no finite number, or they are too many.
+        """
+        if lines * len(self.columns) > _MOST_SPARSE:
+            message = f"{len(self.columns):,} sparse features of {lines:,} lines are too many to weigh one by one"
+            raise DataError(self._file, message)
+        rows, columns = np.array(self._places).T
+        found = np.zeros((lines, len(self.columns)))
+        found[rows, columns] = _numbers(self._file, self._values, 1, "feature", rows)
+        return found
+
+
+def _names(file: str, tokens: list[bytes], line: int, sparse: Mapping[bytes, int]) -> FeatureNames:
+    """The features of a line but sparse ones.
 
     Raises:
         DataError: there are none, one is there twice, or a value has no name.
@@ -127,7 +212,7 @@ def _names(file: str, tokens: list[bytes], line: int = 1) -> FeatureNames:
             raise DataError(file, f"a value without the name of a feature; {_EXPECTED}", line)
         else:
             found[-1] = found[-1][0], found[-1][1] + 1
-    if not found or len({name for name, _ in found}) < len(found):
+    if not (found or sparse) or len({name for name, _ in found}) < len(found):
         raise DataError(file, f"no features, or one is there twice; {_EXPECTED}", line)
     return tuple(found)
 
@@ -141,8 +226,8 @@ def described(names: FeatureNames) -> str:
     return ", ".join(name if count == 1 else f"{name} ({count})" for name, count in names)
 
 
-def _numbers(file: str, tokens: list[bytes], width: int, what: str) -> DoubleArray:
-    """Values as numbers, float64.
+def _numbers(file: str, tokens: list[bytes], width: int, what: str, rows: Int64Array | None = None) -> DoubleArray:
+    """Values as numbers, float64; `rows` are the lines they stand in, from 0, by default `width` a line.
 
     Raises:
         DataError: one is no finite number.
@@ -154,8 +239,9 @@ def _numbers(file: str, tokens: list[bytes], width: int, what: str) -> DoubleArr
         place = int(np.argmin(np.isfinite(found)))
     except ValueError:
         place = next(i for i, token in enumerate(tokens) if not _is_number(token))
+    row = place // width if rows is None else int(rows[place])
     token = tokens[place].strip(b" \t\r\n").decode("utf-8", "replace")
-    raise DataError(file, f"{token!r} is no value of a {what}; expected a finite number", place // width + 1)
+    raise DataError(file, f"{token!r} is no value of a {what}; expected a finite number", row + 1)
 
 
 def _is_number(token: bytes) -> bool:

@@ -135,6 +135,37 @@ def test_saved_weights_and_rescored_lists_give_the_same_bytes(lists):
     assert json.loads(read(lists / "other"))["weights"] == json.loads(read(lists / "saved"))["weights"]
 
 
+def test_lists_with_sparse_features(lists):
+    """TM_x with a weight of 0.3 on every third line, in the total too; TM_y on a line that was not tuned on."""
+    for name in ("dev", "test"):
+        lines = []
+        for number, line in enumerate(read(lists / f"{name}.nbest").splitlines()):
+            fields = line.split(b" ||| ")
+            if number % 3 == 0:
+                fields[2] = b"TM_x= 2 " + fields[2]
+                fields[3] = b"%.6g" % (float(fields[3]) + 0.6)
+            if name == "test" and number == 1:
+                fields[2] += b" TM_y= 1"
+            lines.append(b" ||| ".join(fields) + b"\n")
+        write(lists / f"sparse.{name}", b"".join(lines))
+        run(lists, "rescore", f"sparse.{name}", "--source", f"{name}.src", *MODELS, "-o", f"sparse.{name}.more", "-q")
+    rerank, dev = ("rerank", "sparse.test", "--source", "test.src"), ("--dev-list", "sparse.dev", *DEV[2:])
+    done = run(lists, *rerank, *MODELS, *dev, "-o", "tuned", "--save-weights", "saved", "--n-best-list", "listed", "-q")
+    assert (
+        done.message == "phrasetool: warning: sparse.test: 1 sparse features are not in sparse.dev; they have no weight"
+    )
+    found = json.loads(read(lists / "saved"))["weights"]
+    assert found["TM_x"][0] / found["TM0"][0] == pytest.approx(0.3 / 0.5, rel=1e-3)
+    assert set(found) == {"TM0", "WordPenalty0", "NeuralForward0", "NeuralBackward0", "TM_x"}
+    assert sorted(
+        line.split(b" ||| ")[2].split(b" Neural")[0] for line in read(lists / "listed").splitlines()
+    ) == sorted(line.split(b" ||| ")[2].rstrip() for line in read(lists / "sparse.test").splitlines())
+    more = ("rerank", "sparse.test.more", "--source", "test.src")
+    run(lists, *more, "--weights", "saved", "-o", "applied")
+    run(lists, *more, "--dev-list", "sparse.dev.more", *DEV[2:], "-o", "both")
+    assert read(lists / "tuned") == read(lists / "applied") == read(lists / "both")
+
+
 def test_a_list_of_moses_is_reranked(lists):
     """As Moses writes them: a hypothesis of no words, fields after the total, gaps between sentences."""
     lines = [line for line in read(lists / "test.nbest").splitlines(keepends=True) if not line.startswith(b"3 ")]

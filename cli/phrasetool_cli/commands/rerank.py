@@ -82,6 +82,7 @@ def command(
         reordered_lines,
         report_of,
         tune_weights,
+        with_sparse_features_of,
     )
     from moses_compat.jobs.reranking.rescore import SourceText, load_columns
 
@@ -111,12 +112,14 @@ def command(
             assert dev_source is not None
             dev_text, dev_found = prepared(dev_list, dev_source)
             dev_truth = read_references(dev_references, len(dev_text.sentences), dev_found)
+            found = with_sparse_features_of(found, dev_found.names, dev_found.name, watch)
             check_same_features(found, dev_found)
             dev_columns = load_columns(folders, dev_text, dev_found, length, each, force, watch)
             dev_featured = featured_list(dev_columns, dev_text, dev_found, threads, force, watch)
             tuned = tune_weights(dev_featured, dev_truth, columns.record(), seed, tuned_features == "all")
         else:
             tuned = RerankWeights.read(weights)
+            found = with_sparse_features_of(found, tuned.names, weights, watch)
         featured = featured_list(columns, text, found, threads, force, watch)
         tuned.check(featured, record)
         report = report_of(featured, tuned.weights, truth)

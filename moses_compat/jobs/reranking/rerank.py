@@ -50,8 +50,10 @@ class FeaturedList:
 
     @classmethod
     def of(cls, found: NBestList, names: FeatureNames, values: DoubleArray) -> FeaturedList:
-        """A list, and features of it, float64, shape (N, K)."""
-        return cls(found, (*found.names, *names), np.concatenate([found.features, values], 1), len(names))
+        """A list, and features of it, float64, shape (N, K), which come before the sparse ones of the list."""
+        dense, width = found.dense
+        features = np.concatenate([found.features[:, :width], values, found.features[:, width:]], 1)
+        return cls(found, (*found.names[:dense], *names, *found.names[dense:]), features, len(names))
 
     def lines(self, scores: DoubleArray | None = None, order: Int64Array | None = None) -> list[bytes]:
         """The lines with all features.
@@ -60,12 +62,13 @@ class FeaturedList:
             scores: take the place of the totals, shape (N,); None leaves them.
             order: of the lines; None leaves them where they are.
         """
-        width = sum(count for _, count in self.names[: len(self.names) - self.appended])
-        names = self.names[len(self.names) - self.appended :]
+        dense, width = self.found.dense
+        names = self.names[dense : dense + self.appended]
+        last = width + sum(count for _, count in names)
         rows = range(len(self.found)) if order is None else order.tolist()
         return [
             with_features(
-                self.found.lines[i], named_values(names, self.features[i, width:]) if names else b"",
+                self.found.lines[i], named_values(names, self.features[i, width:last]) if names else b"",
                 None if scores is None else format(scores[i] + 0.0, ".6g").encode(),
             )
             for i in rows
@@ -156,6 +159,23 @@ class RerankWeights:
         if columns is not None and dict(columns) != dict(self.columns):
             message = "the weights were tuned with other models, or with another --length or --each"
             raise DataError(featured.found.name, message)
+
+
+def with_sparse_features_of(found: NBestList, names: FeatureNames, known: str, watch: Watch = NOBODY) -> NBestList:
+    """A list with the sparse features that weights are known for; others count for nothing, as after tuning with Moses.
+
+    Args:
+        found: the list.
+        names: of the features that have weights.
+        known: what has them, for the warning.
+        watch: is warned of features without a weight.
+    """
+    dense = {name for name, _ in found.names[: found.dense[0]]}
+    sparse = [name for name, count in names if count == 1 and "_" in name and name not in dense]
+    others = set(found.sparse_names).difference(sparse)
+    if others:
+        watch.warn(f"{found.name}: {len(others):,} sparse features are not in {known}; they have no weight")
+    return found.with_sparse(sparse)
 
 
 def check_same_features(found: NBestList, development: NBestList) -> None:

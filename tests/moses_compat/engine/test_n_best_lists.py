@@ -80,3 +80,36 @@ def test_features_are_appended_and_nothing_else_changes():
     assert with_features(second, b"N0= -1", b"7") == b"0 |||  ||| LM0= -2 TM0= -1 0 N0= -1 ||| 7\n"
     assert with_features(first, b"", b"7") == first.replace(b"-3.25", b"7")
     assert with_features(third, b"") == third
+
+
+SPARSE = b"""\
+0 ||| a ||| LM0= -1 TM_a~b= 1 TM0= -1 2 ||| -1
+0 ||| b ||| LM0= -2 TM0= -1 3 ||| -2
+1 ||| c ||| TM_c= 0.5 LM0= -3 TM0= -1 4 TM_a~b= 2 ||| -3
+"""
+
+
+def test_sparse_features_are_0_where_they_are_not_named(tmp_path):
+    found = read_n_best(str(write(tmp_path / "list", SPARSE)))
+    assert found.names == (("LM0", 1), ("TM0", 2), ("TM_a~b", 1), ("TM_c", 1))
+    assert (found.sparse, found.sparse_names, found.dense) == (2, ["TM_a~b", "TM_c"], (2, 3))
+    assert found.features.tolist() == [[-1, -1, 2, 1, 0], [-2, -1, 3, 0, 0], [-3, -1, 4, 2, 0.5]]
+    assert b"".join(found.lines) == SPARSE
+    other = found.with_sparse(["TM_x", "TM_c"])
+    assert other.names == (("LM0", 1), ("TM0", 2), ("TM_x", 1), ("TM_c", 1))
+    assert other.features.tolist() == [[-1, -1, 2, 0, 0], [-2, -1, 3, 0, 0], [-3, -1, 4, 0, 0.5]]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b"TM_c= 0.5", b"TM_a~b= 0.5", r"list:3: the feature TM_a~b is there twice"),
+        (b"TM_c= 0.5", b"TM_c= x", r"list:3: 'x' is no value of a feature"),
+        (b"TM0= -1 4", b"TM0= -1", r"list:3: has the features LM0, TM0, but the lines before have LM0, TM0 \(2\)"),
+        (b"LM0= -2 TM0= -1 3", b"", r"list:2: has the features , but the lines before"),
+    ],
+)
+def test_faults_of_lists_with_sparse_features(tmp_path, old, new, message):
+    assert old in SPARSE
+    with pytest.raises(DataError, match=message):
+        read_n_best(str(write(tmp_path / "list", SPARSE.replace(old, new))))
