@@ -1,6 +1,7 @@
-"""The surface form of factored words: Moses reads `word|TAG` as the word where it is told of one factor.
+"""The words that Moses reads in a line of text where they are not those between the spaces.
 
-Facts from moses/Word.cpp: the factors of a word stand between bars, and a word has four at most.
+Facts from moses/Word.cpp: the factors of a word, as in `word|TAG`, stand between bars, and a word has four at most.
+From moses/Sentence.cpp: `<seg ...>` at the begin of a line and `<dlt .../>` are markup, whatever `[xml-input]` is.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from phrasetool.errors import DataError
 _MOST_FACTORS = 4
 # A word with a bar, and what of it is its first factor.
 _FACTORED = re.compile(rb"([^ \t\n|]*)\|[^ \t\n]*")
+_MARKUP = re.compile(rb"^[ \t]*(<seg)[^\n]*>|(<dlt)[^\n]*/>", re.IGNORECASE | re.MULTILINE)
+_NO_WORD = re.compile(rb"(?<!\S)\*EPS\*(?!\S)")
 
 
 def surface_words(text: bytes, name: str = "the text") -> bytes:
@@ -23,9 +26,10 @@ def surface_words(text: bytes, name: str = "the text") -> bytes:
         name: what messages call the text.
 
     Raises:
-        DataError: a word begins with a bar, and Moses would take it for no word; or it has more factors than Moses
-            allows.
+        DataError: a word begins with a bar or is `*EPS*`, and Moses would take it for no word; it has more factors than
+            Moses allows; or a line has markup that Moses interprets.
     """
+    _refuse_markup(text, name)
     if b"|" not in text:
         return text
     count = 0
@@ -45,3 +49,15 @@ def surface_words(text: bytes, name: str = "the text") -> bytes:
     cut = _FACTORED.sub(first_factor, text)
     notice(f"{name}: {count:,} words have factors, as in word|TAG; as by Moses, only the first of each is read")
     return cut
+
+
+def _refuse_markup(text: bytes, name: str) -> None:
+    """Refuse what Moses takes for markup, or for no word."""
+    if b"<" in text and (match := _MARKUP.search(text)):
+        tag = (match[1] or match[2]).decode()
+        message = f"{tag} is markup to Moses, which does not translate it; take it out of the text"
+        raise DataError(name, message, text.count(b"\n", 0, match.start(match.lastindex or 0)) + 1)
+    if b"*EPS*" in text and (match := _NO_WORD.search(text)):
+        raise DataError(
+            name, "*EPS* is no word to Moses; take it out of the text", text.count(b"\n", 0, match.start()) + 1
+        )

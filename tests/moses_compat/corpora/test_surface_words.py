@@ -12,7 +12,7 @@ from tests.commands import run_inside
 def test_the_first_factor_is_read_and_it_is_said(monkeypatch):
     heard = []
     monkeypatch.setattr(notices, "listeners", [heard.append])
-    plain = b"das haus &#124;\n\n"
+    plain = b"das haus &#124;\n\nx <seg> <b> *EPS*x\n"
     assert surface_words(plain) is plain
     assert heard == []
     assert surface_words(b"das|ART haus|N\tist||V x|\n|y".replace(b"|y", b"y|1|2|3"), "f") == b"das haus\tist x\ny"
@@ -24,6 +24,9 @@ def test_the_first_factor_is_read_and_it_is_said(monkeypatch):
     [
         (b"a\n| b\n", r"f:2: the word \| begins with a bar, .* write a bar as &#124;$"),
         (b"a |x\n", r"f:1: the word \|x begins with a bar"),
+        (b"a\n <SEG id=1> b </seg>\n", "f:2: <SEG is markup to Moses"),
+        (b'a <dlt type="x"/> b\n', "f:1: <dlt is markup to Moses"),
+        (b"a\n*EPS* b\n", r"f:2: \*EPS\* is no word to Moses"),
         (b"a|b|c|d|e\n", r"f:1: the word a\|b\|c\|d\|e has more than 4 factors; Moses stops at it"),
     ],
 )
