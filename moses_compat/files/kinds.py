@@ -17,6 +17,8 @@ from phrasetool.text_splitting import split_lines, split_words
 # What is looked at.
 HEAD_BYTES = 1 << 14
 _HEAD_LINES = 20
+# Scores of an entry of a half table, at most.
+_HALF_SCORES = 3
 _USE_TEXT = "a binary table cannot be read; use the text table it was made from"
 
 
@@ -48,8 +50,13 @@ HALF = FileKind(
 )
 EXTRACTED = FileKind("extracted phrase pairs (output of Moses' `extract`)", "score them first")
 MEMSCORE = FileKind(
-    "a table with alignments before the scores (memscore, or a very old Moses)",
+    "a table with alignments before the scores (memscore, promix, or a very old Moses)",
     "Moses cannot load it either; the third field must hold the scores",
+)
+INI = FileKind("a moses.ini", "expected a phrase table")
+HIERO = FileKind(
+    "a grammar in the format of Hiero (cdec, Joshua/Thrax, Moses)",
+    "expected a phrase table, `source ||| target ||| scores`",
 )
 _ENDINGS = (
     (re.compile(r"\.minphr$"), _COMPACT),
@@ -76,6 +83,10 @@ _FOLDERS = (
 # Beside a name that does not exist, what Moses would have taken instead.
 _BESIDE = (".gz", ".minphr", ".binphr.idx", ".minlexr", ".binlexr.idx")
 
+# Text has no zeros, but for a stray one.
+_MOST_ZEROS = 0.1
+_LABEL = re.compile(rb"\[[^][\s]+\]")
+_FEATURE = re.compile(rb"[^=\s]+=[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _POINT = re.compile(rb"\d+-\d+")
 _MEMSCORE_POINT = re.compile(rb"\([\d,]*\)")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -135,6 +146,7 @@ def content_kind(head: bytes) -> FileKind | None:
     """
     first_line = head.split(b"\n", 1)[0]
     binary = b"\0" in first_line and b"|||" not in first_line
+    binary = binary or head.count(b"\0") > _MOST_ZEROS * len(head)
     for mark, kind in _FIRST_BYTES:
         # A line of text may begin with `PAR1`, but it holds no zeros.
         if head.startswith(mark) and (mark != b"PAR1" or b"\0" in head[:64]):
@@ -146,7 +158,12 @@ def content_kind(head: bytes) -> FileKind | None:
     rows = [line.split(b"|||") for line in (lines[:-1] or lines)[:_HEAD_LINES]]
     rows = [row for row in rows if len(row) > 3]
     if rows and all(map(_is_half_line, rows)):
+        scores = min(len(row[3].split()) for row in rows)
+        if scores > (_HALF_SCORES if len(rows[0]) > 4 else 1):
+            return MEMSCORE
         return HALF if len(rows[0]) > 4 else EXTRACTED
+    if rows and all(map(_is_hiero_line, rows)):
+        return HIERO
     if rows and all(_is_memscore_line(row) for row in rows):
         return MEMSCORE
     return None
@@ -159,6 +176,14 @@ def _is_half_line(fields: list[bytes]) -> bool:
     """
     alignment, scores = split_words(fields[2]), split_words(fields[3])
     return bool(scores) and all(map(_POINT.fullmatch, alignment)) and all(map(_NUMBER.fullmatch, scores))
+
+
+def _is_hiero_line(fields: list[bytes]) -> bool:
+    """`[X] ||| source ||| target ||| features`: a label alone, and numbers or NAME=NUMBER where alignments stand."""
+    label, features = fields[0].strip(), fields[3].split()
+    if not _LABEL.fullmatch(label) or not features or all(map(_POINT.fullmatch, features)):
+        return False
+    return all(_NUMBER.fullmatch(feature) or _FEATURE.fullmatch(feature) for feature in features)
 
 
 def _is_memscore_line(fields: list[bytes]) -> bool:
@@ -175,7 +200,8 @@ def kind_of(name: str, head: bytes) -> FileKind | None:
         head: its first bytes, unpacked.
     """
     # The name tells more about binary data than its bytes do; but what reads as a table is one, whatever its name.
-    return (name_kind(name) if b"|||" not in head else None) or content_kind(head)
+    binary = b"|||" not in head or content_kind(head) == _BINARY
+    return (name_kind(name) if binary else None) or content_kind(head)
 
 
 def refuse(name: str, head: bytes) -> None:
@@ -204,14 +230,12 @@ def guess(head: bytes) -> FileKind | None:
         return EXTRACTED
     if all(len(row) >= 4 and row[0] and row[0][0].isdigit() and b"=" in b" ".join(row[2]) for row in rows):
         return FileKind("an n-best list", "expected a phrase table")
-    if all(len(row) >= 4 and row[0] == [b"[X]"] and b"=" in b" ".join(row[3]) for row in rows):
-        return FileKind("rules in the format of Hiero", "expected Moses' own format")
     if all(len(row) == 1 and len(row[0]) == 3 and _NUMBER.fullmatch(row[0][2]) for row in rows):
         return FileKind("a lexical translation table (lex.f2e or lex.e2f)", "expected a phrase table")
     if b"\\data\\" in lines[:2]:
         return FileKind("a language model in ARPA form", "expected a phrase table")
     if any(line in (b"[feature]", b"[mapping]", b"[input-factors]", b"[ttable-file]") for line in lines):
-        return FileKind("a moses.ini", "expected a phrase table")
+        return INI
     if all(len(row) == 2 or (len(row) == 3 and len(row[2]) == 1) for row in rows):
         return FileKind("phrase pairs", "`phrasetool train` takes them")
     if lines[0].startswith(b"{"):

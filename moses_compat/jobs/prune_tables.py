@@ -126,7 +126,14 @@ def _prune_streaming(request: PruneRequest, method: Method, watch: Watch, more: 
             # Without pyarrow they are computed twice.
             if not isinstance(similarities, FileSimilarities) and importlib.util.find_spec("pyarrow"):
                 keep = keep or stack.enter_context(scratch_scores(request.output))
-            threshold = Threshold.of(_threshold_for_size(request, method, similarities, keep, watch))
+            try:
+                threshold = Threshold.of(_threshold_for_size(request, method, similarities, keep, watch))
+            except TableTooSmallError as error:
+                # Protection that nobody asked for gives way to what there is room for.
+                if request.protect or request.keep_top is not None or is_stream(request.read_path):
+                    raise
+                watch.say(f"{error}; fewer are protected")
+                return _prune_as_a_whole(replace(request, scores=keep or request.scores), method, watch, more)
             if keep:
                 similarities, keep = FileSimilarities(keep), None
         rule = Rule.of(method, request.best, threshold=threshold)

@@ -73,3 +73,20 @@ def test_files_that_are_no_tables(tmp_path):
 def test_threads_change_nothing(tmp_path):
     path = write(tmp_path / "t", TABLES["seven fields"] * 300)
     assert inspect(path, "--threads", 1).out == inspect(path, "--threads", 2).out
+
+
+def test_an_ini(tmp_path):
+    """What it holds, not what it would be as a table."""
+    text = "[feature]\nWordPenalty\nPhraseDictionaryMemory name=TM num-features=2 path=table\n[weight]\nTM= 0.5 0.25\n"
+    path = write(tmp_path / "moses.ini", text.encode())
+    done = inspect(path, "--json", tmp_path / "json")
+    assert done.out.decode().splitlines()[:4] == [
+        f"{path}: a moses.ini of version 2, 2 features",
+        "  WordPenalty0           WordPenalty, weights: none",
+        "  TM                     PhraseDictionaryMemory, weights: 0.5 0.25",
+        f"                         2 scores, {tmp_path / 'table'} (no such file)",
+    ]
+    assert json.loads((tmp_path / "json").read_text())["features"][1]["weights"] == [0.5, 0.25]
+    assert "moses.ini:2: " in inspect(write(path, b"[feature]\nWordPenalty x\n")).message
+    # A table whose fifth word is the name of a section is a table.
+    assert "phrase table" in inspect(write(tmp_path / "t", b"[feature] ||| x ||| 1\n")).out.decode()

@@ -591,3 +591,20 @@ def test_dry_run(model_folder, tmp_path, monkeypatch):
     said = [line for line in dry.err.splitlines() if "dry run" not in line]
     assert said == wet.err.splitlines()
     assert json.loads(dry.out) == json.loads((tmp_path / "z").read_text())
+
+
+def test_a_size_without_an_ini_protects_what_there_is_room_for(tmp_path):
+    """Nobody asked for the ten best of every source, which are more than a tenth of the table."""
+    rows = [
+        f"s{i} x ||| t{j} ||| 0.5 0.5 {(3 * i + j) / 150:.3f} {(3 * i + j) / 150:.3f} ||| 0-0 ||| 3 3 1\n"
+        for i in range(40)
+        for j in range(3)
+    ]
+    table = write(tmp_path / "t", "".join(rows).encode())
+    cut = ("--columns", "3,4", "--scale", "raw", "--target-size", "0.1")
+    done = run_inside("prune", table, *cut)
+    assert (done.code, done.out.decode()) == (0, "".join(rows[-12:]))
+    assert "fewer are protected" in done.err
+    for protection in (("--protect", "all"), ("--keep-top", "10")):
+        refused = run_inside("prune", table, *cut, *protection, "-q", "-o", tmp_path / "o")
+        assert (refused.code, "kept at any threshold" in refused.message) == (1, True)

@@ -48,7 +48,7 @@ def command(
 ) -> None:  # fmt: skip
     """Say what a table or a model is.
 
-    PATH is a phrase table in text form (`-` is standard input), a model folder, or another file of Moses.
+    PATH is a phrase table in text form (`-` is standard input), a model folder, a moses.ini, or another file of Moses.
 
     Of a table: its fields, scores and order, what is odd about it, and which programs of Moses take it.  A program
     that does not is shown with the first line it would choke on.
@@ -56,8 +56,11 @@ def command(
     With --tagger and --bitext: how many entries have the parts of speech of a sentence pair, as neighbours in its
     source and in its target, and which have not.  A noun phrase that is said to mean a verb is seldom right.
     """
-    from moses_compat.files.kinds import HEAD_BYTES, folder_kind, kind_of
+    from moses_compat.files.kinds import HEAD_BYTES, INI, folder_kind, guess, kind_of
     from moses_compat.files.streams import Input
+    from moses_compat.ini.ini_summary import ini_document, ini_lines
+    from moses_compat.ini.moses_ini import ENCODING
+    from moses_compat.ini.reading import parse_moses_ini
     from moses_compat.jobs.tagging.supported_tags import support_document, support_lines
     from moses_compat.tables.inspecting.inspect import inspect_table
     from moses_compat.tables.inspecting.inspect_text import loader_lines, table_document, table_lines
@@ -79,6 +82,11 @@ def command(
         if kind is not None:
             document({"file": source.name, "kind": str(kind)})
             _show([f"{source.name}: {kind}"], json_file)
+            return
+        if guess(source.peek(HEAD_BYTES)) == INI:
+            ini = parse_moses_ini(source.name, source.read_all().decode(*ENCODING))
+            document(ini_document(ini))
+            _show([*ini_lines(ini)], json_file)
             return
         with TableProgress("inspect", source.size(), quiet) as progress:
             summary = inspect_table(source, progress, threads)

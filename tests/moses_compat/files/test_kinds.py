@@ -1,6 +1,7 @@
 import bz2
 import gzip
 import lzma
+import os
 import zipfile
 
 import pytest
@@ -29,6 +30,50 @@ def test_tables_with_their_fields_in_another_order(tmp_path, name):
 @pytest.mark.parametrize("name", sorted(TABLES))
 def test_no_table_is_refused(name):
     assert content_kind(TABLES[name]) is None
+
+
+GRAMMARS = {
+    "Moses": OTHER_FILES["hiero"],
+    "cdec": b"[X] ||| [X,1] haus ||| [1] house ||| EgivenFCoherent=1.5 IsSingletonF=0\n",
+    "Thrax": b"[X] ||| das [X,1] ||| the [X,1] ||| 0.5 0.3 ||| 0-0\n",
+    "any label": b"[PHRASE] ||| das ||| the ||| F1=0.5 F2=0.3\n",
+    "target of a number": b"[X] ||| das ||| 12 ||| F1=0.5\n[X] ||| haus ||| 12 ||| 0.3\n",
+}
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+@pytest.mark.parametrize("command", [("prune", "--method", "probability", "--target-size", "0.5", "-o", "out"),
+                                     ("convert", "-o", "out"), ("train", "-o", "out")])  # fmt: skip
+def test_grammars_are_refused_by_name(tmp_path, monkeypatch, name, command):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "t", GRAMMARS[name])
+    done = run_inside(command[0], "t", *command[1:])
+    assert done.code == 1
+    assert "t: is a grammar in the format of Hiero" in done.message
+    assert os.listdir(tmp_path) == ["t"]
+    assert b"Hiero" in run_inside("inspect", "t").out
+
+
+def test_tables_of_one_label_are_no_grammars():
+    for text in (b"[foo] ||| bar ||| 0.5 0.5 ||| 0-0\n", b"[X] ||| x ||| 1\n", b"[X] ||| x ||| 1 ||| ||| 1 1 1\n"):
+        assert content_kind(text) is None
+
+
+def test_alignments_before_the_scores(tmp_path):
+    for line in (
+        b"das ||| the ||| 0-0 ||| 0.5 0.4 0.3 0.2 2.718\n",
+        b"das ||| the ||| 0-0 ||| 1 1 1 1 2.7 ||| 3 2 1\n",
+    ):
+        assert "is a table with alignments before the scores" in refusal(write(tmp_path / "t", line))
+
+
+def test_a_small_binary_table(tmp_path):
+    """The words of a table stand in its binary form, in which most bytes are zeros."""
+    data = bytes(60) + b"das ||| \n" + bytes(40) + b"the" + bytes(90)
+    for name, word in (("t.minphr", "PhraseDictionaryCompact"), ("t", "binary data")):
+        path = tmp_path / name
+        path.write_bytes(data)
+        assert word in refusal(path)
 
 
 def test_pairs_with_weights(tmp_path):
@@ -121,12 +166,12 @@ def test_every_command_refuses(model_folder, tmp_path, command):
     assert [path.name for path in tmp_path.iterdir()] == ["half.gz"]
 
 
-@pytest.mark.parametrize("name", ["extract", "lexical", "n-best", "arpa", "ini", "pairs", "hiero"])
+@pytest.mark.parametrize("name", ["extract", "lexical", "n-best", "arpa", "ini", "pairs"])
 def test_guesses(name):
     assert guess(OTHER_FILES[name]).name.split()[-1]
     assert guess(TABLES["seven fields"]) is None
     words = {
         "extract": "extract", "lexical": "lexical", "n-best": "n-best", "arpa": "ARPA", "ini": "moses.ini",
-        "pairs": "pairs", "hiero": "Hiero",
+        "pairs": "pairs",
     }  # fmt: skip
     assert words[name] in guess(OTHER_FILES[name]).name
