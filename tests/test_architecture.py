@@ -1,10 +1,9 @@
-"""The house: which room may know which, no circles, one meaning a name."""
+"""Which room may know which, no circles, and which files may print."""
 
 import ast
 import re
 import subprocess
 import sys
-from collections import defaultdict
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -40,7 +39,6 @@ FLOORS = {
         ["training", "demo"], ["commands"], ["main"], ["console"],
     ],
 }  # fmt: skip
-MOST_LINES_OF_A_COMMAND = 150
 
 
 def name_of(path):
@@ -106,40 +104,11 @@ def test_no_circles():
         pytest.fail(" -> ".join(error.args[1]))
 
 
-def test_a_class_has_one_name_and_a_name_one_class():
-    found = defaultdict(list)
-    for name, tree in TREES.items():
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                found[node.name].append(name)
-    assert {name: places for name, places in found.items() if len(places) > 1} == {}
-
-
-# Names that mean one thing in several rooms: parts that every room of a kind has; what is trained, how it is trained
-# and how it is stored; what a file holds, and how it is read.
-PARALLEL = {
-    "kind", "parameters", "kernels", "packed", "module", "autoencoder", "architecture", "settings",
-    "alignments", "bitext",
-}  # fmt: skip
-
-
-def test_a_module_name_means_one_thing():
-    found = defaultdict(list)
-    for name in PATHS:
-        stem = name.rpartition(".")[2]
-        if PATHS[name].name != "__init__.py" and ".commands." not in name and ".library." not in name:
-            found[stem].append(name)
-    double = {stem: names for stem, names in found.items() if len(names) > 1 and stem not in PARALLEL}
-    assert double == {}
-
-
 def test_a_command_is_a_file():
     from phrasetool_cli.main import COMMANDS
 
     files = modules("cli/phrasetool_cli/commands")
     assert {path.stem for path in files} - {"__init__"} == {name.replace("-", "_") for name in COMMANDS}
-    long = {path.name: lines for path in files if (lines := path.read_text().count("\n")) > MOST_LINES_OF_A_COMMAND}
-    assert not long
 
 
 @pytest.mark.parametrize(
@@ -168,24 +137,6 @@ def test_no_prints_and_no_exits_outside_the_command_line():
                 assert name not in ("print", "sys.exit", "exit", "os._exit"), f"{path}:{node.lineno}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_everything_public_has_a_docstring(path):
-    tree = ast.parse(path.read_text("utf-8"))
-    assert ast.get_docstring(tree)
-    missing = []
-
-    def visit(node):
-        for child in node.body:
-            if isinstance(child, ast.ClassDef | ast.FunctionDef) and not child.name.startswith("_"):
-                if not ast.get_docstring(child):
-                    missing.append(f"{child.name} (line {child.lineno})")
-                if isinstance(child, ast.ClassDef):
-                    visit(child)
-
-    visit(tree)
-    assert not missing
-
-
 def test_no_module_has_a_room_for_leftovers():
     assert not [path for path in MODULES if re.search(r"util|helper|manager|misc|common", path.name)]
 
@@ -195,5 +146,5 @@ def test_no_module_has_a_room_for_leftovers():
 )
 def test_no_torch_is_loaded(module):
     code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], env=clean_environment(), timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", code], env=clean_environment(), check=False)
     assert done.returncode == 0
