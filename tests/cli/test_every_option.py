@@ -472,6 +472,7 @@ ROWS = {
         "--beam-threshold": "--beam-threshold 1",
         "--distortion-limit": "--distortion-limit 0",
         "--table-limit": "--table-limit 1",
+        "--force": (DECODE.replace("one.src", "plain.en"), DECODE.replace("one.src", "plain.en") + " --force"),
     },
     "tune": {
         "--moses-ini": (TUNE, TUNE.replace("moses.ini", "other.ini")),
@@ -520,6 +521,10 @@ ROWS = {
         "--distortion-limit": (
             BASES["force-decode"] + " --partial",
             BASES["force-decode"] + " --partial --distortion-limit 0",
+        ),
+        "--force": (
+            "--moses-ini in/moses.ini in/plain.en in/plain.de -o out",
+            "--moses-ini in/moses.ini in/plain.en in/plain.de -o out --force",
         ),
     },
     "translate": {
