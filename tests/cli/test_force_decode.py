@@ -169,8 +169,10 @@ def test_another_table(example, tmp_path):
     force(example, "-o", tmp_path / "pairs", "--table", table, "--force")
     assert read(tmp_path / "pairs") == b"haus das ||| home that ||| 1\n"
     table.write_bytes(b"haus das ||| nothing ||| 1 1 1 1\n")
-    force(example, "-o", tmp_path / "pairs", "--table", table, "--force")
-    assert read(tmp_path / "pairs") == b""
+    _, ini, *bitext = example
+    done = run_inside("force-decode", "--moses-ini", ini, *bitext, "-o", tmp_path / "none", "--table", table, "--force")
+    assert (done.code, (tmp_path / "none").exists()) == (0, True)
+    assert f"{bitext[0]}: none of its {len(PAIRS)} sentences can be decoded to its translation (" in done.err
 
 
 def test_wrong_input_is_refused_in_one_line(example, tmp_path):
@@ -232,5 +234,6 @@ def test_a_source_that_the_table_does_not_know(example, tmp_path):
     assert not (tmp_path / "pairs").exists()
     done = run_inside(*arguments, "--force")
     assert done.code == 0
-    assert f"warning: {target}: 100.0 % of its 27 tokens" in done.message
-    assert "tokens have no translation in" in done.message
+    coverage, outcome = done.err.splitlines()
+    assert f"warning: {target}: 100.0 % of its 27 tokens" in coverage
+    assert f"{target}: none of its {len(PAIRS)} sentences can be decoded to its translation" in outcome

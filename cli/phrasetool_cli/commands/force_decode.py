@@ -17,6 +17,7 @@ from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch, say
 from phrasetool_cli.shared.resuming import check_resumable, finished_work, resume_option
 from phrasetool_cli.shared.sections import SectionedCommand, sections
+from phrasetool_cli.shared.summaries import tell_derivations
 
 if TYPE_CHECKING:
     from moses_compat.files.finished_work import FinishedWork
@@ -84,6 +85,7 @@ def command(
     from phrasetool.pipeline import run
     from phrasetool.smt.corpus.symbols import Symbols
     from phrasetool.smt.decoder.forced import REACHED, REASONS, ForcedDecoder, ForcedOptions, count_pairs
+    from phrasetool.watch import refuse
 
     check_resumable(resume, source, output)
     model = MosesModel.read(ini, table, reordering_table)
@@ -130,6 +132,13 @@ def command(
         Output(output) as out,
     ):
         uses = count_pairs(watched(finished), entries)
+        if outcomes and not uses.any():
+            (reason, count), *_ = ((REASONS[outcome], n) for outcome, n in outcomes.most_common())
+            message = (
+                f"{source}: none of its {len(references):,} sentences can be decoded to its translation "
+                f"({count:,}: {reason}); expected the bitext of {model.shown_tables}"
+            )
+            refuse(PhraseToolError(message, remedy="go on"), force, watch.warn)
         out.write_text(used_pairs(entries, uses))
     document(
         {
@@ -138,15 +147,5 @@ def command(
         }
     )  # fmt: skip
     if not quiet:
-        _tell(outcomes)
+        tell_derivations(outcomes)
         say(f"{int((uses > 0).sum()):,} distinct phrase pairs, used {int(uses.sum()):,} times, written to {output}")
-
-
-def _tell(outcomes: Counter[int]) -> None:
-    """Of how many sentences there is a derivation, and why of others not."""
-    from phrasetool.smt.decoder.forced import REACHED, REASONS
-
-    say(f"{outcomes[REACHED]:,} of {outcomes.total():,} sentences decoded to their translation")
-    for outcome, count in outcomes.most_common():
-        if outcome != REACHED:
-            say(f"  {count:,} not: {REASONS[outcome]}")

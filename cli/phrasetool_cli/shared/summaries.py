@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -41,3 +42,13 @@ def tell_orphans(counts: OrphanCounts) -> None:
             f"warning: {counts.pairs_without_line:,} of {counts.pairs:,} pairs of the phrase table have no reordering "
             "line; Moses scores them 0, better than any pair that has one"
         )
+
+
+def tell_derivations(outcomes: Counter[int]) -> None:
+    """Tell the user of how many sentences forced decoding has a derivation, and why of others not."""
+    from phrasetool.smt.decoder.forced import REACHED, REASONS
+
+    say(f"{outcomes[REACHED]:,} of {outcomes.total():,} sentences decoded to their translation")
+    for outcome, count in outcomes.most_common():
+        if outcome != REACHED:
+            say(f"  {count:,} not: {REASONS[outcome]}")
