@@ -17,9 +17,16 @@ def split_words(line: AnyStr) -> list[AnyStr]:
     Args:
         line: words between spaces and tabs, without its line end.
     """
+    # Most lines have one space between words and no tab.
     if isinstance(line, bytes):
-        return list(filter(None, line.replace(b"\t", b" ").split(b" ")))
-    return list(filter(None, line.replace("\t", " ").split(" ")))
+        words = line.strip(b" \t").split(b" ")
+        if b"" in words or b"\t" in line:
+            return [word for word in line.replace(b"\t", b" ").split(b" ") if word]
+        return words
+    words = line.strip(" \t").split(" ")
+    if "" in words or "\t" in line:
+        return [word for word in line.replace("\t", " ").split(" ") if word]
+    return words
 
 
 def single_spaced(line: AnyStr) -> AnyStr:

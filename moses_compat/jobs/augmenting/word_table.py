@@ -136,8 +136,8 @@ class _Flags:
 def _row(name: str, raw: RawBlock, number: int, need_count: bool) -> Row:
     """What a line says; the count is NaN where the line has no valid c(s)."""
     line = raw.text[raw.line_offsets[number] : raw.line_offsets[number + 1]].tobytes()
-    fields = line.decode(*TEXT).removesuffix("\n").removesuffix("\r").split("|||")
-    word, numbers = single_spaced(fields[0]), split_words(fields[2])
+    fields = line.decode(*TEXT).rstrip("\r\n").split("|||")
+    word, numbers = fields[0].strip(" \t"), split_words(fields[2])
     place = raw.first_entry + number + 1
     require_trained_scores(name, len(numbers), place)
     if "|" in word:

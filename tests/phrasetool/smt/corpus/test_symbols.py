@@ -55,3 +55,13 @@ def test_tables_grow_with_many_and_with_long_words():
     assert [symbols.join(p) for p in phrases] == text.split(b"\n")
     assert len(symbols) == len(words)
     assert [symbols.id(w) for w in symbols.words] == list(range(len(words)))
+
+
+@pytest.mark.parametrize("word", [b"a\rb", b"a\r", b"\x0b", "\u2028".encode()])
+def test_a_word_is_what_lines_are_read_as(word):
+    """A carriage return is part of a word, but for one before the end of a line."""
+    symbols = Symbols()
+    assert symbols.read_lines(b"x " + word + b" y\r\n" + word + b" z").lengths.tolist() == [3, 2]
+    assert symbols.add(word) == 1
+    assert symbols.words == [b"x", word, b"y", b"z"]
+    assert Symbols([word]).words == [word]
