@@ -69,7 +69,7 @@ class Laboratory:
         # Words may have to be copied, whatever is pruned, so the language model is asked for all of them.
         targets = Symbols(symbols.words)
         entries = model.load_entries(source, targets, threads, progress)
-        language_model = load_language_models(model.language_models, targets.words)
+        language_model = load_language_models(model.language_models, targets.words, model.language_orders)
         return cls(model, sentences, symbols, targets, entries, language_model, threads)
 
     def translator(self, keep: Mask | None = None) -> Translator:

@@ -14,6 +14,7 @@ from moses_compat.engine.decoder_tables import InputPhrases, load_entries, load_
 from moses_compat.engine.model_lines import (
     MAX_PHRASE_LENGTH,
     flag,
+    limited_options,
     lines_by_feature,
     lines_of,
     max_phrase_length,
@@ -53,6 +54,7 @@ class MosesModel:
         listed: the feature functions the ini has and lets be tuned, in the order of a vector: those of n-best lists.
         tuneable: bool, shape (F,): what tuning may change.
         table_files, language_models: paths of all, in the ini's order.
+        language_orders: what SRILM and IRSTLM limit their models to; None for KENLM, which passes over the argument.
         reordering: path, or None.
         search: the ini's limits.
         longest: words of the longest source phrases that are looked up.
@@ -69,6 +71,7 @@ class MosesModel:
     tuneable: npt.NDArray[np.bool_]
     table_files: tuple[str, ...]
     language_models: tuple[str, ...]
+    language_orders: tuple[int | None, ...]
     reordering: str | None
     search: SearchOptions
     longest: int = MAX_PHRASE_LENGTH
@@ -121,6 +124,10 @@ class MosesModel:
             tuneable_weights(ini, features, lines),
             tuple(files),
             tuple(path_of(ini, line) for line in language_lines),
+            tuple(
+                None if line.kind == "KENLM" or "order" not in line.arguments else number_of(ini, line, "order")
+                for line in language_lines
+            ),
             (reordering or path_of(ini, reordering_line, ".gz")) if reordering_line else None,
             search_options(ini, table_lines),
             max_phrase_length(ini),
@@ -171,6 +178,8 @@ class MosesModel:
     def searching(self, **options: Any) -> MosesModel:
         """The model with other limits of the search than its ini's; fields of `SearchOptions`, None for the ini's."""
         given = {name: value for name, value in options.items() if value is not None}
+        if isinstance(limit := given.get("table_limit"), int):
+            given["table_limit"] = limited_options(self.ini, (limit,) * len(self.table_files))
         return replace(self, search=replace(self.search, **given))
 
     def load(
@@ -195,7 +204,7 @@ class MosesModel:
         vocabulary = [*targets.words, *source.symbols.words]
         pool = ThreadPoolExecutor(1)
         try:
-            reading = pool.submit(load_language_models, self.language_models, vocabulary)
+            reading = pool.submit(load_language_models, self.language_models, vocabulary, self.language_orders)
             if threads == 1:
                 wait([reading])
             entries = self._with_reordering(entries, source, targets, threads, progress)

@@ -16,6 +16,7 @@ from moses_compat.ini.moses_sections import closest
 from moses_compat.ini.tables import BINARY
 from phrasetool.smt.decoder.features import DIGITS, FeatureSet, Vector, numbered
 from phrasetool.smt.decoder.orientation import ReorderingModel
+from phrasetool.smt.decoder.translation_options import TableLimit
 from phrasetool.smt.decoder.translator import SearchOptions
 
 _SINGLE = ("Distortion", "WordPenalty", "PhrasePenalty", "UnknownWordPenalty")
@@ -227,7 +228,7 @@ def search_options(ini: MosesIni, tables: Sequence[FeatureLine]) -> SearchOption
     algorithm = ini.number("search-algorithm", 0)
     if algorithm not in (0, 1):
         raise ini.error(f"[search-algorithm] {algorithm} is not supported; expected 0 (stacks) or 1 (cube pruning)")
-    limits = _table_limits(ini, tables)
+    limits = tuple(number_of(ini, table, "table-limit", 20) for table in tables)
     beam = (ini.sections.get("beam-threshold") or ["1e-5"])[0]
     try:
         return SearchOptions(
@@ -236,25 +237,27 @@ def search_options(ini: MosesIni, tables: Sequence[FeatureLine]) -> SearchOption
             pop_limit=ini.number("cube-pruning-pop-limit", 1000),
             beam_threshold=-1.0 if (threshold := as_number(beam)) is None else threshold,
             distortion_limit=ini.number("distortion-limit", -1),
-            table_limit=limits[0] if len(set(limits)) == 1 else limits,
+            table_limit=limited_options(ini, limits),
         )
     except ValueError as error:
         raise ini.error(f"[stack], [cube-pruning-pop-limit] or [beam-threshold]: {error}") from error
 
 
-def _table_limits(ini: MosesIni, tables: Sequence[FeatureLine]) -> tuple[int, ...]:
-    """The options per source phrase of each table; `[max-trans-opt-per-coverage]` limits those of all together."""
-    limits = tuple(number_of(ini, table, "table-limit", 20) for table in tables)
+def limited_options(ini: MosesIni, limits: tuple[int, ...]) -> TableLimit:
+    """The options per source phrase of each table, within those of all together (`[max-trans-opt-per-coverage]`).
+
+    Args:
+        ini: the ini.
+        limits: of each table; 0 for all.
+    """
     most = ini.number("max-trans-opt-per-coverage", MAX_OPTIONS)
-    if most <= 0:
-        return limits
-    if len(limits) == 1:
+    if most > 0 and len(limits) == 1:
         # Both keep the options with the best scores in isolation.
-        return (min(limits[0] or most, most),)
-    if most < MAX_OPTIONS and (0 in limits or sum(limits) > most):
+        limits = (min(limits[0] or most, most),)
+    elif 0 < most < MAX_OPTIONS and (0 in limits or sum(limits) > most):
         where = ini.section_lines["max-trans-opt-per-coverage"][0]
         raise ini.error(f"[max-trans-opt-per-coverage] {most} is not supported with several phrase tables", where)
-    return limits
+    return limits[0] if len(set(limits)) == 1 else limits
 
 
 def max_phrase_length(ini: MosesIni) -> int:

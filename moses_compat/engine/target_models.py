@@ -28,17 +28,24 @@ def order_of(path: str) -> int:
         return read_order(source)
 
 
-def load_language_models(paths: Sequence[str], vocabulary: Collection[bytes]) -> TargetModel:
+def load_language_models(
+    paths: Sequence[str], vocabulary: Collection[bytes], orders: Sequence[int | None] = ()
+) -> TargetModel:
     """Read one language model or several.
 
     Args:
         paths: ARPA text, plain or gzip, or binary files of kenlm.
         vocabulary: the only words they will be asked for; the others become unknown.
+        orders: that each must have; None, or nothing at all, for any.
 
     Raises:
-        DataError: a file cannot be read, is damaged or is of a kind that is not supported.
+        DataError: a file cannot be read, is damaged, is of a kind that is not supported or of another order.
     """
     models = [_load(path, vocabulary) for path in paths]
+    for path, model, order in zip(paths, models, orders, strict=False):
+        if order not in (None, model.order):
+            message = f"the language model has order {model.order}, but the ini limits it to {order}; use KENLM"
+            raise DataError(path, f"{message}, which always uses the whole model, or a model of that order")
     if len(models) == 1 and isinstance(models[0], LanguageModel):
         return models[0]
     try:

@@ -152,6 +152,41 @@ def test_unknown_words_are_marked_and_words_aligned_as_the_ini_asks(example, tmp
     assert [line.partition(b"||| ")[0].strip() for line in lines] == plain.splitlines()
 
 
+def test_a_table_of_another_model_in_the_working_directory(example, tmp_path, monkeypatch):
+    """The ini's other files are not there, so Moses would stop; the table must not be combined with them."""
+    plain = decode(example.ini, example.text).out
+    other = write(tmp_path / "table.gz", b"a ||| of another model ||| 1\n")
+    monkeypatch.chdir(tmp_path)
+    done = decode(example.ini, example.text)
+    assert (done.code, done.out) == (0, plain)
+    assert done.message.endswith("table.gz of the working directory, which differs from that in "
+                                 f"{example.ini.parent}, is not used")  # fmt: skip
+    # The same file in both is no reason for a word.
+    other.unlink()
+    for path in example.ini.parent.glob("*.gz"):
+        (tmp_path / path.name).symlink_to(path)
+    assert (decode(example.ini, example.text).out, decode(example.ini, example.text).err) == (plain, "")
+
+
+def test_options_of_a_span_are_limited(example):
+    ini = example.changed_ini("# a model\n", "[max-trans-opt-per-coverage]\n1\n")
+    one = decode(example.ini, example.text, "--table-limit", 1).out
+    assert one != decode(example.ini, example.text).out
+    for more in ((), ("--table-limit", 5), ("--table-limit", 0)):
+        assert decode(ini, example.text, *more).out == one
+
+
+def test_the_order_that_other_toolkits_limit_a_model_to(example):
+    plain = decode(example.ini, example.text).out
+    assert decode(example.changed_ini("KENLM", "SRILM"), example.text).out == plain
+    # kenlm uses the whole model.
+    assert decode(example.changed_ini("order=3", "order=2"), example.text).out == plain
+    ini = example.changed_ini("KENLM", "SRILM")
+    ini.write_text(ini.read_text().replace("order=3", "order=2"))
+    message = f"{example.arpa}: the language model has order 3, but the ini limits it to 2; use KENLM"
+    assert decode(ini, example.text).message.startswith(f"phrasetool: {message}")
+
+
 def test_another_table(example, tmp_path):
     words = {word for sentence in example.sentences for word in sentence}
     columns = len(example.model.weights["TranslationModel"])

@@ -328,6 +328,7 @@ class LanguageModel:
 
     Attributes:
         words: the words in id order; `words[0]` is `<unk>`.
+        order: words of its longest n-grams.
         automaton: what `score_word` takes.
         begin_state: the state after `<s>`.
         end_word: the id of `</s>`.
@@ -339,6 +340,7 @@ class LanguageModel:
 
     def __init__(self, model: BackoffModel) -> None:
         self.words = model.words
+        self.order = model.order
         self._ids = {word: i for i, word in enumerate(model.words)}
         for marker in (BEGIN_WORD, END_WORD):
             if marker not in self._ids:
