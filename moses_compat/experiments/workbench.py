@@ -161,9 +161,9 @@ def look_at_development_set(session: Session, model: MosesModel) -> None:
 
 def _check_development_set(session: Session, laboratory: Laboratory) -> None:
     translator = laboratory.translator()
-    development_check(session, laboratory.model).language_models(translator)
     if not session.looked:
         _look(session, laboratory.model, translator.table, laboratory.sentences[DEV])
+    development_check(session, laboratory.model).language_models(translator)
 
 
 def _look(session: Session, model: MosesModel, table: TranslationTable, sentences: Phrases) -> None:

@@ -106,8 +106,8 @@ class FullTable:
         self._bootstrap = Bootstrap(development.sentences)
         translator = laboratory.translator()
         sentences = laboratory.sentences[_TEXT]
-        development.check.language_models(translator)
         share = development.check.coverage(translator.table, sentences, development.source, development.reference)
+        development.check.language_models(translator)
         measure = self._translated("full table", translator)
         development.check.bleu(measure, self._references, share)
         self.bleu = self._bootstrap(measure(self._references))

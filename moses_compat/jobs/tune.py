@@ -87,8 +87,8 @@ def checked_start(
     Raises:
         PhraseToolError: see `DevelopmentCheck`.
     """
-    check.language_models(translator)
     share = check.coverage(translator.table, sentences.sentences, text, references[0])
+    check.language_models(translator)
     return lambda found, truth: check.bleu(partial(first_best_statistics, found), truth, share)
 
 
