@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.corpora.surface_words import surface_words
 from moses_compat.engine.model_lines import MAX_PHRASE_LENGTH
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import OF_PAIR, line_counts
@@ -146,13 +145,9 @@ class InputPhrases:
 
     @classmethod
     def of(cls, text: bytes | ByteArray, longest: int = MAX_PHRASE_LENGTH) -> InputPhrases:
-        """Take a text of one tokenised sentence a line, and its phrases of at most `longest` words.
-
-        Raises:
-            DataError: see `surface_words`.
-        """
+        """Take a text of one tokenised sentence a line, see `surface_words`; and its phrases of `longest` words at most."""
         symbols = Symbols()
-        return cls.of_sentences(symbols, symbols.read_lines(surface_words(bytes(text))), longest)
+        return cls.of_sentences(symbols, symbols.read_lines(text), longest)
 
     @classmethod
     def of_sentences(cls, symbols: Symbols, sentences: Phrases, longest: int = MAX_PHRASE_LENGTH) -> InputPhrases:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from moses_compat.corpora.surface_words import surface_words
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.development_check import DevelopmentCheck
 from moses_compat.engine.laboratory import Laboratory
@@ -154,7 +155,7 @@ def look_at_development_set(session: Session, model: MosesModel) -> None:
     Raises:
         PhraseToolError: it makes no sense, see `DevelopmentCheck`.
     """
-    known = InputPhrases.of(session.texts.sources[DEV], model.longest)
+    known = InputPhrases.of(surface_words(session.texts.sources[DEV], "the text dev"), model.longest)
     table = replace(model, reordering=None).load_table(known, Symbols(), session.threads)
     _look(session, model, table, known.sentences)
 

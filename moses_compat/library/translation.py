@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from moses_compat.corpora.surface_words import surface_words
 from moses_compat.engine.development_check import DevelopmentCheck, check_language_models, tell_coverage
 from moses_compat.engine.model import MosesModel
 from moses_compat.files.streams import Output
@@ -63,7 +64,8 @@ def decode(
         raise ValueError("a sentence has a line feed in it")
     model = _model(moses_ini, table, search, printed=True)
     with watch.reading(model.tables) as progress:
-        translator, source = model.load("".join(f"{line}\n" for line in lines).encode(), threads, progress)
+        text = surface_words("".join(f"{line}\n" for line in lines).encode())
+        translator, source = model.load(text, threads, progress)
     model.tell_paths(watch)
     tell_coverage(translator.table, source.sentences, "the text", model.shown_tables, watch, force)
     check_language_models(model, translator.language_model, translator.table, watch, force)

@@ -79,7 +79,22 @@ TEXT = b"das haus ist gr\xfcn !\n\nnicht das haus ist haus\tdas\r\n&apos;s &#124
 REFUSED = {"zero and negative", "numbers in other forms", "broken fields"}
 
 
-@pytest.mark.parametrize("name", sorted(set(TABLES) - REFUSED - {"empty"}))
+# Moses would cut their words at a bar.
+FACTORED = {"factored source", "factored target", "factored both", "pipes", "stray pipes", "twelve columns"}
+
+
+@pytest.mark.parametrize("name", sorted(FACTORED))
+def test_factored_tables_are_refused(tmp_path, name):
+    table = TABLES[name]
+    path = write(tmp_path / "table.gz", table)
+    columns = len(tokens(table.split(b"|||")[2]))
+    with pytest.raises(
+        DataError, match=r"table.gz:\d+: the (source has a word with|target word .*\|.* has) a bar; factored"
+    ):
+        our_entries(path, TEXT, columns)
+
+
+@pytest.mark.parametrize("name", sorted(set(TABLES) - REFUSED - FACTORED - {"empty"}))
 def test_tables_with_all_oddities(tmp_path, name):
     table = TABLES[name]
     columns = len(tokens(table.split(b"|||")[2].split(b"\n")[0].removesuffix(b"\r")))
