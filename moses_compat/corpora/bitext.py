@@ -11,10 +11,11 @@ from moses_compat.corpora.alignments import read_alignments
 from moses_compat.corpora.texts import line_blocks
 from moses_compat.files.names import STANDARD, display_name, same_file
 from moses_compat.files.streams import Input
+from moses_compat.lines.tokens import shown, table_fault, text_fault
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.aligning.alignments import Alignments
-from phrasetool.smt.corpus.bitext import SEPARATOR, Bitext
+from phrasetool.smt.corpus.bitext import Bitext
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.text_splitting import single_spaced, split_lines
 from phrasetool.watch import Watch
@@ -32,7 +33,7 @@ def read_sentences(path: str, symbols: Symbols) -> Phrases:
         symbols: words as ids.
 
     Raises:
-        DataError: a line is empty, or a word is written `|||`, which separates the fields of a table.
+        DataError: a line is empty, or a word cannot be in a table, see `text_fault`.
     """
     with Input(path) as file:
         sentences = Phrases.concatenate([symbols.read_lines(text) for text in file.whole_lines()])
@@ -40,11 +41,28 @@ def read_sentences(path: str, symbols: Symbols) -> Phrases:
     lengths = sentences.lengths
     if not lengths.all():
         raise DataError(name, "the sentence is empty; leave out pairs with an empty side", int(np.argmin(lengths)) + 1)
-    separator = symbols.id(SEPARATOR)
-    if separator >= 0 and len(places := np.flatnonzero(sentences.words == separator)):
+    faulty = [number for number, word in enumerate(symbols.words) if text_fault(word)]
+    if faulty and len(places := np.flatnonzero(np.isin(sentences.words, faulty))):
         line = int(np.searchsorted(sentences.offsets, places[0], "right"))
-        raise DataError(name, "the word ||| separates the fields of a table; escape it as &#124;&#124;&#124;", line)
+        word = symbols.words[sentences.words[places[0]]]
+        raise DataError(name, f"the word {shown(word)} {text_fault(word)}", line)
     return sentences
+
+
+def warn_of_labels(names: tuple[str, str], bitext: tuple[Phrases, Phrases, Symbols, Symbols], watch: Watch) -> None:
+    """Warn of words that Moses cannot read in a table, though phrasetool can; see `table_fault`.
+
+    Args:
+        names: of its files.
+        bitext: of `read_sentence_pairs`.
+        watch: is warned.
+    """
+    for name, sentences, symbols in zip(names, bitext[:2], bitext[2:], strict=True):
+        faulty = [number for number, word in enumerate(symbols.words) if table_fault(word)]
+        if faulty and len(places := np.flatnonzero(np.isin(sentences.words, faulty))):
+            line = int(np.searchsorted(sentences.offsets, places[0], "right"))
+            word = symbols.words[sentences.words[places[0]]]
+            watch.warn(f"{display_name(name)}:{line}: the word {shown(word)} {table_fault(word)}")
 
 
 def check_two_sides(source: str, target: str) -> None:

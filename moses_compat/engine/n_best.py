@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moses_compat.engine.printing import PLAIN, Printing, phrases_of, word_alignment
+from moses_compat.lines.tokens import check_listed
 from phrasetool.smt.decoder.translator import Translation, Translator
 
 
@@ -69,6 +70,10 @@ def n_best_line(number: int, text: bytes, named: str, total: float, tail: str = 
         named: its features, `Name= values`.
         total: what the list is sorted by.
         tail: further fields, each after its bars.
+
+    Raises:
+        PhraseToolError: the translation holds bars.
     """
+    check_listed(number, text)
     fields = f" ||| {named} ||| {total:.6g}{tail}\n"
     return b"%d ||| %s%s" % (number, text + b" " if text else b"", fields.encode())

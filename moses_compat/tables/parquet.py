@@ -29,11 +29,13 @@ import pyarrow.parquet as pq
 from moses_compat.files.arrow import DAMAGED, number_array, numbers_of, parquet_file, text_array
 from moses_compat.files.names import STANDARD, is_pipe
 from moses_compat.files.streams import Input, Output
-from moses_compat.lines.columns import RAW, TEXTS, Rows, gather, read_rows, write_rows
+from moses_compat.lines.columns import EXTRA, RAW, TEXTS, Rows, gather, read_rows, write_rows
+from moses_compat.lines.tokens import BARS
 from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
 from phrasetool import __version__
 from phrasetool.errors import DataError
-from phrasetool.phrases import ByteArray
+from phrasetool.kernels.bytes import LF, PIPE
+from phrasetool.phrases import ByteArray, Int64Array
 from phrasetool.pipeline import run
 
 SCHEMA_VERSION = "1"
@@ -293,8 +295,8 @@ def parquet_to_table(
     def work(rows: Rows) -> tuple[bytes, ConvertCounts, str]:
         text, wrong = write_rows(rows)
         fault = "" if wrong < 0 else "lacks a source, a target or a score"
-        if wrong < 0 and (wrong := _broken_row(rows)) >= 0:
-            fault = "has a text with a line feed"
+        if wrong < 0:
+            wrong, fault = _broken_row(rows)
         done = ConvertCounts(wrong if fault else len(rows.starts), int((rows.starts[:, RAW] >= 0).sum()))
         return output.encode(text), done, fault
 
@@ -308,12 +310,23 @@ def parquet_to_table(
     return counts
 
 
-def _broken_row(rows: Rows) -> int:
-    """The first row of which a text holds a line feed, which would make two lines of it; or -1."""
-    feeds = np.flatnonzero(rows.text == 10)
+def _broken_row(rows: Rows) -> tuple[int, str]:
+    """The first row of which a text would make two lines or two fields of one, and why; -1 without one."""
     inside = rows.starts[:, :RAW] >= 0
     inside[rows.starts[:, RAW] >= 0] = False
+    found = [(_first_row(rows, inside, np.flatnonzero(rows.text == LF), 1), "has a text with a line feed")]
+    if BARS in rows.text.tobytes():
+        bar = rows.text == PIPE
+        # What follows the seventh field may hold anything.
+        inside[:, EXTRA:] = False
+        places = np.flatnonzero(bar[:-2] & bar[1:-1] & bar[2:])
+        found.append((_first_row(rows, inside, places, len(BARS)), "has a text with |||, which separates fields"))
+    return min(((row, fault) for row, fault in found if row >= 0), default=(-1, ""))
+
+
+def _first_row(rows: Rows, inside: npt.NDArray[np.bool_], places: Int64Array, size: int) -> int:
+    """The first row with a text, of those `inside`, that holds so many bytes from one of the places on; or -1."""
     row, column = np.nonzero(inside)
     first, last = rows.starts[row, column], rows.ends[row, column]
-    broken = np.searchsorted(feeds, first) < np.searchsorted(feeds, last)
+    broken = np.searchsorted(places, first) < np.searchsorted(places, np.maximum(last - size + 1, first))
     return int(row[broken].min()) if broken.any() else -1

@@ -72,6 +72,7 @@ def command(
     from moses_compat.engine.n_best import n_best_lines
     from moses_compat.files.names import display_name
     from moses_compat.files.streams import Output
+    from moses_compat.lines.tokens import check_text
     from phrasetool.pipeline import run
 
     check_resumable(resume, text, output)
@@ -80,9 +81,10 @@ def command(
     check_inputs([text, ini, *model.paths])
     document = json_document(json_file, [text, ini, *model.paths], [output, n_best[0] if n_best else None])
     model = model.searching(**search)
-    translator, sentences = load_translator(
-        model, surface_words(read_sentences(text), display_name(text)), threads, quiet
-    )
+    source = surface_words(read_sentences(text), display_name(text))
+    if n_best:
+        check_text(display_name(text), source)
+    translator, sentences = load_translator(model, source, threads, quiet)
     watch = TerminalWatch(quiet)
     tell_coverage(translator.table, sentences.sentences, text, model.shown_tables, watch, force)
     warn_of_long_jumps(sentences.sentences, model.search.distortion_limit, text, watch)

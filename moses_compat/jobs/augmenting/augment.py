@@ -18,6 +18,7 @@ from moses_compat.jobs.augmenting.new_lines import TEXT, phrase_lines, reorderin
 from moses_compat.jobs.augmenting.source_reports import SourceReport, report_sources
 from moses_compat.jobs.augmenting.word_orientations import word_orientations
 from moses_compat.jobs.augmenting.word_table import WordTable, read_words, words_of
+from moses_compat.lines.tokens import table_fault
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.plausible import REORDERING_TABLE, check_plausible
 from moses_compat.tables.sorted_copy import open_table
@@ -31,6 +32,8 @@ from phrasetool.text_splitting import split_words
 from phrasetool.watch import NOBODY, Watch
 
 _DIMENSION = 100
+# Words that are named of those that are left out.
+_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -143,14 +146,15 @@ def augment(request: AugmentRequest, watch: Watch = NOBODY) -> AugmentReport:
     if table.uncounted:
         words = "1 word" if table.uncounted == 1 else f"{table.uncounted:,} words"
         watch.say(f"{request.table}: {words} of the table have no count c(s), and count as seen once")
-    unknown, rare = _words_to_translate(request, table, scan)
+    unknown, rare = _words_to_translate(request, table, scan, watch)
     vectors = _vectors(request, table, scan, watch)
     augmenter = learn_augmenter(table.entries, request.evidence, vectors, request.seed)
     new: dict[str, Sequence[NewEntry]] = {}
     with watch.items("translate", len(unknown) + len(rare), "word") as tick:
         for word in sorted([*unknown, *rare]):
-            if found := augmenter.entries(word, table.rare.get(word, ())):
-                new[word] = found
+            found = augmenter.entries(word, table.rare.get(word, ()))
+            if fitting := [entry for entry in found if _fits(entry.target)]:
+                new[word] = fitting
             tick(1)
     columns = 0 if table.augmented else len(request.evidence)
     lines = _write(request, table.known, new, columns, scan, watch)
@@ -171,7 +175,7 @@ def _count(new: Mapping[str, Sequence[NewEntry]]) -> int:
 
 
 def _words_to_translate(
-    request: AugmentRequest, table: WordTable, scan: TableScan
+    request: AugmentRequest, table: WordTable, scan: TableScan, watch: Watch
 ) -> tuple[Counter[str], Counter[str]]:
     """The words of the texts that have no entries, and those that are rare, and how often they are there."""
     found: Counter[str] = Counter()
@@ -187,12 +191,21 @@ def _words_to_translate(
             scan.refuse(DataError(display_name(path), message, remedy="go on"))
         found += unknown
         seldom += Counter({word: count for word, count in words.items() if word in table.rare})
-    # Bars part the fields of a table, and factors.
-    wanted = [
-        Counter({word: count for word, count in one.items() if has_letter(word) and "|" not in word})
-        for one in (found, seldom)
-    ]
+    wanted = [Counter({word: count for word, count in one.items() if has_letter(word)}) for one in (found, seldom)]
+    faulty = sorted({word for one in wanted for word in one if not _fits(word)})
+    if faulty:
+        shown = ", ".join(faulty[:_SHOWN]) + (", ..." if len(faulty) > _SHOWN else "")
+        number = "1 word" if len(faulty) == 1 else f"{len(faulty):,} words"
+        watch.say(f"{number} with | or in brackets cannot be in a table, and stay unknown: {shown}")
+    for counts in wanted:
+        for word in faulty:
+            del counts[word]
     return wanted[0], wanted[1]
+
+
+def _fits(phrase: str) -> bool:
+    """Whether words can be a side of an entry: bars part the fields of a table, and factors."""
+    return "|" not in phrase and not any(table_fault(word) for word in phrase.encode(*TEXT).split(b" "))
 
 
 def _vectors(request: AugmentRequest, table: WordTable, scan: TableScan, watch: Watch) -> dict[str, FloatArray] | None:

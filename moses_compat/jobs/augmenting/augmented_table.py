@@ -55,6 +55,10 @@ def write_augmented(
         text = annotated_lines(block, np.ones((len(block), columns)), passes).tobytes()
         first, last = bisect.bisect_left(keys, groups.first), bisect.bisect_right(keys, groups.last)
         offsets = _offsets(block, passes, len(text))
+        if text and not text.endswith(b"\n"):
+            # Another line may follow the last one.
+            text += b"\n"
+            offsets[-1] += 1
         parts, at = list[bytes](), 0
         for key, more in zip(keys[first:last], lines(first, last, form), strict=True):
             begin, end = (int(offsets[row]) for row in groups.rows(key))

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 
 from moses_compat.files.streams import Output
 from moses_compat.jobs.exporting.pair_entries import PairEntry, PairFilter, read_pairs
+from moses_compat.lines.tokens import holds_white_space
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.sorted_copy import open_table
 from phrasetool.watch import NOBODY, Watch
@@ -45,11 +46,13 @@ class DictionaryReport:
         entries: lines of the table.
         pairs: of the dictionary.
         reverse_pairs: of the other one.
+        unreadable: pairs left out because a word holds white space, at which Bicleaner splits lines.
     """
 
     entries: int = 0
     pairs: int = 0
     reverse_pairs: int = 0
+    unreadable: int = 0
 
     def as_dict(self) -> dict[str, int]:
         """As JSON values."""
@@ -72,6 +75,9 @@ def export_dictionaries(request: DictionaryRequest, watch: Watch = NOBODY) -> Di
         reverse = stack.enter_context(Output(request.reverse)) if request.reverse else None
         for raw, pairs, _ in read_pairs(source, scan, chosen, both=False):
             report.entries += raw.lines
+            readable = [pair for pair in pairs if not holds_white_space(pair.source + pair.target)]
+            report.unreadable += len(pairs) - len(readable)
+            pairs = readable
             report.pairs += _write(output, pairs, lambda pair: (pair.target, pair.source, pair.direct), request.least)
             if reverse:
                 report.reverse_pairs += _write(

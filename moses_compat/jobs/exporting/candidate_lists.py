@@ -18,6 +18,7 @@ from moses_compat.jobs.exporting.entries import EntrySelector, SourceEntries, wo
 from moses_compat.jobs.exporting.list_coverage import CoverageMeter
 from moses_compat.jobs.exporting.request import CandidateReport, CandidateRequest
 from moses_compat.lines.counts import CountTally
+from moses_compat.lines.tokens import parts_lines
 from moses_compat.tables.sorted_copy import open_table
 from phrasetool.errors import DataError
 from phrasetool.export.joined_texts import Texts, joined, lines_of
@@ -64,13 +65,26 @@ class Collected:
         # A map is looked up by what is written, also of words that the system does not know.
         known = self.source_vocabulary.numbers if request.shortlist else None
         source, target = self.source_vocabulary.segmenter, self.target_vocabulary.segmenter
-        self.sources = UnitTable(self._source_words, word_of, source, known, request.shortlist)
-        self.targets = UnitTable(self._target_words, word_of, target, self.target_vocabulary.numbers, both=True)
+        self._unreadable: set[bytes] = set()
+        self.sources = UnitTable(self._source_words, self._word, source, known, request.shortlist)
+        self.targets = UnitTable(self._target_words, self._word, target, self.target_vocabulary.numbers, both=True)
         self.store = CandidateStore(scratch_place(request.output))
         self.frequencies = np.zeros(0)
         self._seen = np.zeros((2, 2))
         self.entries = 0
         self.counts = CountTally()
+
+    @property
+    def unreadable(self) -> int:
+        """How many words were left out because a reader of the list would part them."""
+        return len(self._unreadable)
+
+    def _word(self, token: bytes) -> str:
+        word = word_of(token)
+        if parts_lines(word):
+            self._unreadable.add(token)
+            return ""
+        return word
 
     def add(self, found: SourceEntries) -> None:
         """The entries of the next block."""
@@ -174,7 +188,7 @@ def export_candidates(request: CandidateRequest, writer: ListWriter, watch: Watc
         report = writer.write(output, collected, meter)
         report.source_units, report.target_units = known
         report.entries, report.sources = collected.entries, len(collected.store)
-        report.counts = collected.counts
+        report.counts, report.unreadable = collected.counts, collected.unreadable
         if meter:
             report.coverage = meter.coverage(collected.knows)
             meter.check(report.coverage, collected.knows, scan)

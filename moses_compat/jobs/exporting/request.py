@@ -67,6 +67,7 @@ class CandidateReport:
             written in units of the vocabulary.
         coverage: of the text it was evaluated with.
         counts: how many entries have joint counts.
+        unreadable: words left out because they hold a tab or a line end.
     """
 
     entries: int = 0
@@ -78,6 +79,7 @@ class CandidateReport:
     target_units: float = 1.0
     coverage: Coverage | None = None
     counts: CountTally = field(default_factory=CountTally)
+    unreadable: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON values."""

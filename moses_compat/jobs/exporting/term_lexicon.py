@@ -15,6 +15,7 @@ from moses_compat.files.streams import Output
 from moses_compat.jobs.exporting.pair_entries import PairEntry, PairFilter, read_pairs
 from moses_compat.jobs.exporting.term_files import write_terms
 from moses_compat.lines.counts import CountTally, CountUse
+from moses_compat.lines.tokens import parts_lines
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.sorted_copy import open_table
@@ -93,6 +94,7 @@ class LexiconReport:
         written: of them.
         rightness: of all pairs of the lexicon.
         counts: how many entries have joint counts.
+        unreadable: entries left out because a side holds a tab or a line end.
     """
 
     entries: int
@@ -102,6 +104,7 @@ class LexiconReport:
     written: int
     rightness: Rightness | None = None
     counts: CountTally = field(default_factory=CountTally)
+    unreadable: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -118,13 +121,16 @@ def export_lexicon(request: LexiconRequest, watch: Watch = NOBODY) -> LexiconRep
     """
     found: list[PairEntry] = []
     frequencies: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-    entries, tally = 0, CountTally()
+    entries, unreadable, tally = 0, 0, CountTally()
     chosen = PairFilter(request.longest, min(request.least, _LEAST_OF_WORDS), request.count, request.count_use)
     opened = open_table(request.table, request.output, request.scan, watch, "read")
     with opened as (source, scan), Output(request.output) as output:
         for raw, pairs, counts in read_pairs(source, scan, chosen, request.similarities):
             entries += raw.lines
             tally += counts
+            readable = [pair for pair in pairs if not (parts_lines(pair.source) or parts_lines(pair.target))]
+            unreadable += len(pairs) - len(readable)
+            pairs = readable
             found += (pair for pair in pairs if min(pair.discounted) >= request.least)
             for pair in pairs:
                 for side, text in enumerate((pair.source, pair.target)):
@@ -144,7 +150,7 @@ def export_lexicon(request: LexiconRequest, watch: Watch = NOBODY) -> LexiconRep
                 f"none of the {len(lexicon):,} term pairs has its source in the text; expected its language and tokens"
             )
             request.scan.refuse(DataError(display_name(request.evaluate[0]), message, remedy="go on"))
-    return LexiconReport(entries, len(found), len(terms), len(lexicon), len(written), right, tally)
+    return LexiconReport(entries, len(found), len(terms), len(lexicon), len(written), right, tally, unreadable)
 
 
 def _most(counts: Counter[str], number: int) -> list[str]:

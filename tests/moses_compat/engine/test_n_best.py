@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moses_compat.engine.n_best import n_best_lines, segmentation, word_alignment
+from moses_compat.engine.n_best import n_best_line, n_best_lines, segmentation, word_alignment
+from phrasetool.errors import PhraseToolError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.decoder.table import TranslationTable
 from tests import naive_decoder as naive
@@ -116,3 +117,10 @@ def test_six_digits_and_no_negative_zero(language_models):
         b"1 ||| w  ||| Distortion0= 0 WordPenalty0= -1 TranslationModel0= -1.23457e+06 ||| 0 ||| 0=0 |||  \n",
         b"2 |||  ||| Distortion0= 0 WordPenalty0= 0 TranslationModel0= 0 ||| 0 |||  |||  \n",
     ]
+
+
+def test_bars_are_no_part_of_a_line():
+    assert n_best_line(0, b"a | || b", "F= 1", 1.0) == b"0 ||| a | || b  ||| F= 1 ||| 1\n"
+    for text in (b"a ||| b", b"a|||b"):
+        with pytest.raises(PhraseToolError, match="the translation of sentence 3 holds"):
+            n_best_line(2, text, "F= 1", 1.0)

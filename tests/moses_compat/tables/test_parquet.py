@@ -109,6 +109,7 @@ def test_damaged_and_foreign_files(tmp_path):
         "wrong type": (frame.set_column(0, "source", pa.array([[1]] * len(frame))), "cannot be read"),
         "null": (frame.set_column(2, "score_1", pa.array([None] * len(frame), pa.float32())), "row 1 lacks"),
         "lines": (frame.set_column(1, "target", pa.array(["a\nb"] * len(frame))).drop_columns(["raw"]), "line feed"),
+        "bars": (frame.set_column(1, "target", pa.array(["a ||| b"] * len(frame))).drop_columns(["raw"]), "fields"),
     }
     for name, (data, _) in cases.items():
         (tmp_path / name).write_bytes(data)

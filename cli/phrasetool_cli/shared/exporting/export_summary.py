@@ -18,6 +18,8 @@ def candidate_summary(report: CandidateReport) -> Iterator[str]:
         f"{report.phrases:,} phrases with {report.candidates:,} candidates ({mean:.1f} of a phrase), "
         f"{report.always:,} units are always candidates"
     )
+    if report.unreadable:
+        yield f"{report.unreadable:,} words were left out: they hold a tab or a character that ends lines"
     yield from report.counts.sentences("their probabilities are taken as they are, and stand for their frequencies")
     if found := report.coverage:
         yield (
@@ -37,6 +39,8 @@ def lexicon_summary(report: LexiconReport) -> Iterator[str]:
         f"{report.pairs:,} term pairs, of {report.considered:,} entries that are frequent and probable enough; "
         f"{report.written:,} written"
     )
+    if report.unreadable:
+        yield f"{report.unreadable:,} pairs were left out: a side holds a tab or a character that ends lines"
     yield from report.counts.sentences("the minimum count and stop words leave them aside, and no count is written")
     if found := report.rightness:
         yield (
@@ -50,6 +54,8 @@ def dictionary_summary(report: DictionaryReport) -> Iterator[str]:
     """Lines for people, about dictionaries."""
     other = f"; {report.reverse_pairs:,} in the other direction" if report.reverse_pairs else ""
     yield f"{report.pairs:,} pairs of words{other}"
+    if report.unreadable:
+        yield f"{report.unreadable:,} pairs were left out: a word holds white space, at which Bicleaner splits lines"
 
 
 def _percent(part: int, whole: int) -> str:

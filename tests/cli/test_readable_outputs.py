@@ -1,0 +1,117 @@
+"""What is written can be read: words that part fields or lines for the reader, and tables without a final line feed."""
+
+import gzip
+import subprocess
+
+import pytest
+
+from tests.commands import run_inside, write
+
+ROWS = (
+    b"haus ||| house ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 2 2 2 ||| |||\n"
+    b"kind ||| child ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 2 2 2 ||| |||"
+)
+REORDERING = b"haus ||| house ||| 0.2 0.2 0.6 0.2 0.2 0.6\nkind ||| child ||| 0.2 0.2 0.6 0.2 0.2 0.6"
+LM = (
+    b"\n\\data\\\nngram 1=3\nngram 2=1\n\n\\1-grams:\n-1\t<unk>\t0\n-99\t<s>\t0\n-1\t</s>\t0\n\n"
+    b"\\2-grams:\n-1\t<s> </s>\n\n\\end\\\n"
+)
+INI = b"""[distortion-limit]
+6
+[feature]
+UnknownWordPenalty
+WordPenalty
+PhraseDictionaryMemory name=TM num-features=4 path=table input-factor=0 output-factor=0
+Distortion
+KENLM name=LM factor=0 path=lm order=2
+[weight]
+WordPenalty0= -1
+TM= 0.2 0.2 0.2 0.2
+Distortion0= 0.3
+LM= 0.5
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "table", ROWS + b"\n")
+    write(tmp_path / "lm", LM)
+    write(tmp_path / "ini", INI)
+    return tmp_path
+
+
+def run(*arguments):
+    done = run_inside(*arguments)
+    assert done.code == 0, done.err
+    return done
+
+
+@pytest.mark.parametrize("ended", [b"\n", b""])
+@pytest.mark.parametrize("blocks", ["40", "2M"])
+def test_new_lines_follow_whole_ones(folder, ended, blocks):
+    """Words before, among, of and behind the sources of a table that may lack its last line feed."""
+    write(folder / "table", ROWS + ended)
+    write(folder / "reordering", REORDERING + ended)
+    write(folder / "text", b"haus 4711 ida zoo kind\n")
+    reordering = ("--reordering-table", "reordering", "--reordering-out", "r")
+    run("augment", "table", "--text", "text", *reordering, "-o", "o", "--rare", 2, "--block-bytes", blocks)
+    for name, fields in (("o", 7), ("r", 3)):
+        data = (folder / name).read_bytes()
+        assert data.endswith(b"\n")
+        assert {line.count(b"|||") for line in data.splitlines()} == {fields - 1}
+        assert {line.split(b" ")[0] for line in data.splitlines()} >= {b"4711", b"haus", b"ida", b"kind", b"zoo"}
+
+
+def test_words_that_moses_takes_for_labels_stay_unknown(folder, moses):
+    write(folder / "text", b"haus kind haus [foo] a|b |||x ida\n")
+    done = run("augment", "table", "--text", "text", "-o", "new", "--moses-ini", "ini", "--moses-ini-out", "new.ini")
+    assert "3 words with | or in brackets cannot be in a table, and stay unknown: [foo], a|b, |||x" in done.err
+    assert {line.split(b" ")[0] for line in (folder / "new").read_bytes().splitlines()} == {b"haus", b"kind", b"ida"}
+    done = subprocess.run([moses(), "-f", "new.ini"], input=b"haus ida\n", capture_output=True, timeout=60, check=True)
+    assert done.stdout.split() == [b"house", b"ida"]
+
+
+@pytest.mark.parametrize("word", [b"|||", b"a|||b"])
+def test_bars_of_the_source_and_n_best_lists(folder, word):
+    write(folder / "text", b"haus\nhaus " + word + b"\n")
+    done = run_inside("decode", "--moses-ini", "ini", "text", "-o", "out", "--n-best-list", "list", 2, "-q")
+    assert (done.code, "text:2: ||| in a word" in done.message) == (1, True)
+    assert not (folder / "out").exists()
+    assert not (folder / "list").exists()
+
+
+@pytest.mark.parametrize(("word", "said"), [(b"a|||b", "the word a|||b separates"), (b"a\rb", "the word a?b holds")])
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_words_of_a_bitext_that_part_fields(folder, word, said, side):
+    for name in ("source", "target"):
+        write(folder / name, b"a b\na " + (word if name == side else b"b") + b"\n")
+    write(folder / "points", b"0-0 1-1\n0-0 1-1\n")
+    done = run_inside("extract", "source", "target", "points", "-o", "out")
+    assert (done.code, f"{side}:2: {said}" in done.message) == (1, True)
+    assert not (folder / "out").exists()
+
+
+def test_labels_of_a_bitext(folder):
+    for name in ("source", "target"):
+        write(folder / name, b"a b\nsee [1] there\n")
+    write(folder / "points", b"0-0 1-1\n0-0 1-1 2-2\n")
+    done = run("extract", "source", "target", "points", "-o", "out", "-q")
+    assert "source:2: the word [1] stands in brackets, which Moses takes for a label" in done.err
+
+
+# What readers part words or lines at, Unicode's white space among it; and whether lists of columns are parted there.
+@pytest.mark.parametrize(
+    ("inside", "parted"), [("\u00a0", False), ("\u3000", False), ("\r", True), ("\x85", True), ("\v", True)], ids=ascii
+)
+def test_dictionaries_are_read_as_they_were_written(folder, inside, parted):
+    write(folder / "table", ROWS.replace(b"child", f"ch{inside}ild".encode()) + b"\n")
+    done = run("export", "table", "--to", "bicleaner", "-o", "dict.gz")
+    lines = gzip.decompress((folder / "dict.gz").read_bytes()).decode().splitlines()
+    assert [line.split() for line in lines] == [["house", "haus", "0.5"]]
+    assert "1 pairs were left out" in done.err
+    lexicon = ("lexicon", "--min-prob", 0, "--stop-words", 0)
+    for headers, options in ((1, lexicon), (1, ("vmap", "--always", 0)), (0, ("shortlist", "--always", 0))):
+        done = run("export", "table", "--to", *options)
+        assert ("left out" in done.err) == parted
+        assert len(done.out.decode().splitlines()) == headers + (1 if parted else 2)
