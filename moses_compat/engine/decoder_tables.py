@@ -145,7 +145,7 @@ class InputPhrases:
 
     @classmethod
     def of(cls, text: bytes | ByteArray, longest: int = MAX_PHRASE_LENGTH) -> InputPhrases:
-        """Take a text of a tokenised sentence a line, see `surface_words`; and its phrases of `longest` words at most."""
+        """Take a text of one tokenised sentence a line, and its phrases of at most `longest` words."""
         symbols = Symbols()
         return cls.of_sentences(symbols, symbols.read_lines(text), longest)
 
