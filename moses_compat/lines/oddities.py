@@ -191,16 +191,6 @@ def _look_at_sparse(text: ByteArray, start: int, end: int) -> int:
 
 
 @exact_kernel
-def _count_tokens(text: ByteArray, start: int, end: int) -> int:
-    count = 0
-    i = skip_blanks(text, start, end)
-    while i < end:
-        i = skip_blanks(text, token_end(text, i, end), end)
-        count += 1
-    return count
-
-
-@exact_kernel
 def _is_known_key(text: ByteArray, start: int, end: int) -> bool:
     for key in range(len(_KEY_OFFSETS) - 1):
         first = _KEY_OFFSETS[key]
@@ -320,7 +310,6 @@ class LineLook(NamedTuple):
     Attributes:
         flags: int64, shape (N,), the bits above.
         fields: int64, shape (N,), how many fields each line has.
-        scores: int64, shape (N,), how many tokens the third field has.
         counts: int64, shape (N,), which of `COUNT_KINDS` each line has.
         source_hashes, pair_hashes: int64, shape (N,), of the tokens, whatever blanks are between them; 0 where there
             are fewer than three fields.
@@ -330,7 +319,6 @@ class LineLook(NamedTuple):
 
     flags: Int64Array
     fields: Int64Array
-    scores: Int64Array
     counts: Int64Array
     source_hashes: Int64Array
     pair_hashes: Int64Array
@@ -345,7 +333,7 @@ def _look(text: ByteArray, line_offsets: Int64Array, look: LineLook) -> None:
     bars = np.empty(8, np.int64)
     for line in range(len(flags)):
         start, end = line_offsets[line], line_offsets[line + 1]
-        look.source_hashes[line] = look.pair_hashes[line] = look.scores[line] = look.counts[line] = 0
+        look.source_hashes[line] = look.pair_hashes[line] = look.counts[line] = 0
         if end > start and text[end - 1] == LF:
             end -= 1
         returned = end > start and text[end - 1] == CR
@@ -388,7 +376,6 @@ def _look(text: ByteArray, line_offsets: Int64Array, look: LineLook) -> None:
         if source_rules == 0 and found & NON_TERMINALS:
             # Moses looks for the partners of the source's alone.
             found ^= NON_TERMINALS | TARGET_NON_TERMINAL
-        look.scores[line] = _count_tokens(text, bars[1] + 3, bars[2])
         flags[line] = found
 
 
@@ -400,12 +387,42 @@ def look_at_lines(text: ByteArray, line_offsets: Int64Array) -> LineLook:
         line_offsets: int64, shape (N + 1,).
     """
     lines = len(line_offsets) - 1
-    flags, fields, scores, counts, sources, pairs = (np.empty(lines, np.int64) for _ in range(6))
+    flags, fields, counts, sources, pairs = (np.empty(lines, np.int64) for _ in range(5))
     factors = np.zeros((2, MOST_FACTORS + 1), np.int64)
     first_lines = np.full((2, MOST_FACTORS + 1), -1, np.int64)
-    look = LineLook(flags, fields, scores, counts, sources, pairs, factors, first_lines)
+    look = LineLook(flags, fields, counts, sources, pairs, factors, first_lines)
     _look(text, line_offsets, look)
     return look
+
+
+@exact_kernel
+def _count_scores(text: ByteArray, line_offsets: Int64Array, lines: Int64Array, found: Int64Array) -> None:
+    """found[k] = how many tokens the third field of line lines[k] has."""
+    for k in range(len(lines)):
+        i, end = line_offsets[lines[k]], line_offsets[lines[k] + 1]
+        for _ in range(2):
+            bar = find_separator(text, i, end)
+            i = bar + 3 if bar >= 0 else end
+        bar = find_separator(text, i, end)
+        end = bar if bar >= 0 else end
+        found[k] = 0
+        i = skip_blanks(text, i, end)
+        while i < end and text[i] != LF and text[i] != CR:
+            i = skip_blanks(text, token_end(text, i, end), end)
+            found[k] += 1
+
+
+def count_scores_of(text: ByteArray, line_offsets: Int64Array, lines: Int64Array) -> Int64Array:
+    """How many words the third field of some lines has, whether they are numbers or not.
+
+    Args:
+        text: uint8.
+        line_offsets: int64, shape (N + 1,).
+        lines: int64, shape (L,).
+    """
+    found = np.empty(len(lines), np.int64)
+    _count_scores(text, line_offsets, lines, found)
+    return found
 
 
 @exact_kernel

@@ -301,8 +301,10 @@ def _look_at_block(item: _Item) -> _Found:
         # A blank line has a name of its own.
         _note_lines(part, name, (scan.faults == fault) & ((look.flags & odd.BLANK) == 0), first)
     # A program that takes any word for a number still counts the words.
-    other = (scan.faults == NOT_A_NUMBER) & (look.scores != raw.scores)
-    _note_lines(part, _FAULTS[WRONG_COUNT], other, first)
+    wrong = np.flatnonzero(scan.faults == NOT_A_NUMBER)
+    if len(wrong):
+        other = wrong[odd.count_scores_of(raw.text, scan.line_offsets, wrong) != raw.scores]
+        part.note(_FAULTS[WRONG_COUNT], len(other), first + int(other[0]) if len(other) else 0)
     _note_scores(part, scan, good, first)
     not_utf8 = odd.lines_not_utf8(raw.text, scan.line_offsets)
     part.note("not UTF-8", len(not_utf8), first + int(not_utf8[0]) if len(not_utf8) else 0)

@@ -39,7 +39,7 @@ def check(data):
     lines = naive.split_lines(data)
     assert len(found.flags) == len(lines)
     sources, pairs = {}, {}
-    for line, flags, fields, number, kind, source, pair in zip(lines, *found[:6], strict=True):
+    for line, flags, fields, kind, source, pair in zip(lines, *found[:5], strict=True):
         # Only what the scores are is none of this look's business.
         expected, tokens = line_oddities(line, "ok")
         names = {name for bit, name in NAMES.items() if flags & bit}
@@ -50,8 +50,7 @@ def check(data):
             continue
         assert names == expected
         content = line.removesuffix(b"\n").removesuffix(b"\r")
-        scores, counts = (naive.tokens(field) for field in (content.split(b"|||") + [b""] * 2)[2:5:2])
-        assert number == len(scores)
+        counts = naive.tokens((content.split(b"|||") + [b""] * 2)[4])
         sides = "sides" if any(map(is_count, counts[:2])) else "none"
         assert odd.COUNT_KINDS[kind] == ("joint" if len(counts) > 2 and is_count(counts[2]) else sides)
         assert fields == len(content.split(b"|||"))
@@ -102,6 +101,16 @@ def test_factors_are_counted_with_the_first_line_that_has_so_many():
 @pytest.mark.parametrize(("line", "rule"), [(b"a [X] ||| b [X] ||| 1", True), (b"a [X] ||| b ||| 1", False)])
 def test_a_rule_has_a_label_at_both_ends(line, rule):
     assert bool(look(line)[2].flags[0] & odd.RULE) == rule
+
+
+@given(tables_with_oddities())
+def test_words_where_scores_stand(table):
+    text, offsets, _ = look(table)
+    lines = naive.split_lines(table)
+    expected = [len((line.replace(b"\r", b"").rstrip(b"\n").split(b"|||") + [b""] * 2)[2].split()) for line in lines]
+    plain = [i for i, line in enumerate(lines) if b"\r" not in line[:-2] and b"\0" not in line]
+    rows = np.array(plain, np.int64)
+    assert odd.count_scores_of(text, offsets, rows).tolist() == [expected[i] for i in plain]
 
 
 def test_too_few_fields_are_no_pair():
