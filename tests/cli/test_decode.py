@@ -55,12 +55,12 @@ def example(tmp_path_factory):
     return Example(tmp_path_factory.mktemp("decode"))
 
 
-NO_PRUNING = ("--beam-threshold", "0", "--stack", "2000", "--pop-limit", "1000000")
+NO_PRUNING = ("--beam-threshold", "0", "--stack", "2000")
 
 
-@pytest.mark.parametrize("search", ["stack", "cube"])
+@pytest.mark.parametrize("search", [("stack",), ("cube", "--pop-limit", "1000000")])
 def test_the_translations_are_the_best(example, search):
-    done = decode(example.ini, example.text, "--search", search, *NO_PRUNING)
+    done = decode(example.ini, example.text, "--search", *search, *NO_PRUNING)
     assert (done.code, done.err) == (0, "")
     assert done.out == example.best()
 
@@ -339,3 +339,17 @@ def test_as_a_process(example, tmp_path):
     done = run_outside("decode", "--moses-ini", example.ini, example.text)
     assert done.code == 0
     assert done.out == decode(example.ini, example.text).out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--pop-limit", "5"), "--pop-limit is for cube pruning"),
+        (("--all-derivations",), "--all-derivations is for the list of --n-best-list"),
+        (("--segmentation",), "--segmentation is for the list of --n-best-list"),
+    ],
+)
+def test_options_that_nothing_would_come_of_are_refused(example, options, message):
+    done = decode(example.ini, example.text, *options)
+    assert (done.code, done.out) == (2, b"")
+    assert message in done.message

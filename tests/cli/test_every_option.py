@@ -466,7 +466,7 @@ ROWS = {
             DECODE + " --n-best-list nbest 20 --all-derivations",
         ),
         "--segmentation": (DECODE + " --n-best-list nbest 3", DECODE + " --n-best-list nbest 3 --segmentation"),
-        "--search": (DECODE + " --pop-limit 2", DECODE + " --pop-limit 2 --search cube"),
+        "--search": (DECODE, DECODE + " --search cube --pop-limit 1"),
         "--stack": "--stack 1",
         "--pop-limit": (DECODE + " --search cube --pop-limit 50", DECODE + " --search cube --pop-limit 1"),
         "--beam-threshold": "--beam-threshold 1",

@@ -8,6 +8,7 @@ import pytest
 
 from tests.commands import read, run_inside, write
 from tests.power_cuts import PowerCut, cut_after
+from tests.tables import TABLES
 
 __all__ = ["cut_after"]
 TABLE = [
@@ -458,3 +459,21 @@ def test_meaning_alone_is_warned_of(folder, monkeypatch, more, warned):
     )  # fmt: skip
     assert done.code == 0, done.err
     assert ("similarity alone loses more than other methods" in done.err) == warned
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--method", "count", "--seed", "3"), "--seed is for the method random"),
+        (("--method", "count", "--combine", "rank"), "--combine is for several criteria; --method count is one"),
+        (("--method", "count", "--corpus", "s", "t"), "--corpus is for the method significance, not for count"),
+        (("--method", "count", "--forced-pairs", "p"), "--forced-pairs is for the method usage, not for count"),
+        (("--method", "count", "--scale", "raw"), "--scale is for similarities in columns"),
+    ],
+)
+def test_options_of_other_methods_are_refused(tmp_path, options, message):
+    table = write(tmp_path / "table", TABLES["seven fields"])
+    done = run_inside("prune", table, "--target-size", "0.5", "-o", tmp_path / "out", *options)
+    assert done.code == 2
+    assert message in done.message
+    assert not (tmp_path / "out").exists()

@@ -15,6 +15,7 @@ from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.parameter_types import FiniteRange
 from phrasetool_cli.shared.progress import TerminalWatch, say
 from phrasetool_cli.shared.sections import SectionedCommand, sections
+from phrasetool_cli.shared.unused_options import refuse_unused
 
 if TYPE_CHECKING:
     from phrasetool.smt.aligning.alignments import Alignments
@@ -74,8 +75,9 @@ def command(
     from phrasetool.smt.aligning.alignments import symmetrise as symmetrised
     from phrasetool.smt.aligning.eflomal import AlignerSettings
 
-    if only_symmetrise and (forward or reverse or priors):
-        raise click.UsageError("--only-symmetrise aligns nothing; leave out --forward, --reverse and --priors")
+    if only_symmetrise:
+        names = ("forward", "reverse", "priors", "model", "iterations", "seed", "unseeded", "threads")
+        refuse_unused(dict.fromkeys(names, "aligning, and --only-symmetrise aligns nothing"))
     if unseeded and seed is not None:
         raise click.UsageError("give --seed or --unseeded, not both")
     check_outputs([source, target, priors], [output, forward, reverse])

@@ -22,6 +22,7 @@ from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch, say
 from phrasetool_cli.shared.resuming import check_resumable, finished_work, resume_option
 from phrasetool_cli.shared.sections import SectionedCommand, sections
+from phrasetool_cli.shared.unused_options import refuse_unused, refuse_unused_limits
 
 _EXAMPLE = """\b
 Example:
@@ -81,6 +82,9 @@ def command(
     check_inputs([text, ini, *model.paths])
     document = json_document(json_file, [text, ini, *model.paths], [output, n_best[0] if n_best else None])
     model = model.searching(**search)
+    refuse_unused_limits(model.search.algorithm == "cube")
+    if n_best is None:
+        refuse_unused(dict.fromkeys(("all_derivations", "segmentation"), "the list of --n-best-list"))
     source = surface_words(read_sentences(text), display_name(text))
     if n_best:
         check_text(display_name(text), source)

@@ -11,6 +11,7 @@ from phrasetool_cli.shared.flags import quiet_option
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.parameter_types import names_of
 from phrasetool_cli.shared.sections import SectionedCommand, sections
+from phrasetool_cli.shared.unused_options import refuse_unused
 
 if TYPE_CHECKING:
     from phrasetool.smt.evaluation.metrics import MetricReport
@@ -67,6 +68,8 @@ def command(
         raise click.UsageError("only one file can be standard input")
     if len(set(hypotheses)) < len(hypotheses):
         raise click.UsageError("a file of hypotheses is named twice; expected a file for each system")
+    if len(hypotheses) == 1:
+        refuse_unused({"paired": "comparing systems; give the translations of another one"})
     document = json_document(json_file, [*hypotheses, *references])
     texts = {path: read_text_lines(path) for path in (*hypotheses, *references)}
     for path in hypotheses:

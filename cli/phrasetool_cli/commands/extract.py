@@ -14,6 +14,7 @@ from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.parameter_types import FiniteRange, size_in_bytes
 from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
+from phrasetool_cli.shared.unused_options import refuse_unused
 
 _EXAMPLE = """\b
 Example:
@@ -69,6 +70,8 @@ def command(
     written = [output, reordering_table, *(lexical_files or ())]
     check_outputs([source, target, alignment], written)
     check_inputs([source, target, alignment])
+    if reordering_table is None:
+        refuse_unused({"reordering_smoothing": "a reordering table; give --reordering-table"})
     document = json_document(json_file, [source, target, alignment], written)
     if temporary and not os.path.isdir(temporary):
         raise PhraseToolError(f"{temporary}: there is no such folder for temporary files")

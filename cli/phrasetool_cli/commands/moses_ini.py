@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 
 import click
-from click.core import ParameterSource
 
 from phrasetool_cli.shared.flags import output_option, quiet_option, relative_option, weight_option
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.sections import SectionedCommand, sections
+from phrasetool_cli.shared.unused_options import refuse_unused
 
 _EXAMPLE = """\b
 Example:
@@ -63,12 +63,14 @@ def command(
     if ini is None:
         if language_model is None:
             raise click.UsageError("a new moses.ini needs --lm")
-        if name is not None:
-            raise click.UsageError("--name picks one of the phrase tables of INI")
+        refuse_unused(dict.fromkeys(("name", "weight"), "the tables of an INI"))
+        if reordering_table is None:
+            refuse_unused({"reordering_type": "a reordering table; give one with --reordering-table"})
         check_outputs([table, language_model, reordering_table], [output])
         text = _new(table, language_model, reordering_table, reordering_type, distortion_limit)
     else:
-        _refuse_what_the_ini_says(ini)
+        names = ("language_model", "reordering_type", "distortion_limit")
+        refuse_unused(dict.fromkeys(names, f"a new moses.ini; {ini} has its own, which stays"))
         text = _changed(ini, table, reordering_table, name, weight, output)
     if relative:
         text = with_relative_paths(parse_moses_ini(output, text))
@@ -77,23 +79,6 @@ def command(
     written = parse_moses_ini(output, text)
     features = [{"name": line.name, **line.arguments} for line in written.features]
     document({"ini": output, "version": written.version, "features": features, "weights": written.weights})
-
-
-def _refuse_what_the_ini_says(ini: str) -> None:
-    """Refuse options that describe a new ini.
-
-    Raises:
-        click.UsageError: one was given.
-    """
-    context = click.get_current_context()
-    options = {
-        "language_model": "--lm",
-        "reordering_type": "--reordering-type",
-        "distortion_limit": "--distortion-limit",
-    }
-    for name, option in options.items():
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{option} is for a new moses.ini; {ini} has its own, which stays")
 
 
 def _new(

@@ -15,6 +15,7 @@ from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.parameter_types import Share, column_pair, names_of, size_in_bytes
 from phrasetool_cli.shared.progress import TerminalWatch
 from phrasetool_cli.shared.sections import SectionedCommand, sections
+from phrasetool_cli.shared.unused_options import refuse_unused
 
 if TYPE_CHECKING:
     from moses_compat.jobs.pivoting.pivot import Similarities
@@ -104,6 +105,8 @@ def command(
     if temporary and not os.path.isdir(temporary):
         raise PhraseToolError(f"{temporary}: there is no such folder for temporary files")
     check_outputs([*tables, *legs], [output, reordering_out])
+    if not similarities:
+        refuse_unused({"scale": "similarities; name their columns with --similarities"})
     document = json_document(json_file, [*tables, *legs], [output, reordering_out])
     scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force, max_line=max_line)
     count_use = CountUse("--counts") if is_given("counts") else None

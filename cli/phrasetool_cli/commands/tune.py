@@ -23,6 +23,7 @@ from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TerminalWatch
 from phrasetool_cli.shared.resuming import check_resumable, finished_work, resume_option
 from phrasetool_cli.shared.sections import SectionedCommand, sections
+from phrasetool_cli.shared.unused_options import refuse_unused_limits
 
 if TYPE_CHECKING:
     from moses_compat.jobs.tune import NamedWeights
@@ -103,6 +104,7 @@ def command(
     if not model.weights[model.tuneable].any():
         raise DataError(ini, "no weight to tune: all are 0, or have tuneable=false")
     model = model.searching(**search)
+    refuse_unused_limits(model.search.algorithm == "cube")
     options = TuningOptions(optimiser, iterations, restarts, patience, seed, n_best)
     watch = TerminalWatch(quiet)
     depends = {**vars(options), "search": model.search}

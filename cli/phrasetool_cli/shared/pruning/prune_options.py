@@ -31,6 +31,7 @@ from phrasetool_cli.shared.parameter_types import (
 from phrasetool_cli.shared.resuming import check_resumable, resume_option
 from phrasetool_cli.shared.sections import sections
 from phrasetool_cli.shared.similarity.encoder_options import chosen_encoder, encoder_options
+from phrasetool_cli.shared.unused_options import refuse_unused
 
 if TYPE_CHECKING:
     from moses_compat.jobs.prune_request import PruneRequest
@@ -163,6 +164,7 @@ def chosen_method(request: PruneRequest) -> Method:
     }
     if lacking := request.lacking(method):
         raise click.UsageError(f"--method {method.name} needs {advice[lacking]}")
+    _refuse_what_the_method_does_not_ask(method, request)
     if request.threshold is not None and request.threshold.named and method.names != ("significance",):
         raise click.UsageError(f"--threshold {request.threshold.text} goes with --method significance alone")
     try:
@@ -171,6 +173,23 @@ def chosen_method(request: PruneRequest) -> Method:
         option = "--method" if method.thresholds else "--threshold" if request.sweep is None else "--sweep"
         raise click.UsageError(f"{option}: {error}") from error
     return method
+
+
+def _refuse_what_the_method_does_not_ask(method: Method, request: PruneRequest) -> None:
+    """Refuse options of criteria that the method has not."""
+    unused = {}
+    if "random" not in method.names:
+        unused["seed"] = "the method random"
+    if len(method.names) == 1:
+        unused["combine"] = f"several criteria; --method {method.name} is one"
+    # A development set is looked for in the bitext, too.
+    if "significance" not in method.names and request.max_bleu_loss is None:
+        unused["corpora"] = f"the method significance, not for {method.name}"
+    if "usage" not in method.names:
+        unused["forced_pairs"] = f"the method usage, not for {method.name}"
+    if request.columns is None:
+        unused["scale"] = "similarities in columns; name them with --columns"
+    refuse_unused(unused)
 
 
 def _check_number_of_models(request: PruneRequest, method: Method) -> None:
