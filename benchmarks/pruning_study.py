@@ -290,7 +290,7 @@ class Pair:
 
 
 def _identity(row: dict[str, Any]) -> str:
-    """What a system is, without what was measured of it, and without how many entries of a source could be protected."""
+    """What a system is, without what was measured of it or how many entries of a source could be protected."""
     names = ["loss", "model_seed", *asdict(PruningSystem())]
     return json.dumps([row[name] for name in names if name != "keep_top"])
 
