@@ -96,7 +96,7 @@ def random_model(rng, sentence, language_model=None, empty=0.1, tables=1):
     """A model whose tables fit the sentence; see `naive_decoder.Model`."""
     kind = rng.choice(KINDS)
     directions = rng.choice(DIRECTIONS) if kind else ()
-    collapsed = bool(kind) and rng.random() < 0.3
+    collapsed = len(directions) == 1 and rng.random() < 0.3
     columns = [rng.choice([1, 4, 4, 5]) for _ in range(tables)]
     language_models = len(language_model) if isinstance(language_model, list) else 1
     orientations = len(directions) * naive_decoder.ORIENTATIONS.get(kind, 0)

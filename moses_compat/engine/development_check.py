@@ -52,6 +52,8 @@ LEAST_SENTENCES = 10
 # The share of the distinct target words that a language model knows, asked of so many words with a letter.
 _LEAST_KNOWN = 0.25
 _FEW_WORDS = 5
+# A text of fewer tokens is translated whatever the table knows of it.
+_FEW_TOKENS = 20
 # Where less is covered, it is asked whether another form of the text would be covered better: by so much, and so well.
 _DOUBTFUL = 0.8
 _GAIN = 0.1
@@ -85,7 +87,8 @@ def tell_coverage(
         force: warn instead of refusing.
 
     Raises:
-        PhraseToolError: less than `LEAST_COVERAGE` of its tokens can be translated.
+        PhraseToolError: less than `LEAST_COVERAGE` of its tokens can be translated, and there are `_FEW_TOKENS` of
+            them or more: a name or a single word may well be unknown.
     """
     size = len(sentences.words)
     covered = coverage(table, sentences)
@@ -94,7 +97,8 @@ def tell_coverage(
             f"{display_name(text)}: {_percent(1 - covered)} of its {size:,} tokens have no translation in "
             f"{table_name}; expected {FORM}"
         )
-        refuse(PhraseToolError(message, remedy="go on"), force or covered >= LEAST_COVERAGE, watch.warn)
+        accept = force or covered >= LEAST_COVERAGE or size < _FEW_TOKENS
+        refuse(PhraseToolError(message, remedy="go on"), accept, watch.warn)
     elif size:
         watch.say(f"{_percent(1 - covered)} of {size:,} tokens have no translation")
 
@@ -132,7 +136,7 @@ def check_language_models(
     Raises:
         PhraseToolError: a language model knows too few of the target words, see `_LEAST_KNOWN`.
     """
-    used = np.unique(table.targets.select(np.flatnonzero(~table.copies)).words)
+    used = np.unique(table.targets.select(_best_entries(table)).words)
     words = [word for place in used if _has_letter(word := table.target_symbols.words[place])]
     if len(words) < _FEW_WORDS:
         return
@@ -143,6 +147,15 @@ def check_language_models(
                 f"words of {model.shown_tables}; expected a model of the table's target language"
             )
             refuse(PhraseToolError(message, remedy="go on"), force, watch.warn)
+
+
+def _best_entries(table: TranslationTable) -> npt.NDArray[np.int64]:
+    """The entry of each source with the highest sum of scores: the tail of a frequent word holds words of any kind."""
+    sums = table.scores.sum(axis=1)
+    sources = np.repeat(np.arange(len(table.first) - 1), np.diff(table.first))
+    order = np.lexsort((-sums, sources))
+    best = order[table.first[:-1][np.diff(table.first) > 0]]
+    return np.sort(best[~table.copies[best]])
 
 
 def _has_letter(word: bytes) -> bool:

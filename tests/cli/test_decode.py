@@ -215,15 +215,15 @@ def test_what_it_says(example, tmp_path):
 
 
 def test_a_text_that_the_table_does_not_know(example, tmp_path):
-    text = write(tmp_path / "text", b"zz yy xx\nvv\n")
+    text = write(tmp_path / "text", b"zz yy xx\nvv\n" * 5)
     refused = run_inside("decode", "--moses-ini", example.ini, text, "-q", "-o", tmp_path / "out")
     assert refused.code == 1
-    assert refused.message.startswith(f"phrasetool: {text}: 100.0 % of its 4 tokens have no translation in ")
+    assert refused.message.startswith(f"phrasetool: {text}: 100.0 % of its 20 tokens have no translation in ")
     assert refused.message.endswith("; --force goes on all the same")
     assert not (tmp_path / "out").exists()
     done = run_inside("decode", "--moses-ini", example.ini, text, "-q", "--force")
-    assert (done.code, done.out) == (0, b"zz yy xx\nvv\n")
-    assert f"phrasetool: warning: {text}: 100.0 % of its 4 tokens have no translation in " in done.message
+    assert (done.code, done.out) == (0, text.read_bytes())
+    assert f"phrasetool: warning: {text}: 100.0 % of its 20 tokens have no translation in " in done.message
     assert run_inside("decode", "--moses-ini", example.ini, write(text, b"\n"), "-q").err == ""
 
 
@@ -353,3 +353,13 @@ def test_options_that_nothing_would_come_of_are_refused(example, options, messag
     done = decode(example.ini, example.text, *options)
     assert (done.code, done.out) == (2, b"")
     assert message in done.message
+
+
+def test_a_name_that_the_table_does_not_know_is_copied_with_a_warning(example):
+    """Only a text long enough to tell is refused."""
+    few = run_inside("decode", "--moses-ini", example.ini, "-", "-q", stdin=b"Anna Meier\n")
+    assert (few.code, few.out) == (0, b"Anna Meier\n")
+    assert "100.0 % of its 2 tokens have no translation" in few.message
+    many = run_inside("decode", "--moses-ini", example.ini, "-", "-q", stdin=b"Anna Meier\n" * 10)
+    assert (many.code, many.out) == (1, b"")
+    assert "100.0 % of its 20 tokens have no translation" in many.message

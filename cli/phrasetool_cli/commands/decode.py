@@ -63,8 +63,8 @@ def command(
     language models (ARPA text or kenlm's binary files) and, if there is one, a text reordering table; what is found is
     what Moses would find with the same limits.
 
-    A text of which less than 30 % of the tokens are in the table is refused, and a language model that knows few of its
-    target words.
+    A text of twenty tokens or more of which less than 30 % are in the table is refused, and a language model that knows
+    few of its target words.
     """
     from moses_compat.corpora.surface_words import surface_words
     from moses_compat.corpora.texts import read_sentences

@@ -83,6 +83,9 @@ class ReorderingModel:
                 raise ValueError(f"reordering type {text!r}: {part!r} is not supported")
         if kind is None:
             raise ValueError(f"reordering type {text!r} names none of {', '.join(_TYPES)}")
+        if collapsed and len(directions) > 1:
+            # Moses reads the forward probabilities from the second column on, whatever there is.
+            raise ValueError(f"reordering type {text!r}: collapseff is supported for one direction alone")
         return cls(kind, directions, source_only, collapsed)
 
     @property

@@ -42,7 +42,7 @@ def test_orientations_of_known_cases(previous, span, expected):
     [
         ("wbe-msd-bidirectional-fe-allff", 6, 6, 0, 3),
         ("wbe-msd-bidirectional-fe", 6, 6, 0, 3),
-        ("phrase-msd-bidirectional-fe-collapseff", 6, 2, 0, 3),
+        ("phrase-msd-backward-fe-collapseff", 3, 1, 0, -1),
         ("msd-backward-fe", 3, 3, 0, -1),
         ("msd", 3, 3, 0, -1),
         ("mslr-forward-fe-collapseff", 4, 1, -1, 0),
@@ -64,7 +64,13 @@ def test_a_type_of_the_source_alone():
     assert ReorderingModel.parse("wbe-msd-bidirectional-f-allff").source_only
 
 
-@pytest.mark.parametrize("text", ["", "wbe", "wbe-bidirectional-fe", "hier-msd-bidirectional-fe", "msd-sideways-fe"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "wbe", "wbe-bidirectional-fe", "hier-msd-bidirectional-fe", "msd-sideways-fe",
+        "wbe-msd-bidirectional-fe-collapseff",
+    ],
+)  # fmt: skip
 def test_types_it_does_not_have(text):
     with pytest.raises(ValueError, match="reordering type"):
         ReorderingModel.parse(text)
