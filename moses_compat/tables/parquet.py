@@ -29,7 +29,18 @@ import pyarrow.parquet as pq
 from moses_compat.files.arrow import DAMAGED, number_array, numbers_of, parquet_file, text_array
 from moses_compat.files.names import STANDARD, is_pipe
 from moses_compat.files.streams import Input, Output
-from moses_compat.lines.columns import EXTRA, RAW, TEXTS, Rows, gather, read_rows, write_rows
+from moses_compat.lines.columns import (
+    COUNTS,
+    EXTRA,
+    FIELDS,
+    RAW,
+    SCORES,
+    TEXTS,
+    Rows,
+    gather,
+    read_rows,
+    write_rows,
+)
 from moses_compat.lines.tokens import BARS
 from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
 from phrasetool import __version__
@@ -293,10 +304,14 @@ def parquet_to_table(
     counts = ConvertCounts(scores=reader.scores)
 
     def work(rows: Rows) -> tuple[bytes, ConvertCounts, str]:
+        _forget_outdated_texts(rows, reader.scores)
         text, wrong = write_rows(rows)
         fault = "" if wrong < 0 else "lacks a source, a target or a score"
         if wrong < 0:
-            wrong, fault = _broken_row(rows)
+            wrong, fault = min(
+                (one for one in (_broken_row(rows), _outdated_row(rows, reader.scores)) if one[0] >= 0),
+                default=(-1, ""),
+            )
         done = ConvertCounts(wrong if fault else len(rows.starts), int((rows.starts[:, RAW] >= 0).sum()))
         return output.encode(text), done, fault
 
@@ -308,6 +323,50 @@ def parquet_to_table(
         output.write(data)
         progress(0, counts.entries)
     return counts
+
+
+def _forget_outdated_texts(rows: Rows, scores: int) -> None:
+    """Drop texts of numbers, kept for how they were written, that are no longer those of the numbers beside them."""
+    for field, lead, values, there in (
+        (SCORES, b"a ||| a ||| ", rows.scores, rows.score_there),
+        (COUNTS, b"a ||| a ||| 1 ||| ||| ", rows.counts, rows.count_there),
+    ):
+        kept = np.flatnonzero((rows.starts[:, field] >= 0) & (rows.starts[:, RAW] < 0))
+        if not len(kept):
+            continue
+        texts = [rows.text[rows.starts[row, field] : rows.ends[row, field]].tobytes() for row in kept.tolist()]
+        again = _read_again([lead + text + b"\n" for text in texts], scores if field == SCORES else 1)
+        number, found = (again.scores, again.score_there) if field == SCORES else (again.counts, again.count_there)
+        same = ((number == values[kept]) | ~found).all(axis=1) & (found == there[kept]).all(axis=1)
+        rows.starts[kept[~same], field] = rows.ends[kept[~same], field] = -1
+
+
+def _outdated_row(rows: Rows, scores: int) -> tuple[int, str]:
+    """The first row whose line is kept as it stood, though a column beside it was changed, and why; -1 without one."""
+    kept = np.flatnonzero(rows.starts[:, RAW] >= 0)
+    if not len(kept):
+        return -1, ""
+    lines = [rows.text[rows.starts[row, RAW] : rows.ends[row, RAW]].tobytes() for row in kept.tolist()]
+    again = _read_again(lines, scores)
+    same = (again.score_there == rows.score_there[kept]).all(axis=1)
+    same &= ((again.scores == rows.scores[kept]) | ~again.score_there).all(axis=1)
+    for number, row in enumerate(kept.tolist()):
+        if not same[number] or any(
+            _text_of(again, number, field) != _text_of(rows, row, field) for field in range(FIELDS)
+        ):
+            return row, "was changed, but its line is in the column `raw`, too; set that to null"
+    return -1, ""
+
+
+def _read_again(lines: Sequence[bytes], scores: int) -> Rows:
+    offsets = np.zeros(len(lines) + 1, np.int64)
+    np.cumsum([len(line) for line in lines], out=offsets[1:])
+    return read_rows(np.frombuffer(b"".join(lines), np.uint8), scores, offsets)
+
+
+def _text_of(rows: Rows, row: int, field: int) -> bytes | None:
+    first, last = rows.starts[row, field], rows.ends[row, field]
+    return rows.text[first:last].tobytes() if first >= 0 else None
 
 
 def _broken_row(rows: Rows) -> tuple[int, str]:

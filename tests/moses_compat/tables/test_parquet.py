@@ -130,3 +130,35 @@ def test_the_reference_table(reference, tmp_path):
     assert there_and_back(write(tmp_path / "t", table), tmp_path, 2, 1 << 20) == table
     rows = pq.read_table(tmp_path / "packed.parquet", columns=["raw", "scores_text", "counts_text"])
     assert all(rows[name].null_count == len(rows) for name in rows.column_names)
+
+
+def test_changed_numbers_win_over_texts_of_how_they_were_written(tmp_path):
+    """Of %.7f scores and counts with a point the text is kept; a new or another number takes its place."""
+    table = tmp_path / "table"
+    table.write_bytes(
+        b"a ||| x ||| 0.5000000 0.25 ||| 0-0 ||| 10.0 10 5\nb ||| y ||| 0.5 1e-05 ||| 0-0 ||| 10 10 5\n"
+        b"c ||| z ||| 0.3333333 0.5 ||| 0-0 ||| 9.0 9 4\n"
+    )
+    assert convert(table, "-o", tmp_path / "t.parquet").code == 0
+    frame = pq.read_table(tmp_path / "t.parquet")
+    more = frame.append_column("score_3", pa.array([0.1] * 3, pa.float32()))
+    more = more.set_column(more.schema.get_field_index("count_joint"), "count_joint", pa.array([7.0, 5.0, 4.0]))
+    pq.write_table(more, tmp_path / "more.parquet")
+    assert convert(tmp_path / "more.parquet", "-o", tmp_path / "more").code == 0
+    assert (tmp_path / "more").read_bytes() == (
+        b"a ||| x ||| 0.5 0.25 0.1 ||| 0-0 ||| 10 10 7\nb ||| y ||| 0.5 1e-05 0.1 ||| 0-0 ||| 10 10 5\n"
+        b"c ||| z ||| 0.333333 0.5 0.1 ||| 0-0 ||| 9.0 9 4\n"
+    )
+
+
+def test_a_changed_row_whose_line_is_kept_is_refused(tmp_path):
+    table = tmp_path / "table"
+    table.write_bytes(b"  a ||| x ||| 0.5 0.25\nb ||| y ||| 0.5 0.5\n")
+    assert convert(table, "-o", tmp_path / "t.parquet").code == 0
+    frame = pq.read_table(tmp_path / "t.parquet")
+    changed = frame.set_column(1, "target", pa.array(["q", "y"]))
+    pq.write_table(changed, tmp_path / "changed.parquet")
+    done = convert(tmp_path / "changed.parquet", "-o", tmp_path / "out")
+    assert done.code == 1
+    assert "row 1 was changed, but its line is in the column `raw`, too" in done.err
+    assert not (tmp_path / "out").exists()
