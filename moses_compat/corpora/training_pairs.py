@@ -131,7 +131,7 @@ def pair_fields(text: ByteArray) -> PairFields:
     damaged = None
     if len(bad):
         line = text[offsets[bad[0]] : offsets[bad[0] + 1]].tobytes().split(b"|||")
-        damaged = int(bad[0]), line[_COUNTS if len(line) > _COUNTS else -1].strip().decode("utf-8", "replace")
+        damaged = int(bad[0]), line[_COUNTS if len(line) > _COUNTS else -1].strip(b" \t\r\n").decode("utf-8", "replace")
     missing = int(np.count_nonzero(np.isnan(counts)))
     return PairFields(places, counts, CountTally(len(counts), missing, derived), damaged)
 

@@ -96,7 +96,7 @@ class _Reader:
             pass
         if line == b"iARPA" or line.startswith(b"blmt"):
             message = "this is IRSTLM's own format, which kenlm does not read either; make ARPA text of it with "
-            raise self.fault(message + "`compile-lm --text yes`", self.start)
+            raise self.fault(message + "IRSTLM's compile-lm and its option text", self.start)
         if line != b"\\data\\":
             raise self.fault("not an ARPA file: expected \\data\\", self.start)
         counts: list[int] = []

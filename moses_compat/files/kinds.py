@@ -85,8 +85,8 @@ _BESIDE = (".gz", ".minphr", ".binphr.idx", ".minlexr", ".binlexr.idx")
 
 # Text has no zeros, but for a stray one.
 _MOST_ZEROS = 0.1
-_LABEL = re.compile(rb"\[[^][\s]+\]")
-_FEATURE = re.compile(rb"[^=\s]+=[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_LABEL = re.compile(rb"\[[^][ \t]+\]")
+_FEATURE = re.compile(rb"[^= \t]+=[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _POINT = re.compile(rb"\d+-\d+")
 _MEMSCORE_POINT = re.compile(rb"\([\d,]*\)")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -158,7 +158,7 @@ def content_kind(head: bytes) -> FileKind | None:
     rows = [line.split(b"|||") for line in (lines[:-1] or lines)[:_HEAD_LINES]]
     rows = [row for row in rows if len(row) > 3]
     if rows and all(map(_is_half_line, rows)):
-        scores = min(len(row[3].split()) for row in rows)
+        scores = min(len(split_words(row[3])) for row in rows)
         if scores > (_HALF_SCORES if len(rows[0]) > 4 else 1):
             return MEMSCORE
         return HALF if len(rows[0]) > 4 else EXTRACTED
@@ -180,7 +180,7 @@ def _is_half_line(fields: list[bytes]) -> bool:
 
 def _is_hiero_line(fields: list[bytes]) -> bool:
     """`[X] ||| source ||| target ||| features`: a label alone, and numbers or NAME=NUMBER where alignments stand."""
-    label, features = fields[0].strip(), fields[3].split()
+    label, features = fields[0].strip(b" \t"), split_words(fields[3])
     if not _LABEL.fullmatch(label) or not features or all(map(_POINT.fullmatch, features)):
         return False
     return all(_NUMBER.fullmatch(feature) or _FEATURE.fullmatch(feature) for feature in features)

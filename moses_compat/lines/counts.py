@@ -268,7 +268,7 @@ def count_tokens(text: ByteArray, line_offsets: Int64Array, lines: Int64Array) -
 def shown_counts(line: bytes) -> str:
     """The counts of a line of a phrase table as an addition to a message; empty where it has none."""
     fields = line.split(b"|||", 5)
-    text = fields[4].strip().decode("utf-8", "replace") if len(fields) > 4 else ""
+    text = fields[4].strip(b" \t\r\n").decode("utf-8", "replace") if len(fields) > 4 else ""
     return f" (found {text!r})" if text else ""
 
 

@@ -8,10 +8,10 @@ from phrasetool.errors import DataError, PhraseToolError
 
 BARS = b"|||"
 # What parts words or lines for some reader, but for the space between words.
-_PARTING = re.compile(rb"[\t\n\v\f\r\0]")
+_PARTING = re.compile(rb"[\t\n\r\0]")
 _BRACKETS = re.compile(rb"\[.*\]", re.DOTALL)
-# Where `str.splitlines` parts lines, and the tab that parts columns.
-_LINE_ENDS = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")
+# What ends lines in any way of reading them, and the tab that parts columns.
+_LINE_ENDS = re.compile(r"[\t\n\r]")
 
 
 def text_fault(word: bytes) -> str | None:

@@ -72,13 +72,17 @@ def test_words_that_moses_takes_for_labels_stay_unknown(folder, moses):
     assert done.stdout.split() == [b"house", b"ida"]
 
 
-@pytest.mark.parametrize("word", [b"|||", b"a|||b"])
-def test_bars_of_the_source_and_n_best_lists(folder, word):
-    write(folder / "text", b"haus\nhaus " + word + b"\n")
-    done = run_inside("decode", "--moses-ini", "ini", "text", "-o", "out", "--n-best-list", "list", 2, "-q")
-    assert (done.code, "text:2: ||| in a word" in done.message) == (1, True)
+def test_bars_of_the_source_and_n_best_lists(folder):
+    """What begins with a bar is no word for Moses; of others it reads what stands before the bar."""
+    given = ("decode", "--moses-ini", "ini", "text", "-o", "out", "--n-best-list", "list", 2, "-q")
+    write(folder / "text", b"haus\nhaus |||\n")
+    done = run_inside(*given)
+    assert (done.code, "text:2: the word ||| begins with a bar" in done.message) == (1, True)
     assert not (folder / "out").exists()
     assert not (folder / "list").exists()
+    write(folder / "text", b"haus\nhaus a|||b\n")
+    assert run_inside(*given).code == 0
+    assert all(line.count(b"|||") == 3 for line in (folder / "list").read_bytes().splitlines())
 
 
 @pytest.mark.parametrize(("word", "said"), [(b"a|||b", "the word a|||b separates"), (b"a\rb", "the word a?b holds")])
@@ -102,7 +106,9 @@ def test_labels_of_a_bitext(folder):
 
 # What readers part words or lines at, Unicode's white space among it; and whether lists of columns are parted there.
 @pytest.mark.parametrize(
-    ("inside", "parted"), [("\u00a0", False), ("\u3000", False), ("\r", True), ("\x85", True), ("\v", True)], ids=ascii
+    ("inside", "parted"),
+    [("\u00a0", False), ("\u3000", False), ("\r", True), ("\x85", False), ("\v", False)],
+    ids=ascii,
 )
 def test_dictionaries_are_read_as_they_were_written(folder, inside, parted):
     write(folder / "table", ROWS.replace(b"child", f"ch{inside}ild".encode()) + b"\n")
@@ -114,4 +120,4 @@ def test_dictionaries_are_read_as_they_were_written(folder, inside, parted):
     for headers, options in ((1, lexicon), (1, ("vmap", "--always", 0)), (0, ("shortlist", "--always", 0))):
         done = run("export", "table", "--to", *options)
         assert ("left out" in done.err) == parted
-        assert len(done.out.decode().splitlines()) == headers + (1 if parted else 2)
+        assert done.out.count(b"\n") == headers + (1 if parted else 2)

@@ -56,8 +56,8 @@ COMMANDS = {
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_white_space_counts_as_a_letter(tmp_path, monkeypatch, command, space):
-    if command[0] == "lm" and space == "\r":
-        pytest.skip("a carriage return ends a word for lmplz")
+    if space == "\r" and command[0] in ("lm", "augment", "export", "extract"):
+        pytest.skip("a carriage return ends a word for lmplz, and is refused in what is written")
     runs = []
     for name, sign in (("plain", MARK), ("odd", space)):
         folder = tmp_path / name

@@ -63,7 +63,9 @@ def command(
     if ini is None:
         if language_model is None:
             raise click.UsageError("a new moses.ini needs --lm")
-        refuse_unused(dict.fromkeys(("name", "weight"), "the tables of an INI"))
+        if name is not None:
+            raise click.UsageError("--name picks one of the phrase tables of INI")
+        refuse_unused({"weight": "the table of an INI, whose columns may be fewer"})
         if reordering_table is None:
             refuse_unused({"reordering_type": "a reordering table; give one with --reordering-table"})
         check_outputs([table, language_model, reordering_table], [output])

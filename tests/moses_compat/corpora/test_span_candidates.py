@@ -10,6 +10,7 @@ from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.vocabulary import Vocabulary
 from tests.commands import write
 
+KNOWN = [b"x", b"y", b"z", b"&amp;"]
 VOCABULARY = Vocabulary([b"<unk>", b"x", b"y", b"z", b"&"])
 WORDS = st.lists(st.sampled_from([b"a", b"b", b"c"]), min_size=1, max_size=3)
 TARGETS = st.lists(st.sampled_from([b"x", b"y", b"z", b"&amp;", b"new"]), min_size=1, max_size=3)
@@ -22,6 +23,11 @@ def test_the_words_of_all_targets_of_a_sentence_s_spans(workspace, entries, sent
     write(path, b"".join(b" ".join(s) + b" ||| " + b" ".join(t) + b" ||| 0.5\n" for s, t in entries))
     symbols = Symbols()
     text = symbols.read_lines(b"".join(b" ".join(s) + b"\n" for s in sentences))
+    spans = [s[i:j] for s in sentences for i in range(len(s)) for j in range(i + 1, len(s) + 1)]
+    if sentences and not any(s in spans and set(t) & set(KNOWN) for s, t in entries):
+        with pytest.raises(DataError, match="none of its"):
+            span_words(str(path), text, symbols, VOCABULARY)
+        return
     found = span_words(str(path), text, symbols, VOCABULARY)
     assert len(found) == len(sentences)
     for sentence, ids in zip(sentences, found, strict=True):

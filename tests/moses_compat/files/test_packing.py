@@ -29,7 +29,7 @@ def ending(request, monkeypatch):
     """Of names; that of zstd with each package that can do it."""
     found, _, package = request.param.partition(" ")
     if package:
-        pytest.importorskip(package)
+        pytest.importorskip(package, reason=f"{package} is another package for the same")
         others = {"compression.zstd", "backports.zstd"} - {package}
         for name in others:
             monkeypatch.setitem(sys.modules, name, None)

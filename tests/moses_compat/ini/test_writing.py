@@ -9,7 +9,7 @@ from phrasetool.errors import PhraseToolError
 from tests.commands import write
 
 TYPES = {"wbe-msd-bidirectional-fe-allff": 6, "wbe-mslr-bidirectional-fe-allff": 8,
-         "wbe-monotonicity-backward-fe-allff": 2, "msd-backward-fe-collapseff": 2}  # fmt: skip
+         "wbe-monotonicity-backward-fe-allff": 2, "msd-backward-fe-collapseff": 1}  # fmt: skip
 
 
 @pytest.mark.parametrize("columns", [1, 4, 7])
