@@ -156,7 +156,9 @@ def test_pruning_by_one_or_two_translators(folders, model_folder, tmp_path):
     again = run_inside("prune", table, *size, "--scores", saved).out
     swapped = run_inside("prune", table, "-m", folders[0], "-m", folders[1], *size).out
     assert again == swapped == read(tmp_path / "o")
-    one = run_inside("prune", table, "-m", folders[0], *size, "--method", "semantic+probability", "--reading", "density")
+    one = run_inside(
+        "prune", table, "-m", folders[0], *size, "--method", "semantic+probability", "--reading", "density"
+    )
     assert (one.code, one.out != again) == (0, True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o", "scores", "t"]
     for wrong, message in (

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 
 import numpy as np
 import pytest
@@ -354,3 +355,33 @@ def test_classifiers_need_pairs_to_learn_from_and_files(kept, tmp_path):
     assert (piped.code, "two classifiers are trained before" in piped.message) == (1, True)
     both = run_inside("filter-bitext", source, target, "--cross-train", "-m", "model", *kept)
     assert (both.code, "or train two with --cross-train" in both.message) == (2, True)
+
+
+def test_a_share_is_kept_though_scores_tie_and_copies_go(classifier_folder, kept, tmp_path):
+    """Of equal scores the first ones stay; copies that are dropped take no place."""
+    sources, targets = ([line + b"\n" for line in side] for side in toy_lines(40))
+    sources, targets = sources[:1] * 60 + sources, targets[:1] * 60 + targets
+    source, target = bitext(tmp_path, (sources, targets))
+    given = ("filter-bitext", source, target, "-m", classifier_folder, *kept, "--force", "-q")
+    for share, expected in (("10%", 10), ("50%", 50)):
+        done = run_inside(*given, "--keep", share)
+        assert done.code == 0, done.err
+        assert read(tmp_path / "ks").count(b"\n") == expected
+    copies = bitext(tmp_path / "copies", ([*sources[50:80], *sources[:10]], [*targets[50:80], *sources[:10]]))
+    done = run_inside("filter-bitext", *copies, *given[3:], "--keep", "50%", "--drop-copies")
+    assert done.code == 0, done.err
+    assert read(tmp_path / "ks").count(b"\n") == 20
+
+
+def test_pipes_are_refused_before_any_work(classifier_folder, kept, tmp_path):
+    _, target = bitext(tmp_path)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for options in (("--cross-train",), ("-m", classifier_folder, "--keep", "10%")):
+        done = run_inside("filter-bitext", pipe, target, *options, *kept)
+        assert done.code == 1
+        assert "name a file" in done.message
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe", "s", "t"]
+    few = bitext(tmp_path / "few", dirty_lines(60))
+    assert run_inside("filter-bitext", *few, "--cross-train", *kept).code == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["few", "pipe", "s", "t"]

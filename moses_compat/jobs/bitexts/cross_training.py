@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moses_compat.corpora.parallel_texts import read_parallel_texts
-from moses_compat.files.names import STANDARD
+from moses_compat.files.names import STANDARD, is_pipe
 from moses_compat.files.streams import Input
 from moses_compat.jobs.bitexts.pair_blocks import pair_blocks
 from phrasetool.errors import DataError, PhraseToolError
@@ -50,14 +50,21 @@ def cross_train(
         DivergedError: a classifier is no better than guessing.
     """
     for path, name in ((source, "input"), (target, "input"), (beside, "output")):
-        if path == STANDARD:
-            raise PhraseToolError(f"standard {name}: two classifiers are trained before pairs are judged; name a file")
+        if path == STANDARD or is_pipe(path):
+            shown = f"standard {name}" if path == STANDARD else path
+            raise PhraseToolError(f"{shown}: two classifiers are trained before pairs are judged; name a file")
     folder = classifier_folder(beside)
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise PhraseToolError(f"{folder}: {error.strerror}") from error
-    _write_halves(source, target, folder)
+    try:
+        _write_halves(source, target, folder)
+    except DataError:
+        # Nothing was learnt that could be gone on with.
+        if not any((folder / half).exists() for half in _HALVES):
+            forget_classifiers(beside)
+        raise
     first, second = (_classifier(folder, half, seed, watch) for half in _HALVES)
     return first, second
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.files.names import STANDARD, display_name, same_file
+from moses_compat.files.names import STANDARD, display_name, is_pipe, same_file
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.bitexts.bitext_fit import check_bitext, take_sample, usual_lengths
 from moses_compat.jobs.bitexts.pair_blocks import PAIRS, SentencePairs, pair_blocks
-from moses_compat.jobs.bitexts.pair_decisions import PairCounts, PairDecisions
+from moses_compat.jobs.bitexts.pair_decisions import PairCounts, PairDecisions, copies_in
 from moses_compat.measures.model_fit import FitCheck, emptied
 from moses_compat.measures.neural.part_folders import finishing, parts_beside
 from phrasetool.bitext.pair_judges import ClassifierJudge, Judgements, PairJudge
@@ -134,8 +134,12 @@ def filter_bitext(
     """
     if request.source == request.target == STANDARD:
         raise PhraseToolError("standard input: cannot be both sides of a bitext")
-    if request.share is not None and STANDARD in (request.source, request.target):
-        raise PhraseToolError("standard input: cannot be read twice, as a share of the pairs needs; name a file")
+    if request.share is not None:
+        for path in (request.source, request.target):
+            if path == STANDARD or is_pipe(path):
+                raise PhraseToolError(
+                    f"{display_name(path)}: cannot be read twice, as a share of the pairs needs; name a file"
+                )
     if same_file(request.source, request.target):
         raise PhraseToolError(f"{request.target}: is the file of the source, too; expected its translation")
     report = FilterReport(threshold=request.threshold)
@@ -200,13 +204,17 @@ class _Work:
         self._request, self._judge, self._outputs, self._parts = request, judge, outputs, parts
         self._threshold = request.threshold
         self._remembered: dict[int, Judgements] = {}
+        # Places of pairs that reach a threshold made for a share, and go for more would stay than the share.
+        self._ties = np.zeros(0, np.int64)
         self.best = -np.inf
 
     def threshold_for(self, share: float, blocks: Iterator[SentencePairs], progress: FileProgress) -> float:
         """Judge all pairs, and tell the score that a share of them reaches.
 
+        Of pairs with this very score, as many stay as fit, the first of the bitext; see `_ties`.
+
         Args:
-            share: of all pairs; those of which nothing is known stay last.
+            share: of all pairs; those of which nothing is known stay last, and with `drop_copies` copies never.
             blocks: of the bitext.
             progress: follows the work.
         """
@@ -214,12 +222,20 @@ class _Work:
         for block, judged, new in run(blocks, self._judged, self._request.threads):
             self._store(block, judged, new)
             self._remembered[block.first] = judged
-            scores.append(judged.scores)
+            good = judged.scores.copy()
+            if self._request.drop_copies:
+                good[copies_in(block)] = np.nan
+            scores.append(good)
             progress(block.position, block.first + len(block))
         every = np.concatenate(scores)
         known = np.sort(every[~np.isnan(every)])[::-1]
         wanted = min(max(round(share * len(every)), 1), len(known))
-        return float(known[wanted - 1]) if wanted else self._request.threshold
+        if not wanted:
+            return self._request.threshold
+        threshold = float(known[wanted - 1])
+        places = np.flatnonzero(every == np.float32(threshold))
+        self._ties = places[wanted - int((every > np.float32(threshold)).sum()) :]
+        return threshold
 
     def write(self, blocks: Iterator[SentencePairs], report: FilterReport, progress: FileProgress) -> None:
         """Decide about all pairs and write them."""
@@ -240,7 +256,9 @@ class _Work:
     def _decided(self, block: SentencePairs) -> _Done:
         _, judged, new = self._judged(block)
         longest = self._judge.longest
-        decided = PairDecisions.of(block, judged, self._threshold, self._request.drop_copies, longest)
+        first, last = np.searchsorted(self._ties, [block.first, block.first + len(block)])
+        too_many = self._ties[first:last] - block.first
+        decided = PairDecisions.of(block, judged, self._threshold, self._request.drop_copies, longest, too_many)
         kept = decided.kept_lines()
         makers: tuple[Callable[[], bytes], ...] = (
             lambda: kept[0],

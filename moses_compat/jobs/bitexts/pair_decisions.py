@@ -14,7 +14,7 @@ from moses_compat.jobs.mining.mined_pairs import COPY
 from moses_compat.jobs.mining.mining_texts import plain_words
 from phrasetool.bitext.pair_judges import Judgements
 from phrasetool.models.parallel import sentence_lengths
-from phrasetool.phrases import Mask
+from phrasetool.phrases import Int64Array, Mask
 
 # Why a pair goes, and what else is noted of it; the names stand in the files that are written.
 EMPTY, UNKNOWN, LOW, LONG = b"empty", b"unknown", b"probability", b"long"
@@ -77,7 +77,13 @@ class PairDecisions:
 
     @classmethod
     def of(
-        cls, block: SentencePairs, judged: Judgements, threshold: float, drop_copies: bool, longest: int | None
+        cls,
+        block: SentencePairs,
+        judged: Judgements,
+        threshold: float,
+        drop_copies: bool,
+        longest: int | None,
+        too_many: Int64Array | None = None,
     ) -> PairDecisions:
         """Decide.
 
@@ -86,8 +92,12 @@ class PairDecisions:
             threshold: the least score of a pair that stays.
             drop_copies: pairs of two equal sentences go.
             longest: words of a sentence that are read.
+            too_many: rows of pairs that reach the threshold and go all the same, as a share of the pairs wants it.
         """
-        low = (np.isnan(judged.scores) | (judged.scores < np.float32(threshold))).tolist()
+        below = np.isnan(judged.scores) | (judged.scores < np.float32(threshold))
+        if too_many is not None:
+            below[too_many] = True
+        low = below.tolist()
         silent = np.isnan(judged.scores).tolist()
         keep, notes = np.ones(len(block), np.bool_), []
         words = np.maximum(*map(sentence_lengths, block.written)) if longest is not None else np.zeros(len(block))
@@ -142,6 +152,12 @@ class PairDecisions:
         for row in np.flatnonzero(~self.keep).tolist():
             line = self.block.first + row + 1
             yield b"%b\t%b\t%d\t%b\t%b\n" % (_noted(self.notes[row]), scores[row], line, sources[row], targets[row])
+
+
+def copies_in(block: SentencePairs) -> Mask:
+    """Which pairs of a block are two equal sentences: bool, shape (N,)."""
+    sides = zip(*block.written, strict=True)
+    return np.array([bool(source) and _same(source, target) for source, target in sides], np.bool_)
 
 
 def _numbers(scores: np.ndarray[Any, np.dtype[np.float32]]) -> list[bytes]:
