@@ -156,7 +156,7 @@ def cli(context: click.Context, debug: bool, config: str | None) -> None:
 
     A tenth of the entries stays, by composition times similarity times uses, counts included: the way that wins in our
     results.  `--method count` needs nothing else and comes near.  Similarity alone, as in `prune --threshold 0.7`, is
-    the rule of the BRAE paper; it costs BLEU everywhere.
+    the rule of the BRAE paper; it removes few entries, and shows no loss of BLEU in our results.
 
     \b
     The tab key completes commands, options and file names after a line in the start-up file of the shell:
