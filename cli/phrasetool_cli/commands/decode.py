@@ -60,8 +60,9 @@ def command(
     """Translate text with a phrase-based model.
 
     TEXT has one tokenised sentence a line; `-` is standard input.  The model is a moses.ini with text phrase tables,
-    language models (ARPA text or kenlm's binary files) and, if there is one, a text reordering table; what is found is
-    what Moses would find with the same limits.
+    language models (ARPA text or kenlm's binary files) and, if there is one, a text reordering table; with the same
+    limits the search finds what Moses finds.  Two differences are known: cube pruning with a pop limit of a few hundred
+    or less may find less, and an n-best list has no derivations beyond the beam.
 
     A text of twenty tokens or more of which less than 30 % are in the table is refused, and a language model that knows
     few of its target words.
