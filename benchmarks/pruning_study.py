@@ -154,7 +154,7 @@ class Pair:
         self.store = RunStore(str(self.work / "runs"))
         self.statistics: list[np.ndarray] = []
         self.rows: list[dict[str, Any]] = []
-        self._known: dict[str, int] = {}
+        self._known: set[str] = set()
 
     def _built(self) -> BuildPlan:
         """Build a decoder and count pairs in leave-one-out forced decoding."""
@@ -247,7 +247,7 @@ class Pair:
             }, np.concatenate(parts)[:, STATISTICS].astype(np.int16))  # fmt: skip
 
     def _add(self, row: dict[str, Any], statistics: np.ndarray) -> None:
-        self._known[_identity(row)] = len(self.rows)
+        self._known.add(_identity(row))
         self.rows.append(row)
         self.statistics.append(statistics)
 
@@ -290,7 +290,7 @@ class Pair:
 
 
 def _identity(row: dict[str, Any]) -> str:
-    """What a system is, without what was measured of it or how many entries of a source could be protected."""
+    """A key of a system: neither its results nor the number of entries that could be protected are part of it."""
     names = ["loss", "model_seed", *asdict(PruningSystem())]
     return json.dumps([row[name] for name in names if name != "keep_top"])
 

@@ -67,7 +67,7 @@ COMMANDS = {
 
 
 class _PipeClosedError(Exception):
-    """A pipe has no reader any more; click would end with 1 of an OSError that says so."""
+    """The reader of a pipe has closed it.  Click would turn the OSError into exit code 1."""
 
 
 class LazyGroup(click.Group):
@@ -319,7 +319,7 @@ def _pipe_closed(error: _PipeClosedError, debug: bool) -> NoReturn:
 
 
 def _reader_is_gone() -> bool:
-    """Whether standard output is a pipe that nobody reads any more."""
+    """Whether standard output is a pipe whose reader has closed it."""
     try:
         poll = select.poll()
         poll.register(sys.stdout.fileno(), 0)

@@ -9,16 +9,14 @@ import hashlib
 import shlex
 import shutil
 
-import click
 import numpy as np
 import pytest
 
 from phrasetool.encoders import ENCODERS
 from phrasetool.objectives import OBJECTIVES
-from phrasetool_cli.main import cli
 from phrasetool_cli.training.training_flags import _declarations
 from tests.cli.small_translator import bitext, sentences, vector_file
-from tests.cli.test_every_option import ROOT, Why
+from tests.cli.test_every_option import ROOT, Why, options_of
 from tests.commands import run_inside, write
 from tests.parallel_models import bert_folder, toy_lines
 from tests.syntax_models import toy_lines as syntax_lines
@@ -156,13 +154,8 @@ DECLARED = sorted((one.owner or "brae", name) for name, one in _declarations(dic
 
 
 def own_options():
-    with cli.make_context("phrasetool", [], resilient_parsing=True) as overview:
-        command = cli.get_command(overview, "train")
-        with click.Context(command, parent=overview) as context:
-            options = {
-                max(option.opts, key=len) for option in command.get_params(context) if isinstance(option, click.Option)
-            }
-    return options - {"--" + name.replace("_", "-") for _, name in DECLARED} - {"--help"} | {"--start", "--max-length"}
+    """Those of the command that no model, loss or encoder declares; two names are both."""
+    return options_of("train") - {"--" + name.replace("_", "-") for _, name in DECLARED} | {"--start", "--max-length"}
 
 
 def test_every_setting_and_option_has_a_row():

@@ -220,7 +220,7 @@ def test_an_encoder_of_pieces_reads_text_alone(kept, tmp_path):
     [
         (["S", "T", "--threshold", "nan"], 2, "not a finite number"),
         (["S", "T", "--threshold", "1.5"], 2, "1.5"),
-        (["S", "T", "--threshold", "-0.5"], 2, "no probability"),
+        (["S", "T", "--threshold", "-0.5"], 2, "expected a probability from 0 to 1"),
         (["S", "T", "--threshold", "better"], 2, "better"),
         (["-", "-"], 2, "only one side can be standard input"),
         (["S", "T", "--explain"], 2, "--explain adds a column to --scores"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from phrasetool_cli.shared.columns.annotate_ini import ini_edit, is_given
+from phrasetool_cli.shared.columns.annotate_ini import ini_edit
 from phrasetool_cli.shared.columns.annotate_summary import annotate_summary
 from phrasetool_cli.shared.engines import chosen_runner, cluster_options
 from phrasetool_cli.shared.flags import (
@@ -19,6 +19,7 @@ from phrasetool_cli.shared.flags import (
     table_options,
     weight_option,
 )
+from phrasetool_cli.shared.given_options import is_given
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.resuming import check_resumable, resume_option

@@ -17,13 +17,13 @@ from phrasetool_cli.shared.flags import (
     relative_option,
     search_options,
 )
+from phrasetool_cli.shared.given_options import refuse_unused_limits
 from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.progress import TerminalWatch
 from phrasetool_cli.shared.resuming import check_resumable, finished_work, resume_option
 from phrasetool_cli.shared.sections import SectionedCommand, sections
-from phrasetool_cli.shared.unused_options import refuse_unused_limits
 
 if TYPE_CHECKING:
     from moses_compat.jobs.tune import NamedWeights

@@ -7,17 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
+from phrasetool_cli.shared.given_options import is_given
 from phrasetool_cli.shared.output_checks import check_outputs
 
 if TYPE_CHECKING:
     from moses_compat.jobs.annotate_tables import IniEdit
-
-
-def is_given(option: str) -> bool:
-    """Whether an option stands on the command line."""
-    return click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE
 
 
 def ini_edit(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from phrasetool_cli.completion import complete_criteria
 from phrasetool_cli.shared.engines import cluster_options
 from phrasetool_cli.shared.flags import (
     WHICH_MODEL,
@@ -19,6 +20,7 @@ from phrasetool_cli.shared.flags import (
     sort_option,
     table_options,
 )
+from phrasetool_cli.shared.given_options import refuse_unused
 from phrasetool_cli.shared.json_output import json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.parameter_types import (
@@ -31,7 +33,6 @@ from phrasetool_cli.shared.parameter_types import (
 from phrasetool_cli.shared.resuming import check_resumable, resume_option
 from phrasetool_cli.shared.sections import sections
 from phrasetool_cli.shared.similarity.encoder_options import chosen_encoder, encoder_options
-from phrasetool_cli.shared.unused_options import refuse_unused
 
 if TYPE_CHECKING:
     from moses_compat.jobs.prune_request import PruneRequest
@@ -73,7 +74,7 @@ prune_options = sections(
                  help="Leave the smallest table that loses no more BLEU than this on --dev."),
     click.option("--sweep", type=threshold_sweep, metavar="FIRST:LAST:STEP",
                  help="Only print the size of the table at each of these thresholds."),
-    click.option("--method", metavar="NAMES",
+    click.option("--method", shell_complete=complete_criteria, metavar="NAMES",
                  help="semantic, parallel, syntax, significance, composition, usage, probability, count, top, random, "
                       "or several with + between them.  NAME*2 counts twice (a power in a product); NAME:S is a "
                       "threshold of its own, as in semantic:0.7+significance:a+e.  [default: semantic; with "

@@ -105,7 +105,7 @@ def _by_classifier(folder: str, threshold: float | str | None, explain: bool) ->
     from phrasetool.models.storage import load_parallel_model
 
     if isinstance(threshold, float) and threshold < 0:
-        raise click.UsageError(f"--threshold {threshold:g} is no probability; expected 0 to 1")
+        raise click.UsageError(f"--threshold is {threshold:g}, expected a probability from 0 to 1")
     model = load_parallel_model(folder)
     if not isinstance(threshold, float):
         # A model may be older than its thresholds' names.
@@ -123,7 +123,7 @@ def _by_cross_training(threshold: float | str | None, explain: bool) -> ChosenJu
     if explain:
         raise click.UsageError("--explain asks one classifier; name it with --model")
     if isinstance(threshold, float) and threshold < 0:
-        raise click.UsageError(f"--threshold {threshold:g} is no probability; expected 0 to 1")
+        raise click.UsageError(f"--threshold is {threshold:g}, expected a probability from 0 to 1")
 
     def maker(request: FilterRequest, watch: Watch) -> Callable[[Any, FilterReport], PairJudge]:
         from moses_compat.jobs.bitexts.cross_training import cross_train
