@@ -22,7 +22,7 @@ import json
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 from measuring import COMMAND, ROOT, machine
-from study import DEFAULT_LOSS, RESULTS, SIZES, STATISTICS, WITH, WITHOUT, Study
+from study import DEFAULT_LOSS, RESULTS, SIZES, STATISTICS, WITH, WITHOUT, Study, write_statistics
 
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel
@@ -54,6 +54,7 @@ from phrasetool.pruning.measures import (
     SIGNIFICANCE,
     SIMILARITIES,
     USES,
+    Measure,
     Measures,
 )
 from phrasetool.smt.evaluation.bootstrap import sentence_statistics
@@ -69,6 +70,11 @@ MODELS: dict[str, tuple[bool, list[str]]] = {
     "max-margin": (True, ["--loss", "max-margin"]),
     "uncorrected": (True, ["--correction", "0", "--count-exponent", "0", "--temperature", "0.1"]),
     "plain pairs": (False, []),
+}
+# Models of other dimensions, whose similarities serve as columns only.
+DIMENSIONS: dict[str, tuple[bool, list[str]]] = {
+    "n = 100": (True, ["--dimension", "100"]),
+    "n = 200": (True, ["--dimension", "200"]),
 }
 # Compared with others at a threshold and where similarity decides alone; one seed.
 ASIDE = ("uncorrected", "plain pairs")
@@ -137,6 +143,8 @@ class Pair:
     name: str
     threads: int
     commit: str
+    # What is measured of the table, besides similarities.
+    needs: frozenset[Measure[Any]] = frozenset({COUNTS, LOSSES, OCCURRENCES, SIGNIFICANCE, USES})
 
     def __post_init__(self) -> None:
         self.config = read_experiment_config(str(CONFIGS / f"{self.name}.toml"))
@@ -180,7 +188,7 @@ class Pair:
 
         def request(scan: TableScan) -> MeasureRequest:
             return MeasureRequest.of(
-                {COUNTS, LOSSES, OCCURRENCES, SIGNIFICANCE, USES}, scan,
+                self.needs, scan,
                 weights=lambda: weights_of(self.model.ini, choose_table(self.model.ini, self.model.table)),
                 corpora=(bitext.source, bitext.target), forced_pairs=self.plan.forced_pairs,
             )  # fmt: skip
@@ -190,7 +198,7 @@ class Pair:
     def pairs_for(self, loss: str) -> str:
         """The file that a model is trained on."""
         assert self.plan.forced_pairs is not None
-        if MODELS[loss][0]:
+        if {**MODELS, **DIMENSIONS}[loss][0]:
             return self.plan.forced_pairs
         path = self.work / "plain-pairs.gz"
         if not path.exists():
@@ -210,7 +218,7 @@ class Pair:
         if not scores.exists():
             shutil.rmtree(folder, ignore_errors=True)
             train = [COMMAND, "train", pairs, "-o", str(folder), "--seed", str(seed), "--device", "cpu", "-q"]
-            subprocess.run([*train, *MODELS[loss][1]], check=True)
+            subprocess.run([*train, *{**MODELS, **DIMENSIONS}[loss][1]], check=True)
             score = [COMMAND, "prune", self.model.table, "-m", str(folder), "--scores", str(scores), "--sweep", "0:0:1"]
             subprocess.run([*score, "-q", "--threads", str(self.threads)], check=True, stdout=subprocess.DEVNULL)
 
@@ -236,15 +244,16 @@ class Pair:
         skipped = lambda label, reason: print(f"  {label}: {reason}", flush=True)  # noqa: E731
         for run in plan_runs(labels, measures, self.identity, self.model.weights, skipped):
             record = decode_run(lambda: self.laboratory, run, self.store)
-            parts = [
-                sentence_statistics(record["translations"][name], lines)
-                for name, lines in self.texts.references.items()
-            ]
             occurrences = float(counts[run.keep].sum() / counts.sum())
             self._add({
                 "loss": loss, "model_seed": seed, **asdict(run.system), "entries": run.entries, "of": run.of,
                 "occurrences": round(occurrences, 6), "commit": self.commit,
-            }, np.concatenate(parts)[:, STATISTICS].astype(np.int16))  # fmt: skip
+            }, self.statistics_of(record["translations"]))  # fmt: skip
+
+    def statistics_of(self, translations: Mapping[str, Sequence[str]]) -> np.ndarray:
+        """The `STATISTICS` of all sentences, int16, shape (S, len(STATISTICS))."""
+        parts = [sentence_statistics(translations[name], lines) for name, lines in self.texts.references.items()]
+        return np.concatenate(parts)[:, STATISTICS].astype(np.int16)
 
     def _add(self, row: dict[str, Any], statistics: np.ndarray) -> None:
         self._known.add(_identity(row))
@@ -266,15 +275,7 @@ class Pair:
                 self._add({"commit": study.facts["commit"], **row}, study.statistics(number))
 
     def save(self) -> None:
-        """Keep the statistics: of the full table as they are, of others as differences, which are mostly 0."""
-        RESULTS.mkdir(parents=True, exist_ok=True)
-        stacked = np.stack(self.statistics)
-        differences = stacked - stacked[:1]
-        differences[0] = stacked[0]
-        lengths = np.concatenate(
-            [[len(line.split()) for line in lines] for lines in self.texts.references.values()]
-        ).astype(np.int16)
-        np.savez_compressed(RESULTS / f"{self.name}.npz", differences=differences, reference_lengths=lengths)
+        """Store all results."""
         candidates = np.diff(self.measures.group_offsets)
         entries = len(self.measures)
         facts = {
@@ -282,17 +283,21 @@ class Pair:
             "of sources with at most ten": round(float(candidates[candidates <= KEEP_TOP].sum() / entries), 4),
             "ten best": round(float(np.minimum(candidates, KEEP_TOP).sum() / entries), 4),
             "name": self.config.name, "machine": machine(), "commit": self.commit,
-            "texts": {name: len(lines) for name, lines in self.texts.references.items()}, "models": MODELS,
+            "models": MODELS,
         }  # fmt: skip
-        text = json.dumps(facts, ensure_ascii=False, indent=1)
-        systems = ",\n".join(json.dumps(row) for row in self.rows)
-        (RESULTS / f"{self.name}.json").write_text(f'{text[:-2]},\n "systems": [\n{systems}\n]\n}}\n')
+        write_statistics(RESULTS, self.name, self.rows, self.statistics, self.texts.references, facts)
 
 
 def _identity(row: dict[str, Any]) -> str:
     """A key of a system: neither its results nor the number of entries that could be protected are part of it."""
     names = ["loss", "model_seed", *asdict(PruningSystem())]
     return json.dumps([row[name] for name in names if name != "keep_top"])
+
+
+def current_commit() -> str:
+    """The commit of the checkout that measures."""
+    command = ["git", "rev-parse", "--short=12", "HEAD"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def run(name: str, losses: list[str], seeds: tuple[int, ...], threads: int, commit: str) -> None:
@@ -324,9 +329,7 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.pairs) - set(PAIRS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; expected some of {', '.join(PAIRS)}")
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.strip()
+    commit = current_commit()
     for name in options.pairs:
         run(name, options.losses.split(","), SEEDS[: options.seeds], options.threads, commit)
 

@@ -1,4 +1,4 @@
-"""Read what `pruning_study.py` kept: systems, their BLEU on any text, and comparisons of any two of them.
+"""Read and write stored results of studies: systems, their BLEU on any text, comparisons of any two of them.
 
 A system with a model is a mean over the seeds of the model.  Its intervals and tests resample the seeds as well as the
 sentences, so that they hold for a newly trained model.
@@ -7,10 +7,11 @@ sentences, so that they hold for a newly trained model.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -66,24 +67,23 @@ class Comparison:
         return self.p < 0.05
 
 
-class Study:
-    """A language pair.
+class SentenceStatistics:
+    """The stored results of a study for one language pair.
 
     Args:
-        name: of the pair.
+        name: name of the pair.
+        folder: directory of the study.
 
     Attributes:
-        facts: what JSON holds of it, without the systems.
-        systems: a row for each: loss and seed of its model ("" and 0 for none), method, rule, size or threshold, shares
-            of entries and occurrences kept.
+        facts: the contents of the JSON file.
+        systems: a row for each system, with the columns that the study stores.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, folder: Path) -> None:
         self.name = name
-        self.facts = json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
+        self.facts = json.loads((folder / f"{name}.json").read_text("utf-8"))
         self.systems = pd.DataFrame(self.facts["systems"])
-        self.systems["share"] = self.systems.entries / self.systems.of
-        with np.load(RESULTS / f"{name}.npz") as arrays:
+        with np.load(folder / f"{name}.npz") as arrays:
             differences = arrays["differences"]
             self._lengths = arrays["reference_lengths"]
         self._values = differences + differences[:1]
@@ -125,30 +125,10 @@ class Study:
         found = float(bleu_of_sums(statistics.sum(0))), bleu_of_sums(sums)
         return self._kept_scores.setdefault((row, text), found)
 
-    def rows(self, method: str, rule: str = "size", wanted: float = 1.0, loss: str = "") -> list[int]:
-        """The systems of a method, one for each seed of the model."""
-        s = self.systems
-        found = s[(s.method == method) & (s["rule"] == rule) & np.isclose(s.wanted, wanted) & (s.loss == loss)]
-        return [int(index) for index in found.index]
-
-    @property
-    def full(self) -> list[int]:
-        """The table as it is."""
-        return self.rows("full", "full")
-
     def statistics(self, row: int) -> np.ndarray:
         """The stored statistics of a system, shape (S, len(STATISTICS))."""
         statistics: np.ndarray = self._values[row]
         return statistics
-
-    def method(self, method: str, size: float, loss: str = DEFAULT_LOSS) -> list[int]:
-        """A method at a size; its seeds, if it asks a model."""
-        return self.rows(method, wanted=size, loss=loss if "semantic" in method else "")
-
-    def best_on_dev(self, methods: Sequence[str], size: float) -> str:
-        """The method with the best BLEU on the development set, with models of the first seed."""
-        first = {method: self.method(method, size)[:1] for method in methods}
-        return max((method for method, rows in first.items() if rows), key=lambda one: self.bleu(first[one], DEV))
 
     def bleu(self, rows: Sequence[int], text: str = TESTS) -> float:
         """Mean BLEU over the seeds."""
@@ -173,6 +153,74 @@ class Study:
         beyond = int((np.abs(samples - samples.mean()) >= abs(difference)).sum())
         p = 1.0 if difference == 0 else (beyond + 1) / (SAMPLES + 1)
         return Comparison(difference, float(low), float(high), p)
+
+
+class Study(SentenceStatistics):
+    """The pruning study for one language pair.
+
+    Args:
+        name: name of the pair.
+
+    Attributes:
+        systems: a row for each system: loss and seed of its model ("" and 0 for none), method, rule, size or threshold,
+            shares of entries and occurrences kept.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, RESULTS)
+        self.systems["share"] = self.systems.entries / self.systems.of
+
+    def rows(self, method: str, rule: str = "size", wanted: float = 1.0, loss: str = "") -> list[int]:
+        """The systems of a method, one for each seed of the model."""
+        s = self.systems
+        found = s[(s.method == method) & (s["rule"] == rule) & np.isclose(s.wanted, wanted) & (s.loss == loss)]
+        return [int(index) for index in found.index]
+
+    @property
+    def full(self) -> list[int]:
+        """The table as it is."""
+        return self.rows("full", "full")
+
+    def method(self, method: str, size: float, loss: str = DEFAULT_LOSS) -> list[int]:
+        """A method at a size; its seeds, if it asks a model."""
+        return self.rows(method, wanted=size, loss=loss if "semantic" in method else "")
+
+    def best_on_dev(self, methods: Sequence[str], size: float) -> str:
+        """The method with the best BLEU on the development set, with models of the first seed."""
+        first = {method: self.method(method, size)[:1] for method in methods}
+        return max((method for method, rows in first.items() if rows), key=lambda one: self.bleu(first[one], DEV))
+
+
+def write_statistics(
+    folder: Path,
+    name: str,
+    rows: Sequence[Mapping[str, Any]],
+    statistics: Sequence[np.ndarray],
+    references: Mapping[str, Sequence[str]],
+    facts: Mapping[str, Any],
+) -> None:
+    """Write the results of a study for one language pair, as `SentenceStatistics` reads them.
+
+    Statistics of the first system are stored as they are, those of others as differences to it, which are mostly 0.
+
+    Args:
+        folder: directory of the study.
+        name: name of the pair.
+        rows: descriptions of the systems.
+        statistics: for each system the `STATISTICS` of all sentences, int16, shape (S, len(STATISTICS)).
+        references: text name -> its reference translations, the development set first.
+        facts: further contents of the JSON file.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    stacked = np.stack(statistics)
+    differences = stacked - stacked[:1]
+    differences[0] = stacked[0]
+    lengths = np.concatenate([[len(line.split()) for line in lines] for lines in references.values()]).astype(np.int16)
+    np.savez_compressed(folder / f"{name}.npz", differences=differences, reference_lengths=lengths)
+    texts = {text: len(lines) for text, lines in references.items()}
+    head = json.dumps({**facts, "texts": texts}, ensure_ascii=False, indent=1)
+    systems = ",\n".join(json.dumps(row) for row in rows)
+    (folder / f"{name}.json").write_text(f'{head[:-2]},\n "systems": [\n{systems}\n]\n}}\n')
 
 
 @cache

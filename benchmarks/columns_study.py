@@ -1,0 +1,150 @@
+"""What score columns are worth to the decoder: six language pairs, tables with columns tuned again.
+
+Decoders, forced decoding and models are those of `pruning_study.py`.  Each system is tuned by batch MIRA from default
+weights with three seeds, on the development set; where columns contain similarities, each tuning seed has the model of
+the same seed, so that intervals include what another training would change.
+
+    similarities     the two similarities: of the default model, of BRAE's loss, and of models with n = 100 and n = 200
+    smoothed         the two probabilities by Kneser-Ney smoothing of the table's counts
+    forced           the two probabilities by the uses in leave-one-out forced decoding
+    tenth            the table pruned to a tenth by `composition+semantic+usage` with the default model of seed 1
+
+benchmarks/results/columns_study/PAIR.npz holds the BLEU statistics of every sentence of every system, PAIR.json
+describes the systems; `study.SentenceStatistics` reads both.  Systems that are stored there are not tuned again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from measuring import ROOT, machine
+from pruning_study import DIMENSIONS, MODELS, PAIRS, SEEDS, Pair, current_commit
+from study import DEFAULT_LOSS, DEV, SentenceStatistics, write_statistics
+
+from moses_compat.experiments.pruned_tables import TableDecisions
+from moses_compat.experiments.tuned_tables import (
+    TuningPlan,
+    annotated,
+    column_values,
+    tuned_run,
+    tuning_key,
+    with_default_weights,
+)
+from phrasetool.experiments.systems import AFFORDABLE, PruningSystem
+from phrasetool.phrases import Mask
+from phrasetool.pruning.measures import COUNTS, LOSSES, OCCURRENCES, USES, Measures
+from phrasetool.pruning.measures import FORCED as FORCED_PROBABILITIES
+from phrasetool.pruning.measures import SMOOTHED as SMOOTHED_PROBABILITIES
+
+RESULTS = ROOT / "benchmarks" / "results" / "columns_study"
+SIMILAR, SMOOTHED, FORCED = "semantic", "kneser-ney", "forced"
+BRAE = "max-margin"
+METHOD, TENTH = "composition+semantic+usage", 0.1
+# Pairs whose pruned tables are tuned, too, and the pair for models of other dimensions.
+PRUNED = ("enja-small", "multi30k-cs-en", "multi30k-de-en", "tatoeba-zh-en")
+REFERENCE = "multi30k-de-en"
+
+
+@dataclass(frozen=True)
+class TunedSystem:
+    """A table that is tuned.
+
+    Attributes:
+        columns: appended columns, joined by `+`; none if empty.
+        loss: of the model whose similarities are among them; "" if there are none.
+        size: share of the entries.
+    """
+
+    columns: str = ""
+    loss: str = ""
+    size: float = 1.0
+
+
+def systems(pair: str) -> Iterator[TunedSystem]:
+    """The systems of a language pair, the plain table first."""
+    yield TunedSystem()
+    yield TunedSystem(SIMILAR, DEFAULT_LOSS)
+    yield TunedSystem(f"{SMOOTHED}+{FORCED}")
+    yield TunedSystem(f"{SMOOTHED}+{FORCED}+{SIMILAR}", DEFAULT_LOSS)
+    yield TunedSystem(SIMILAR, BRAE)
+    yield TunedSystem(SMOOTHED)
+    if pair in PRUNED:
+        yield TunedSystem("", "", TENTH)
+        yield TunedSystem(f"{SMOOTHED}+{FORCED}+{SIMILAR}", DEFAULT_LOSS, TENTH)
+    if pair == REFERENCE:
+        for loss in DIMENSIONS:
+            yield TunedSystem(SIMILAR, loss)
+
+
+class TunedPair(Pair):
+    """A language pair whose tables are tuned with columns."""
+
+    def pruned(self, measures: Measures) -> Mask:
+        """bool, shape (N,): the entries of a tenth of the table."""
+        decisions = TableDecisions(measures)
+        return decisions.keep(decisions.settled(PruningSystem(METHOD, "", "size", TENTH, "words", AFFORDABLE)))
+
+    def tune(self, system: TunedSystem, seed: int) -> dict[str, Any]:
+        """Tune a system and translate all texts; finished work is read from the work folder."""
+        model = with_default_weights(self.model)
+        measures = self.similarities(system.loss, seed) if system.loss else self.measures
+        values = column_values(measures, [part for part in system.columns.split("+") if part])
+        keep = self.pruned(self.similarities(DEFAULT_LOSS, SEEDS[0])) if system.size < 1 else None
+        plan = TuningPlan(DEV, "".join(f"{line}\n" for line in self.texts.references[DEV]).encode())
+        key = tuning_key(self.identity, model, values, keep, plan, seed)
+        load = functools.partial(annotated, self.laboratory, model, values)
+        return tuned_run(load, keep, plan, seed, self.store, key, asdict(system))
+
+    def start(self) -> None:
+        """Take over stored results, if they are of the same decoder and models."""
+        if not (RESULTS / f"{self.name}.json").exists():
+            return
+        stored = SentenceStatistics(self.name, RESULTS)
+        translations = self.tune(TunedSystem(), SEEDS[0])["translations"]
+        if not np.array_equal(stored.statistics(0), self.statistics_of(translations)):
+            print(f"{self.name}: stored results are of another decoder and are measured again", flush=True)
+            return
+        for number, row in enumerate(stored.facts["systems"]):
+            self.rows.append(row)
+            self.statistics.append(stored.statistics(number))
+
+    def add(self, system: TunedSystem, seed: int) -> None:
+        """Measure a system with a seed, unless its results are stored."""
+        identity = {**asdict(system), "seed": seed}
+        if any(identity.items() <= row.items() for row in self.rows):
+            return
+        began = time.monotonic()
+        record = self.tune(system, seed)
+        row = {**identity, "commit": self.commit, "runs": len(record["runs"])}
+        self.rows.append(row)
+        self.statistics.append(self.statistics_of(record["translations"]))
+        facts = {
+            "name": self.config.name, "machine": machine(), "models": {**MODELS, **DIMENSIONS}, "method": METHOD,
+        }  # fmt: skip
+        write_statistics(RESULTS, self.name, self.rows, self.statistics, self.texts.references, facts)
+        print(f"{self.name}: {system}, seed {seed}: {time.monotonic() - began:.0f} s", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pairs", nargs="*", default=PAIRS, metavar="PAIR")
+    parser.add_argument("--systems", type=int, help="only the first N systems of each pair")
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    needs = frozenset({COUNTS, LOSSES, OCCURRENCES, USES, FORCED_PROBABILITIES, SMOOTHED_PROBABILITIES})
+    for name in options.pairs:
+        pair = TunedPair(name, options.threads, current_commit(), needs)
+        pair.start()
+        for system in list(systems(name))[: options.systems]:
+            for seed in SEEDS:
+                pair.add(system, seed)
+
+
+if __name__ == "__main__":
+    main()
