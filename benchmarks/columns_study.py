@@ -22,10 +22,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-from measuring import ROOT, machine
-from pruning_study import DIMENSIONS, MODELS, PAIRS, SEEDS, Pair, current_commit
-from study import DEFAULT_LOSS, DEV, SentenceStatistics, write_statistics
+from measuring import ROOT
+from pruning_study import CONFIGS, PAIRS, WORK
+from study import DEFAULT_LOSS, DEV, Results
+from trial import DIMENSIONS, MODELS, SEEDS, Trial
 
 from moses_compat.experiments.pruned_tables import TableDecisions
 from moses_compat.experiments.tuned_tables import (
@@ -36,9 +36,10 @@ from moses_compat.experiments.tuned_tables import (
     tuning_key,
     with_default_weights,
 )
+from phrasetool.experiments.config import read_experiment_config
 from phrasetool.experiments.systems import AFFORDABLE, PruningSystem
 from phrasetool.phrases import Mask
-from phrasetool.pruning.measures import COUNTS, LOSSES, OCCURRENCES, USES, Measures
+from phrasetool.pruning.measures import COUNTS, LOSSES, OCCURRENCES, USES, Measure, Measures
 from phrasetool.pruning.measures import FORCED as FORCED_PROBABILITIES
 from phrasetool.pruning.measures import SMOOTHED as SMOOTHED_PROBABILITIES
 
@@ -82,8 +83,8 @@ def systems(pair: str) -> Iterator[TunedSystem]:
             yield TunedSystem(SIMILAR, loss)
 
 
-class TunedPair(Pair):
-    """A language pair whose tables are tuned with columns."""
+class TunedTrial(Trial):
+    """A decoder whose tables are tuned with columns."""
 
     def pruned(self, measures: Measures) -> Mask:
         """bool, shape (N,): the entries of a tenth of the table."""
@@ -101,34 +102,16 @@ class TunedPair(Pair):
         load = functools.partial(annotated, self.laboratory, model, values)
         return tuned_run(load, keep, plan, seed, self.store, key, asdict(system))
 
-    def start(self) -> None:
-        """Take over stored results, if they are of the same decoder and models."""
-        if not (RESULTS / f"{self.name}.json").exists():
-            return
-        stored = SentenceStatistics(self.name, RESULTS)
-        translations = self.tune(TunedSystem(), SEEDS[0])["translations"]
-        if not np.array_equal(stored.statistics(0), self.statistics_of(translations)):
-            print(f"{self.name}: stored results are of another decoder and are measured again", flush=True)
-            return
-        for number, row in enumerate(stored.facts["systems"]):
-            self.rows.append(row)
-            self.statistics.append(stored.statistics(number))
-
     def add(self, system: TunedSystem, seed: int) -> None:
         """Measure a system with a seed, unless its results are stored."""
-        identity = {**asdict(system), "seed": seed}
-        if any(identity.items() <= row.items() for row in self.rows):
+        row = {**asdict(system), "seed": seed}
+        if self.results.has(row):
             return
         began = time.monotonic()
         record = self.tune(system, seed)
-        row = {**identity, "commit": self.commit, "runs": len(record["runs"])}
-        self.rows.append(row)
-        self.statistics.append(self.statistics_of(record["translations"]))
-        facts = {
-            "name": self.config.name, "machine": machine(), "models": {**MODELS, **DIMENSIONS}, "method": METHOD,
-        }  # fmt: skip
-        write_statistics(RESULTS, self.name, self.rows, self.statistics, self.texts.references, facts)
-        print(f"{self.name}: {system}, seed {seed}: {time.monotonic() - began:.0f} s", flush=True)
+        self.results.add({**row, "runs": len(record["runs"])}, self.statistics_of(record["translations"]))
+        self.results.save()
+        print(f"{self.config.name}: {system}, seed {seed}: {time.monotonic() - began:.0f} s", flush=True)
 
 
 def main() -> None:
@@ -137,13 +120,20 @@ def main() -> None:
     parser.add_argument("--systems", type=int, help="only the first N systems of each pair")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
-    needs = frozenset({COUNTS, LOSSES, OCCURRENCES, USES, FORCED_PROBABILITIES, SMOOTHED_PROBABILITIES})
+    needs: frozenset[Measure[Any]] = frozenset(
+        {COUNTS, LOSSES, OCCURRENCES, USES, FORCED_PROBABILITIES, SMOOTHED_PROBABILITIES}
+    )
+    models = {**MODELS, **DIMENSIONS}
     for name in options.pairs:
-        pair = TunedPair(name, options.threads, current_commit(), needs)
-        pair.start()
+        results = Results(RESULTS, name)
+        config = read_experiment_config(str(CONFIGS / f"{name}.toml"))
+        trial = TunedTrial(config, WORK / name, results, options.threads, needs)
+        first = trial.tune(TunedSystem(), SEEDS[0])
+        results.take_over(trial.statistics_of(first["translations"]), models)
+        results.facts = {"name": config.name, "models": models, "method": METHOD}
         for system in list(systems(name))[: options.systems]:
             for seed in SEEDS:
-                pair.add(system, seed)
+                trial.add(system, seed)
 
 
 if __name__ == "__main__":

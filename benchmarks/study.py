@@ -7,6 +7,7 @@ sentences, so that they hold for a newly trained model.
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -15,11 +16,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from measuring import ROOT, machine
 
 from phrasetool.smt.evaluation.bleu import LENGTH, MATCHES, ORDER, REFERENCE_LENGTH, TOTALS
 from phrasetool.smt.evaluation.bootstrap import bleu_of_sums
 
-RESULTS = Path(__file__).resolve().parent / "results" / "pruning_study"
+RESULTS = ROOT / "benchmarks" / "results" / "pruning_study"
+# Columns of a system that do not identify it: results, how they came about, and how many entries could be protected.
+MEASURED = ("keep_top", "entries", "of", "occurrences", "runs", "commit")
 # Sizes of pruned tables, and methods without and with similarities.
 SIZES = (0.28, 0.15, 0.1, 0.05, 0.03)
 WITHOUT = (
@@ -191,36 +195,91 @@ class Study(SentenceStatistics):
         return max((method for method, rows in first.items() if rows), key=lambda one: self.bleu(first[one], DEV))
 
 
-def write_statistics(
-    folder: Path,
-    name: str,
-    rows: Sequence[Mapping[str, Any]],
-    statistics: Sequence[np.ndarray],
-    references: Mapping[str, Sequence[str]],
-    facts: Mapping[str, Any],
-) -> None:
-    """Write the results of a study for one language pair, as `SentenceStatistics` reads them.
+class Results:
+    """Results of a study for one language pair, while it is measured; `SentenceStatistics` reads what it writes.
 
     Statistics of the first system are stored as they are, those of others as differences to it, which are mostly 0.
 
     Args:
         folder: directory of the study.
         name: name of the pair.
-        rows: descriptions of the systems.
-        statistics: for each system the `STATISTICS` of all sentences, int16, shape (S, len(STATISTICS)).
-        references: text name -> its reference translations, the development set first.
+
+    Attributes:
         facts: further contents of the JSON file.
+        references: text name -> its reference translations, the development set first.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    stacked = np.stack(statistics)
-    differences = stacked - stacked[:1]
-    differences[0] = stacked[0]
-    lengths = np.concatenate([[len(line.split()) for line in lines] for lines in references.values()]).astype(np.int16)
-    np.savez_compressed(folder / f"{name}.npz", differences=differences, reference_lengths=lengths)
-    texts = {text: len(lines) for text, lines in references.items()}
-    head = json.dumps({**facts, "texts": texts}, ensure_ascii=False, indent=1)
-    systems = ",\n".join(json.dumps(row) for row in rows)
-    (folder / f"{name}.json").write_text(f'{head[:-2]},\n "systems": [\n{systems}\n]\n}}\n')
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.name = folder, name
+        self.facts: Mapping[str, Any] = {}
+        self.references: Mapping[str, Sequence[str]] = {}
+        self._rows: list[Mapping[str, Any]] = []
+        self._statistics: list[np.ndarray] = []
+        self._stored: set[str] = set()
+
+    def take_over(self, first: np.ndarray, models: Mapping[str, Any]) -> None:
+        """Take over stored results, if the decoder and the models are the same.
+
+        Args:
+            first: statistics of the first system, measured now.
+            models: name -> how the model is trained, of all models.
+        """
+        if not (self.folder / f"{self.name}.json").exists():
+            return
+        stored = SentenceStatistics(self.name, self.folder)
+        same = json.loads(json.dumps(models))
+        if any(how != same.get(model) for model, how in stored.facts["models"].items()):
+            print(f"{self.name}: stored results are of other models and are measured again", flush=True)
+        elif not np.array_equal(stored.statistics(0), first):
+            print(f"{self.name}: stored results are of another decoder and are measured again", flush=True)
+        else:
+            for number, row in enumerate(stored.facts["systems"]):
+                self._add(row, stored.statistics(number))
+
+    def has(self, row: Mapping[str, Any]) -> bool:
+        """Whether a system has results."""
+        return _key(row) in self._stored
+
+    def add(self, row: Mapping[str, Any], statistics: np.ndarray) -> None:
+        """Add the results of a system.
+
+        Args:
+            row: what identifies the system, and columns of `MEASURED`.
+            statistics: the `STATISTICS` of all sentences, int16, shape (S, len(STATISTICS)).
+        """
+        self._add({**row, "commit": current_commit()}, statistics)
+
+    def _add(self, row: Mapping[str, Any], statistics: np.ndarray) -> None:
+        self._stored.add(_key(row))
+        self._rows.append(row)
+        self._statistics.append(statistics)
+
+    def save(self) -> None:
+        """Write everything."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        stacked = np.stack(self._statistics)
+        differences = stacked - stacked[:1]
+        differences[0] = stacked[0]
+        lengths = [[len(line.split()) for line in lines] for lines in self.references.values()]
+        lengths_array = np.concatenate(lengths).astype(np.int16)
+        np.savez_compressed(self.folder / f"{self.name}.npz", differences=differences, reference_lengths=lengths_array)
+        texts = {text: len(lines) for text, lines in self.references.items()}
+        facts = {**self.facts, "machine": machine(), "texts": texts}
+        head = json.dumps(facts, ensure_ascii=False, indent=1)
+        systems = ",\n".join(json.dumps(row) for row in self._rows)
+        (self.folder / f"{self.name}.json").write_text(f'{head[:-2]},\n "systems": [\n{systems}\n]\n}}\n')
+
+
+def _key(row: Mapping[str, Any]) -> str:
+    """What identifies a system."""
+    return json.dumps({name: value for name, value in row.items() if name not in MEASURED}, sort_keys=True)
+
+
+@cache
+def current_commit() -> str:
+    """The commit of the checkout that measures."""
+    command = ["git", "rev-parse", "--short=12", "HEAD"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 @cache

@@ -1,0 +1,220 @@
+"""What the studies of pruning and of columns share: models, systems, and a decoder whose pruned tables translate texts.
+
+Tables are pruned in memory by the function that `phrasetool prune` uses, and translate the development set and the
+test sets with the weights of the full table.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measuring import COMMAND
+from study import SIZES, STATISTICS, Results
+
+from moses_compat.engine.laboratory import Laboratory
+from moses_compat.engine.model import MosesModel
+from moses_compat.experiments.build import BuildPlan, plan_build
+from moses_compat.experiments.build_commands import BuildStore, CommandRunner
+from moses_compat.experiments.pruned_tables import decode_run, plan_runs
+from moses_compat.experiments.run_store import RunStore, decoder_identity
+from moses_compat.experiments.text_sets import read_experiment_texts
+from moses_compat.ini.tables import choose_table
+from moses_compat.measures.measure import MeasureRequest, measure_file
+from moses_compat.measures.model_weights import weights_of
+from moses_compat.measures.similarities import FileSimilarities, SimilaritySource
+from moses_compat.tables.blocks import TableScan
+from phrasetool.experiments.settings import ExperimentConfig
+from phrasetool.experiments.systems import AFFORDABLE, KEEP_TOP, PruningSystem
+from phrasetool.pruning.measures import (
+    COUNTS,
+    LOSSES,
+    OCCURRENCES,
+    OPINION,
+    SIGNIFICANCE,
+    SIMILARITIES,
+    USES,
+    Measure,
+    Measures,
+)
+from phrasetool.smt.evaluation.bootstrap import sentence_statistics
+from phrasetool.watch import NOBODY
+
+SEEDS = (1, 2, 3)
+NEEDS: frozenset[Measure[Any]] = frozenset({COUNTS, LOSSES, OCCURRENCES, SIGNIFICANCE, USES})
+# Name -> whether pairs are those of leave-one-out forced decoding, and options of `phrasetool train`.
+MODELS: dict[str, tuple[bool, list[str]]] = {
+    "in-batch": (True, []),
+    "max-margin": (True, ["--loss", "max-margin"]),
+    "uncorrected": (True, ["--correction", "0", "--count-exponent", "0", "--temperature", "0.1"]),
+    "plain pairs": (False, []),
+    "mean-max": (True, ["--encoder", "mean-max"]),
+}
+# Models of other dimensions, whose similarities serve as columns only.
+DIMENSIONS: dict[str, tuple[bool, list[str]]] = {
+    "n = 100": (True, ["--dimension", "100"]),
+    "n = 200": (True, ["--dimension", "200"]),
+}
+# Steps of `phrasetool experiment` that are not needed: this study trains its own models.
+SKIPPED = ("train", "scores")
+
+
+def of_size(method: str, sizes: tuple[float, ...] = SIZES) -> Iterator[PruningSystem]:
+    """Tables of some sizes, one-word sources protected."""
+    combine = "product" if "+" in method else ""
+    for size in sizes:
+        yield PruningSystem(method, combine, "size", size, "words", AFFORDABLE, int(method == "random"))
+
+
+def at_thresholds(method: str, thresholds: tuple[float, ...]) -> Iterator[PruningSystem]:
+    """Tables by the rule of Zhang et al.: the ten best of every source stay."""
+    for threshold in thresholds:
+        yield PruningSystem(method, "", "threshold", threshold, "all", KEEP_TOP)
+
+
+class Trial:
+    """A decoder, the measures of its table, and results of translating with pruned tables.
+
+    Args:
+        config: texts, table, bitext and search.  What it lacks is built.
+        work: directory for models and finished translations.
+        results: where results are stored.
+        threads: number of threads.
+        needs: what is measured of the table, besides similarities.
+        facts: further columns of the stored rows, for studies with several trials.
+    """
+
+    def __init__(
+        self,
+        config: ExperimentConfig,
+        work: Path,
+        results: Results,
+        threads: int,
+        needs: frozenset[Measure[Any]] = NEEDS,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.config, self.work, self.results, self.threads, self.needs = config, work, results, threads, needs
+        self.facts = dict(facts or {})
+        self.texts = read_experiment_texts(config)
+        results.references = self.texts.references
+        work.mkdir(parents=True, exist_ok=True)
+        self.plan = self._built()
+        model = MosesModel.read(self.plan.ini, self.plan.table, self.plan.reordering_table)
+        search = config.search
+        self.model = model.searching(
+            algorithm=search.algorithm, stack_size=search.stack, pop_limit=search.pop_limit,
+            table_limit=search.table_limit,
+        )  # fmt: skip
+        self.identity = decoder_identity(self.model, self.texts.sources)
+        self.store = RunStore(str(work / "runs"))
+
+    def _built(self) -> BuildPlan:
+        """Build a decoder and count pairs in leave-one-out forced decoding."""
+        folder = Path(self.config.output) / "build"
+        store = BuildStore(str(folder))
+        folder.mkdir(parents=True, exist_ok=True)
+        plan = plan_build(self.config, self.config.dev, store.path)
+        runner = CommandRunner(store, [COMMAND], self.threads, lambda message: print(f"  {message}", flush=True))
+        for chains in plan.phases:
+            own = [[one for one in chain if not one.name.startswith(SKIPPED)] for chain in chains]
+            runner.make([chain for chain in own if chain])
+        return plan
+
+    @cached_property
+    def laboratory(self) -> Laboratory:
+        return Laboratory.load(self.model, self.texts.sources, self.threads)
+
+    @cached_property
+    def measures(self) -> Measures:
+        """Of the table, without similarities."""
+        bitext = self.config.bitext
+
+        def request(scan: TableScan) -> MeasureRequest:
+            return MeasureRequest.of(
+                self.needs, scan,
+                weights=lambda: weights_of(self.model.ini, choose_table(self.model.ini, self.model.table)),
+                corpora=(bitext.source, bitext.target) if bitext else None, forced_pairs=self.plan.forced_pairs,
+            )  # fmt: skip
+
+        return measure_file(self.model.table, TableScan(threads=self.threads), NOBODY, request).whole()
+
+    def pairs_for(self, loss: str) -> str:
+        """The file that a model is trained on."""
+        if {**MODELS, **DIMENSIONS}[loss][0]:
+            assert self.plan.forced_pairs is not None
+            return self.plan.forced_pairs
+        path = self.work / "plain-pairs.gz"
+        if not path.exists():
+            bitext = self.config.bitext
+            assert bitext is not None
+            command = [COMMAND, "force-decode", "--moses-ini", self.plan.ini, bitext.source, bitext.target]
+            for option, table in (("--table", self.plan.table), ("--reordering-table", self.plan.reordering_table)):
+                command += [option, table] if table else []
+            subprocess.run([*command, "-o", str(path), "-q", "--threads", str(self.threads)], check=True)
+        return str(path)
+
+    def similarities(self, loss: str, seed: int) -> Measures:
+        """The measures with the similarities of a model, which is trained where there is none."""
+        pairs = self.pairs_for(loss)
+        folder = self.work / f"{loss}-{seed}"
+        scores = folder / "scores.parquet"
+        if not scores.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            train = [COMMAND, "train", pairs, "-o", str(folder), "--seed", str(seed), "--device", "cpu", "-q"]
+            subprocess.run([*train, *{**MODELS, **DIMENSIONS}[loss][1]], check=True)
+            score = [COMMAND, "prune", self.model.table, "-m", str(folder), "--scores", str(scores), "--sweep", "0:0:1"]
+            subprocess.run([*score, "-q", "--threads", str(self.threads)], check=True, stdout=subprocess.DEVNULL)
+
+        return self.with_similarities(FileSimilarities(str(scores)))
+
+    def with_similarities(self, source: SimilaritySource) -> Measures:
+        """The measures with similarities of any source."""
+
+        def request(scan: TableScan) -> MeasureRequest:
+            return MeasureRequest(similarities={SIMILARITIES: source}, scan=scan)
+
+        similar = measure_file(self.model.table, TableScan(threads=self.threads), NOBODY, request).whole()
+        return self.measures.with_columns({SIMILARITIES: similar[SIMILARITIES], OPINION: similar[OPINION]})
+
+    def _row(self, system: PruningSystem, loss: str, seed: int) -> dict[str, Any]:
+        return {**self.facts, "loss": loss, "model_seed": seed, **asdict(system)}
+
+    def lacks(self, systems: Sequence[PruningSystem], loss: str, seed: int) -> bool:
+        """Whether some of the systems have no results yet."""
+        return not all(self.results.has(self._row(system, loss, seed)) for system in systems)
+
+    def translate(self, systems: Sequence[PruningSystem], measures: Measures, loss: str = "", seed: int = 0) -> None:
+        """Translate all texts with pruned tables, unless their results are stored."""
+        counts = measures[COUNTS].astype(np.float64)
+        labels = {
+            system: f"{loss} {seed} {system}"
+            for system in systems
+            if not self.results.has(self._row(system, loss, seed))
+        }
+        skipped = lambda label, reason: print(f"  {label}: {reason}", flush=True)  # noqa: E731
+        for run in plan_runs(labels, measures, self.identity, self.model.weights, skipped):
+            record = decode_run(lambda: self.laboratory, run, self.store)
+            occurrences = float(counts[run.keep].sum() / counts.sum())
+            row = {
+                **self._row(run.system, loss, seed), "entries": run.entries, "of": run.of,
+                "occurrences": round(occurrences, 6),
+            }  # fmt: skip
+            self.results.add(row, self.statistics_of(record["translations"]))
+
+    def statistics_of(self, translations: Mapping[str, Sequence[str]]) -> np.ndarray:
+        """The `STATISTICS` of all sentences, int16, shape (S, len(STATISTICS))."""
+        parts = [sentence_statistics(translations[name], lines) for name, lines in self.texts.references.items()]
+        return np.concatenate(parts)[:, STATISTICS].astype(np.int16)
+
+    def full_statistics(self) -> np.ndarray:
+        """The statistics with the full table."""
+        labels = {PruningSystem(): "full"}
+        skipped = lambda label, reason: None  # noqa: E731
+        (run,) = plan_runs(labels, self.measures, self.identity, self.model.weights, skipped)
+        return self.statistics_of(decode_run(lambda: self.laboratory, run, self.store)["translations"])
