@@ -31,7 +31,7 @@ from moses_compat.files.streams import Input
 from phrasetool.objectives import OBJECTIVES, objective
 from phrasetool.objectives.margin import unit_vectors
 from phrasetool.objectives.objective import FrozenBatch, JointObjective
-from phrasetool.training.pairs import PhrasePairs
+from phrasetool.train.data import PhrasePairs
 from phrasetool.training.settings import VECTORS, TrainingSettings
 from phrasetool.training.trainer import Trainer
 

@@ -30,12 +30,11 @@ from phrasetool.neural.target_vectors import target_table
 from phrasetool.smt.evaluation.bleu import bleu_statistics, corpus_bleu
 from phrasetool.smt.evaluation.bootstrap import Bootstrap
 from phrasetool.smt.tuning.reranking import first_lines, oracle
+from phrasetool.train.checkpoint import CHECKPOINT
+from phrasetool.train.data import PhrasePairs, frequent_words, in_vocabulary
+from phrasetool.train.run import TrainingRun
 from phrasetool.training.neural.neural_settings import NeuralSettings
 from phrasetool.training.neural.neural_trainer import train_neural
-from phrasetool.training.pairs import PhrasePairs
-from phrasetool.training.resumable import CHECKPOINT
-from phrasetool.training.text_vocabulary import frequent_words, in_vocabulary
-from phrasetool.training.training_run import TrainingRun
 
 N_BEST = 100
 DIRECTIONS = ("forward", "backward")

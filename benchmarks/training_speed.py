@@ -15,8 +15,8 @@ from measuring import reference, report
 from moses_compat.corpora.training_pairs import read_training_pairs
 from moses_compat.files.streams import Input
 from phrasetool.encoders.rae.parameters import RaeParameters
+from phrasetool.nn.device import choose_device
 from phrasetool.objectives import OBJECTIVES
-from phrasetool.training.device import choose_device
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.training.trainer import Trainer
 

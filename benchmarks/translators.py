@@ -37,12 +37,11 @@ from phrasetool.neural.network import padded_targets
 from phrasetool.neural.target_vectors import target_table
 from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.smt.evaluation.bootstrap import sentence_statistics
+from phrasetool.train.checkpoint import CHECKPOINT
+from phrasetool.train.data import PhrasePairs, frequent_words, in_vocabulary
+from phrasetool.train.run import TrainingRun
 from phrasetool.training.neural.neural_settings import NeuralSettings
 from phrasetool.training.neural.neural_trainer import NeuralReport, train_neural
-from phrasetool.training.pairs import PhrasePairs
-from phrasetool.training.resumable import CHECKPOINT
-from phrasetool.training.text_vocabulary import frequent_words, in_vocabulary
-from phrasetool.training.training_run import TrainingRun
 
 KEPT = ROOT / "benchmarks" / "results" / "translators"
 DATA = ROOT.parent / "shared" / "data"

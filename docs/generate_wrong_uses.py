@@ -20,7 +20,7 @@ from pathlib import Path
 
 import forked_commands
 
-from phrasetool.models.folders import CHECKPOINT
+from phrasetool.train.run import CHECKPOINT
 
 # No message about kernels that are compiled, once.
 KERNELS = {"PHRASETOOL_KERNELS": "numba"}

@@ -15,7 +15,7 @@ import torch
 from phrasetool.encoders.autoencoders.autoencoder import Autoencoder, most_words
 from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
-from phrasetool.training.text_vocabulary import in_vocabulary
+from phrasetool.train.data import in_vocabulary
 from phrasetool.vocabulary import UNKNOWN, unescape
 
 # Words at a time, which bounds the memory.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phrasetool.encoders.mean_max.parameters import LONGEST
+from phrasetool.nn.positions import LONGEST
 from phrasetool.smt.evaluation.metrics import evaluate
 from phrasetool.smt.evaluation.rouge import rouge_n
 from phrasetool.text_splitting import split_words

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
-from phrasetool.encoders.mean_max.parameters import LONGEST
 from phrasetool.errors import PhraseToolError
 from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.neighbours import Neighbour
+from phrasetool.nn.positions import LONGEST
 from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.reconstruction import encode_texts
 from phrasetool.text_splitting import split_words
-from phrasetool.training.text_vocabulary import in_vocabulary
+from phrasetool.train.data import in_vocabulary
 from phrasetool.vocabulary import unescape
 
 

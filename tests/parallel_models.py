@@ -13,8 +13,8 @@ from phrasetool.siamese.lexicon import known_parts
 from phrasetool.siamese.siamese_network import SiameseNetwork
 from phrasetool.siamese.token_inputs import WordSides
 from phrasetool.siamese.word_inputs import random_vectors
+from phrasetool.train.run import TrainingRun
 from phrasetool.training.neural.text_pairs import TextPairs
-from phrasetool.training.training_run import TrainingRun
 from phrasetool.vocabulary import Vocabulary
 
 WORDS = [[f"{side}{letter}{letter}".encode() for letter in "abcdefghijklmnopqrst"] for side in "st"]

@@ -20,7 +20,7 @@ from phrasetool.disk.packed_values import packed, unpacked
 from phrasetool.scoring.scorer import Scores
 from phrasetool.text_encoders.margins import NORMALISATIONS
 from phrasetool.text_encoders.vector_store import StoreKind, VectorStore
-from phrasetool.training.resumable import load_checkpoint, save_checkpoint
+from phrasetool.train.checkpoint import load_checkpoint, save_checkpoint
 from tests.tables import TABLES
 
 # Stands between the two files of an input.

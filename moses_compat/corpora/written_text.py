@@ -9,7 +9,7 @@ from moses_compat.corpora.parallel_texts import unescaped_words
 from moses_compat.corpora.texts import read_sentences
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
-from phrasetool.training.text_vocabulary import in_vocabulary
+from phrasetool.train.data import in_vocabulary
 from phrasetool.vocabulary import Vocabulary, escape, has_escapes, lacks_escapes, unescape
 
 

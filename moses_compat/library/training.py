@@ -14,11 +14,11 @@ from moses_compat.lines.counts import CountTally
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import DataError
 from phrasetool.library.models import PhraseModel
-from phrasetool.torch_threads import one_torch_thread
+from phrasetool.nn.device import one_torch_thread
 from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
-    from phrasetool.training.pairs import PhrasePairs
+    from phrasetool.train.data import PhrasePairs
 
 # A source phrase and a target phrase, and perhaps how often they were used.
 Pair = tuple[str, str] | tuple[str, str, float]
@@ -73,15 +73,15 @@ def train(
         >>> model.dimension
         8
     """
-    from phrasetool.models.folders import check_model_folder
-    from phrasetool.training.device import choose_device
+    from phrasetool.nn.device import choose_device
+    from phrasetool.train.checks import doubting
+    from phrasetool.train.data import check_pairs
+    from phrasetool.train.run import TrainingRun, check_model_folder
     from phrasetool.training.fastest_device import choose_training_device
     from phrasetool.training.fixed_words import with_known_words
-    from phrasetool.training.plausibility import check_pairs, doubting
     from phrasetool.training.settings import TrainingSettings
     from phrasetool.training.start import Start, start_parameters
     from phrasetool.training.trainer import train_model
-    from phrasetool.training.training_run import TrainingRun
 
     chosen = TrainingSettings.for_loss(loss=loss, encoder=encoder, **settings)
     check_model_folder(folder, resume=resume, overwrite=overwrite)

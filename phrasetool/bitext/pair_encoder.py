@@ -14,10 +14,10 @@ import numpy as np
 
 from phrasetool.errors import ModelError
 from phrasetool.models.parallel import sentence_lengths
+from phrasetool.nn.device import one_torch_thread
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array
 from phrasetool.text_encoders.loading import find_text_encoder
 from phrasetool.text_encoders.text_encoder import SIDES, Side, TextEncoder
-from phrasetool.torch_threads import one_torch_thread
 
 # Sentences that are encoded, and pairs that are classified, at a time; fixed, so that p does not depend on threads.
 BATCH = 2048

@@ -20,10 +20,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from phrasetool.encoders.mean_max.parameters import LONGEST
 from phrasetool.neural.network import NOTHING, NeuralTranslator
+from phrasetool.nn.device import one_torch_thread
+from phrasetool.nn.positions import LONGEST
 from phrasetool.phrases import Int64Array, Phrases
-from phrasetool.torch_threads import one_torch_thread
 from phrasetool.vocabulary import UNKNOWN
 
 # Sentences that are translated together; fewer are filled up.

@@ -8,10 +8,9 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from phrasetool.encoders.autoencoders.decoders import AttentionDecoder, DecoderState
-from phrasetool.encoders.mean_max.module import AttentionBlock
-from phrasetool.encoders.mean_max.parameters import LONGEST, positions
-from phrasetool.encoders.seeded_dropout import SeededDropout
+from phrasetool.nn.decoders import AttentionDecoder, DecoderState
+from phrasetool.nn.layers import AttentionBlock, SeededDropout
+from phrasetool.nn.positions import LONGEST, positions
 from phrasetool.phrases import FloatArray
 
 _CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}

@@ -13,9 +13,9 @@ import numpy as np
 
 from phrasetool.neural.likelihood import pair_order, pair_scores
 from phrasetool.neural.network import NeuralTranslator
+from phrasetool.nn.device import one_torch_thread
 from phrasetool.phrases import DoubleArray, Int64Array, Phrases
 from phrasetool.pipeline import run
-from phrasetool.torch_threads import one_torch_thread
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import UNKNOWN
 

@@ -20,8 +20,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from phrasetool.encoders.mean_max.module import LengthGroups, split_groups
-from phrasetool.encoders.seeded_dropout import SeededDropout
 from phrasetool.neural.architecture import NeuralArchitecture
 from phrasetool.neural.cores import (
     AttentionCore,
@@ -31,6 +29,7 @@ from phrasetool.neural.cores import (
     RecurrentCore,
     RecurrentEncoder,
 )
+from phrasetool.nn.layers import LengthGroups, SeededDropout, split_groups
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
 
 # Of an id that stands for no word: before the first word, and after the end of a shorter sentence.

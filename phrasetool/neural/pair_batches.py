@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from phrasetool.encoders.mean_max.parameters import LONGEST
 from phrasetool.neural.likelihood import pair_order, pair_scores
 from phrasetool.neural.network import NeuralTranslator
+from phrasetool.nn.positions import LONGEST
 from phrasetool.phrases import DoubleArray, Mask, Phrases
 from phrasetool.unique_phrases import distinct_phrases
 

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from phrasetool.nn.device import one_torch_thread
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases
 from phrasetool.siamese.siamese_network import SiameseNetwork
 from phrasetool.siamese.token_inputs import TokenInputs
-from phrasetool.torch_threads import one_torch_thread
 from phrasetool.unique_phrases import distinct_phrases
 
 # Sentences, and pairs, of a batch.

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from phrasetool.encoders.torch_precision import FINE, products_in
 from phrasetool.errors import ModelError
+from phrasetool.nn.device import FINE, products_in
 from phrasetool.phrases import Int64Array, Mask, Phrases
 from phrasetool.siamese.kept_vectors import KeptVectors, Pieces
 from phrasetool.text_encoders.folder_safety import checked_folder

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from phrasetool.encoders.seeded_dropout import SeededDropout
+from phrasetool.nn.layers import SeededDropout
 from phrasetool.phrases import FloatArray, Int64Array
 from phrasetool.siamese.architecture import SiameseArchitecture
 from phrasetool.siamese.length import LengthEmbedding

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from phrasetool.encoders.seeded_dropout import SeededDropout
+from phrasetool.nn.layers import SeededDropout
 from phrasetool.phrases import FloatArray
 from phrasetool.syntax.decoder_steps import layer_states
 from phrasetool.syntax.syntax_shape import END, TAGS, SyntaxShape

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from phrasetool.encoders.seeded_dropout import SeededDropout
+from phrasetool.nn.layers import SeededDropout
 from phrasetool.phrases import FloatArray, Int64Array
 from phrasetool.tagging.tagger_shape import TaggerShape
 

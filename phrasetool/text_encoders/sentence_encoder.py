@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from phrasetool.errors import ModelError, first_line
+from phrasetool.nn.device import one_torch_thread
 from phrasetool.phrases import FloatArray
 from phrasetool.text_encoders.folder_safety import folder_identity, read_json
 from phrasetool.text_encoders.offline import go_offline, quieten
 from phrasetool.text_encoders.text_encoder import Side
 from phrasetool.text_encoders.tokenizing import over_long, read_tokenizer
-from phrasetool.torch_threads import one_torch_thread
 
 # Older ones run code from a folder, whatever they are told.
 _FIRST_VERSION = 6

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from phrasetool.errors import ModelError, first_line
+from phrasetool.nn.device import one_torch_thread
 from phrasetool.phrases import FloatArray
 from phrasetool.text_encoders.folder_safety import folder_identity, read_json
 from phrasetool.text_encoders.offline import go_offline, quieten
 from phrasetool.text_encoders.text_encoder import Side
 from phrasetool.text_encoders.tokenizing import encode_batch, over_long, read_tokenizer
-from phrasetool.torch_threads import one_torch_thread
 
 # Phrases are short; longer ones are cut, and counted.
 LONGEST = 128

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from phrasetool.embeddings.initial import initial_vectors
-from phrasetool.training.device import choose_device, device_name
-from phrasetool.training.pairs import PhrasePairs
+from phrasetool.nn.device import choose_device, device_name
+from phrasetool.train.data import PhrasePairs
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.training.trainer import Trainer
 

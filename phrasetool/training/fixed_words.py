@@ -13,8 +13,8 @@ from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.fit import by_cosine, measure_fit
 from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.scoring.telling_apart import CHANCE
-from phrasetool.training.pairs import PhrasePairs
-from phrasetool.training.plausibility import Doubt
+from phrasetool.train.checks import Doubt
+from phrasetool.train.data import PhrasePairs
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.training.start import SIDES, Start
 from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from phrasetool.encoders.protocols import EncoderModule, EncoderParameters
 from phrasetool.phrases import Int64Array, Phrases
-from phrasetool.training.pairs import PhrasePairs, log_shares
+from phrasetool.train.data import PhrasePairs, log_shares
 from phrasetool.training.per_pair_sgd import PerPairSgd, pairs_per_word
 from phrasetool.training.rae_sgd import RaeSgd
 from phrasetool.training.settings import TrainingSettings
@@ -64,7 +64,7 @@ class Side:
 
     Attributes:
         phrases: the same phrases.
-        log_shares: float32, shape (N,), see `phrasetool.training.pairs.log_shares`.
+        log_shares: float32, shape (N,), see `phrasetool.train.data.log_shares`.
         vocabulary_size: V.
         module: what is trained.
         optimizer: of the module's parameters, but for frozen ones.

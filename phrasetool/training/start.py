@@ -14,13 +14,13 @@ from phrasetool.embeddings.word2vec import phrase_sentences, train_word2vec
 from phrasetool.errors import ModelError
 from phrasetool.models.fit import CLEARLY, FEWEST, HARDLY_KNOWN, WELL_KNOWN, has_letter
 from phrasetool.phrases import FloatArray, Phrases
-from phrasetool.training.plausibility import Doubt
+from phrasetool.train.checks import Doubt
 from phrasetool.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from phrasetool.encoders.protocols import EncoderParameters
     from phrasetool.models.autoencoder import AutoencoderModel
-    from phrasetool.training.pairs import PhrasePairs
+    from phrasetool.train.data import PhrasePairs
     from phrasetool.training.settings import TrainingSettings
 
 SIDES = ("source", "target")

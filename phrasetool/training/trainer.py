@@ -23,21 +23,20 @@ from phrasetool.encoders.protocols import EncoderParameters
 from phrasetool.models.bilingual import BilingualModel
 from phrasetool.objectives.objective import CoTrainingObjective
 from phrasetool.scoring.calibration import Calibration
-from phrasetool.training.co_training import CoTraining
-from phrasetool.training.divergence import DivergedError, StartError
-from phrasetool.training.fixed_words import check_one_space
-from phrasetool.training.joint import JointTraining
-from phrasetool.training.pairs import PhrasePairs
-from phrasetool.training.plausibility import Doubt
-from phrasetool.training.resumable import (
+from phrasetool.train.checkpoint import (
     optimizer_tensors,
     restore_optimizer,
     train_resumably,
     write_log,
 )
+from phrasetool.train.checks import DivergedError, Doubt, StartError
+from phrasetool.train.data import PhrasePairs
+from phrasetool.train.run import TrainingRun
+from phrasetool.training.co_training import CoTraining
+from phrasetool.training.fixed_words import check_one_space
+from phrasetool.training.joint import JointTraining
 from phrasetool.training.settings import PAIRS, TrainingSettings
 from phrasetool.training.sides import Sides, parts
-from phrasetool.training.training_run import TrainingRun
 
 _NAMES = ("source", "target")
 # Pairs that the error at the start of plain SGD is measured on, at least.

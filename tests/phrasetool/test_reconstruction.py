@@ -3,8 +3,8 @@ import numpy as np
 from phrasetool.encoders.autoencoders.autoencoder import most_words
 from phrasetool.phrases import Phrases
 from phrasetool.reconstruction import autoencoder_module, encode_texts, reconstruct_texts
+from phrasetool.train.run import TrainingRun
 from phrasetool.training.autoencoder.autoencoder_trainer import train_autoencoder
-from phrasetool.training.training_run import TrainingRun
 from tests.phrasetool.training.autoencoder.random_texts import VOCABULARY, random_texts, settings
 
 

@@ -62,8 +62,8 @@ def command(
     from moses_compat.corpora.texts import read_texts
     from moses_compat.files.streams import Output
     from phrasetool.models.storage import load_autoencoder
+    from phrasetool.nn.device import choose_device
     from phrasetool.reconstruction import reconstruct_lines
-    from phrasetool.training.device import choose_device
 
     check_outputs([text], [output])
     document = json_document(json_file, [text], [output])
@@ -89,8 +89,8 @@ def _check_lengths(path: str, texts: Phrases) -> None:
     import numpy as np
 
     from moses_compat.files.names import display_name
-    from phrasetool.encoders.mean_max.parameters import LONGEST
     from phrasetool.errors import DataError
+    from phrasetool.nn.positions import LONGEST
 
     if len(too_long := np.flatnonzero(texts.lengths > LONGEST)):
         line = int(too_long[0])

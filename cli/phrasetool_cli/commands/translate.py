@@ -73,7 +73,7 @@ def command(
     from moses_compat.files.streams import Output
     from phrasetool.models.storage import load_neural_model
     from phrasetool.neural.beam import NeuralTranslation, n_best_translations, without_repetitions, written
-    from phrasetool.training.device import choose_device
+    from phrasetool.nn.device import choose_device
 
     if (new_words is None) != (target_vectors is None):
         raise click.UsageError("--new-words and --target-vectors belong together; give both")

@@ -72,7 +72,7 @@ def _chosen_device(name: str) -> str:
     # A CPU needs no torch.
     if name == "cpu":
         return name
-    from phrasetool.training.device import choose_device
+    from phrasetool.nn.device import choose_device
 
     return str(choose_device(name))
 

@@ -22,9 +22,9 @@ def check_text(path: str, sentences: Phrases, watch: TerminalWatch) -> None:
     import numpy as np
 
     from moses_compat.files.names import display_name
-    from phrasetool.encoders.mean_max.parameters import LONGEST
     from phrasetool.errors import DataError
     from phrasetool.models.fit import FEWEST, HARDLY_KNOWN
+    from phrasetool.nn.positions import LONGEST
     from phrasetool.vocabulary import UNKNOWN
 
     if len(too_long := np.flatnonzero(sentences.lengths > LONGEST)):

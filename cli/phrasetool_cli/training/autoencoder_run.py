@@ -33,7 +33,7 @@ def train_text(given: Given, run: RunOptions) -> AutoencoderModel:
     from moses_compat.corpora.texts import read_texts
     from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
     from phrasetool.training.autoencoder.autoencoder_trainer import train_autoencoder
-    from phrasetool.training.text_vocabulary import training_texts
+    from phrasetool.training.autoencoder.training_texts import training_texts
     from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
 
     (text,) = given.inputs

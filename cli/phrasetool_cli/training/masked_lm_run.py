@@ -73,7 +73,7 @@ def train_bert(inputs: MaskedLmInputs, run: RunOptions, given: Given) -> Trained
 
     import torch
 
-    from phrasetool.training.device import device_name
+    from phrasetool.nn.device import device_name
     from phrasetool.training.masked_lm.masked_lm_trainer import train_masked_lm
 
     torch.set_num_threads(run.threads)

@@ -71,10 +71,11 @@ def train_translator(inputs: NeuralInputs, run: RunOptions, given: Given) -> Neu
     """
     import torch
 
-    from phrasetool.training.device import device_name
+    from phrasetool.nn.device import device_name
+    from phrasetool.train.checks import doubting
+    from phrasetool.train.data import check_pairs
     from phrasetool.training.neural.neural_settings import NeuralSettings
     from phrasetool.training.neural.neural_trainer import train_neural
-    from phrasetool.training.plausibility import check_pairs, doubting
 
     watch = TerminalWatch(run.quiet)
     doubt = doubting(watch, run.force)
@@ -130,9 +131,9 @@ def _vocabularies(
     """Source and target words, and what is predicted."""
     from phrasetool.disk.writable import check_space
     from phrasetool.neural.target_vectors import target_table
+    from phrasetool.train.checks import doubting
     from phrasetool.training.neural.neural_trainer import checkpoint_bytes
     from phrasetool.training.neural.text_pairs import source_vocabulary, target_vocabulary
-    from phrasetool.training.plausibility import doubting
 
     limits = settings.min_count, settings.vocabulary_size
     source, target = source_vocabulary(texts, *limits), target_vocabulary(texts, *limits)

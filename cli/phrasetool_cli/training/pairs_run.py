@@ -14,7 +14,7 @@ from phrasetool_cli.training.run_options import Given, RunOptions, Training
 if TYPE_CHECKING:
     from moses_compat.lines.counts import CountTally
     from phrasetool.models.bilingual import BilingualModel
-    from phrasetool.training.pairs import PhrasePairs
+    from phrasetool.train.data import PhrasePairs
     from phrasetool.training.start import Start
     from phrasetool_cli.shared.progress import TerminalWatch
 
@@ -51,10 +51,10 @@ def train_pairs(
     """Train encoders of both languages."""
     import torch
 
-    from phrasetool.training.device import device_name
+    from phrasetool.nn.device import device_name
+    from phrasetool.train.checks import doubting
     from phrasetool.training.fastest_device import choose_training_device
     from phrasetool.training.fixed_words import with_known_words
-    from phrasetool.training.plausibility import doubting
     from phrasetool.training.settings import TrainingSettings
     from phrasetool.training.start import start_parameters
     from phrasetool.training.trainer import train_model
@@ -98,7 +98,7 @@ def _read(pairs: str, kept: tuple[int, float], watch: TerminalWatch, doubt: Call
     """The pairs of a file: those of so many words at most, and of so large a count at least."""
     from moses_compat.corpora.training_pairs import UNCOUNTED, read_training_pairs
     from moses_compat.files.streams import Input
-    from phrasetool.training.plausibility import check_pairs
+    from phrasetool.train.data import check_pairs
     from phrasetool_cli.shared.progress import TableProgress
 
     max_length, min_count = kept

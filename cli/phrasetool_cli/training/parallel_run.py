@@ -59,7 +59,7 @@ def train_classifier(inputs: ParallelInputs, run: RunOptions, given: Given) -> P
     """
     import torch
 
-    from phrasetool.training.device import device_name
+    from phrasetool.nn.device import device_name
     from phrasetool.training.parallel.parallel_settings import WORDS, ParallelSettings
     from phrasetool.training.parallel.search_trainer import SearchReport
     from phrasetool.training.parallel.train_parallel import train_parallel

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from phrasetool.encoders.torch_precision import FINE, check_precision
+from phrasetool.nn.device import FINE, check_precision
 from phrasetool.text_splitting import split_lines
 from phrasetool_cli.shared.input_checks import check_inputs
 from phrasetool_cli.shared.json_output import json_document
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     import torch
 
     from phrasetool.models.storage import Model
-    from phrasetool.training.declared_settings import DeclaredSettings
+    from phrasetool.train.run import TrainingRun
+    from phrasetool.train.settings import DeclaredSettings
     from phrasetool.training.masked_lm.bert_folder import TrainedBert
-    from phrasetool.training.training_run import TrainingRun
     from phrasetool.watch import ItemTick
     from phrasetool_cli.shared.progress import TerminalWatch
 
@@ -136,7 +136,7 @@ class RunOptions:
         Raises:
             PhraseToolError: what cannot be used or read.
         """
-        from phrasetool.training.device import choose_device
+        from phrasetool.nn.device import choose_device
 
         check_inputs(inputs)
         device = choose_device(self.device)
@@ -147,8 +147,8 @@ class RunOptions:
         self, device: torch.device, watch: TerminalWatch, *, record: Mapping[str, Any],
         on_report: Callable[[Any], None], tick: ItemTick = lambda count: None,
     ) -> TrainingRun:  # fmt: skip
-        """The run that the library is given; see `phrasetool.training.training_run`."""
-        from phrasetool.training.training_run import TrainingRun
+        """The run that the library is given; see `phrasetool.train.run`."""
+        from phrasetool.train.run import TrainingRun
 
         return TrainingRun(
             self.folder, device, self.resume, self.overwrite, self.force, record, watch.warn, on_report, tick
@@ -163,14 +163,14 @@ class RunOptions:
             PhraseToolError: the folder cannot be written to or holds what would be lost, or the document would take
                 the place of an input.
         """
-        from phrasetool.models.folders import check_model_folder
+        from phrasetool.train.run import check_model_folder
 
         document = json_document(self.json_file, inputs)
         # Here, and not in `ready`: nobody waits for torch to hear of it.
         check_model_folder(self.folder, resume=self.resume, overwrite=self.overwrite)
 
         def tell(model: Model | TrainedBert) -> None:
-            from phrasetool.training.resumable import LOG
+            from phrasetool.train.checkpoint import LOG
 
             log = [json.loads(line) for line in split_lines((self.folder / LOG).read_text("utf-8"))]
             document({"model": str(self.folder), "signature": model.signature, "training": model.training, "log": log})
@@ -185,7 +185,7 @@ class RunOptions:
         Raises:
             click.Abort: it was.
         """
-        from phrasetool.models.folders import CHECKPOINT
+        from phrasetool.train.run import CHECKPOINT
 
         checkpoint = self.folder / CHECKPOINT
         before = _stamp(checkpoint)

@@ -98,7 +98,7 @@ def train_encoder(inputs: SyntaxInputs, run: RunOptions, given: Given) -> Syntax
     import torch
 
     from phrasetool.models.storage import load_syntax_model, load_tagger
-    from phrasetool.training.device import device_name
+    from phrasetool.nn.device import device_name
     from phrasetool.training.syntax.train_syntax import train_syntax
 
     watch = TerminalWatch(run.quiet)

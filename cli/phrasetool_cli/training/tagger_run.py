@@ -71,7 +71,7 @@ def train_tags(inputs: TaggerInputs, run: RunOptions, given: Given) -> TaggerMod
     import torch
 
     from phrasetool.errors import DataError
-    from phrasetool.training.device import device_name
+    from phrasetool.nn.device import device_name
     from phrasetool.training.tagger.tagger_settings import TaggerSettings
     from phrasetool.training.tagger.train_tagger import held_out_sentences, train_tagger
 

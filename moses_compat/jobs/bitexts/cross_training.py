@@ -14,8 +14,8 @@ from moses_compat.files.names import STANDARD, is_pipe
 from moses_compat.files.streams import Input
 from moses_compat.jobs.bitexts.pair_blocks import pair_blocks
 from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.train.run import TrainingRun
 from phrasetool.training.neural.text_pairs import held_out
-from phrasetool.training.training_run import TrainingRun
 from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ def _written(sides: Sequence[Input]) -> Iterator[tuple[bytes, bytes]]:
 
 def _classifier(folder: Path, half: str, seed: int, watch: Watch) -> ParallelModel:
     """Train on a half, or take the model of an interrupted run that had finished this half."""
-    from phrasetool.models.folders import CHECKPOINT
     from phrasetool.models.storage import load_parallel_model
+    from phrasetool.train.run import CHECKPOINT
     from phrasetool.training.parallel.parallel_settings import ParallelSettings
     from phrasetool.training.parallel.train_parallel import text_identity, train_parallel
 

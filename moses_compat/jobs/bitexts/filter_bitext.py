@@ -21,9 +21,9 @@ from moses_compat.measures.neural.part_folders import finishing, parts_beside
 from phrasetool.bitext.pair_judges import ClassifierJudge, Judgements, PairJudge
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.models.fit import ModelFit
+from phrasetool.nn.device import one_torch_thread
 from phrasetool.phrases import FloatArray
 from phrasetool.pipeline import run
-from phrasetool.torch_threads import one_torch_thread
 from phrasetool.watch import NOBODY, FileProgress, Watch
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from moses_compat.tables.parser import TableParser
 from phrasetool.errors import ModelError
 from phrasetool.models.neural import NeuralModel
 from phrasetool.neural.architecture import READINGS
+from phrasetool.nn.device import one_torch_thread
 from phrasetool.phrases import DoubleArray, EntryBlock, FloatArray, Int64Array, Mask, Phrases
 from phrasetool.scoring.scorer import has_known_word
-from phrasetool.torch_threads import one_torch_thread
 from phrasetool.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

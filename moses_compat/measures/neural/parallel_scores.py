@@ -16,8 +16,8 @@ from moses_compat.measures.neural.text_pieces import TextPiece, TextScores
 from phrasetool.bitext.pair_judges import ClassifierJudge
 from phrasetool.models.parallel import ParallelModel
 from phrasetool.models.parallel_fit import fit_of_pairs
+from phrasetool.nn.device import one_torch_thread
 from phrasetool.phrases import FloatArray
-from phrasetool.torch_threads import one_torch_thread
 
 
 class ParallelScores(TextScores):

@@ -21,10 +21,10 @@ from moses_compat.measures.model_fit import FitCheck, TableSample, emptied
 from moses_compat.measures.neural.opinion_queue import NeuralOpinions, OpinionQueue
 from moses_compat.measures.similarities import SimilarityReader
 from moses_compat.tables.blocks import RawBlock
+from phrasetool.nn.device import one_torch_thread
 from phrasetool.phrases import DoubleArray, EntryBlock, FloatArray, Mask
 from phrasetool.pipeline import run
 from phrasetool.scoring.scorer import Scores
-from phrasetool.torch_threads import one_torch_thread
 
 if TYPE_CHECKING:
     from moses_compat.measures.neural.score_parts import ScoreParts

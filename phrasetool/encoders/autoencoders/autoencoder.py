@@ -16,18 +16,18 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from phrasetool.encoders.autoencoders.architecture import TextArchitecture
-from phrasetool.encoders.autoencoders.decoders import AttentionDecoder, Decoder, Gate, LstmDecoder
-from phrasetool.encoders.autoencoders.softmax_output import softmax_cross_entropy
-from phrasetool.encoders.mean_max.module import (
+from phrasetool.nn.decoders import AttentionDecoder, Decoder, Gate, LstmDecoder
+from phrasetool.nn.layers import (
     POOLINGS,
     AttentionBlock,
     LengthGroups,
+    SeededDropout,
     joined_groups,
     layer_norm,
     split_groups,
 )
-from phrasetool.encoders.mean_max.parameters import LONGEST, positions
-from phrasetool.encoders.seeded_dropout import SeededDropout
+from phrasetool.nn.positions import LONGEST, positions
+from phrasetool.nn.softmax_output import softmax_cross_entropy
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
 
 

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.encoders.dense_kernels import GROUP, affine, exp_all, project, sum_buffer, total
-from phrasetool.encoders.mean_max.parameters import NORM_EPSILON
 from phrasetool.kernels.jit import kernel
+from phrasetool.nn.positions import NORM_EPSILON
 from phrasetool.phrases import FloatArray
 
 _ONE = np.float32(1.0)

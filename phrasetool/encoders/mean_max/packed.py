@@ -11,7 +11,8 @@ import numpy as np
 from phrasetool.encoders.batched import BatchedEncoder
 from phrasetool.encoders.dense_kernels import GROUP, pack, pack_bias, project, transform
 from phrasetool.encoders.mean_max.kernels import attend, enter_words, feed_forward, pool
-from phrasetool.encoders.mean_max.parameters import LONGEST, MeanMaxParameters, check_lengths, positions
+from phrasetool.encoders.mean_max.parameters import MeanMaxParameters
+from phrasetool.nn.positions import LONGEST, check_lengths, positions
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
 
 

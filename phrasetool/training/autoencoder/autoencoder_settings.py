@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES, TextArchitecture
-from phrasetool.encoders.mean_max.parameters import LONGEST
-from phrasetool.encoders.torch_precision import PRECISIONS
+from phrasetool.nn.device import PRECISIONS
+from phrasetool.nn.positions import LONGEST
 from phrasetool.options import option, require
-from phrasetool.training.declared_settings import DeclaredSettings
+from phrasetool.train.settings import DeclaredSettings
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,11 @@ from phrasetool.encoders.autoencoders.autoencoder import Autoencoder
 from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.models.fit import FEWEST
 from phrasetool.phrases import Int64Array, Phrases
+from phrasetool.train.checks import StartError, guessing
+from phrasetool.train.data import fingerprint, length_batches
+from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
+from phrasetool.train.run import TrainingRun
 from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
-from phrasetool.training.divergence import StartError, guessing
-from phrasetool.training.epochs.epoch_trainer import EpochTrainer, Tick, train_epochs
-from phrasetool.training.epochs.learnt_parameters import ADAM, LearntParameters
-from phrasetool.training.epochs.length_batches import length_batches
-from phrasetool.training.pairs import fingerprint
-from phrasetool.training.training_run import TrainingRun
 from phrasetool.vocabulary import Vocabulary
 
 # Texts that tell how well all are known.

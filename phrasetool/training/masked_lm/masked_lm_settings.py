@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from phrasetool.encoders.torch_precision import PRECISIONS
+from phrasetool.nn.device import PRECISIONS
 from phrasetool.options import option
-from phrasetool.training.declared_settings import DeclaredSettings
+from phrasetool.train.settings import DeclaredSettings
 
 # Sizes: states, layers, heads, units of the feed-forward layers.
 PRESETS: dict[str, dict[str, int]] = {

@@ -16,15 +16,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from phrasetool.encoders.torch_precision import products_in
-from phrasetool.training.divergence import StartError
-from phrasetool.training.epochs.epoch_trainer import EpochTrainer, Tick, train_epochs
-from phrasetool.training.epochs.learnt_parameters import ADAM, LearntParameters
+from phrasetool.nn.device import products_in
+from phrasetool.train.checks import StartError
+from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
+from phrasetool.train.run import TrainingRun
 from phrasetool.training.masked_lm.bert_folder import TrainedBert, new_bert, save_bert
 from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
 from phrasetool.training.masked_lm.masking import Hidden, hide
 from phrasetool.training.masked_lm.piece_texts import Batch, Batches, PieceTexts
-from phrasetool.training.training_run import TrainingRun
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from torch.nn import functional
 from phrasetool.neural.network import NeuralTranslator, padded_targets
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
 from phrasetool.scoring.telling_apart import CHANCE, chance_to_tell
-from phrasetool.training.pairs import PhrasePairs
+from phrasetool.train.data import PhrasePairs
 from phrasetool.unique_phrases import number_distinct
 
 # Pairs that are looked at, and how many are enough to say something.

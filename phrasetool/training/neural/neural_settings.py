@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self, cast
 
-from phrasetool.encoders.mean_max.parameters import LONGEST
 from phrasetool.neural.architecture import CENTRINGS, PRESETS, UNKNOWN_VECTORS, NeuralArchitecture
+from phrasetool.nn.positions import LONGEST
 from phrasetool.objectives import OBJECTIVES, objective
 from phrasetool.objectives.objective import CoTrainingObjective
 from phrasetool.options import declared_options, option, option_values, registered, require
-from phrasetool.training.declared_settings import DeclaredSettings
+from phrasetool.train.settings import DeclaredSettings
 
 # The baselines that predict a distribution -> what the architecture calls their output.
 SOFTMAX_LOSSES = {"cross-entropy": "softmax", "cross-entropy-tied": "softmax-tied"}

@@ -16,20 +16,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from phrasetool.encoders.autoencoders.softmax_output import softmax_cross_entropy
 from phrasetool.models.neural import NeuralModel
 from phrasetool.neural.network import NeuralTranslator, padded_targets
+from phrasetool.nn.softmax_output import softmax_cross_entropy
 from phrasetool.objectives.objective import FrozenBatch
 from phrasetool.phrases import FloatArray, Int64Array
-from phrasetool.training.divergence import StartError, guessing
-from phrasetool.training.epochs.epoch_trainer import EpochTrainer, Tick, train_epochs
-from phrasetool.training.epochs.learnt_parameters import ADAM, LearntParameters
-from phrasetool.training.epochs.length_batches import length_batches
+from phrasetool.train.checks import StartError, guessing
+from phrasetool.train.data import PhrasePairs, length_batches
+from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
+from phrasetool.train.run import TrainingRun
 from phrasetool.training.neural.guessing import fault_of_guessing
 from phrasetool.training.neural.neural_settings import NeuralSettings
 from phrasetool.training.neural.temperature import fitted_temperature
-from phrasetool.training.pairs import PhrasePairs
-from phrasetool.training.training_run import TrainingRun
 
 
 @dataclass(frozen=True)

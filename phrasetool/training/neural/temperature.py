@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from phrasetool.neural.network import NeuralTranslator, padded_targets
-from phrasetool.training.pairs import PhrasePairs
+from phrasetool.train.data import PhrasePairs
 
 # Predictions that one number is fitted to: enough for three digits of it.
 _MOST = 4096

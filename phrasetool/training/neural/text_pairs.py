@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phrasetool.phrases import Int64Array, Phrases
-from phrasetool.training.pairs import PhrasePairs
-from phrasetool.training.text_vocabulary import frequent_words, in_vocabulary
+from phrasetool.train.data import PhrasePairs, frequent_words, in_vocabulary
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from phrasetool.encoders.torch_precision import PRECISIONS
+from phrasetool.nn.device import PRECISIONS
 from phrasetool.options import option
 from phrasetool.siamese.architecture import CELLS, LAYERS, LENGTHS, PRESETS, SiameseArchitecture
-from phrasetool.training.declared_settings import DeclaredSettings
+from phrasetool.train.settings import DeclaredSettings
 
 WORDS, WORD2VEC, FOLDER = "words", "word2vec", "hf:"
 _SCHEDULES = ("constant", "linear")

@@ -17,9 +17,8 @@ from torch import Tensor
 from phrasetool.phrases import DoubleArray, Int64Array, Phrases
 from phrasetool.siamese.classifier import SiameseClassifier
 from phrasetool.siamese.token_inputs import SOURCE, TARGET
-from phrasetool.training.divergence import StartError
-from phrasetool.training.epochs.epoch_trainer import EpochTrainer, Tick
-from phrasetool.training.epochs.learnt_parameters import ADAM, LearntParameters
+from phrasetool.train.checks import StartError
+from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick
 from phrasetool.training.neural.text_pairs import TextPairs
 from phrasetool.training.parallel.batch_negatives import batch_negatives, epoch_batches
 from phrasetool.training.parallel.containment import containment_negatives

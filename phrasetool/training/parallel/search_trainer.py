@@ -17,9 +17,8 @@ from torch import nn
 from phrasetool.phrases import Int64Array
 from phrasetool.siamese.search_vectors import summed
 from phrasetool.siamese.sentence_units import lexicon_units, sentence_units
-from phrasetool.training.divergence import StartError
-from phrasetool.training.epochs.epoch_trainer import EpochTrainer, Tick
-from phrasetool.training.epochs.learnt_parameters import LearntParameters
+from phrasetool.train.checks import StartError
+from phrasetool.train.loop import EpochTrainer, LearntParameters, Tick
 from phrasetool.training.neural.text_pairs import TextPairs
 from phrasetool.training.parallel.batch_negatives import epoch_batches
 from phrasetool.training.parallel.known_translations import KnownTranslations

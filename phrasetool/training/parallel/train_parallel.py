@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from phrasetool.models.folders import CHECKPOINT
 from phrasetool.models.parallel import SEARCH_VECTORS, ParallelModel
-from phrasetool.training.divergence import DivergedError
-from phrasetool.training.epochs.epoch_trainer import train_epochs
+from phrasetool.train.checks import DivergedError
+from phrasetool.train.loop import train_epochs
+from phrasetool.train.run import CHECKPOINT, TrainingRun
 from phrasetool.training.neural.text_pairs import TextPairs
 from phrasetool.training.parallel.fresh_classifier import FreshClassifier, fresh_classifier
 from phrasetool.training.parallel.labelled_pairs import encoded_logits
@@ -27,7 +27,6 @@ from phrasetool.training.parallel.pair_quality import (
 from phrasetool.training.parallel.parallel_settings import ParallelSettings
 from phrasetool.training.parallel.parallel_trainer import ParallelTrainer
 from phrasetool.training.parallel.search_trainer import BUCKETS, SearchTrainer
-from phrasetool.training.training_run import TrainingRun
 
 # A parallel pair has the higher probability of it and another in half of all couples by chance.
 _CHANCE = 0.55

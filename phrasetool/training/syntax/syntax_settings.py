@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from phrasetool.encoders.torch_precision import PRECISIONS
+from phrasetool.nn.device import PRECISIONS
 from phrasetool.options import option, require
 from phrasetool.syntax.syntax_shape import SyntaxShape
-from phrasetool.training.declared_settings import DeclaredSettings
+from phrasetool.train.settings import DeclaredSettings
 
 _SCHEDULES = ("constant", "linear")
 # What the presets want: the sizes and steps of the paper; and less, for a CPU.

@@ -14,14 +14,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from phrasetool.encoders.torch_precision import products_in
+from phrasetool.nn.device import products_in
 from phrasetool.phrases import FloatArray, Int64Array
 from phrasetool.syntax.syntax_network import SyntaxNetwork
 from phrasetool.syntax.syntax_shape import END, TAGS, SyntaxShape
-from phrasetool.training.divergence import StartError
-from phrasetool.training.epochs.epoch_trainer import EpochTrainer, Tick
-from phrasetool.training.epochs.learnt_parameters import ADAM, LearntParameters
-from phrasetool.training.epochs.length_batches import length_batches
+from phrasetool.train.checks import StartError
+from phrasetool.train.data import length_batches
+from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick
 from phrasetool.training.syntax.syntax_examples import SyntaxExamples
 from phrasetool.training.syntax.syntax_settings import SyntaxSettings
 

@@ -13,7 +13,8 @@ from phrasetool.models.tagger import TaggerModel
 from phrasetool.phrases import FloatArray, Int64Array, Mask
 from phrasetool.syntax.piece_table import PieceTable, learn_pieces
 from phrasetool.syntax.syntax_shape import SyntaxShape
-from phrasetool.training.epochs.epoch_trainer import train_epochs
+from phrasetool.train.loop import train_epochs
+from phrasetool.train.run import TrainingRun
 from phrasetool.training.syntax.syntax_examples import (
     NamedBitext,
     Sentences,
@@ -27,7 +28,6 @@ from phrasetool.training.syntax.syntax_examples import (
 )
 from phrasetool.training.syntax.syntax_settings import SyntaxSettings
 from phrasetool.training.syntax.syntax_trainer import SyntaxTrainer
-from phrasetool.training.training_run import TrainingRun
 from phrasetool.watch import NOBODY, Watch
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from phrasetool.options import option, require
 from phrasetool.tagging.tagger_shape import TaggerShape
-from phrasetool.training.declared_settings import DeclaredSettings
+from phrasetool.train.settings import DeclaredSettings
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ import torch
 
 from phrasetool.phrases import Int64Array
 from phrasetool.tagging.tagger_network import TaggerNetwork
-from phrasetool.training.divergence import StartError
-from phrasetool.training.epochs.epoch_trainer import EpochTrainer, Tick
-from phrasetool.training.epochs.learnt_parameters import ADAM, LearntParameters
-from phrasetool.training.epochs.length_batches import length_batches
+from phrasetool.train.checks import StartError
+from phrasetool.train.data import length_batches
+from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick
 from phrasetool.training.tagger.tagger_examples import NO_TAG, TaggerExamples, Treebanks
 from phrasetool.training.tagger.tagger_measures import TagAccuracy, accuracies
 from phrasetool.training.tagger.tagger_settings import TaggerSettings

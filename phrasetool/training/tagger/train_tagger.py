@@ -8,12 +8,12 @@ from dataclasses import asdict
 import numpy as np
 
 from phrasetool.models.tagger import TaggerModel
-from phrasetool.training.epochs.epoch_trainer import train_epochs
+from phrasetool.train.loop import train_epochs
+from phrasetool.train.run import TrainingRun
 from phrasetool.training.tagger.tagger_examples import Treebanks, learnt_tags, tagger_examples
 from phrasetool.training.tagger.tagger_measures import accuracies
 from phrasetool.training.tagger.tagger_settings import TaggerSettings
 from phrasetool.training.tagger.tagger_trainer import TaggerTrainer
-from phrasetool.training.training_run import TrainingRun
 
 # Where no development set is given, one sentence in so many is held out.
 _HELD_OUT = 20

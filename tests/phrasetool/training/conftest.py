@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from phrasetool.phrases import Phrases
-from phrasetool.training.pairs import PhrasePairs
+from phrasetool.train.data import PhrasePairs
 from tests.phrasetool.training.toy_language import WORDS, vocabulary
 
 

@@ -3,8 +3,8 @@ import pytest
 
 from phrasetool.errors import DataError
 from phrasetool.phrases import Phrases
+from phrasetool.train.data import PhrasePairs
 from phrasetool.training.fixed_words import with_known_words
-from phrasetool.training.pairs import PhrasePairs
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.training.start import Start
 from phrasetool.vocabulary import Vocabulary

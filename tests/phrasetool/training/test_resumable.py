@@ -7,11 +7,10 @@ import torch
 from safetensors.torch import save_file
 
 from phrasetool.errors import ModelError
-from phrasetool.models.folders import CHECKPOINT
 from phrasetool.models.storage import load_model
-from phrasetool.training import resumable
+from phrasetool.train import checkpoint
+from phrasetool.train.run import CHECKPOINT, TrainingRun
 from phrasetool.training.trainer import Trainer, train_model
-from phrasetool.training.training_run import TrainingRun
 from tests.phrasetool.training.toy_language import COMBINATIONS, settings, some_of, start, start_of
 
 # A recursive auto-encoder is pre-trained twice, whatever the loss, and then trained three times.
@@ -117,8 +116,8 @@ def test_a_killed_save_leaves_nothing_beside_the_checkpoint(tmp_path, monkeypatc
         folders.append(path.parent)
         save_file(tensors, path, metadata)
 
-    monkeypatch.setattr(resumable, "save_file", spied)
-    resumable.save_checkpoint(tmp_path, {"a": torch.zeros(2)}, {})
+    monkeypatch.setattr(checkpoint, "save_file", spied)
+    checkpoint.save_checkpoint(tmp_path, {"a": torch.zeros(2)}, {})
     assert folders[0].parent == tmp_path
     assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
-    assert torch.equal(resumable.load_checkpoint(tmp_path)[0]["a"], torch.zeros(2))
+    assert torch.equal(checkpoint.load_checkpoint(tmp_path)[0]["a"], torch.zeros(2))

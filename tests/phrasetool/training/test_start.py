@@ -6,7 +6,7 @@ import pytest
 from phrasetool.embeddings.word2vec import phrase_sentences
 from phrasetool.errors import ModelError
 from phrasetool.phrases import Phrases
-from phrasetool.training.pairs import PhrasePairs
+from phrasetool.train.data import PhrasePairs
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.training.start import SIDES, Start, prescribed_settings, start_parameters
 from phrasetool.vocabulary import Vocabulary

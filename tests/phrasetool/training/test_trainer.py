@@ -5,9 +5,9 @@ from phrasetool.encoders import ENCODERS
 from phrasetool.errors import PhraseToolError
 from phrasetool.models.storage import load_model
 from phrasetool.retrieval import evaluate_pairs
+from phrasetool.train.run import TrainingRun
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.training.trainer import Trainer, train_model
-from phrasetool.training.training_run import TrainingRun
 from tests.phrasetool.training.toy_language import (
     LOSSES,
     WORDS,

@@ -7,7 +7,7 @@ from phrasetool.encoders import ENCODERS
 from phrasetool.encoders.rae.parameters import RaeParameters
 from phrasetool.objectives import OBJECTIVES
 from phrasetool.scoring.scorer import BilingualScorer
-from phrasetool.training.pairs import PhrasePairs
+from phrasetool.train.data import PhrasePairs
 from phrasetool.training.settings import TrainingSettings
 from phrasetool.vocabulary import Vocabulary
 

@@ -62,9 +62,9 @@ def _by_meaning(
     import torch
 
     from moses_compat.corpora.texts import read_texts
-    from phrasetool.encoders.mean_max.parameters import LONGEST
+    from phrasetool.nn.device import choose_device
+    from phrasetool.nn.positions import LONGEST
     from phrasetool.sentence_neighbours import NearestSentences, sentence_words
-    from phrasetool.training.device import choose_device
     from phrasetool.unique_phrases import distinct_phrases
 
     place = choose_device(device)

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phrasetool.encoders import encoder_kind
-from phrasetool.encoders.mean_max.module import LengthGroups, MeanMaxEncoder, SelfAttention, layer_norm
-from phrasetool.encoders.mean_max.parameters import LONGEST
+from phrasetool.encoders.mean_max.module import MeanMaxEncoder
+from phrasetool.nn.positions import LONGEST
 from phrasetool.phrases import Phrases
 from tests import naive
 
@@ -63,28 +63,6 @@ def test_fixed_layers_start_centred_and_get_no_gradient():
         assert module.word_vectors.grad is not None
         assert (module.block.widen.grad is None) is (layers == "fixed")
     assert apart["fixed"] < 0.1 < apart["trained"]
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_attention_equals_torchs_own_layer(causal):
-    units, heads, groups = 12, 3, [(2, 1), (3, 4), (1, 7)]
-    own = torch.nn.MultiheadAttention(units, heads, bias=False, batch_first=True)
-    with torch.no_grad():
-        own.out_proj.weight.copy_(torch.eye(units))
-    attention = SelfAttention(*(part.clone() for part in own.in_proj_weight.detach().chunk(3)), heads, causal)
-    parts = [torch.randn(*group, units) for group in groups]
-    found = attention(torch.cat([part.reshape(-1, units) for part in parts]), groups)
-    masks = [torch.ones(length, length, dtype=torch.bool).triu(1) if causal else None for _, length in groups]
-    expected = [own(p, p, p, attn_mask=mask)[0].reshape(-1, units) for p, mask in zip(parts, masks, strict=True)]
-    torch.testing.assert_close(found, torch.cat(expected), atol=1e-5, rtol=1e-5)
-
-
-def test_layer_norm_equals_torchs_own_layer():
-    own = torch.nn.LayerNorm(7)
-    torch.nn.init.normal_(own.weight)
-    torch.nn.init.normal_(own.bias)
-    values = torch.randn(5, 7)
-    torch.testing.assert_close(layer_norm(values, own.weight, own.bias), own(values))
 
 
 @settings(max_examples=30, deadline=None)
@@ -166,14 +144,6 @@ def test_every_parameter_is_in_one_group_and_comes_back():
     assert module.groups().keys() == {"words", "rec", "sem"}
     for name, array in module.numpy().arrays().items():
         np.testing.assert_array_equal(array, parameters.arrays()[name])
-
-
-def test_length_groups():
-    batch = LengthGroups.from_phrases(Phrases.from_lists([[1, 2], [], [3], [4, 5], []]))
-    assert batch.groups == [(2, 0), (1, 1), (2, 2)]
-    assert batch.words.tolist() == [3, 1, 2, 4, 5]
-    assert batch.order.tolist() == [1, 4, 2, 0, 3]
-    assert batch.restored(torch.tensor([[1], [4], [2], [0], [3]])).flatten().tolist() == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.requires_cuda

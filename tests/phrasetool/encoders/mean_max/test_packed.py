@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from phrasetool.encoders.mean_max.kind import MeanMax
 from phrasetool.encoders.mean_max.packed import MeanMaxPhraseEncoder, PackedMeanMax
-from phrasetool.encoders.mean_max.parameters import LONGEST, MeanMaxParameters
+from phrasetool.encoders.mean_max.parameters import MeanMaxParameters
+from phrasetool.nn.positions import LONGEST
 from phrasetool.phrases import Phrases
 from tests import naive
 

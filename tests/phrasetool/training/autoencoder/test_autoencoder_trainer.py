@@ -9,10 +9,10 @@ from phrasetool.errors import ModelError
 from phrasetool.models.storage import load_autoencoder
 from phrasetool.phrases import Phrases
 from phrasetool.reconstruction import reconstruct_texts
+from phrasetool.train.checks import DivergedError
+from phrasetool.train.loop import ADAM
+from phrasetool.train.run import TrainingRun
 from phrasetool.training.autoencoder.autoencoder_trainer import AutoencoderTrainer, train_autoencoder
-from phrasetool.training.divergence import DivergedError
-from phrasetool.training.epochs.learnt_parameters import ADAM
-from phrasetool.training.training_run import TrainingRun
 from tests.phrasetool.training.autoencoder.random_texts import VOCABULARY, WORDS, random_texts, settings
 
 

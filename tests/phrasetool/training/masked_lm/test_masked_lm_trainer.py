@@ -6,10 +6,9 @@ import torch
 
 from phrasetool.disk import writable
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.models.folders import CHECKPOINT
-from phrasetool.training.divergence import DivergedError
+from phrasetool.train.checks import DivergedError
+from phrasetool.train.run import CHECKPOINT, TrainingRun
 from phrasetool.training.masked_lm.piece_texts import TextLines, piece_texts
-from phrasetool.training.training_run import TrainingRun
 from tests.cli.small_translator import WORDS, sentences
 from tests.phrasetool.training.masked_lm.small_berts import prepared
 

@@ -6,13 +6,12 @@ import torch
 
 from phrasetool.disk import writable
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.models.folders import CHECKPOINT
 from phrasetool.models.storage import load_neural_model
 from phrasetool.neural.beam import translate
-from phrasetool.training.divergence import DivergedError
+from phrasetool.train.checks import DivergedError
+from phrasetool.train.run import CHECKPOINT, TrainingRun
 from phrasetool.training.neural.neural_settings import losses
 from phrasetool.training.neural.neural_trainer import NeuralTrainer, checkpoint_bytes, train_neural
-from phrasetool.training.training_run import TrainingRun
 from tests.phrasetool.training.neural.small_pairs import prepared
 
 

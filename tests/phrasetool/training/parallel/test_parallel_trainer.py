@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from phrasetool.training.epochs.learnt_parameters import ADAM
+from phrasetool.train.loop import ADAM
 from phrasetool.training.parallel.fresh_classifier import fresh_classifier
 from phrasetool.training.parallel.pair_losses import contrast_loss, parallel_loss
 from phrasetool.training.parallel.parallel_settings import ParallelSettings

@@ -5,10 +5,10 @@ import pytest
 
 from phrasetool.disk import writable
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.models.folders import CHECKPOINT
 from phrasetool.models.storage import load_parallel_model
-from phrasetool.training.divergence import DivergedError
-from phrasetool.training.epochs.learnt_parameters import ADAM
+from phrasetool.train.checks import DivergedError
+from phrasetool.train.loop import ADAM
+from phrasetool.train.run import CHECKPOINT, TrainingRun
 from phrasetool.training.parallel import train_parallel as module
 from phrasetool.training.parallel.fresh_classifier import fresh_classifier
 from phrasetool.training.parallel.labelled_pairs import random_pairs
@@ -17,7 +17,6 @@ from phrasetool.training.parallel.parallel_settings import ParallelSettings
 from phrasetool.training.parallel.parallel_trainer import ParallelTrainer
 from phrasetool.training.parallel.search_trainer import SearchReport
 from phrasetool.training.parallel.train_parallel import distinct_targets, train_parallel
-from phrasetool.training.training_run import TrainingRun
 from tests.parallel_models import FAST, WORDS, bert_folder, toy_pairs
 
 PAIRS, DEVELOPMENT = toy_pairs(300), toy_pairs(50, 2)

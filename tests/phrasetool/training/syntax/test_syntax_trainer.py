@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from phrasetool.encoders.torch_precision import has_instructions
+from phrasetool.nn.device import has_instructions
 from phrasetool.phrases import Phrases
 from phrasetool.training.syntax.syntax_examples import SyntaxExamples
 from phrasetool.training.syntax.syntax_settings import SyntaxSettings

@@ -2,11 +2,10 @@ import numpy as np
 import pytest
 
 from phrasetool.errors import ModelError
-from phrasetool.models.folders import CHECKPOINT
 from phrasetool.models.storage import load_syntax_model
+from phrasetool.train.run import CHECKPOINT, TrainingRun
 from phrasetool.training.syntax.syntax_settings import SyntaxSettings
 from phrasetool.training.syntax.train_syntax import train_syntax
-from phrasetool.training.training_run import TrainingRun
 from phrasetool.watch import Watch
 from tests.syntax_models import FAST, named, toy_bitext, toy_lines
 

@@ -1,11 +1,10 @@
 import pytest
 
 from phrasetool.errors import ModelError
-from phrasetool.models.folders import CHECKPOINT
 from phrasetool.models.storage import load_tagger
+from phrasetool.train.run import CHECKPOINT, TrainingRun
 from phrasetool.training.tagger.tagger_settings import TaggerSettings
 from phrasetool.training.tagger.train_tagger import held_out_sentences, train_tagger
-from phrasetool.training.training_run import TrainingRun
 from tests.toy_treebanks import FAST, toy_sentences
 
 BANKS = {language: toy_sentences(language, 40, 1) for language in ("en", "de")}

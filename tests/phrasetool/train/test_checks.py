@@ -2,7 +2,9 @@ import math
 
 import pytest
 
-from phrasetool.training.divergence import StartError, divergence
+from phrasetool.errors import PhraseToolError
+from phrasetool.train.checks import StartError, divergence, doubting
+from phrasetool.watch import Watch
 
 
 def lines(*errors, phase="train"):
@@ -49,3 +51,17 @@ def test_the_cross_entropy():
     history = [{"epoch": 1, "cross_entropy": 80.0}]
     assert divergence(history, starts(train=7.0)) == "the cross-entropy is 80, it was 7 at the start"
     assert divergence(history, starts(train=8.0)) is None
+
+
+def test_a_doubt_stops_or_is_a_warning():
+    class Listening(Watch):
+        def warn(self, message):
+            heard.append(message)
+
+    heard = []
+    with pytest.raises(PhraseToolError, match=r"^odd$") as caught:
+        doubting(Listening(), force=False)("odd")
+    assert caught.value.remedy == "go on"
+    assert heard == []
+    doubting(Listening(), force=True)("odd")
+    assert heard == ["odd"]

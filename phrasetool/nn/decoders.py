@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from phrasetool.encoders.mean_max.module import AttentionBlock, joined_groups, split_groups
+from phrasetool.nn.layers import AttentionBlock, joined_groups, split_groups
 
 
 @dataclass

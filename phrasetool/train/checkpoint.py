@@ -20,9 +20,8 @@ from torch.optim import Optimizer, SparseAdam
 
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import ModelError, PhraseToolError, reason
-from phrasetool.models.folders import CHECKPOINT, UNFINISHED_CHECKPOINT
-from phrasetool.training.divergence import DivergedError, StartError, divergence
-from phrasetool.training.training_run import TrainingRun
+from phrasetool.train.checks import DivergedError, StartError, divergence
+from phrasetool.train.run import CHECKPOINT, UNFINISHED_CHECKPOINT, TrainingRun
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from phrasetool.encoders.autoencoders.softmax_output import softmax_cross_entropy
+from phrasetool.nn.softmax_output import softmax_cross_entropy
 
 
 @pytest.mark.parametrize("rows", [1, 256, 300])

@@ -1,17 +1,18 @@
-"""A run of training: where its model is kept, and who follows it."""
+"""A run of training: the model folder, its checks before training starts, and the listeners."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from phrasetool.disk.scratch import remove_dead
-from phrasetool.disk.writable import check_space
-from phrasetool.errors import PhraseToolError
-from phrasetool.models.folders import CHECKPOINT, UNFINISHED_CHECKPOINT, check_model_folder
+from phrasetool.disk.staged_folder import CONFIG, restore
+from phrasetool.disk.writable import check_folder, check_space
+from phrasetool.errors import ModelError, PhraseToolError, reason
 from phrasetool.watch import ItemTick, refuse
 
 if TYPE_CHECKING:
@@ -77,3 +78,42 @@ class TrainingRun:
         with contextlib.suppress(FileNotFoundError):
             (self.folder / CHECKPOINT).unlink()
         remove_dead(self.folder, UNFINISHED_CHECKPOINT)
+
+
+# What an interrupted training leaves.
+CHECKPOINT = "checkpoint.safetensors"
+# The beginning of the names that it has while it is written.
+UNFINISHED_CHECKPOINT = ".checkpoint-"
+
+
+def check_model_folder(folder: str | os.PathLike[str], *, resume: bool = False, overwrite: bool = False) -> None:
+    """Refuse to train into a folder: one that cannot be written, or that holds what would be lost.
+
+    A model that a killed process was about to replace is put back.
+
+    Args:
+        folder: the model folder.
+        resume: whether the training goes on from it.
+        overwrite: whether a finished model, or an unfinished training, may be replaced.
+
+    Raises:
+        ModelError: there is a finished model, or an unfinished training; or there is nothing to resume.
+        PhraseToolError: the folder cannot be written.
+    """
+    path = Path(folder)
+    check_folder(path)
+    try:
+        restore(path)
+    except OSError as error:
+        raise PhraseToolError(f"{path}: cannot write: {reason(error)}") from error
+    finished, begun = (path / CONFIG).exists(), (path / CHECKPOINT).is_file()
+    if resume and not begun:
+        if finished:
+            raise ModelError(f"{path}: the training is finished, there is nothing to resume", remedy="train anew")
+        raise ModelError(f"{path / CHECKPOINT}: no checkpoint to resume from", remedy="train without a checkpoint")
+    if resume or overwrite:
+        return
+    if begun:
+        raise ModelError(f"{path}: there is an unfinished training already", remedy="resume or replace a training")
+    if finished:
+        raise ModelError(f"{path}: there is a finished model already", remedy="overwrite the model")

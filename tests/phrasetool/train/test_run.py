@@ -1,9 +1,8 @@
 import pytest
 
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.models.folders import CHECKPOINT
 from phrasetool.models.storage import load_model, save_model
-from phrasetool.training.training_run import TrainingRun
+from phrasetool.train.run import CHECKPOINT, TrainingRun, check_model_folder
 
 
 def test_what_would_be_lost_is_refused(tmp_path, model):
@@ -45,3 +44,31 @@ def test_a_saved_model_takes_the_place_of_the_checkpoint(tmp_path, model):
     assert load_model(tmp_path).identity == model.identity
     assert not (tmp_path / CHECKPOINT).exists()
     TrainingRun(tmp_path).forget_checkpoint()
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "message", "remedy"),
+    [
+        ([], {}, None, None),
+        ([CHECKPOINT], {"overwrite": True}, None, None),
+        ([CHECKPOINT], {}, "there is an unfinished training already", "resume or replace a training"),
+        ([CHECKPOINT], {"resume": True}, None, None),
+        (["config.json"], {"overwrite": True}, None, None),
+        # A finished model was being replaced, when that was interrupted.
+        (["config.json", CHECKPOINT], {"resume": True}, None, None),
+        (["config.json"], {}, "there is a finished model already", "overwrite the model"),
+        (["config.json", CHECKPOINT], {}, "an unfinished training already", "resume or replace a training"),
+        (["config.json"], {"resume": True}, "the training is finished", "train anew"),
+        (["config.json"], {"resume": True, "overwrite": True}, "the training is finished", "train anew"),
+        ([], {"resume": True}, "checkpoint.safetensors: no checkpoint to resume from", "train without a checkpoint"),
+    ],
+)
+def test_what_a_model_folder_holds(tmp_path, files, options, message, remedy):
+    for name in files:
+        (tmp_path / name).write_text("")
+    if message is None:
+        check_model_folder(tmp_path, **options)
+        return
+    with pytest.raises(ModelError, match=message) as caught:
+        check_model_folder(tmp_path, **options)
+    assert caught.value.remedy == remedy

@@ -1,14 +1,15 @@
-"""Whether a training has left the path: its error is no number any more, or far above what it was."""
+"""Checks of training: implausible input, divergence, and models that are no better than chance."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from phrasetool.errors import PhraseToolError
+from phrasetool.watch import Watch, refuse
 
 # An error is too high when it has risen by this many times the smallest one before.  With every
 # loss and encoder on an eighth of the pairs of Multi30k German-English, no error rose at all: each was at most 0.98
@@ -82,3 +83,16 @@ def guessing(folder: Path, fault: str, learning_rate: float) -> DivergedError:
     message = f"{folder}: the trained model is no better than chance: {fault}"
     advice = f"train anew with a smaller learning rate than {learning_rate:g}, or with more epochs"
     return DivergedError(f"{message}; {advice}", remedy="keep a poor model")
+
+
+# Told of what makes no sense: raises, or warns and lets it pass.
+Doubt = Callable[[str], None]
+
+
+def doubting(watch: Watch, force: bool) -> Doubt:
+    """What stops at the first doubt, or with `force` warns and goes on."""
+
+    def doubt(message: str) -> None:
+        refuse(PhraseToolError(message, remedy="go on"), force, watch.warn)
+
+    return doubt

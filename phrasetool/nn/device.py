@@ -1,0 +1,128 @@
+"""Where and how PyTorch computes: devices, threads, and the precision of matrix products."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from phrasetool.errors import DeviceError
+
+if TYPE_CHECKING:
+    import torch
+
+
+def choose_device(name: str) -> torch.device:
+    """`cpu`, `cuda` (or `cuda:1`), or `auto`: the GPU if there is one.
+
+    Raises:
+        DeviceError: the device was asked for and is not there.
+    """
+    import torch
+
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise DeviceError(f"unknown device {name!r}; expected cpu, cuda or auto") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        message = f"device {name} was asked for, but this machine has no usable GPU"
+        raise DeviceError(message, remedy="another device")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        message = f"device {name} was asked for, but this machine has {torch.cuda.device_count()} GPUs, from cuda:0 on"
+        raise DeviceError(message, remedy="another device")
+    if device.type not in ("cpu", "cuda"):
+        raise DeviceError(f"unknown device {name!r}; expected cpu, cuda or auto")
+    return device
+
+
+def device_name(device: torch.device) -> str:
+    """What to call a device: `cpu`, or that of a GPU with its model."""
+    import torch
+
+    return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else "cpu"
+
+
+_LOCK = threading.Lock()
+# Blocks that are under way, and how many threads there were before the first of them.
+_inside = _before = 0
+
+
+@contextlib.contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Let PyTorch compute with one thread; it has its threads back when the last such block ends.
+
+    Some of its libraries count threads for the process, others for each thread of it.  So who computes in several
+    threads enters here before they start, and again in each of them.
+    """
+    import torch
+
+    global _inside, _before
+    with _LOCK:
+        if not _inside:
+            _before = torch.get_num_threads()
+        _inside += 1
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _inside -= 1
+            if not _inside:
+                torch.set_num_threads(_before)
+
+
+FINE, COARSE = PRECISIONS = ("float32", "bfloat16")
+
+
+def has_instructions(precision: str, device: torch.device) -> bool:
+    """Whether a device has instructions for such products.
+
+    Args:
+        precision: one of `PRECISIONS`.
+        device: where they would be taken.
+    """
+    import torch
+
+    if precision == FINE:
+        return True
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    # What oneDNN asks before it takes such products: AVX-512, or bfloat16 of ARM.
+    there: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return there and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def check_precision(precision: str, device: torch.device) -> None:
+    """Refuse products that a device has no instructions for: what imitates them is some twenty times slower.
+
+    Args:
+        precision: one of `PRECISIONS`.
+        device: where they would be taken.
+
+    Raises:
+        DeviceError: it has none.
+    """
+    if not has_instructions(precision, device):
+        raise DeviceError(
+            f"precision {precision} was asked for, but {device} has no instructions for it; {FINE} is faster here"
+        )
+
+
+def products_in(precision: str, device: torch.device) -> contextlib.AbstractContextManager[None]:
+    """Within it, products of matrices are taken in this precision; sums over many, softmax and parameters stay float32.
+
+    Processors that multiply bfloat16 take about half the time for it (PyTorch's automatic mixed precision).
+
+    Args:
+        precision: one of `PRECISIONS`.
+        device: where they are.
+    """
+    import torch
+
+    found: contextlib.AbstractContextManager[None] = torch.autocast(
+        device.type, torch.bfloat16, enabled=precision == COARSE
+    )
+    return found

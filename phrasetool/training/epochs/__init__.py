@@ -1,1 +1,0 @@
-"""What trainings in epochs have in common."""

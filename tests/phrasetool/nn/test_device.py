@@ -1,0 +1,117 @@
+import threading
+
+import pytest
+import torch
+
+from phrasetool.errors import DeviceError
+from phrasetool.nn.device import PRECISIONS, check_precision, choose_device, one_torch_thread, products_in
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_products_are_taken_in_it_and_parameters_stay(precision):
+    rng = torch.Generator().manual_seed(1)
+    left, right = (torch.randn(20, 20, generator=rng, requires_grad=True) for _ in range(2))
+    with products_in(precision, CPU):
+        found = left @ right
+    assert found.dtype == getattr(torch, precision)
+    off = (found.float() - left @ right).abs().max()
+    assert (0 < off < 0.1) if precision == "bfloat16" else off == 0
+    found.float().sum().backward()
+    assert left.grad.dtype == torch.float32
+    assert (left @ right).dtype == torch.float32
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_products_without_instructions_are_refused(monkeypatch, device):
+    place = torch.device(device)
+    for has in (True, False):
+        monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda has=has: has)
+        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda *, including_emulation, has=has: has)
+        check_precision("float32", place)
+        if has:
+            check_precision("bfloat16", place)
+        else:
+            with pytest.raises(DeviceError, match=f"{device} has no instructions for it; float32 is faster"):
+                check_precision("bfloat16", place)
+
+
+def test_without_onednn_there_are_none(monkeypatch):
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    with pytest.raises(DeviceError):
+        check_precision("bfloat16", CPU)
+
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(autouse=True)
+def two_threads():
+    torch.set_num_threads(2)
+
+
+def test_one_thread_and_then_what_there_was():
+    with one_torch_thread():
+        assert torch.get_num_threads() == 1
+        with one_torch_thread():
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2
+
+
+def test_also_when_work_fails():
+    with pytest.raises(KeyError), one_torch_thread():
+        raise KeyError
+    assert torch.get_num_threads() == 2
+
+
+def test_blocks_may_end_in_any_order():
+    """As generators do that are given up."""
+    first, second = one_torch_thread(), one_torch_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert torch.get_num_threads() == 1
+    second.__exit__(None, None, None)
+    assert torch.get_num_threads() == 2
+
+
+def test_threads_within_take_nothing_from_each_other():
+    seen = []
+
+    def work():
+        with one_torch_thread():
+            seen.append(torch.get_num_threads())
+
+    with one_torch_thread():
+        for _ in range(3):
+            worker = threading.Thread(target=work)
+            worker.start()
+            worker.join()
+            seen.append(torch.get_num_threads())
+    assert seen == [1] * 6
+    assert torch.get_num_threads() == 2
+
+
+def test_unknown_devices_and_absent_ones_are_errors():
+    with pytest.raises(DeviceError, match="expected cpu, cuda or auto"):
+        choose_device("quantum")
+    with pytest.raises(DeviceError, match="unknown device 'gpu'; expected cpu, cuda or auto"):
+        choose_device("gpu")
+    assert choose_device("cpu").type == "cpu"
+    if not torch.cuda.is_available():
+        assert choose_device("auto").type == "cpu"
+        with pytest.raises(DeviceError, match="no usable GPU"):
+            choose_device("cuda")
+
+
+def test_a_gpu_beyond_the_last_one(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert choose_device("cuda:1").index == 1
+    with pytest.raises(
+        DeviceError, match="cuda:2 was asked for, but this machine has 2 GPUs, from cuda:0 on"
+    ) as caught:
+        choose_device("cuda:2")
+    assert caught.value.remedy == "another device"

@@ -1,0 +1,130 @@
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phrasetool.phrases import Phrases
+from phrasetool.train.data import PhrasePairs, check_pairs, frequent_words, in_vocabulary, length_batches, log_shares
+from phrasetool.vocabulary import Vocabulary
+from tests.phrasetool.training.toy_language import vocabulary
+
+
+def test_merging_adds_counts_and_keeps_the_order():
+    sources, targets = [[1], [1, 2], [1], [3]], [[2, 3], [3], [2, 3], [2, 3]]
+    pairs = Phrases.from_lists(sources), Phrases.from_lists(targets)
+    merged = PhrasePairs(*pairs, np.array([1, 2, 4, 8]), vocabulary(b"f"), vocabulary(b"e")).merged()
+    assert [phrase.tolist() for phrase in merged.sources] == [[1], [1, 2], [3]]
+    assert merged.counts.tolist() == [5, 2, 8]
+
+
+def repeated():
+    return PhrasePairs(
+        Phrases.from_lists([[1], [1, 2], [1], [3]]), Phrases.from_lists([[2, 3], [3], [4], [2, 3]]),
+        np.array([1, 16, 4, 4]), vocabulary(b"f"), vocabulary(b"e"),
+    )  # fmt: skip
+
+
+def test_weights_are_powers_of_the_counts_with_mean_1():
+    pairs = repeated()
+    assert pairs.weights(0).tolist() == [1, 1, 1, 1]
+    np.testing.assert_allclose(pairs.weights(1), np.array([1, 16, 4, 4]) / 6.25)
+    np.testing.assert_allclose(pairs.weights(0.5), np.array([1, 4, 2, 2]) / 2.25)
+
+
+def test_shares_count_the_pairs_that_hold_a_phrase():
+    pairs = repeated()
+    np.testing.assert_allclose(np.exp(log_shares(pairs.sources)), [1 / 2, 1 / 4, 1 / 2, 1 / 4])
+    np.testing.assert_allclose(np.exp(log_shares(pairs.targets)), [1 / 2, 1 / 4, 1 / 4, 1 / 2])
+
+
+def test_a_fingerprint_differs_when_a_count_does():
+    pairs = repeated()
+    assert replace(pairs, counts=pairs.counts + 1).fingerprint != pairs.fingerprint
+    assert pairs.select(np.arange(4)).fingerprint == pairs.fingerprint
+
+
+def vocabulary_of(words):
+    return Vocabulary([b"<unk>", *words], [0] + [1] * len(words))
+
+
+def pairs_with_equal_sides(total, equal):
+    """Pairs of two words, so many of which have equal sides, with vocabularies in different orders."""
+    words = [b"w%d" % i for i in range(total)]
+    sources = [[1 + i, 1] for i in range(total)]
+    targets = [[total - i, total if i < equal else total - 1] for i in range(total)]
+    ones = np.ones(total, np.int64)
+    return PhrasePairs(
+        Phrases.from_lists(sources), Phrases.from_lists(targets), ones, vocabulary_of(words), vocabulary_of(words[::-1])
+    )
+
+
+def doubts(check, *arguments):
+    found = []
+    check(*arguments, found.append)
+    return found
+
+
+@pytest.mark.parametrize(("total", "equal"), [(15, 0), (20, 20), (99, 99), (100, 98), (2000, 1000)])
+def test_pairs_that_can_be_learnt_from(total, equal):
+    assert doubts(check_pairs, "p", pairs_with_equal_sides(total, equal)) == []
+
+
+def test_few_pairs():
+    assert doubts(check_pairs, "p", pairs_with_equal_sides(14, 0)) == [
+        "p: 14 distinct phrase pairs to learn from, expected some 20 at least"
+    ]
+
+
+@pytest.mark.parametrize(("total", "equal"), [(100, 99), (2000, 1001)])
+def test_equal_sides(total, equal):
+    assert doubts(check_pairs, "p", pairs_with_equal_sides(total, equal)) == [
+        f"p: {equal:,} of {total:,} pairs have the same phrase on both sides, expected phrases and their translations"
+    ]
+
+
+def test_the_vocabulary_is_the_frequent_words():
+    words = [b"rare", b"often", b"<unk>", b"twice"]
+    texts = Phrases.from_lists([[1, 0, 1], [2, 3, 1, 3]])
+    vocabulary = frequent_words(texts, words, 2, 0)
+    assert vocabulary.words == [b"<unk>", b"often", b"twice"]
+    assert vocabulary.counts.tolist() == [2, 3, 2]
+    assert frequent_words(texts, words, 1, 1).words == [b"<unk>", b"often"]
+    assert frequent_words(texts, words, 1, 0).words == [b"<unk>", b"often", b"twice", b"rare"]
+    assert [text.tolist() for text in in_vocabulary(texts, words, vocabulary)] == [[1, 0, 1], [0, 2, 1, 2]]
+    assert len(frequent_words(Phrases.from_lists([[]]), [], 1, 0)) == 1
+
+
+@given(st.lists(st.tuples(st.integers(1, 30), st.integers(1, 9)), min_size=1), st.integers(1, 9), st.integers(0, 99))
+def test_batches_have_every_example_once_and_neighbouring_lengths(lengths, size, seed):
+    first, second = np.array(lengths).T
+    rng = np.random.default_rng(seed)
+    batches = length_batches(rng.permutation(len(first)), [first, second], size, rng)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(first)))
+    assert sorted(map(len, batches))[1:] == [size] * (len(batches) - 1)
+    keys = [[(first[number], second[number]) for number in batch] for batch in batches]
+    assert all(one == sorted(one) for one in keys)
+    assert all(one[-1] <= other[0] for one, other in pairwise(sorted(keys, key=lambda one: (one[0], one[-1]))))
+
+
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=60), st.integers(1, 5), st.integers(1, 4))
+def test_pools_are_sorted_each_by_itself_and_keep_the_order_of_equal_lengths(lengths, size, pool):
+    lengths = np.array(lengths)
+    order = np.random.default_rng(len(lengths)).permutation(len(lengths))
+    batches = length_batches(order, [lengths], size, np.random.default_rng(1), pool)
+    naive = []
+    for first in range(0, len(order), size * pool):
+        part = sorted(order[first : first + size * pool].tolist(), key=lambda number: lengths[number])
+        naive += [part[start : start + size] for start in range(0, len(part), size)]
+    assert sorted(batch.tolist() for batch in batches) == sorted(naive)
+
+
+def test_the_order_of_batches_is_drawn():
+    lengths = np.arange(100)
+    drawn = [
+        [batch[0] for batch in length_batches(lengths, [lengths], 5, np.random.default_rng(seed))] for seed in (1, 1, 2)
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert drawn[0] != sorted(drawn[0])
