@@ -5,39 +5,49 @@
 
 The filter is a classifier of sentence pairs that has seen no clean pair but those of the development set: one is
 trained on each half of the dirty bitext, and judges the other half; neither is told which pairs are wrong.  `filtered
-twice` trains once more, on what the first round kept of each half, and judges all pairs of the other; `filtered
-loosely` keeps whatever is parallel with a probability of at least a tenth, as a table bears noise.  Each bitext
-makes a phrase-based model of its own (aligned, extracted, tuned), all with one language model, of the right targets;
-its table is then pruned by several methods (`phrasetool experiment`).  Work that was interrupted goes on by its files.
+loosely` keeps whatever is parallel with a probability of at least a tenth, as a table bears noise.  Each bitext makes a
+phrase-based model of its own (aligned, extracted, tuned), all with one language model, of the right targets.
+
+The tables of the dirty and of the filtered bitext are pruned as in `pruning_study.py`, with models of the default loss
+and of BRAE's that are trained on leave-one-out forced decoding of the same bitext.  benchmarks/results/dirty_bitexts/
+holds the BLEU statistics of every sentence of every system.  Work that was interrupted continues from its files.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from engines import DATA, SEARCH, command
-from measuring import ROOT, WORK, report
+from measuring import ROOT, WORK
+from study import DEFAULT_LOSS, Results
+from trial import MODELS, SEEDS, Trial, at_thresholds, of_size
 
 from moses_compat.corpora.texts import read_text_lines
+from phrasetool.experiments.config import read_experiment_config
+from phrasetool.experiments.settings import ExperimentConfig
+from phrasetool.experiments.systems import PruningSystem
 from phrasetool.phrases import Phrases
-from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap, sentence_statistics
 from phrasetool.training.parallel.containment import containment_negatives
 from phrasetool.training.parallel.known_translations import KnownTranslations
 
+RESULTS = ROOT / "benchmarks" / "results" / "dirty_bitexts"
+TITLES = {"tatoeba-zh-en": "Tatoeba Chinese-English", "multi30k-de-en": "Multi30k German-English"}
+# Loss -> seeds of its models.
+LOSSES = {DEFAULT_LOSS: SEEDS, "max-margin": SEEDS[:1]}
 CORPORA = {
     "tatoeba-zh-en": ("zh", "en", ("test",)),
     "multi30k-de-en": ("de", "en", ("test_2016_flickr", "test_2017_flickr")),
 }
-METHODS = ("semantic", "significance", "count", "composition", "composition+count", "composition+semantic")
-SIZES = (0.5, 0.3, 0.1, 0.05)
-# What is pruned, by which methods; of the others the full table is what counts.
-_SOME = ("count", "composition+count", "composition+semantic")
-PRUNED = {"dirty": METHODS, "filtered": _SOME, "filtered twice": _SOME, "filtered loosely": _SOME}
+WITHOUT = ("count", "significance", "composition", "composition+count", "count+usage", "composition+usage")
+WITH = (
+    "semantic", "count+semantic", "composition+semantic", "count+semantic+usage", "composition+semantic+usage",
+)  # fmt: skip
+# Bitexts whose tables are pruned; of the others only the full table is measured.
+PRUNED = ("dirty", "filtered")
 SEED = 1
 LOOSE = 0.1
 # What a pair of the dirty bitext is.
@@ -110,33 +120,25 @@ def bitexts(name: str, work: Path, pairs: int | None) -> dict[str, tuple[Path, P
 def filtered(
     name: str, work: Path, dirty: tuple[Path, Path], threads: str
 ) -> tuple[dict[str, tuple[Path, Path]], dict[str, Any]]:
-    """The dirty bitext without what classifiers of its other half reject, in two rounds; and how right they are.
+    """The dirty bitext without what classifiers of its other half reject, and how right they are.
 
-    The threshold of the first two is the one that was best on the development set: what learns from wrong pairs is
-    sure of few.
+    The threshold is the one that was best on the development set: what learns from wrong pairs is sure of few.
     """
     texts = [read_text_lines(str(path)) for path in dirty]
     # Neighbours in the file may be alike, so every second one.
     halves = [np.arange(half, len(texts[0]), 2) for half in (0, 1)]
     kinds = np.load(work / "kinds.npy")
-    learnt_from = np.ones(len(kinds), np.bool_)
-    made, found = {}, {}
-    for kind in ("filtered", "filtered twice"):
-        folder = work if kind == "filtered" else work / "twice"
-        folder.mkdir(exist_ok=True)
-        for half, rows in enumerate(halves):
-            for path, side in zip(dirty, texts, strict=True):
-                _write(folder / f"half-{half}{path.suffix}", [side[i] for i in rows])
-                _write(folder / f"learnt-{half}{path.suffix}", [side[i] for i in rows if learnt_from[i]])
-        keep, probabilities = judged(name, folder, halves, threads)
-        kept = {kind: keep} if kind == "filtered" else {kind: keep, "filtered loosely": probabilities >= LOOSE}
-        for which, rows in kept.items():
-            made[which] = tuple(work / f"{which.replace(' ', '-')}{path.suffix}" for path in dirty)
-            for path, side in zip(made[which], texts, strict=True):
-                _write(path, [side[i] for i in np.flatnonzero(rows)])
-            found[which] = quality(rows, kinds)
-        learnt_from = keep
-    return made, found  # type: ignore[return-value]
+    for half, rows in enumerate(halves):
+        for path, side in zip(dirty, texts, strict=True):
+            _write(work / f"half-{half}{path.suffix}", [side[i] for i in rows])
+    keep, probabilities = judged(name, work, halves, threads)
+    made, shares = {}, {}
+    for kind, rows in {"filtered": keep, "filtered loosely": probabilities >= LOOSE}.items():
+        made[kind] = tuple(work / f"{kind.replace(' ', '-')}{path.suffix}" for path in dirty)
+        for path, side in zip(made[kind], texts, strict=True):
+            _write(path, [side[i] for i in np.flatnonzero(rows)])
+        shares[kind] = quality(rows, kinds)
+    return made, shares  # type: ignore[return-value]
 
 
 def judged(name: str, folder: Path, halves: list[np.ndarray], threads: str) -> tuple[np.ndarray, np.ndarray]:
@@ -146,7 +148,7 @@ def judged(name: str, folder: Path, halves: list[np.ndarray], threads: str) -> t
     keep, probabilities = (np.zeros(sum(map(len, halves)), kind) for kind in (np.bool_, np.float64))
     for half in (0, 1):
         model, scores = folder / f"classifier-{half}", folder / f"scores-{half}.tsv"
-        mine = [folder / f"learnt-{half}.{side}" for side in (source, target)]
+        mine = [folder / f"half-{half}.{side}" for side in (source, target)]
         other = [folder / f"half-{1 - half}.{side}" for side in (source, target)]
         if not (model / "config.json").exists():
             command(
@@ -176,7 +178,7 @@ def quality(keep: np.ndarray, kinds: np.ndarray) -> dict[str, float]:
     return {name: round(float(share), 4) for name, share in shares.items()}
 
 
-def engine(name: str, work: Path, kind: str, bitext: tuple[Path, Path], threads: str, iterations: str) -> Path:
+def engine(name: str, work: Path, kind: str, bitext: tuple[Path, Path], threads: str) -> Path:
     """The tuned ini of a bitext's own model."""
     source, target, _ = CORPORA[name]
     folder = work / f"engine-{kind.replace(' ', '-')}"
@@ -195,100 +197,70 @@ def engine(name: str, work: Path, kind: str, bitext: tuple[Path, Path], threads:
     if not ini.exists():
         dev = [DATA / name / f"dev.{side}" for side in (source, target)]
         command(
-            "tune", "--moses-ini", start, "--source", dev[0], "-r", dev[1], *SEARCH, "--iterations", iterations,
+            "tune", "--moses-ini", start, "--source", dev[0], "-r", dev[1], *SEARCH, "--iterations", "8",
             "--threads", threads, "--force", "-o", ini,
         )  # fmt: skip
     return ini
 
 
-def experiment(
-    name: str, work: Path, kind: str, bitext: tuple[Path, Path], threads: str, pairs: int | None = None
-) -> Path:
-    """Run the laboratory on a bitext; its folder."""
+def config_of(name: str, work: Path, kind: str, bitext: tuple[Path, Path], ini: Path) -> ExperimentConfig:
+    """The texts and the decoder of a bitext's own model."""
     source, target, tests = CORPORA[name]
-    folder = work / f"experiment-{kind.replace(' ', '-')}"
     there = DATA / name
-    ini = engine(name, work, kind, bitext, threads, "1" if pairs else "8")
-    methods, sizes = (PRUNED[kind], SIZES) if kind in PRUNED else (("count",), SIZES[:1])
     lines = [
-        f'name = "{name}, {kind}"', f'output = "{folder}"', "[moses]",
+        f'name = "{TITLES[name]}, {kind}"', f'output = "{work / kind.replace(" ", "-")}"', "[moses]",
         f'ini = "{ini}"', "[data.bitext]", f'source = "{bitext[0]}"',
         f'target = "{bitext[1]}"', "[data.dev]", f'source = "{there}/dev.{source}"', f'target = "{there}/dev.{target}"',
     ]  # fmt: skip
     for test in tests:
         lines += [f"[data.tests.{test}]", f'source = "{there}/{test}.{source}"', f'target = "{there}/{test}.{target}"']
-    lines += ["[prune]", f"methods = {json.dumps(methods)}", f"sizes = {list(sizes)}", 'protect = ["words"]']
-    config = work / f"{folder.name}.toml"
-    _write(config, lines)
-    # Where only a part was asked for, to see whether all is well.
-    quick = ["--quick"] if pairs else []
-    folder = folder / "quick" if pairs else folder
-    if not (folder / "report.md").exists():
-        command("experiment", config, "--threads", threads, "--force", *quick)
-    return folder
+    lines += ["[prune]", 'methods = ["count+semantic+usage"]']
+    path = work / f"{kind.replace(' ', '-')}.toml"
+    _write(path, lines)
+    return read_experiment_config(str(path))
 
 
-def samples(name: str, folder: Path) -> dict[str, BleuSamples]:
-    """All test sets as one text: the system -> its BLEU."""
-    _, target, tests = CORPORA[name]
-    records = [json.loads(path.read_text()) for path in sorted((folder / "runs").glob("*.json"))]
-    texts = {record["system"]: record["translations"] for record in records if "system" in record}
-    # A quick experiment translates the first sentences of a set.
-    sizes = {test: len(texts["full"][test]) for test in tests}
-    truth = [line for test in tests for line in read_text_lines(str(DATA / name / f"{test}.{target}"))[: sizes[test]]]
-    test_of = Bootstrap(len(truth))
-    return {
-        system: test_of(sentence_statistics([line for test in tests for line in lines[test]], truth))
-        for system, lines in texts.items()
-    }
+def systems_with(loss: str) -> list[PruningSystem]:
+    """Tables pruned with the similarities of a model."""
+    if loss != DEFAULT_LOSS:
+        return [*at_thresholds("semantic", (0.7,)), *of_size("semantic", (0.28, 0.1))]
+    return [*at_thresholds("semantic", (0.7,)), *(one for method in WITH for one in of_size(method))]
 
 
-def compared(one: BleuSamples, other: BleuSamples) -> dict[str, float]:
-    """A system beside another, by a paired bootstrap."""
-    return {"difference": round(one.bleu - other.bleu, 2), "p": round(one.p_value(other), 4)}
-
-
-def figures_of(found: Mapping[str, Mapping[str, BleuSamples]]) -> dict[str, Any]:
-    """BLEU of every system, beside its own full table and the full tables of the dirty and of the clean bitext."""
-    aim, dirty = found.get("clean half", found["clean"])["full"], found["dirty"]["full"]
-    cost = aim.bleu - dirty.bleu
-    figures: dict[str, Any] = {"BLEU that the dirt costs": round(cost, 2)}
-    for kind, systems in found.items():
-        figures[kind] = {
-            system: {
-                "BLEU": round(sample.bleu, 2), "to its full table": compared(sample, systems["full"]),
-                "to the dirty table": compared(sample, dirty), "to the clean table": compared(sample, aim),
-                "recovered": round((sample.bleu - dirty.bleu) / cost, 3) if cost else None,
-            } for system, sample in systems.items()
-        }  # fmt: skip
-    return figures
+def measure(name: str, work: Path, made: Mapping[str, tuple[Path, Path]], results: Results, threads: str) -> None:
+    """Translate with the full table of every bitext, and with pruned tables of some."""
+    for kind, paths in made.items():
+        ini = engine(name, work, kind, paths, threads)
+        config = config_of(name, work, kind, paths, ini)
+        trial = Trial(config, work / f"trial-{kind.replace(' ', '-')}", results, int(threads), facts={"bitext": kind})
+        if kind == next(iter(made)):
+            results.take_over(trial.full_statistics(), MODELS)
+        trial.translate([PruningSystem()], trial.measures)
+        if kind in PRUNED:
+            trial.translate([one for method in WITHOUT for one in of_size(method)], trial.measures)
+            for loss, seeds in LOSSES.items():
+                for seed in seeds:
+                    if trial.lacks(systems_with(loss), loss, seed):
+                        trial.translate(systems_with(loss), trial.similarities(loss, seed), loss, seed)
+        results.save()
+        print(name, kind, flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpora", nargs="+", default=list(CORPORA), choices=CORPORA)
     parser.add_argument("--work", type=Path, default=WORK / "dirty")
-    parser.add_argument("--threads", default="1")
-    parser.add_argument("--pairs", type=int, help="so many alone, and quick experiments; nothing is kept of it")
+    parser.add_argument("--threads", default="2")
+    parser.add_argument("--pairs", type=int, help="use only the first N pairs, and store nothing")
     options = parser.parse_args()
-    results = ROOT / "benchmarks" / "results" / "dirty_bitexts.json"
-    figures: dict[str, Any] = json.loads(results.read_text())["pairs"] if results.exists() else {}
     for name in options.corpora:
-        work = options.work / name
+        work = options.work / name / (str(options.pairs) if options.pairs else "")
         work.mkdir(parents=True, exist_ok=True)
         made = bitexts(name, work, options.pairs)
-        kept, found_quality = filtered(name, work, made["dirty"], options.threads)
-        made |= kept
-        print(name, "filter", found_quality, flush=True)
-        found = {}
-        for kind, paths in made.items():
-            found[kind] = samples(name, experiment(name, work, kind, paths, options.threads, options.pairs))
-            print(name, kind, {system: round(sample.bleu, 2) for system, sample in found[kind].items()}, flush=True)
-        figures[name] = {"filter": found_quality, **figures_of(found)}
-        if options.pairs:
-            print(json.dumps(figures[name], indent=1))
-        else:
-            report("dirty_bitexts", {"pairs": figures})
+        kept, shares = filtered(name, work, made["dirty"], options.threads)
+        results = Results(work if options.pairs else RESULTS, name)
+        results.facts = {"name": TITLES[name], "filter": shares, "models": MODELS}
+        measure(name, work, made | kept, results, options.threads)
 
 
 if __name__ == "__main__":
