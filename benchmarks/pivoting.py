@@ -1,4 +1,4 @@
-"""What tables through English are worth, and what similarities of their two halves tell of them.
+"""What tables through English are worth, and what similarities of their two halves add.
 
     de-cs, cs-de    Multi30k: German-English learnt from one half of the sentences, Czech-English from the other
     zh-es           Python's documentation: Chinese-English and Spanish-English, no English sentence in both
@@ -6,20 +6,22 @@
 Tuned and tested on what both corpora translate, joined by its English side.  The systems differ in the scores behind
 the four of the triangulated table:
 
-    plain      none
-    control    the probability of the best way, and the number of ways: they know nothing of meaning
-    legs       similarities of the two halves, combined: models of phrases trained on what was seen often in each half
-    model      similarities of a model trained on triangulated pairs that are likely, by `annotate`
-    both       legs and model
+    plain           none
+    control         the probability of the best path, and the number of paths: both ignore similarity
+    control+legs    also similarities of the two halves, combined by `pivot --similarities`
+    control+model   also similarities of a model trained on likely pairs of the triangulated table, by `annotate`
 
-and control+NAME, which says what similarities bring beyond the control; NAME+words, where words of the texts that have
-no entry were given some by `augment`; NAME+rerank, where a neural translator chose from n-best lists, which was trained
-on the halves with what they lack translated from English; and `translated`, a table of that bitext instead of one
-through English.  Each is tuned with three seeds.  Then the table is pruned, with the weights of the plain one's first
-seed: by methods that look at similarities, of either kind, and by others; to the smallest sizes with default weights,
-too, as a table may be pruned before anything is tuned.  Beside them stand tables of direct bitexts of several sizes,
-alone and in one ini with the plain table.  All have one language model, of the targets of the second half.  What is
-finished is not made again: BLEU statistics of all test sentences, in benchmarks/results/pivoting/.
+NAME+words: words of the texts without an entry were given some by `augment`.  NAME+rerank: a neural translator chose
+from n-best lists, which was trained on the halves with what they lack translated from English.  `translated`: a table
+of that bitext instead of one through English.  Each is tuned with three seeds.  There are tables of direct bitexts of
+several sizes, alone and in one ini with the plain table.  All have one language model, of the targets of the second
+half.
+
+The table is pruned as in `pruning_study.py`, with the weights of the plain table's first seed and with default weights:
+by methods that use no similarity, and by similarities of either kind, of three model seeds; BRAE's loss once.
+
+BLEU statistics of all test sentences of tuned systems are in benchmarks/results/pivoting/PAIR/, those of pruned tables
+in benchmarks/results/pivot_pruning/.  Finished work is not repeated.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ import argparse
 import itertools
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,47 +38,52 @@ import neural_columns
 import numpy as np
 from engines import SEARCH, command, extracted
 from measuring import ROOT, WORK, report
-from neural_columns import compared, keep_statistics, tune
+from neural_columns import compared, tune
+from study import DEFAULT_LOSS, SIZES, Results
+from trial import MODELS, SEEDS, Trial, at_thresholds, of_size
 from triangle_texts import DIRECT, MIDDLE, SEED, Triangle, texts, triangles, write_lines
 from triangle_translators import made_bitext, rerank
 
 from moses_compat.corpora.texts import read_text_lines
 from moses_compat.files.streams import Input, Output
+from moses_compat.measures.measure import MeasureRequest, measure_file
+from moses_compat.measures.model_weights import weights_of
+from moses_compat.measures.similarities import ColumnSimilarities
+from moses_compat.tables.blocks import TableScan
+from phrasetool.experiments.config import read_experiment_config
+from phrasetool.experiments.settings import ExperimentConfig
+from phrasetool.experiments.systems import PruningSystem
+from phrasetool.pruning.measures import COUNTS, LOSSES, OCCURRENCES, Measures
 from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
+from phrasetool.watch import NOBODY
 
+TITLES = {"de-cs": "German-Czech", "cs-de": "Czech-German", "zh-es": "Chinese-Spanish"}
 KEPT = ROOT / "benchmarks" / "results" / "pivoting"
-SEEDS = (1, 2, 3)
 # System -> the scores of the whole table that it has, from 1.
 _CONTROL, _LEGS, _MODEL = (5, 6), (7, 8, 9, 10), (11, 12)
 SYSTEMS: dict[str, tuple[int, ...]] = {
     "plain": (),
     "control": _CONTROL,
-    "legs": _LEGS,
-    "model": _MODEL,
-    "both": (*_LEGS, *_MODEL),
     "control+legs": (*_CONTROL, *_LEGS),
     "control+model": (*_CONTROL, *_MODEL),
-    "control+both": (*_CONTROL, *_LEGS, *_MODEL),
 }
 # Those that are given more entries, and those of which a translator chooses, which are tuned before.
 _WORDS, _RERANKED = "+words", "+rerank"
-AUGMENTED = tuple(f"{name}{_WORDS}" for name in ("plain", "control", "control+both"))
-RERANKED = tuple(f"{name}{_RERANKED}" for name in ("plain", f"control{_WORDS}", f"control+both{_WORDS}"))
+AUGMENTED = tuple(f"{name}{_WORDS}" for name in ("plain", "control"))
+RERANKED = tuple(f"{name}{_RERANKED}" for name in ("plain", f"control{_WORDS}"))
 # A table of the bitext that the translator is trained on.
 TRANSLATED = "translated"
 # What is compared with what, beside plain.
 BEYOND = {name: "control" for name in SYSTEMS if name.startswith("control+")}
-BEYOND |= {name: name.replace("+both", "") for name in (*AUGMENTED, *RERANKED) if "+both" in name}
-# Where the table for pruning has the similarities of legs and model.
-PRUNED_BY = {"legs": "5,6", "model": "7,8"}
-METHODS = (
-    "count", "probability", "composition", "composition+count", "semantic", "count+semantic", "composition+semantic",
-)  # fmt: skip
-SIZES = (0.5, 0.3, 0.15, 0.1, 0.05)
-# To these sizes tables are pruned with default weights, too, by some methods; and by other counts, of `pivot --counts`.
+# Pruning: methods without and with similarities, and by other counts, of `pivot --counts`.
+WITHOUT = ("count", "probability", "composition", "composition+count")
+WITH = ("semantic", "count+semantic", "composition+semantic")
+OTHER_COUNTS = "count of --counts min"
+# Similarities of the two halves, as scores of the whole table.
+LEGS = "legs"
+PRUNING = ROOT / "benchmarks" / "results" / "pivot_pruning"
+# With default weights, tables are pruned to these sizes only.
 SMALLEST = (0.1, 0.05)
-UNTUNED_METHODS = ("count", "composition+count", "count+semantic", "composition+semantic")
-OTHER_COUNTS = "min"
 TOGETHER = (1000, 5000, 14500)
 # A pair is learnt from if it was seen so often, and is so probable either way.
 _SEEN, _LIKELY = 2.0, 0.1
@@ -227,30 +234,97 @@ def start_ini(pair: Triangle, name: str, threads: str, sample: int | None) -> Pa
     return system_ini(pair, name, threads, sample)
 
 
-def pruned_ini(pair: Triangle, method: str, by: str, size: float, weights: Path, folder: Path, threads: str) -> Path:
-    """The ini of the pruned table, with the weights of another."""
-    folder.mkdir(exist_ok=True)
-    name = f"{method}-{by}-{round(100 * size)}"
-    table, reordering, ini = folder / f"{name}.gz", folder / f"{name}.reordering.gz", folder / f"{name}.ini"
-    if not ini.exists():
-        counts = OTHER_COUNTS if by == OTHER_COUNTS else "whole"
-        whole, start = folder / f"{counts}.gz", folder / f"{counts}.ini"
-        if not whole.exists() and by == OTHER_COUNTS:
-            legs = [pair.work / part / "table.gz" for part in ("first", "second")]
-            command("pivot", *legs, "--counts", OTHER_COUNTS, "-o", whole, "--threads", threads)
-        elif not whole.exists():
-            with_scores(pair.work / "through" / "annotated.gz", whole, (*_LEGS[:2], *_MODEL))
-        if not start.exists():
-            command("moses-ini", weights, "--table", whole, "-o", start)
-        columns = ["--columns", PRUNED_BY[by]] if "semantic" in method else []
-        command(
-            "prune", whole, "--method", method, "--target-size", str(size), "--protect", "words", "--keep-top", "1",
-            "--moses-ini", start, *columns,
-            "--reordering-table", pair.work / "reordering.gz", "--reordering-out", reordering, "-o", table,
-            "--threads", threads, "--force",
+class PivotTrial(Trial):
+    """Pruning of a triangulated table.
+
+    Args:
+        pair: the language pair.
+        config: texts and decoder.
+        results: where results are stored.
+        threads: number of threads.
+        weights: name of the decoder's weights, stored with every system.
+    """
+
+    def __init__(self, pair: Triangle, config: ExperimentConfig, results: Results, threads: int, weights: str) -> None:
+        self.pair = pair
+        # Models do not depend on the weights.
+        super().__init__(
+            config, pair.work / "trial", results, threads, frozenset({COUNTS, LOSSES, OCCURRENCES}),
+            {"weights": weights},
         )  # fmt: skip
-        command("moses-ini", start, "--table", table, "--reordering-table", reordering, "-o", ini)
-    return ini
+
+    def pairs_for(self, loss: str) -> str:
+        """Likely pairs of the triangulated table, for every loss."""
+        return str(self.pair.work / "through" / "pairs.gz")
+
+    def of_legs(self) -> Measures:
+        """The measures with the similarities of the two halves."""
+        return self.with_similarities(ColumnSimilarities(4, 5))
+
+    def with_other_counts(self) -> Measures:
+        """The measures with the counts of `pivot --counts min`."""
+        table = self.pair.work / "trial" / "min.gz"
+        if not table.exists():
+            legs = [self.pair.work / part / "table.gz" for part in ("first", "second")]
+            command("pivot", *legs, "--counts", "min", "-o", table, "--threads", str(self.threads))
+
+        def request(scan: TableScan) -> MeasureRequest:
+            return MeasureRequest.of({COUNTS}, scan, weights=lambda: weights_of(self.model.ini, self.model.table))
+
+        other = measure_file(str(table), TableScan(threads=self.threads), NOBODY, request).whole()
+        assert len(other) == len(self.measures)
+        return self.measures.with_columns({COUNTS: other[COUNTS]})
+
+
+def pruning_config(pair: Triangle, ini: Path, weights: str) -> ExperimentConfig:
+    """The texts, and the plain weights on the table that has the similarities of the halves as scores 5 and 6."""
+    folder = pair.work / "trial"
+    folder.mkdir(exist_ok=True)
+    table, written = folder / "table.gz", folder / f"{weights}.ini"
+    if not table.exists():
+        with_scores(pair.work / "through" / "annotated.gz", table, _LEGS[:2])
+    if not written.exists():
+        command("moses-ini", ini, "--table", table, "-o", written)
+    lines = [f'name = "{pair.name}"', f'output = "{folder}"', "[moses]", f'ini = "{written}"']
+    for section, part in (("dev", "dev"), *((f"tests.{test}", test) for test in pair.tests)):
+        lines += [f"[data.{section}]"]
+        lines += [f'source = "{pair.text(part, pair.source)}"', f'target = "{pair.text(part, pair.target)}"']
+    lines += ["[prune]", 'methods = ["count"]']
+    path = folder / f"{weights}.toml"
+    path.write_text("\n".join(lines) + "\n")
+    return read_experiment_config(str(path))
+
+
+def all_of(methods: Sequence[str], sizes: tuple[float, ...]) -> list[PruningSystem]:
+    """Tables by all methods and of all sizes."""
+    return [one for method in methods for one in of_size(method, sizes)]
+
+
+def prune(pair: Triangle, inis: Mapping[str, Path], threads: int) -> None:
+    """Translate with pruned tables, unless their results are stored.
+
+    Args:
+        pair: the language pair.
+        inis: name of weights -> ini of the plain table with these weights; the tuned ones first.
+        threads: number of threads.
+    """
+    results = Results(PRUNING, pair.name)
+    results.facts = {"name": TITLES[pair.name], "models": MODELS}
+    for weights, ini in inis.items():
+        trial = PivotTrial(pair, pruning_config(pair, ini, weights), results, threads, weights)
+        if weights == next(iter(inis)):
+            results.take_over(trial.full_statistics(), MODELS)
+        sizes = SIZES if weights == "tuned" else SMALLEST
+        trial.translate([PruningSystem(), *all_of(WITHOUT, sizes)], trial.measures)
+        trial.translate(all_of(["count"], sizes), trial.with_other_counts(), OTHER_COUNTS)
+        trial.translate([*at_thresholds("semantic", (0.7,)), *all_of(WITH, sizes)], trial.of_legs(), LEGS)
+        for seed in SEEDS:
+            systems = [*at_thresholds("semantic", (0.7,)), *all_of(WITH, sizes)]
+            trial.translate(systems, trial.similarities(DEFAULT_LOSS, seed), DEFAULT_LOSS, seed)
+        if weights == "tuned":
+            systems = [*at_thresholds("semantic", (0.7,)), *all_of(["semantic"], sizes)]
+            trial.translate(systems, trial.similarities("max-margin", SEEDS[0]), "max-margin", SEEDS[0])
+        results.save()
 
 
 def samples_of(path: Path) -> BleuSamples:
@@ -267,38 +341,18 @@ def figures_of(kept: Path, pair: Triangle) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for name, runs in found.items():
         figures[name] = {"BLEU": [round(run.bleu, 2) for _, run in sorted(runs.items())]}
-        plain = "untuned-plain" if name.startswith("untuned-") else "plain"
         kind, _, size = name.partition("-")
         direct = f"direct-{size}" if kind == "together" else None
         others = {
-            "to plain": plain,
+            "to plain": "plain",
             "to direct": direct,
             "to control": BEYOND.get(name),
-            "to counts": _best_of_counts(name, found),
         }
         for label, other in others.items():
             seeds = sorted(runs.keys() & found.get(other or "", {}).keys())
             if other and other != name and seeds:
                 figures[name][label] = compared(*([found[n][seed] for seed in seeds] for n in (other, name)))
     return {"systems": figures}
-
-
-def _best_of_counts(name: str, found: Mapping[str, Mapping[int, BleuSamples]]) -> str | None:
-    """Of a table pruned with meaning: that of the same size pruned without which has the highest BLEU.
-
-    Of one pruned by other counts: that pruned by the usual ones.
-    """
-    weights, _, what = name.partition("-")
-    if weights not in ("pruned", "untuned"):
-        return None
-    size = name.rpartition("-")[2]
-    if f"-{OTHER_COUNTS}-" in name:
-        return f"{weights}-count-table-{size}"
-    if "semantic" not in what:
-        return None
-    others = [f"{weights}-{method}-table-{size}" for method in METHODS if "semantic" not in method]
-    bleu = {other: max(run.bleu for run in found[other].values()) for other in others if other in found}
-    return max(bleu, key=bleu.__getitem__) if bleu else None
 
 
 def measure(pair: Triangle, kept: Path, seeds: Sequence[int], threads: str, sample: int | None) -> None:
@@ -324,28 +378,12 @@ def measure(pair: Triangle, kept: Path, seeds: Sequence[int], threads: str, samp
         else:
             continue
         print(pair.name, name, seed, figures_of(kept, pair)["systems"].get(name), flush=True)
-    tuned, untuned = pair.work / "tuned" / f"plain-{SEED}" / "moses.ini", pair.work / "systems" / "plain.ini"
-    prune(pair, kept / pair.name, "pruned", tuned, itertools.product(METHODS, SIZES), threads)
-    path = kept / pair.name / f"untuned-plain-{SEED}.npz"
-    if not path.exists():
-        keep_statistics(system_ini(pair, "plain", threads, sample), pair, pair.work / "untuned-plain", threads, path)
-    prune(pair, kept / pair.name, "untuned", untuned, itertools.product(UNTUNED_METHODS, SMALLEST), threads)
-
-
-def prune(
-    pair: Triangle, kept: Path, weights: str, ini: Path, wanted: Iterable[tuple[str, float]], threads: str
-) -> None:
-    """Prune by methods to sizes with the weights of an ini, which `weights` names, and keep what is missing."""
-    folder = pair.work / weights
-    for method, size in wanted:
-        others = ("table", OTHER_COUNTS) if method == "count" and size in SMALLEST else ("table",)
-        for by in PRUNED_BY if "semantic" in method else others:
-            name = f"{weights}-{method}-{by}-{round(100 * size)}"
-            path = kept / f"{name}-{SEED}.npz"
-            if not path.exists():
-                pruned = pruned_ini(pair, method, by, size, ini, folder, threads)
-                keep_statistics(pruned, pair, folder / name, threads, path)
-                print(pair.name, name, figures_of(kept.parent, pair)["systems"].get(name), flush=True)
+    if not sample:
+        tuned, untuned = pair.work / "tuned" / f"plain-{SEED}" / "moses.ini", pair.work / "systems" / "plain.ini"
+        if not tuned.exists():
+            # Its statistics are stored, but the weights are not.
+            tune(untuned, pair, tuned.parent, SEED, threads, pair.work / "tuned" / "plain.npz")
+        prune(pair, {"tuned": tuned, "default": untuned}, int(threads))
 
 
 def main() -> None:
@@ -353,7 +391,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=WORK / "pivoting")
     parser.add_argument("--pairs", nargs="+", default=list(triangles(WORK)), choices=triangles(WORK))
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
-    parser.add_argument("--threads", default="1")
+    parser.add_argument("--threads", default="2")
     parser.add_argument("--figures", action="store_true", help="put together what is kept, and measure nothing")
     parser.add_argument("--sample", type=int, metavar="N", help="so many sentences a half; nothing is kept of it")
     options = parser.parse_args()
