@@ -46,6 +46,7 @@ from triangle_translators import made_bitext, rerank
 
 from moses_compat.corpora.texts import read_text_lines
 from moses_compat.files.streams import Input, Output
+from moses_compat.ini.tables import choose_table
 from moses_compat.measures.measure import MeasureRequest, measure_file
 from moses_compat.measures.model_weights import weights_of
 from moses_compat.measures.similarities import ColumnSimilarities
@@ -269,7 +270,11 @@ class PivotTrial(Trial):
             command("pivot", *legs, "--counts", "min", "-o", table, "--threads", str(self.threads))
 
         def request(scan: TableScan) -> MeasureRequest:
-            return MeasureRequest.of({COUNTS}, scan, weights=lambda: weights_of(self.model.ini, self.model.table))
+            return MeasureRequest.of(
+                {COUNTS},
+                scan,
+                weights=lambda: weights_of(self.model.ini, choose_table(self.model.ini, self.model.table)),
+            )
 
         other = measure_file(str(table), TableScan(threads=self.threads), NOBODY, request).whole()
         assert len(other) == len(self.measures)
