@@ -40,10 +40,9 @@ from syntax_texts import (
 
 from moses_compat.corpora.tagged_text import read_tagged_text
 from phrasetool.kernels.blas_threads import one_blas_thread
-from phrasetool.models.storage import load_syntax_model
-from phrasetool.models.syntax import SyntaxModel
+from phrasetool.syntax.evaluation import syntax_distances, syntax_quality
+from phrasetool.syntax.model import SyntaxModel, load_syntax_model
 from phrasetool.train.run import CHECKPOINT
-from phrasetool.training.syntax.syntax_measures import syntax_distances, syntax_quality
 
 RESULTS = ROOT / "benchmarks" / "results" / "syntax"
 # Name of a model -> what it is trained with.

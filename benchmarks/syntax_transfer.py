@@ -37,8 +37,8 @@ from syntax_texts import (
 
 from moses_compat.corpora.tagged_text import read_tagged_text
 from phrasetool.kernels.blas_threads import one_blas_thread
-from phrasetool.models.storage import load_syntax_model
 from phrasetool.phrases import FloatArray, Int64Array
+from phrasetool.syntax.model import load_syntax_model
 from phrasetool.syntax.tag_groups import NO_GROUP, group_numbers, neighbour_shares
 
 SIZES = {"cs": (2000, 10000), **{language: (TREEBANK_PAIRS[language],) for language in ("fr", "pt", "id")}}

@@ -166,9 +166,9 @@ def classifier_folder(tmp_path_factory):
 def toy_tagger_folder(tmp_path_factory):
     """A tagger of the toy languages of `toy_treebanks`."""
     pytest.importorskip("torch")
+    from phrasetool.tagger.settings import TaggerSettings
+    from phrasetool.tagger.train_tagger import held_out_sentences, train_tagger
     from phrasetool.train.run import TrainingRun
-    from phrasetool.training.tagger.tagger_settings import TaggerSettings
-    from phrasetool.training.tagger.train_tagger import held_out_sentences, train_tagger
     from tests.toy_treebanks import FAST, toy_sentences
 
     folder = tmp_path_factory.mktemp("tagger") / "model"
@@ -180,7 +180,7 @@ def toy_tagger_folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def toy_tagger(toy_tagger_folder):
     """The same, loaded."""
-    from phrasetool.models.storage import load_tagger
+    from phrasetool.tagger.model import load_tagger
 
     return load_tagger(toy_tagger_folder)
 

@@ -4,12 +4,12 @@ from collections import Counter
 
 import numpy as np
 
-from phrasetool.models.syntax import SyntaxModel
 from phrasetool.phrases import Phrases
-from phrasetool.syntax.piece_table import PieceTable, learn_pieces
+from phrasetool.syntax.data import NamedBitext
+from phrasetool.syntax.model import SyntaxModel
+from phrasetool.syntax.pieces import PieceTable, learn_pieces
 from phrasetool.syntax.syntax_shape import SyntaxShape
 from phrasetool.training.neural.text_pairs import TextPairs
-from phrasetool.training.syntax.syntax_examples import NamedBitext
 from tests.toy_treebanks import toy_sentences
 
 # Sizes and steps that learn the toy bitext in seconds.

@@ -16,10 +16,10 @@ from phrasetool.models.storage import (
     load_model,
     load_neural_model,
     load_parallel_model,
-    load_syntax_model,
     read_model_config,
 )
 from phrasetool.neural.architecture import READINGS
+from phrasetool.syntax.model import load_syntax_model
 
 # Columns of a model of phrase pairs, and of a translator, a classifier or an encoder of syntax.
 _SIMILARITIES, _SCORES = 2, 1

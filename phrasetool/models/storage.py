@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy.typing as npt
 from safetensors import SafetensorError
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from phrasetool.models.bilingual import BilingualModel
     from phrasetool.models.neural import NeuralModel
     from phrasetool.models.parallel import ParallelModel
-    from phrasetool.models.syntax import SyntaxModel
-    from phrasetool.models.tagger import TaggerModel
-
-Model: TypeAlias = "BilingualModel | AutoencoderModel | NeuralModel | ParallelModel | TaggerModel | SyntaxModel"
 
 FORMAT_VERSION = 1
 WEIGHTS = "weights.safetensors"
@@ -38,8 +34,8 @@ MODELS = {
     "autoencoder": "phrasetool.models.autoencoder:AutoencoderModel",
     "continuous": "phrasetool.models.neural:NeuralModel",
     "parallel": "phrasetool.models.parallel:ParallelModel",
-    "tagger": "phrasetool.models.tagger:TaggerModel",
-    "syntax": "phrasetool.models.syntax:SyntaxModel",
+    "tagger": "phrasetool.tagger.model:TaggerModel",
+    "syntax": "phrasetool.syntax.model:SyntaxModel",
 }
 # What messages call a model.
 _WHAT = {
@@ -50,6 +46,37 @@ _WHAT = {
     "tagger": "a tagger",
     "syntax": "a syntactic encoder",
 }
+
+
+class SavedModel(Protocol):
+    """A trained model that a folder holds.
+
+    Attributes:
+        training: record of its training, kept in `config.json`.
+    """
+
+    training: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Kind of the model, one of `MODELS`."""
+
+    @property
+    def identity(self) -> str:
+        """Eight hexadecimal digits that differ when anything that the model is made of differs."""
+
+    @property
+    def signature(self) -> str:
+        """The model's part of a signature line."""
+
+    def config(self) -> dict[str, Any]:
+        """The content of `config.json`."""
+
+    def weights(self) -> dict[str, npt.NDArray[Any]]:
+        """Name -> array, as stored."""
+
+    def save_vocabularies(self, folder: Path) -> None:
+        """Write the files that the model has in addition to configuration and weights."""
 
 
 def read_model_config(folder: Path) -> dict[str, Any]:
@@ -124,13 +151,13 @@ def read_weights(path: Path) -> dict[str, npt.NDArray[Any]]:
         raise ModelError(f"{path}: the weights are damaged ({error})") from error
 
 
-def load_model(folder: str | os.PathLike[str]) -> Model:
+def load_model(folder: str | os.PathLike[str]) -> SavedModel:
     """Load the model saved in a folder.
 
     Raises:
         ModelError: it is missing, damaged, or of another format version.
     """
-    model: Model = _load(Path(folder))
+    model: SavedModel = load_kind(folder)
     return model
 
 
@@ -140,7 +167,7 @@ def load_bilingual_model(folder: str | os.PathLike[str]) -> BilingualModel:
     Raises:
         ModelError: as `load_model`; or it is of another kind.
     """
-    model: BilingualModel = _load(Path(folder), "brae", "train on pairs")
+    model: BilingualModel = load_kind(folder, "brae", "train on pairs")
     return model
 
 
@@ -150,7 +177,7 @@ def load_neural_model(folder: str | os.PathLike[str]) -> NeuralModel:
     Raises:
         ModelError: as `load_model`; or it is of another kind.
     """
-    model: NeuralModel = _load(Path(folder), "continuous", "train a translator")
+    model: NeuralModel = load_kind(folder, "continuous", "train a translator")
     return model
 
 
@@ -160,27 +187,7 @@ def load_parallel_model(folder: str | os.PathLike[str]) -> ParallelModel:
     Raises:
         ModelError: as `load_model`; or it is of another kind.
     """
-    model: ParallelModel = _load(Path(folder), "parallel", "train a classifier of sentence pairs")
-    return model
-
-
-def load_tagger(folder: str | os.PathLike[str]) -> TaggerModel:
-    """Load a tagger.
-
-    Raises:
-        ModelError: as `load_model`; or it is of another kind.
-    """
-    model: TaggerModel = _load(Path(folder), "tagger", "train a tagger")
-    return model
-
-
-def load_syntax_model(folder: str | os.PathLike[str]) -> SyntaxModel:
-    """Load a syntactic encoder.
-
-    Raises:
-        ModelError: as `load_model`; or it is of another kind.
-    """
-    model: SyntaxModel = _load(Path(folder), "syntax", "train a syntactic encoder")
+    model: ParallelModel = load_kind(folder, "parallel", "train a classifier of sentence pairs")
     return model
 
 
@@ -190,26 +197,36 @@ def load_autoencoder(folder: str | os.PathLike[str]) -> AutoencoderModel:
     Raises:
         ModelError: as `load_model`; or it is of another kind.
     """
-    model: AutoencoderModel = _load(Path(folder), "autoencoder", "train an autoencoder")
+    model: AutoencoderModel = load_kind(folder, "autoencoder", "train an autoencoder")
     return model
 
 
-def _load(path: Path, wanted: str | None = None, remedy: str | None = None) -> Any:
-    """Load a model, if it is of the wanted kind."""
+def load_kind(folder: str | os.PathLike[str], kind: str | None = None, remedy: str | None = None) -> Any:
+    """Load a model of one kind.
+
+    Args:
+        folder: the model folder.
+        kind: one of `MODELS`; None for any.
+        remedy: of the error that is raised for another kind.
+
+    Raises:
+        ModelError: the model is missing, damaged, of another format version or of another kind.
+    """
+    path = Path(folder)
     config = read_model_config(path)
-    if wanted and wanted != config["model"]:
-        raise ModelError(f"{path}: {_WHAT[config['model']]}; this needs {_WHAT[wanted]}", remedy=remedy)
+    if kind and kind != config["model"]:
+        raise ModelError(f"{path}: {_WHAT[config['model']]}; this needs {_WHAT[kind]}", remedy=remedy)
     check_files(path, config)
-    kind = registered(MODELS, config["model"], "model")
+    model_class = registered(MODELS, config["model"], "model")
     try:
-        return kind.from_files(path, config, read_weights(path / WEIGHTS))
+        return model_class.from_files(path, config, read_weights(path / WEIGHTS))
     except KeyError as error:
         raise ModelError(f"{path}: the weights lack {error}") from error
     except ValueError as error:
         raise ModelError(f"{path}: {error}") from error
 
 
-def save_model(model: Model, folder: str | os.PathLike[str]) -> None:
+def save_model(model: SavedModel, folder: str | os.PathLike[str]) -> None:
     """Save a model, as a whole; files of the folder that do not belong to the model (a log, checkpoints) stay.
 
     Raises:

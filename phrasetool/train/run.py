@@ -18,7 +18,7 @@ from phrasetool.watch import ItemTick, refuse
 if TYPE_CHECKING:
     import torch
 
-    from phrasetool.models.storage import Model
+    from phrasetool.models.storage import SavedModel
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class TrainingRun:
         """See `phrasetool.watch.refuse`."""
         refuse(error, self.force, self.warn)
 
-    def save(self, model: Model) -> None:
+    def save(self, model: SavedModel) -> None:
         """Save what was trained, in the place of the checkpoint.
 
         Raises:

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from moses_compat.measures.neural import score_parts, score_windows
-from phrasetool.models.storage import load_syntax_model, save_model
-from phrasetool.models.syntax_tags import tag_log_probabilities
+from phrasetool.models.storage import save_model
+from phrasetool.syntax.model import load_syntax_model
+from phrasetool.syntax.syntax_tags import tag_log_probabilities
 from tests import naive
 from tests.commands import read, run_inside, write
 from tests.syntax_models import random_syntax_model, toy_lines

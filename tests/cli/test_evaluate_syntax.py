@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from phrasetool.models.storage import load_syntax_model
+from phrasetool.syntax.model import load_syntax_model
 from tests.commands import run_inside, write
 from tests.toy_treebanks import toy_sentences
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from phrasetool.models.storage import load_syntax_model
+from phrasetool.syntax.model import load_syntax_model
 from tests.commands import run_inside, write
 from tests.syntax_models import FAST, toy_lines
 

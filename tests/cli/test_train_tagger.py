@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from phrasetool.models.storage import load_tagger
+from phrasetool.tagger.model import load_tagger
 from tests.commands import run_inside, write
 from tests.toy_treebanks import FAST, treebank_file
 

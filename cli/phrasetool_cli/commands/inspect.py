@@ -107,7 +107,7 @@ def _check(path: str, tagger: str | None, bitext: tuple[str, ...] | None) -> Non
 def _support(path: str, tagger: str, bitext: tuple[str, str, str, str], threads: int, quiet: bool) -> SupportReport:
     from moses_compat.jobs.tagging.supported_tags import tag_support
     from moses_compat.tables.blocks import TableScan
-    from phrasetool.models.storage import load_tagger
+    from phrasetool.tagger.model import load_tagger
 
     first, source, second, target = bitext
     scan = TableScan(on_error="skip", threads=threads)

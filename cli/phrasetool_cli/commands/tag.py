@@ -48,7 +48,7 @@ def command(
     that stands for two has both, as `ADP+DET` for German `im`.  The text streams through.
     """
     from moses_compat.jobs.tagging.tag_text import tag_text
-    from phrasetool.models.storage import load_tagger
+    from phrasetool.tagger.model import load_tagger
 
     check_outputs([text], [output])
     document = json_document(json_file, [text], [output])

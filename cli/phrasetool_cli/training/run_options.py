@@ -21,7 +21,7 @@ from phrasetool_cli.shared.json_output import json_document
 if TYPE_CHECKING:
     import torch
 
-    from phrasetool.models.storage import Model
+    from phrasetool.models.storage import SavedModel
     from phrasetool.train.run import TrainingRun
     from phrasetool.train.settings import DeclaredSettings
     from phrasetool.training.masked_lm.bert_folder import TrainedBert
@@ -100,7 +100,7 @@ class Training:
     """
 
     files: Collection[str | None]
-    train: Callable[[RunOptions], Model | TrainedBert]
+    train: Callable[[RunOptions], SavedModel | TrainedBert]
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class RunOptions:
         )
 
     @contextlib.contextmanager
-    def told(self, inputs: Iterable[str | None]) -> Iterator[Callable[[Model | TrainedBert], None]]:
+    def told(self, inputs: Iterable[str | None]) -> Iterator[Callable[[SavedModel | TrainedBert], None]]:
         """Say how to go on when the block is interrupted; gives what takes the model that was trained, for `--json`.
 
         Raises:
@@ -169,7 +169,7 @@ class RunOptions:
         # Here, and not in `ready`: nobody waits for torch to hear of it.
         check_model_folder(self.folder, resume=self.resume, overwrite=self.overwrite)
 
-        def tell(model: Model | TrainedBert) -> None:
+        def tell(model: SavedModel | TrainedBert) -> None:
             from phrasetool.train.checkpoint import LOG
 
             log = [json.loads(line) for line in split_lines((self.folder / LOG).read_text("utf-8"))]

@@ -13,11 +13,11 @@ from phrasetool_cli.shared.progress import TableProgress, TerminalWatch
 from phrasetool_cli.training.run_options import Given, RunOptions, Training
 
 if TYPE_CHECKING:
-    from phrasetool.models.syntax import SyntaxModel
-    from phrasetool.models.tagger import TaggerModel
-    from phrasetool.training.syntax.syntax_examples import NamedBitext
-    from phrasetool.training.syntax.syntax_settings import SyntaxSettings
-    from phrasetool.training.syntax.syntax_trainer import SyntaxReport
+    from phrasetool.syntax.data import NamedBitext
+    from phrasetool.syntax.model import SyntaxModel
+    from phrasetool.syntax.settings import SyntaxSettings
+    from phrasetool.syntax.training import SyntaxReport
+    from phrasetool.tagger.model import TaggerModel
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,10 @@ def train_encoder(inputs: SyntaxInputs, run: RunOptions, given: Given) -> Syntax
     """
     import torch
 
-    from phrasetool.models.storage import load_syntax_model, load_tagger
     from phrasetool.nn.device import device_name
-    from phrasetool.training.syntax.train_syntax import train_syntax
+    from phrasetool.syntax.model import load_syntax_model
+    from phrasetool.syntax.train_syntax import train_syntax
+    from phrasetool.tagger.model import load_tagger
 
     watch = TerminalWatch(run.quiet)
     settings = _settings(inputs, given)
@@ -135,7 +136,7 @@ def _settings(inputs: SyntaxInputs, given: Given) -> SyntaxSettings:
     Raises:
         click.UsageError: one is out of range, or is one of the sizes that a model to start from decides.
     """
-    from phrasetool.training.syntax.syntax_settings import SIZES, SyntaxSettings
+    from phrasetool.syntax.settings import SIZES, SyntaxSettings
 
     if inputs.start and (fixed := [name for name in SIZES if name in given.options_of(SyntaxSettings)]):
         flag = "--" + fixed[0].replace("_", "-")
@@ -145,7 +146,7 @@ def _settings(inputs: SyntaxInputs, given: Given) -> SyntaxSettings:
 
 def _read(inputs: SyntaxInputs, quiet: bool) -> list[NamedBitext]:
     from moses_compat.corpora.parallel_texts import read_own_texts, read_parallel_texts
-    from phrasetool.training.syntax.syntax_examples import NamedBitext
+    from phrasetool.syntax.data import NamedBitext
 
     found = []
     with TableProgress("read texts", 0, quiet) as reading:

@@ -17,14 +17,14 @@ from moses_compat.tables.parser import TableParser
 from phrasetool.kernels.blas_threads import one_blas_thread
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.pipeline import run
-from phrasetool.tagging.tag_support import TagSupport
+from phrasetool.tagger.tag_support import TagSupport
 from phrasetool.text_encoders.vector_store import StoredPhrases
 from phrasetool.text_splitting import split_words
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
-    from phrasetool.models.tagger import TaggerModel
+    from phrasetool.tagger.model import TaggerModel
 
 # Texts that are tagged together, and sentence pairs that are looked at together.
 _TEXTS, _SENTENCES = 512, 8192

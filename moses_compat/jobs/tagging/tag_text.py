@@ -11,13 +11,13 @@ from moses_compat.files.streams import Input, Output
 from phrasetool.errors import DataError
 from phrasetool.kernels.blas_threads import one_blas_thread
 from phrasetool.pipeline import run
-from phrasetool.tagging.tagged_sentences import JOINT
+from phrasetool.tagger.tagged_sentences import JOINT
 from phrasetool.text_splitting import split_lines, split_words
 from phrasetool.vocabulary import unescape
 from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
-    from phrasetool.models.tagger import TaggerModel
+    from phrasetool.tagger.model import TaggerModel
 
 FORMATS = ("tags", "factored", "conllu")
 # Lines of a block.  What is said of a word depends, in its last bits, on its block, so this is no option.

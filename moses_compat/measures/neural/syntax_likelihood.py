@@ -14,11 +14,10 @@ from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.neural.opinion_queue import NeuralOpinions
 from moses_compat.measures.neural.syntax_scores import SyntaxScores
 from moses_compat.measures.neural.text_pieces import TextPiece
-from phrasetool.models.storage import load_syntax_model, load_tagger
-from phrasetool.models.syntax import SyntaxModel
-from phrasetool.models.syntax_tags import check_languages, tag_log_probabilities
-from phrasetool.models.tagger import TaggerModel
 from phrasetool.phrases import FloatArray
+from phrasetool.syntax.model import SyntaxModel, load_syntax_model
+from phrasetool.syntax.syntax_tags import check_languages, tag_log_probabilities
+from phrasetool.tagger.model import TaggerModel, load_tagger
 
 
 class SyntaxLikelihood(SyntaxScores):

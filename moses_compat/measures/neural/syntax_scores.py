@@ -13,9 +13,9 @@ from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.neural.opinion_queue import NeuralOpinions
 from moses_compat.measures.neural.text_pieces import TextPiece, TextScores
 from phrasetool.kernels.blas_threads import one_blas_thread
-from phrasetool.models.syntax import SyntaxModel
-from phrasetool.models.syntax_fit import fit_of_syntax
 from phrasetool.phrases import FloatArray
+from phrasetool.syntax.model import SyntaxModel
+from phrasetool.syntax.syntax_fit import fit_of_syntax
 
 
 class SyntaxScores(TextScores):

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from phrasetool.syntax.decoder_steps import layer_states
-from phrasetool.syntax.syntax_network import SyntaxNetwork
+from phrasetool.syntax.network import SyntaxNetwork
 from phrasetool.syntax.syntax_shape import END, SyntaxShape
 
 

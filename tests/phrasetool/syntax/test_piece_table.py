@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from phrasetool.phrases import Phrases
-from phrasetool.syntax.piece_table import UNKNOWN_PIECE, PieceTable, in_parts, known_pieces, learn_pieces
+from phrasetool.syntax.pieces import UNKNOWN_PIECE, PieceTable, in_parts, known_pieces, learn_pieces
 from tests.syntax_models import toy_pieces
 
 COUNTS = {b"lower": 5, b"lowest": 3, b"newer": 6, "größer".encode(): 2, b"a\tb": 1}

@@ -2,8 +2,8 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from phrasetool.syntax import syntax_network
-from phrasetool.syntax.syntax_network import SyntaxNetwork
+from phrasetool.syntax import network as syntax_network
+from phrasetool.syntax.network import SyntaxNetwork
 from phrasetool.syntax.syntax_shape import END, SyntaxShape
 
 SHAPE = SyntaxShape(9, 2, 4, 3, 2, 5, 2, 7, 40)

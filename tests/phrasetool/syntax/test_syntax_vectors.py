@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasetool.phrases import Phrases
-from phrasetool.syntax.syntax_network import SyntaxNetwork
+from phrasetool.syntax.network import SyntaxNetwork
 from phrasetool.syntax.syntax_shape import SyntaxShape
 from phrasetool.syntax.syntax_vectors import SyntaxVectors, in_order
 

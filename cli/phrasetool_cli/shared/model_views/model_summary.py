@@ -6,8 +6,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from phrasetool.models.syntax import SyntaxModel
-    from phrasetool.models.tagger import TaggerModel
+    from phrasetool.syntax.model import SyntaxModel
+    from phrasetool.tagger.model import TaggerModel
+    from phrasetool.vocabulary import Vocabulary
 
 
 def model_summary(path: str) -> tuple[dict[str, Any], list[str]]:
@@ -17,8 +18,8 @@ def model_summary(path: str) -> tuple[dict[str, Any], list[str]]:
     from phrasetool.models.neural import NeuralModel
     from phrasetool.models.parallel import ParallelModel
     from phrasetool.models.storage import load_model
-    from phrasetool.models.syntax import SyntaxModel
-    from phrasetool.models.tagger import TaggerModel
+    from phrasetool.syntax.model import SyntaxModel
+    from phrasetool.tagger.model import TaggerModel
 
     model = load_model(path)
     if isinstance(model, TaggerModel | SyntaxModel):
@@ -38,11 +39,12 @@ def model_summary(path: str) -> tuple[dict[str, Any], list[str]]:
         found |= {"architecture": shape, "numbers": sum(array.size for array in model.arrays.values())}
         lines += [f"  {key:<14} {value}" for key, value in shape.items()]
         lines.append(f"  numbers        {found['numbers']:,}")
+    vocabularies: dict[str, Vocabulary] = {}
     if isinstance(model, ParallelModel):
         vocabularies = dict(zip(("source", "target"), model.vocabularies, strict=False))
     elif isinstance(model, AutoencoderModel):
         vocabularies = {"text": model.vocabulary}
-    else:
+    elif isinstance(model, BilingualModel | NeuralModel):
         vocabularies = {"source": model.source_vocabulary, "target": model.target_vocabulary}
     for name, vocabulary in vocabularies.items():
         common = b" ".join(vocabulary.words[1:9]).decode("utf-8", "replace")
@@ -54,7 +56,7 @@ def model_summary(path: str) -> tuple[dict[str, Any], list[str]]:
 
 def _tagged(path: str, model: TaggerModel | SyntaxModel) -> tuple[dict[str, Any], list[str]]:
     """The same of a tagger, or of an encoder of syntax."""
-    from phrasetool.models.tagger import TaggerModel
+    from phrasetool.tagger.model import TaggerModel
 
     shape = asdict(model.shape)
     numbers = sum(array.size for array in model.arrays.values())

@@ -11,8 +11,8 @@ from phrasetool_cli.shared.progress import ItemProgress, TableProgress, say
 
 if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel
-    from phrasetool.models.syntax import SyntaxModel
     from phrasetool.neighbours import Neighbour
+    from phrasetool.syntax.model import SyntaxModel
 
     # Title -> what is listed under it.
     Shown = Mapping[str, Iterable[Neighbour]]
@@ -34,7 +34,8 @@ def nearest_sentences(
     Raises:
         PhraseToolError: the model or the file cannot be read, or nothing is known of the sentence.
     """
-    from phrasetool.models.storage import load_autoencoder, load_syntax_model, read_model_config
+    from phrasetool.models.storage import load_autoencoder, read_model_config
+    from phrasetool.syntax.model import load_syntax_model
 
     if read_model_config(Path(folder))["model"] == "syntax":
         return _by_syntax(load_syntax_model(folder), text, file, count, quiet)
@@ -44,8 +45,8 @@ def nearest_sentences(
 def _by_syntax(model: SyntaxModel, text: bytes, file: str, count: int, quiet: bool) -> tuple[dict[str, Any], Shown]:
     """By the vectors of an encoder of syntax."""
     from moses_compat.corpora.texts import read_texts
-    from phrasetool.models.syntax_neighbours import nearest_by_syntax
     from phrasetool.neighbours import Neighbour
+    from phrasetool.syntax.syntax_neighbours import nearest_by_syntax
 
     with TableProgress("read sentences", 0, quiet) as reading:
         sentences, symbols = read_texts(file, reading)

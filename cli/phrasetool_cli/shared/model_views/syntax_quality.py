@@ -39,8 +39,8 @@ def evaluate_syntax(
         PhraseToolError: the model or a text cannot be read, or no six sentences are alike.
     """
     from moses_compat.corpora.tagged_text import read_tagged_text
-    from phrasetool.models.storage import load_syntax_model
-    from phrasetool.training.syntax.syntax_measures import syntax_quality
+    from phrasetool.syntax.evaluation import syntax_quality
+    from phrasetool.syntax.model import load_syntax_model
 
     if len(inputs) != 1:
         raise click.UsageError("an encoder of syntax is measured on one tagged text")

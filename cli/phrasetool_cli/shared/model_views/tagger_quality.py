@@ -26,8 +26,8 @@ def evaluate_tagger(
         PhraseToolError: the model or the treebank cannot be read.
     """
     from moses_compat.corpora.conllu import read_conllu
-    from phrasetool.models.storage import load_tagger
-    from phrasetool.training.tagger.tagger_measures import tag_accuracy
+    from phrasetool.tagger.model import load_tagger
+    from phrasetool.tagger.tagger_measures import tag_accuracy
 
     if len(inputs) != 1:
         raise click.UsageError("a tagger is measured on one treebank in CoNLL-U")

@@ -7,7 +7,7 @@ from moses_compat.measures.model_sources import columns_of_model, model_source, 
 from moses_compat.measures.neural.syntax_likelihood import SyntaxLikelihood
 from moses_compat.measures.neural.syntax_scores import SyntaxScores
 from moses_compat.measures.neural.text_pieces import TextPiece
-from phrasetool.models.storage import load_syntax_model
+from phrasetool.syntax.model import load_syntax_model
 from tests.syntax_models import toy_lines
 
 SOURCES, TARGETS = ([line.encode() for line in side] for side in toy_lines(20))

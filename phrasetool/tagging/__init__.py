@@ -1,1 +1,0 @@
-"""Parts of speech: features of words, and the network that tags them."""

@@ -1,0 +1,82 @@
+import json
+
+import numpy as np
+import pytest
+
+from phrasetool.errors import ModelError
+from phrasetool.models.storage import load_model, save_model
+from phrasetool.syntax.model import load_syntax_model
+from phrasetool.tagger.model import load_tagger
+from tests.syntax_models import random_syntax_model, toy_lines
+
+LINES = [line for side in toy_lines(5) for line in side]
+
+
+def test_it_comes_back_as_it_was_saved(tmp_path):
+    model = random_syntax_model()
+    save_model(model, tmp_path)
+    again = load_syntax_model(tmp_path)
+    assert (again.languages, again.targets, again.shape) == (model.languages, model.targets, model.shape)
+    assert again.training == {"seed": 1}
+    assert again.signature == model.signature == load_model(tmp_path).signature
+    assert np.array_equal(again.encode(LINES), model.encode(LINES))
+    with pytest.raises(ModelError, match="a syntactic encoder; this needs a tagger"):
+        load_tagger(tmp_path)
+
+
+def test_vectors_depend_on_the_sentence_alone():
+    model = random_syntax_model()
+    whole = model.encode(LINES)
+    assert whole.shape == (10, model.dimension) == (10, 10)
+    for line, vector in zip(LINES, whole, strict=True):
+        np.testing.assert_allclose(model.encode([line.encode()])[0], vector, atol=1e-6)
+    escaped = model.encode(["a &apos; b"])
+    assert np.array_equal(escaped, model.encode(["a ' b"]))
+
+
+def test_what_is_unknown_or_too_long_has_no_vector():
+    model = random_syntax_model(longest=9)
+    texts = ["☃", "☃ ☃", "☃ The", "The " * 30, ""]
+    assert model.encode(texts).any(1).tolist() == [False, False, True, False, False]
+    assert model.too_long(texts).tolist() == [False, False, False, True, False]
+    found = model.cosines(texts, ["The"] * 5)
+    assert np.isnan(found).tolist() == [True, True, False, True, True]
+
+
+def test_cosines_are_those_of_the_vectors():
+    model = random_syntax_model()
+    found = model.cosines(LINES[:5], LINES[5:])
+    vectors = model.encode(LINES).astype(np.float64)
+    unit = vectors / np.linalg.norm(vectors, axis=1)[:, None]
+    np.testing.assert_allclose(found, (unit[:5] * unit[5:]).sum(1), atol=1e-6)
+    assert model.cosines(["The"], ["The"])[0] == pytest.approx(1)
+    assert model.cosines([], []).shape == (0,)
+    with pytest.raises(ValueError, match="1 sources and 2 targets"):
+        model.cosines(["a"], ["b", "c"])
+
+
+def test_identity_tells_weights_and_known_pieces_apart():
+    first, second, third = random_syntax_model(), random_syntax_model(2), random_syntax_model()
+    third.known[5] = not third.known[5]
+    assert len({first.identity, second.identity, third.identity}) == 3
+    assert first.identity == random_syntax_model().identity
+
+
+def test_parts_that_do_not_fit_are_refused(tmp_path):
+    save_model(random_syntax_model(), tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+
+    def changed(**shape):
+        (tmp_path / "config.json").write_text(json.dumps({**config, "shape": {**config["shape"], **shape}}))
+        return tmp_path
+
+    with pytest.raises(ModelError, match="330 pieces and 2 target languages, expected 330 and 3"):
+        load_syntax_model(changed(languages=3))
+    with pytest.raises(ModelError, match=r"encoder\.0\.weight_ih_l0 is float32 of shape"):
+        load_syntax_model(changed(units=4))
+    with pytest.raises(ModelError, match=r"config\.json does not describe a syntactic encoder"):
+        load_syntax_model(changed(units=0))
+    changed()
+    (tmp_path / "pieces.model").write_bytes(b"other")
+    with pytest.raises(ModelError, match=r"pieces\.model: is not the file that was saved"):
+        load_syntax_model(tmp_path)

@@ -1,0 +1,103 @@
+import numpy as np
+import pytest
+
+from phrasetool.phrases import Phrases
+from phrasetool.syntax.data import (
+    directed_examples,
+    held_out_pairs,
+    numbered,
+    piece_numbers,
+    short_pairs,
+    tag_numbers,
+)
+from phrasetool.tagger.tagged_sentences import UPOS
+from tests.syntax_models import named, toy_pieces
+
+
+class FakeTagger:
+    """Words with capitals are determiners, `im` stands for two words, all else are verbs."""
+
+    languages = ("en", "de")
+    tags = (*UPOS, "ADP+DET")
+
+    def tag(self, sentences, language):
+        assert language in self.languages
+        return [["ADP+DET" if w == "im" else "DET" if w.istitle() else "VERB" for w in words] for words in sentences]
+
+
+ONE = named(["A b", "c d", "A b"], ["im e", "F g h", "im e"])
+TWO = named(["x y", "z"], ["A b", "new"], ("ja", "en"))
+
+
+def test_sentences_are_numbered_once_by_language():
+    sentences, pairs = numbered([ONE, TWO])
+    assert {name: list(known) for name, known in sentences.numbers.items()} == {
+        "en": [b"A b", b"c d", b"new"], "de": [b"im e", b"F g h"], "ja": [b"x y", b"z"],
+    }  # fmt: skip
+    assert [rows.tolist() for rows in pairs] == [[[0, 3], [1, 4]], [[5, 0], [6, 2]]]
+    assert sentences.word_counts()[b"b"] == 1
+
+
+def test_tags_are_of_known_languages_and_joined_ones_are_parted():
+    sentences, _ = numbered([ONE, TWO])
+    tags = tag_numbers(sentences, FakeTagger())
+    named_tags = [[UPOS[number] for number in text] for text in tags]
+    assert named_tags == [
+        ["DET", "VERB"],
+        ["VERB"] * 2,
+        ["VERB"],
+        ["ADP", "DET", "VERB"],
+        ["DET", "VERB", "VERB"],
+        [],
+        [],
+    ]
+    assert len(piece_numbers(sentences, toy_pieces())) == 7
+
+
+def examples(own=False, longest=99, languages=None):
+    sentences, pairs = numbered([ONE, TWO])
+    texts, tags = piece_numbers(sentences, toy_pieces()), tag_numbers(sentences, FakeTagger())
+    languages = {"en": 0, "de": 1} if languages is None else languages
+    of = [ONE.languages, TWO.languages]
+    found = directed_examples(texts, tags, pairs, languages, of, longest, own)
+    return sorted(zip(found.sources.tolist(), found.targets.tolist(), found.languages.tolist(), strict=True))
+
+
+def test_a_pair_is_learnt_in_both_directions_where_the_target_has_tags():
+    both = [(0, 3, 1), (1, 4, 1), (3, 0, 0), (4, 1, 0)]
+    assert examples() == sorted([*both, (5, 0, 0), (6, 2, 0)])
+    assert examples(languages={"de": 0}) == [(0, 3, 0), (1, 4, 0)]
+    # `A b` stands in two bitexts, and is one example of its own language.
+    assert examples(own=True) == sorted([*examples(), (0, 0, 0), (1, 1, 0), (2, 2, 0), (3, 3, 1), (4, 4, 1)])
+    assert examples(longest=1) == []
+
+
+def test_short_and_long_sentences_are_left_out():
+    kept = short_pairs(named(["a", "a b", "a b c", "a b c d"], ["a b", "a", "a b", "a b c"]), 2, 3)
+    assert kept.pairs.sources.lengths.tolist() == [3]
+    assert len(short_pairs(kept, 9, 9).pairs) == 0
+
+
+def test_no_sentence_is_in_both_parts():
+    rng = np.random.default_rng(1)
+    pairs = [np.unique(np.column_stack([rng.integers(0, 200, 300), rng.integers(200, 400, 300)]), axis=0) for _ in "ab"]
+    kept, held = held_out_pairs(pairs, 1)
+    assert [len(rows) for rows in held] == [-(-len(rows) // 20) for rows in pairs]
+    apart = [set(np.concatenate([rows.ravel() for rows in part]).tolist()) for part in (kept, held)]
+    assert not apart[0] & apart[1]
+    for before, left, out in zip(pairs, kept, held, strict=True):
+        assert {*map(tuple, left.tolist()), *map(tuple, out.tolist())} <= set(map(tuple, before.tolist()))
+    assert [rows.tolist() for rows in held_out_pairs(pairs, 1)[1]] == [rows.tolist() for rows in held]
+    many = [np.column_stack([np.arange(20000), np.arange(20000)])]
+    assert len(held_out_pairs(many, 1)[1][0]) == 500
+
+
+def test_too_few_pairs_are_refused():
+    with pytest.raises(ValueError, match="too few pairs"):
+        held_out_pairs([np.array([[0, 1]])], 1)
+
+
+def test_some_examples_can_be_chosen():
+    texts = Phrases.from_lists([[1], [2]])
+    found = directed_examples(texts, texts, [np.array([[0, 1]])], {"a": 0, "b": 1}, [("a", "b")], 9)
+    assert (len(found), found.select(np.array([1])).sources.tolist()) == (2, [1])

@@ -1,0 +1,36 @@
+import pytest
+
+from phrasetool.syntax.settings import SIZES, SyntaxSettings
+
+
+def test_a_preset_gives_way_to_what_is_given():
+    paper = SyntaxSettings.from_options({"preset": "paper", "batch_size": 7}, own_language=True, max_length=50, seed=3)
+    assert (paper.pieces, paper.decoder_units, paper.learning_rate, paper.schedule) == (40000, 512, 1e-4, "constant")
+    assert (paper.batch_size, paper.own_language, paper.max_length, paper.seed) == (7, True, 50, 3)
+    assert not SyntaxSettings.from_options({"preset": "paper"}).own_language
+    assert SyntaxSettings.from_options({}).as_dict() == SyntaxSettings().as_dict()
+    assert SyntaxSettings.from_options({}).max_length == 60
+
+
+def test_shape():
+    shape = SyntaxSettings(max_length=10).shape(500, 3)
+    assert (shape.pieces, shape.languages, shape.longest, shape.units) == (500, 3, 40, 128)
+    assert {name for name in SIZES if name != "pieces"} < set(vars(shape))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"preset": "large"}, "preset is 'large', expected one of fast, paper"),
+        ({"schedule": "up"}, "schedule is 'up', expected one of constant, linear"),
+        ({"dropout": 1.0}, "dropout is 1.0, expected at least 0 and less than 1"),
+        ({"patience": 0}, "patience is 0, expected at least 1"),
+        ({"min_length": 61}, "min_length is 61, expected at most 60"),
+        ({"learning_rate": 0.0}, "learning_rate is 0.0, expected more than 0"),
+        ({"units": 0}, "units is 0, expected at least 1"),
+        ({"depth": 1}, "syntax has no option depth"),
+    ],
+)
+def test_values_out_of_range_are_refused(options, said):
+    with pytest.raises(ValueError, match=said):
+        SyntaxSettings.from_options(options)

@@ -1,0 +1,26 @@
+import pytest
+
+from phrasetool.tagger.settings import TaggerSettings
+from phrasetool.tagger.tagger_shape import TaggerShape
+
+
+def test_options_change_the_defaults():
+    made = TaggerSettings.from_options({"units": 7, "epochs": 2}, seed=5)
+    assert (made.units, made.epochs, made.seed) == (7, 2, 5)
+    assert made.as_dict()["batch_size"] == TaggerSettings().batch_size
+    assert made.shape(20) == TaggerShape(made.buckets, made.word_units, 7, 1, 20)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("epochs", 0), ("dropout", 1.0), ("lower_cased", 1.5), ("learning_rate", 0.0), ("units", 0), ("buckets", 1),
+     ("hidden_words", -0.1), ("min_joint", 0), ("clip", 0.0), ("batch_size", 0)],
+)  # fmt: skip
+def test_what_is_out_of_range_is_refused(name, value):
+    with pytest.raises(ValueError, match=f"{name} is {value!r}, expected"):
+        TaggerSettings.from_options({name: value})
+
+
+def test_unknown_options_are_refused():
+    with pytest.raises(ValueError, match="tagger has no option alpha"):
+        TaggerSettings.from_options({"alpha": 1})
