@@ -22,7 +22,7 @@ from measuring import COMMAND, WORK
 from moses_compat.corpora.conllu import read_conllu
 from phrasetool.phrases import Int64Array
 from phrasetool.syntax.tag_groups import NO_GROUP, group_numbers
-from phrasetool.tagger.tagged_sentences import UPOS, TaggedSentence
+from phrasetool.tagger.data import UPOS, TaggedSentence
 from phrasetool.vocabulary import unescape
 
 FOLDER = WORK / "syntax"

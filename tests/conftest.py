@@ -167,7 +167,7 @@ def toy_tagger_folder(tmp_path_factory):
     """A tagger of the toy languages of `toy_treebanks`."""
     pytest.importorskip("torch")
     from phrasetool.tagger.settings import TaggerSettings
-    from phrasetool.tagger.train_tagger import held_out_sentences, train_tagger
+    from phrasetool.tagger.training import held_out_sentences, train_tagger
     from phrasetool.train.run import TrainingRun
     from tests.toy_treebanks import FAST, toy_sentences
 

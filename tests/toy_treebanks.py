@@ -4,7 +4,7 @@ import gzip
 
 import numpy as np
 
-from phrasetool.tagger.tagged_sentences import TaggedSentence
+from phrasetool.tagger.data import TaggedSentence
 
 # Small, and still enough to learn a toy language.
 FAST = {

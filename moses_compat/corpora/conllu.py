@@ -6,7 +6,7 @@ import re
 
 from moses_compat.files.streams import Input
 from phrasetool.errors import DataError
-from phrasetool.tagger.tagged_sentences import UPOS, TaggedSentence
+from phrasetool.tagger.data import UPOS, TaggedSentence
 from phrasetool.text_splitting import split_words
 
 _COLUMNS = 10

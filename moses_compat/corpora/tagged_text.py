@@ -8,7 +8,7 @@ from moses_compat.corpora.bitext import check_line_counts
 from moses_compat.corpora.texts import read_text_lines
 from moses_compat.files.names import display_name
 from phrasetool.errors import DataError
-from phrasetool.tagger.tagged_sentences import JOINT, UPOS
+from phrasetool.tagger.data import JOINT, UPOS
 from phrasetool.text_splitting import split_words
 
 

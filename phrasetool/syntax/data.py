@@ -11,8 +11,8 @@ import numpy as np
 
 from phrasetool.phrases import Int64Array, Mask, Phrases
 from phrasetool.syntax.pieces import PieceTable
+from phrasetool.tagger.data import JOINT, UPOS
 from phrasetool.tagger.model import TaggerModel
-from phrasetool.tagger.tagged_sentences import JOINT, UPOS
 from phrasetool.training.neural.text_pairs import TextPairs
 
 # Of each bitext one pair in so many is held out, and no more than so many pairs.

@@ -9,8 +9,8 @@ import numpy as np
 from phrasetool.models.parallel import read_words
 from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.syntax.model import SyntaxModel
+from phrasetool.tagger.data import JOINT, UPOS
 from phrasetool.tagger.model import TaggerModel
-from phrasetool.tagger.tagged_sentences import JOINT, UPOS
 from phrasetool.unique_phrases import number_distinct
 
 

@@ -1,10 +1,14 @@
-"""A tagger as a trained, saved, loadable model; `config.json` calls it `tagger`."""
+"""A trained tagger: it tags words without torch, is saved and loaded, and its accuracy is measured on treebanks.
+
+`config.json` calls it `tagger`.
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +16,30 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.errors import ModelError
+from phrasetool.kernels.lstm_states import LstmWeights, lstm_states
 from phrasetool.models.identity import model_identity
 from phrasetool.models.storage import load_kind
-from phrasetool.phrases import FloatArray
-from phrasetool.tagger.tagged_sentences import UPOS
-from phrasetool.tagger.tagger_shape import TaggerShape
-from phrasetool.tagger.word_tags import word_tags
+from phrasetool.phrases import FloatArray, Int32Array, Phrases
+from phrasetool.tagger.data import UPOS, TaggedSentence, Treebanks, feature_rows, lower_cased
+from phrasetool.tagger.settings import TaggerShape
+
+# Sentences whose accuracy is measured together.
+_SENTENCES = 512
 
 
 class TaggerModel:
-    """What gives words of several languages their parts of speech.
+    """Tags the words of several languages with their parts of speech.
 
     Args:
-        languages: that it was trained on.
-        tags: the universal parts of speech, and joined ones behind them.
+        languages: languages of the treebanks that it was trained on.
+        tags: the universal parts of speech, followed by joined ones.
         shape: its dimensions.
-        arrays: float32, see `TaggerNetwork.arrays`.
-        training: how it was trained, kept in `config.json`.
+        arrays: parameters by name, float32, see `TaggerNetwork.arrays`.
+        training: record of its training, kept in `config.json`.
 
     Raises:
         KeyError: an array is missing.
-        ValueError: the parts do not fit together.
+        ValueError: the number of tags, or the shape or type of an array, does not agree with `shape`.
     """
 
     name = "tagger"
@@ -51,29 +58,38 @@ class TaggerModel:
         self.training = dict(training or {})
 
     def check_language(self, language: str) -> None:
-        """Refuse a language that it was not trained on.
+        """Raise an error for a language that the tagger was not trained on.
 
         Raises:
-            ValueError: the known ones are named.
+            ValueError: the language is unknown; the message lists the known ones.
         """
         if language not in self.languages:
             raise ValueError(f"unknown language {language!r}; the tagger knows {', '.join(self.languages)}")
 
-    def tag(self, sentences: Sequence[Sequence[str]], language: str) -> list[list[str]]:
-        """The tags of the words of N sentences; `ADP+DET` for a word that stands for two.
+    def tag(self, sentences: Sequence[Sequence[str]], language: str, joined: bool = True) -> list[list[str]]:
+        """Return the most probable tag of each word of N sentences.
 
         Args:
-            sentences: words as Moses' tokeniser parts them, without its escapes.
-            language: of all of them.
+            sentences: words as tokenised by Moses, without its escapes; a sentence may be empty.
+            language: language of all sentences.
+            joined: whether a token that stands for two words may get a joined tag such as `ADP+DET`.
 
         Raises:
             ValueError: the language is unknown.
         """
         self.check_language(language)
-        return word_tags(self.arrays, self.shape, self.tags, sentences, language)
+        tags = self.tags if joined else UPOS
+        ids: dict[str, int] = {}
+        words = [ids.setdefault(word, len(ids)) for sentence in sentences for word in sentence]
+        offsets = np.zeros(len(sentences) + 1, np.int64)
+        np.cumsum([len(sentence) for sentence in sentences], dtype=np.int64, out=offsets[1:])
+        texts = Phrases(offsets, np.array(words, np.int32))
+        scores = tag_scores(self.arrays, self.shape, texts, feature_rows(list(ids), language, self.shape.buckets))
+        best = np.argmax(scores[:, : len(tags)], axis=1).tolist()
+        return [[tags[number] for number in best[first:last]] for first, last in itertools.pairwise(offsets.tolist())]
 
     def config(self) -> dict[str, Any]:
-        """What `config.json` says of it."""
+        """Return the content of `config.json`."""
         return {
             "model": self.name,
             "languages": list(self.languages),
@@ -97,17 +113,17 @@ class TaggerModel:
         return dict(self.arrays)
 
     def save_vocabularies(self, folder: Path) -> None:
-        """It has none: features are hashed."""
+        """Write nothing: features are hashed, so a tagger has no vocabulary."""
 
     @classmethod
     def from_files(
         cls, folder: Path, config: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]
     ) -> TaggerModel:
-        """Build from what a folder holds.
+        """Build the model from the content of its folder.
 
         Raises:
             ModelError: `config.json` does not describe a tagger.
-            KeyError, ValueError: weights are missing, or do not fit.
+            KeyError, ValueError: weights are missing, or do not agree with `config.json`.
         """
         try:
             languages, tags = ([str(one) for one in config[name]] for name in ("languages", "tags"))
@@ -125,3 +141,79 @@ def load_tagger(folder: str | os.PathLike[str]) -> TaggerModel:
     """
     model: TaggerModel = load_kind(folder, TaggerModel.name, "train a tagger")
     return model
+
+
+def tag_scores(
+    arrays: Mapping[str, FloatArray], shape: TaggerShape, sentences: Phrases, rows: Int32Array
+) -> FloatArray:
+    """Return the logits of the tags of each word, float32, shape (words, tags).
+
+    Args:
+        arrays: parameters by name, see `TaggerNetwork.arrays`.
+        shape: dimensions of the tagger.
+        sentences: B sentences, as ids of N distinct words.
+        rows: F features of each distinct word, shape (N, F).
+    """
+    table = arrays["features.weight"]
+    # Columns are added in a fixed order, so that the vector of a word does not depend on the other words.
+    words = np.zeros((len(rows), shape.word_units), np.float32)
+    for column in rows.T:
+        words += table[column]
+    # The products of the first layer are computed once per distinct word.
+    inputs, ids = words, sentences.words
+    for layer in range(shape.lstm_layers):
+        ends = [LstmWeights.of(arrays, f"lstm.{{}}_l{layer}{end}") for end in ("", "_reverse")]
+        sides = [lstm_states(w.products(inputs), ids, w.recurrent, sentences, w is ends[1]) for w in ends]
+        inputs, ids = np.concatenate(sides, axis=1), np.arange(len(sentences.words), dtype=np.int32)
+    logits: FloatArray = inputs @ arrays["output.weight"].T + arrays["output.bias"]
+    return logits
+
+
+@dataclass(frozen=True)
+class TagAccuracy:
+    """Accuracy of a tagger on a treebank.
+
+    Attributes:
+        sentences, words: size of the treebank.
+        accuracy: share of words with the right tag.
+        lower_accuracy: the same for the lower-cased sentences.
+        by_tag: tag -> share of its words that are tagged correctly, with capitals as written.
+    """
+
+    sentences: int
+    words: int
+    accuracy: float
+    lower_accuracy: float
+    by_tag: Mapping[str, float]
+
+
+def tag_accuracy(model: TaggerModel, sentences: Sequence[TaggedSentence], language: str) -> TagAccuracy:
+    """Measure a tagger on sentences of a treebank, whose words all have a universal tag.
+
+    Args:
+        model: the tagger; its joined tags are not predicted.
+        sentences: at least one.
+        language: language of the sentences.
+
+    Raises:
+        ValueError: the language is unknown.
+    """
+    right, right_lower, words = 0, 0, 0
+    by_tag = {tag: [0, 0] for tag in UPOS}
+    for first in range(0, len(sentences), _SENTENCES):
+        part = sentences[first : first + _SENTENCES]
+        forms = [list(sentence.words) for sentence in part]
+        as_written = model.tag(forms, language, joined=False)
+        lower = model.tag([lower_cased(one) for one in forms], language, joined=False)
+        for sentence, predicted, predicted_lower in zip(part, as_written, lower, strict=True):
+            for gold, tag, tag_lower in zip(sentence.tags, predicted, predicted_lower, strict=True):
+                words, right, right_lower = words + 1, right + (tag == gold), right_lower + (tag_lower == gold)
+                by_tag[gold][0] += tag == gold
+                by_tag[gold][1] += 1
+    shares = {tag: correct / count for tag, (correct, count) in by_tag.items() if count}
+    return TagAccuracy(len(sentences), words, right / words, right_lower / words, shares)
+
+
+def tag_accuracies(model: TaggerModel, treebanks: Treebanks) -> dict[str, TagAccuracy]:
+    """Measure a tagger on the treebank of each language, see `tag_accuracy`."""
+    return {language: tag_accuracy(model, sentences, language) for language, sentences in treebanks.items()}

@@ -1,8 +1,6 @@
-"""The tagger as it is trained: sums of feature vectors, a bidirectional LSTM, a distribution over tags."""
+"""The tagger network for training: sums of feature vectors, a bidirectional LSTM, a distribution over tags."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -10,19 +8,19 @@ from torch import Tensor, nn
 
 from phrasetool.nn.layers import SeededDropout
 from phrasetool.phrases import FloatArray, Int64Array
-from phrasetool.tagger.tagger_shape import TaggerShape
+from phrasetool.tagger.settings import TaggerShape
 
 
 class TaggerNetwork(nn.Module):
-    """Gives a logit for each tag of each word.
+    """Computes a logit for each tag of each word.
 
     Args:
-        shape: its dimensions.
-        seed: of initial values.
-        dropout: share of components that are dropped before and behind the LSTM in training.
+        shape: dimensions of the tagger.
+        seed: seed of the initial values.
+        dropout: share of components that are dropped before and after the LSTM in training.
 
     Attributes:
-        features: a vector a row, zeros at first, so that what training has not seen says nothing.
+        features: one vector per row, initially zero, so that features unseen in training have no effect.
     """
 
     def __init__(self, shape: TaggerShape, seed: int = 1, dropout: float = 0.0) -> None:
@@ -41,23 +39,23 @@ class TaggerNetwork(nn.Module):
         self.dropout = SeededDropout(dropout)
 
     def seed_dropout(self, seed: int) -> None:
-        """What follows drops what this seed says."""
+        """Set the seed of the dropout masks of the following calls."""
         self.dropout.seed(seed)
 
     def forward(self, rows: Tensor, lengths: Int64Array) -> Tensor:
-        """Logits of the words of B sentences, one sentence after another, shape (sum of lengths, tags).
+        """Return the logits of the words of B sentences, concatenated, shape (sum of lengths, tags).
 
         Args:
-            rows: of features, int64, shape (sum of lengths, F).
-            lengths: words of each sentence, int64, shape (B,).
+            rows: features of the words, int64, shape (sum of lengths, F).
+            lengths: number of words of each sentence, int64, shape (B,).
         """
         parts = torch.split(self.dropout(self.features(rows)), lengths.tolist())
         packed = nn.utils.rnn.pack_sequence(list(parts), enforce_sorted=False)
         states, _ = self.lstm(packed)
         padded, _ = nn.utils.rnn.pad_packed_sequence(states, batch_first=True)
         inside = torch.from_numpy(np.arange(padded.shape[1])[None] < lengths[:, None]).to(padded.device)
-        found: Tensor = self.output(self.dropout(padded[inside]))
-        return found
+        logits: Tensor = self.output(self.dropout(padded[inside]))
+        return logits
 
     def arrays(self) -> dict[str, FloatArray]:
         """Parameters by name, float32."""
@@ -65,10 +63,3 @@ class TaggerNetwork(nn.Module):
             name: np.ascontiguousarray(value.detach().cpu().numpy(), np.float32)
             for name, value in self.named_parameters()
         }
-
-    @classmethod
-    def from_arrays(cls, shape: TaggerShape, arrays: Mapping[str, FloatArray]) -> TaggerNetwork:
-        """With the parameters that `arrays` gave."""
-        made = cls(shape)
-        made.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in arrays.items()})
-        return made

@@ -1,4 +1,4 @@
-"""Hyper-parameters of a tagger."""
+"""Dimensions of a tagger and hyper-parameters of its training."""
 
 from __future__ import annotations
 
@@ -6,26 +6,64 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from phrasetool.options import option, require
-from phrasetool.tagger.tagger_shape import TaggerShape
 from phrasetool.train.settings import DeclaredSettings
 
 
 @dataclass(frozen=True)
+class TaggerShape:
+    """Dimensions of a tagger.
+
+    Attributes:
+        buckets: rows of the table of feature vectors, including the row that stands for no feature.
+        word_units: size of a feature vector.
+        units: size of an LSTM state per direction.
+        lstm_layers: layers of the LSTM.
+        tags: number of tags.
+
+    Raises:
+        ValueError: a value is out of range.
+    """
+
+    buckets: int
+    word_units: int
+    units: int
+    lstm_layers: int
+    tags: int
+
+    def __post_init__(self) -> None:
+        for name, least in (("buckets", 2), ("word_units", 1), ("units", 1), ("lstm_layers", 1), ("tags", 1)):
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise ValueError(f"{name} is {value!r}, expected at least {least}")
+
+    def array_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Name -> shape of every array of a tagger."""
+        shapes: dict[str, tuple[int, ...]] = {"features.weight": (self.buckets, self.word_units)}
+        for layer in range(self.lstm_layers):
+            size = self.word_units if layer == 0 else 2 * self.units
+            for end in (f"l{layer}", f"l{layer}_reverse"):
+                shapes[f"lstm.weight_ih_{end}"] = (4 * self.units, size)
+                shapes[f"lstm.weight_hh_{end}"] = (4 * self.units, self.units)
+                shapes[f"lstm.bias_ih_{end}"] = shapes[f"lstm.bias_hh_{end}"] = (4 * self.units,)
+        return {**shapes, "output.weight": (self.tags, 2 * self.units), "output.bias": (self.tags,)}
+
+
+@dataclass(frozen=True)
 class TaggerSettings(DeclaredSettings):
-    """Everything that decides what training does.
+    """Hyper-parameters of a tagger.
 
     Attributes:
         buckets: rows of the table into which features are hashed.
         word_units, units, lstm_layers: see `TaggerShape`.
-        dropout: share of components dropped in training, before and behind the LSTM.
-        hidden_words: share of words that training reads by their parts alone.
-        lower_cased: share of sentences that training reads without capitals, others in each epoch.
+        dropout: share of components dropped in training, before and after the LSTM.
+        hidden_words: share of training words whose feature for the whole word is masked.
+        lower_cased: share of training sentences that are lower-cased, drawn anew in each epoch.
         min_joint: joined tags seen less often are not learnt.
-        learning_rate: step size of Adam, which falls to nothing over the epochs.
+        learning_rate: initial step size of Adam; it falls to 0 over the epochs.
         batch_size: sentences per update.
         epochs: passes over the sentences; the best on the development set is kept.
-        clip: the gradient's norm, without features, is cut to this.
-        seed: fixes everything.
+        clip: maximum norm of the gradient of all parameters but the feature vectors.
+        seed: random seed.
 
     Raises:
         ValueError: a value is out of range.
@@ -59,5 +97,5 @@ class TaggerSettings(DeclaredSettings):
         _ = self.shape(1)
 
     def shape(self, tags: int) -> TaggerShape:
-        """The dimensions of a tagger for so many tags."""
+        """Return the dimensions of a tagger with this number of tags."""
         return TaggerShape(self.buckets, self.word_units, self.units, self.lstm_layers, tags)

@@ -1,30 +1,34 @@
-"""Train a tagger.
+"""Train a tagger on treebanks and save it.
 
-Features learn by a sparse Adam, which moves only those that a batch has; all else by Adam.  On a CPU a seed fixes the
-weights for a given number of threads.
+Features are learnt by a sparse Adam, which updates only those that occur in a batch, all other parameters by Adam.  On
+a CPU a seed fixes the weights for a given number of threads.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
-from phrasetool.phrases import Int64Array
-from phrasetool.tagger.data import NO_TAG, TaggerExamples, Treebanks
+from phrasetool.phrases import Int64Array, Mask
+from phrasetool.tagger.data import NO_TAG, TaggerExamples, Treebanks, learnt_tags, tagger_examples
+from phrasetool.tagger.model import TaggerModel, tag_accuracies
 from phrasetool.tagger.network import TaggerNetwork
 from phrasetool.tagger.settings import TaggerSettings
-from phrasetool.tagger.tagger_measures import TagAccuracy, accuracies
 from phrasetool.train.checks import StartError
 from phrasetool.train.data import length_batches
-from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick
+from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
+from phrasetool.train.run import TrainingRun
 
 _SPARSE = "features_optimizer."
-# Batches whose sentences are put in order of length together.
+# Number of batches whose sentences are sorted by length together.
 _POOL = 50
+# Where no development set is given, one sentence in so many is held out.
+_HELD_OUT = 20
 
 
 @dataclass(frozen=True)
@@ -32,11 +36,11 @@ class TaggerReport:
     """One line of `training.jsonl`.
 
     Attributes:
-        epoch: from 1.
-        loss: mean cross-entropy of a word over the epoch.
-        accuracy, lower_accuracy: shares of words of the development set with the right tag, as written and without
-            capitals; means of the languages.
-        updates: done so far.
+        epoch: number of the epoch, from 1.
+        loss: mean cross-entropy per word over the epoch.
+        accuracy, lower_accuracy: shares of words of the development set with the right tag, as written and lower-cased;
+            means over the languages.
+        updates: number of updates so far.
     """
 
     epoch: int
@@ -50,11 +54,11 @@ class TaggerTrainer(EpochTrainer[TaggerReport]):
     """Trains a tagger.
 
     Args:
-        examples: what to learn from.
-        development: decides which epoch is kept.
-        tags: that are learnt.
-        settings: how.
-        device: where; CPU by default.
+        examples: training examples.
+        development: treebanks that decide which epoch is kept.
+        tags: tags to learn.
+        settings: hyper-parameters.
+        device: device to train on; CPU by default.
     """
 
     def __init__(
@@ -73,8 +77,17 @@ class TaggerTrainer(EpochTrainer[TaggerReport]):
         updates = -(-len(examples) // settings.batch_size)
         super().__init__(LearntParameters(parameters, optimizers), (settings.seed,), settings.epochs, updates)
 
+    def model(self, languages: Sequence[str]) -> TaggerModel:
+        """Return a model of some languages with the current parameters."""
+        return TaggerModel(languages, self.tags, self.settings.shape(len(self.tags)), self.network.arrays())
+
+    def best_model(self, languages: Sequence[str]) -> TaggerModel:
+        """Return a model of some languages with the parameters of the best epoch, which become the current ones."""
+        self.learnt.take_best()
+        return self.model(languages)
+
     def _pass(self, rng: np.random.Generator, tick: Tick) -> float:
-        """An epoch; the mean loss of a word."""
+        """Run one epoch; return the mean loss per word."""
         s, lengths = self.settings, self.examples.lengths
         self.network.seed_dropout(int(rng.integers(2**62)))
         total, words = 0.0, 0
@@ -86,22 +99,17 @@ class TaggerTrainer(EpochTrainer[TaggerReport]):
             tick(len(batch))
         return total / max(words, 1)
 
-    def kept(self) -> TaggerNetwork:
-        """The tagger of the best epoch, on the CPU."""
-        self.learnt.take_best()
-        return self.network.cpu()
-
-    def _update(self, batch: Int64Array, lower: Any, rng: np.random.Generator, number: int) -> tuple[float, int]:
-        """One step; the mean loss of a word, and of how many words."""
+    def _update(self, batch: Int64Array, lower: Mask, rng: np.random.Generator, number: int) -> tuple[float, int]:
+        """Make one update; return the mean loss per word, and the number of words with a learnt tag."""
         s, e = self.settings, self.examples
         self.learnt.scale_rates(1 - self.share(number))
         lengths = e.lengths[batch]
-        places = np.concatenate([np.arange(e.offsets[i], e.offsets[i + 1]) for i in batch.tolist()])
-        words = np.where(np.repeat(lower, lengths), e.lower[places], e.words[places])
+        positions = np.concatenate([np.arange(e.offsets[i], e.offsets[i + 1]) for i in batch.tolist()])
+        words = np.where(np.repeat(lower, lengths), e.lower[positions], e.words[positions])
         rows = e.rows[words].astype(np.int64)
         rows[rng.random(len(rows)) < s.hidden_words, 0] = 0
-        tags = torch.from_numpy(e.tags[places]).to(self._device)
-        count = int((e.tags[places] != NO_TAG).sum())
+        tags = torch.from_numpy(e.tags[positions]).to(self._device)
+        count = int((e.tags[positions] != NO_TAG).sum())
         if not count:
             return 0.0, 0
         logits = self.network(torch.from_numpy(rows).to(self._device), lengths)
@@ -110,19 +118,88 @@ class TaggerTrainer(EpochTrainer[TaggerReport]):
         return float(loss.detach()), count
 
     def _report(self, loss: float) -> TaggerReport:
-        """What the tagger is worth after an epoch."""
-        s = self.settings
-        found = accuracies(self.network.arrays(), s.shape(len(self.tags)), self.tags, self.development)
-        means = _mean(found, "accuracy"), _mean(found, "lower_accuracy")
-        return TaggerReport(self.epoch, loss, *means, self.updates_done)
+        """Measure the tagger on the development set after an epoch."""
+        measured = tag_accuracies(self.model(list(self.development)), self.development).values()
+        accuracy = float(np.mean([one.accuracy for one in measured]))
+        lower_accuracy = float(np.mean([one.lower_accuracy for one in measured]))
+        return TaggerReport(self.epoch, loss, accuracy, lower_accuracy, self.updates_done)
 
     def _goodness(self, report: Mapping[str, Any]) -> float:
         return float(report["accuracy"] + report["lower_accuracy"])
 
     def start_errors(self) -> dict[str, StartError]:
-        """The loss of guessing before the first update."""
+        """Return the loss of a uniform distribution over the tags, the loss before the first update."""
         return {"train": StartError.of(float(np.log(len(self.tags))))}
 
 
-def _mean(found: dict[str, TagAccuracy], name: str) -> float:
-    return float(np.mean([getattr(one, name) for one in found.values()]))
+def held_out_sentences(treebanks: Treebanks, seed: int) -> tuple[Treebanks, Treebanks]:
+    """Split treebanks: return sentences to learn from, and one in twenty of each language as a development set.
+
+    Args:
+        treebanks: at least two sentences per language.
+        seed: seed of the random draw.
+
+    Raises:
+        ValueError: a language has fewer than two sentences.
+    """
+    kept, held = {}, {}
+    for language, sentences in treebanks.items():
+        if len(sentences) < 2:
+            raise ValueError(f"{len(sentences)} sentence of {language}, expected two at least, to hold one out")
+        order = np.random.default_rng([seed, len(sentences)]).permutation(len(sentences))
+        count = max(1, len(sentences) // _HELD_OUT)
+        held[language] = [sentences[i] for i in sorted(order[:count].tolist())]
+        kept[language] = [sentences[i] for i in sorted(order[count:].tolist())]
+    return kept, held
+
+
+def train_tagger(
+    treebanks: Treebanks, development: Treebanks, settings: TaggerSettings, run: TrainingRun
+) -> TaggerModel:
+    """Train a tagger and save it.
+
+    Args:
+        treebanks: training sentences by language.
+        development: sentences of some of these languages, which decide which epoch is kept.
+        settings: hyper-parameters.
+        run: model folder, device and listeners.
+
+    Raises:
+        ModelError: the folder holds a finished model or an unfinished training; the checkpoint is missing, damaged, or
+            of other treebanks or settings.
+        DivergedError: the learning rate is too large; the last good checkpoint stays.
+        PhraseToolError: the folder cannot be written, or has too little room.
+    """
+    run.check()
+    # The table of features with its two Adam moments and its best values; and the checkpoint that replaces another.
+    run.check_space(2 * 4 * 4 * settings.buckets * settings.word_units)
+    tags = learnt_tags(treebanks, settings.min_joint)
+    examples = tagger_examples(treebanks, tags, settings.buckets)
+    identity = {"treebanks": [_fingerprint(treebanks), _fingerprint(development)], "settings": settings.as_dict()}
+
+    def start() -> TaggerTrainer:
+        return TaggerTrainer(examples, development, tags, settings, run.device)
+
+    trainer = train_epochs(run, identity, start)
+    model = trainer.best_model(list(treebanks))
+    model.training = {
+        **settings.as_dict(),
+        "sentences": {language: len(sentences) for language, sentences in treebanks.items()},
+        **run.record,
+        "epochs_done": trainer.epoch,
+        "best_epoch": trainer.best["epoch"] if trainer.best else 0,
+        "development": {
+            language: {name: value for name, value in asdict(one).items() if name != "by_tag"}
+            for language, one in tag_accuracies(model, development).items()
+        },
+    }
+    run.save(model)
+    return model
+
+
+def _fingerprint(treebanks: Treebanks) -> str:
+    """Return hexadecimal digits that differ when a sentence differs."""
+    digest = hashlib.sha256()
+    for language, sentences in treebanks.items():
+        digest.update(repr((language, [(one.words, one.tags, one.tokens) for one in sentences])).encode())
+    return digest.hexdigest()[:16]

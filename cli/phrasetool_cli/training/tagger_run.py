@@ -12,9 +12,8 @@ from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch
 from phrasetool_cli.training.run_options import Given, RunOptions, Training
 
 if TYPE_CHECKING:
-    from phrasetool.tagger.data import Treebanks
+    from phrasetool.tagger.data import TaggedSentence, Treebanks
     from phrasetool.tagger.model import TaggerModel
-    from phrasetool.tagger.tagged_sentences import TaggedSentence
     from phrasetool.tagger.training import TaggerReport
 _Named = tuple[tuple[str, str], ...]
 
@@ -73,7 +72,7 @@ def train_tags(inputs: TaggerInputs, run: RunOptions, given: Given) -> TaggerMod
     from phrasetool.errors import DataError
     from phrasetool.nn.device import device_name
     from phrasetool.tagger.settings import TaggerSettings
-    from phrasetool.tagger.train_tagger import held_out_sentences, train_tagger
+    from phrasetool.tagger.training import held_out_sentences, train_tagger
 
     watch = TerminalWatch(run.quiet)
     settings = given.settings(TaggerSettings)

@@ -125,7 +125,7 @@ def tag_support(
                 for text, known, language in zip((texts.sources, texts.targets), words, languages, strict=True)
             ))  # fmt: skip
             tick(len(rows))
-    supported, by_chance = support.found[: len(pairs)], support.found[len(pairs) :]
+    supported, by_chance = support.supported[: len(pairs)], support.supported[len(pairs) :]
     missing = np.flatnonzero(~supported)
     shown = missing[np.argsort(-counts[missing], kind="stable")[:SHOWN]]
 

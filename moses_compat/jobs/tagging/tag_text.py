@@ -11,7 +11,7 @@ from moses_compat.files.streams import Input, Output
 from phrasetool.errors import DataError
 from phrasetool.kernels.blas_threads import one_blas_thread
 from phrasetool.pipeline import run
-from phrasetool.tagger.tagged_sentences import JOINT
+from phrasetool.tagger.data import JOINT
 from phrasetool.text_splitting import split_lines, split_words
 from phrasetool.vocabulary import unescape
 from phrasetool.watch import NOBODY, Watch

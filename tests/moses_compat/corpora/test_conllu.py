@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from moses_compat.corpora.conllu import read_conllu
 from phrasetool.errors import DataError
-from phrasetool.tagger.tagged_sentences import UPOS, TaggedSentence
+from phrasetool.tagger.data import UPOS, TaggedSentence
 from tests.toy_treebanks import conllu, toy_sentences
 
 REST = "\t_" * 6

@@ -2,7 +2,7 @@ import pytest
 
 from moses_compat.corpora.tagged_text import read_tagged_text
 from phrasetool.errors import DataError
-from phrasetool.tagger.tagged_sentences import UPOS
+from phrasetool.tagger.data import UPOS
 from tests.commands import write
 
 NOUN, DET, ADP = (UPOS.index(tag) for tag in ("NOUN", "DET", "ADP"))

@@ -10,7 +10,7 @@ from phrasetool.syntax.data import (
     short_pairs,
     tag_numbers,
 )
-from phrasetool.tagger.tagged_sentences import UPOS
+from phrasetool.tagger.data import UPOS
 from tests.syntax_models import named, toy_pieces
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from phrasetool.syntax.evaluation import syntax_distances, syntax_quality
-from phrasetool.tagger.tagged_sentences import UPOS
+from phrasetool.tagger.data import UPOS
 from tests.syntax_models import random_syntax_model
 from tests.toy_treebanks import toy_sentences
 

@@ -4,7 +4,7 @@ import pytest
 from phrasetool.models.parallel import read_words
 from phrasetool.phrases import Phrases
 from phrasetool.syntax.syntax_tags import check_languages, tag_log_probabilities
-from phrasetool.tagger.tagged_sentences import UPOS
+from phrasetool.tagger.data import UPOS
 from tests.syntax_models import random_syntax_model, toy_lines
 
 SOURCES, TARGETS = ([line.encode() for line in side] for side in toy_lines(12))

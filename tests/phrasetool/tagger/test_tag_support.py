@@ -27,4 +27,4 @@ def test_pairs_of_some_sentence_pair(sources, targets, sentences, parts):
         support = TagSupport(Phrases.from_lists(sources), Phrases.from_lists(targets), np.array(pairs))
         for part in np.array_split(np.arange(len(sentences)), parts):
             support.add(*(Phrases.from_lists([sentences[row][side] for row in part]) for side in range(2)))
-    assert support.found.tolist() == expected
+    assert support.supported.tolist() == expected

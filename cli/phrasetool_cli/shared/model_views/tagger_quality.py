@@ -26,8 +26,7 @@ def evaluate_tagger(
         PhraseToolError: the model or the treebank cannot be read.
     """
     from moses_compat.corpora.conllu import read_conllu
-    from phrasetool.tagger.model import load_tagger
-    from phrasetool.tagger.tagger_measures import tag_accuracy
+    from phrasetool.tagger.model import load_tagger, tag_accuracy
 
     if len(inputs) != 1:
         raise click.UsageError("a tagger is measured on one treebank in CoNLL-U")
@@ -38,7 +37,7 @@ def evaluate_tagger(
         model.check_language(language)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    found = tag_accuracy(model.arrays, model.shape, model.tags, read_conllu(inputs[0]), language)
+    found = tag_accuracy(model, read_conllu(inputs[0]), language)
     document({"signature": model.signature, "language": language, **asdict(found)})
     if silent:
         return

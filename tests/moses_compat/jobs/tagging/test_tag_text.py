@@ -11,10 +11,10 @@ from moses_compat.corpora.conllu import read_conllu
 from moses_compat.jobs.tagging import tag_text as module
 from moses_compat.jobs.tagging.tag_text import FORMATS, tag_text
 from phrasetool.errors import DataError
+from phrasetool.tagger.data import UPOS
 from phrasetool.tagger.model import TaggerModel
 from phrasetool.tagger.network import TaggerNetwork
-from phrasetool.tagger.tagged_sentences import UPOS
-from phrasetool.tagger.tagger_shape import TaggerShape
+from phrasetool.tagger.settings import TaggerShape
 from phrasetool.vocabulary import unescape
 
 TAGS = (*UPOS, "ADP+DET", "VERB+PRON+PRON")

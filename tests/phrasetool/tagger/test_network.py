@@ -2,7 +2,7 @@ import numpy as np
 import torch
 
 from phrasetool.tagger.network import TaggerNetwork
-from phrasetool.tagger.tagger_shape import TaggerShape
+from phrasetool.tagger.settings import TaggerShape
 
 SHAPE = TaggerShape(50, 6, 4, 2, 5)
 
@@ -45,9 +45,6 @@ def test_dropout_is_what_its_seed_says_and_in_training_alone():
     assert torch.equal(made.eval()(rows(lengths), lengths), network()(rows(lengths), lengths))
 
 
-def test_arrays_come_back_and_a_seed_fixes_the_values():
-    made = network()
-    again = TaggerNetwork.from_arrays(SHAPE, made.arrays())
-    assert all(np.array_equal(value, again.arrays()[name]) for name, value in made.arrays().items())
+def test_a_seed_fixes_the_values():
     assert np.array_equal(network(2).arrays()["output.weight"], network(2).arrays()["output.weight"])
     assert not np.array_equal(network(2).arrays()["output.weight"], network(3).arrays()["output.weight"])
