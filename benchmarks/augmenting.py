@@ -31,8 +31,9 @@ from typing import Any
 import numpy as np
 from composed_entries import Entry, composed, lacking, line_of, parts_of, with_entries
 from engines import CORPORA, SEARCH, Corpus, command, decoder
-from measuring import ROOT, WORK, reference, report
+from measuring import WORK, reference, report
 from neural_columns import compared, keep_statistics, tune
+from stored import StoredRun, StoredStudy
 
 from moses_compat.corpora.texts import read_text_lines
 from moses_compat.files.streams import Input
@@ -44,7 +45,7 @@ from phrasetool.augment.scripts import has_letter
 from phrasetool.augment.word_entries import WordEntries
 from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
 
-KEPT = ROOT / "benchmarks" / "results" / "augmenting"
+RUNS = StoredStudy("augmenting")
 # Name -> the corpus; Japanese is read here, and not written.
 PAIRS = {
     **{name: CORPORA[name] for name in ("multi30k-de-en", "multi30k-cs-en", "tatoeba-zh-en", "pydocs-es-en")},
@@ -149,17 +150,17 @@ def rightness(corpus: Corpus, work: Path, threads: str) -> dict[str, Any]:
     return {"running tokens": running, "rules": rules, **told}
 
 
-def kept_of(pair: str, system: str, seed: int) -> Path:
-    """The file of a system tuned with a seed."""
-    return KEPT / pair / f"{system}-{seed}.npz"
+def stored_run(pair: str, system: str, seed: int) -> StoredRun:
+    """The results of a system tuned with a seed."""
+    return RUNS.run(f"{pair}/{system}-{seed}")
 
 
 def figures_of(pair: str, all_seeds: Sequence[int] = SEEDS) -> dict[str, Any]:
     """BLEU of the systems of a pair, and differences to its plain table, tuned with the same seeds."""
     samples: dict[str, dict[int, BleuSamples]] = {}
     for system, seed in itertools.product(SYSTEMS, all_seeds):
-        if (path := kept_of(pair, system, seed)).exists():
-            statistics = np.load(path)["ALL"].astype(np.int64)
+        if (run := stored_run(pair, system, seed)).exists():
+            statistics = run.read()
             samples.setdefault(system, {})[seed] = Bootstrap(len(statistics))(statistics)
     figures: dict[str, Any] = {}
     for system, found in samples.items():
@@ -175,18 +176,16 @@ def measure(pair: str, work: Path, systems: Sequence[str], seeds: Sequence[int],
     """Make, tune and keep what is missing of a pair."""
     corpus = PAIRS[pair]
     work.mkdir(parents=True, exist_ok=True)
-    if not (told := KEPT / pair / "entries.json").exists():
-        found = rightness(corpus, work, threads)
-        told.parent.mkdir(parents=True, exist_ok=True)
-        told.write_text(json.dumps(found, indent=1) + "\n")
+    if RUNS.record(pair) is None:
+        RUNS.put(pair, record=rightness(corpus, work, threads))
     for system in systems:
-        if not (kept := kept_of(pair, system, AS_IT_WAS)).exists():
-            keep_statistics(augmented(corpus, work, system, threads), corpus, work / "as-it-was", threads, kept)
+        if not (run := stored_run(pair, system, AS_IT_WAS)).exists():
+            keep_statistics(augmented(corpus, work, system, threads), corpus, work / "as-it-was", threads, run)
             print(pair, system, figures_of(pair, (AS_IT_WAS,)).get(system), flush=True)
     for seed, system in itertools.product(seeds, systems):
-        if not (kept := kept_of(pair, system, seed)).exists():
+        if not (run := stored_run(pair, system, seed)).exists():
             ini = augmented(corpus, work, system, threads)
-            tune(ini, corpus, work / "tuned" / f"{system}-{seed}", seed, threads, kept)
+            tune(ini, corpus, work / "tuned" / f"{system}-{seed}", seed, threads, run)
             print(pair, system, seed, figures_of(pair).get(system), flush=True)
 
 
@@ -202,9 +201,9 @@ def main() -> None:
         measure(pair, options.work / pair, options.systems, options.seeds, options.threads)
         found = {
             name: {
-                "entries": json.loads((KEPT / name / "entries.json").read_text()),
+                "entries": RUNS.record(name),
                 "as it was": figures_of(name, (AS_IT_WAS,)), "BLEU": figures_of(name),
-            } for name in PAIRS if (KEPT / name / "entries.json").exists()
+            } for name in PAIRS if RUNS.record(name) is not None
         }  # fmt: skip
         report("augmenting", {"search": SEARCH, "pairs": found})
 

@@ -1,19 +1,18 @@
 """The ladder on six language pairs: what columns, new entries and reranking add to a table, and a tenth with all of it.
 
 For each pair a translator is trained that reranks (cross-entropy, four epochs), then `phrasetool experiment` does what
-benchmarks/experiments/ladders/PAIR.toml asks.  Kept for each pair in benchmarks/results/ladders/: the frame, and how
-long everything took; and the mean over the pairs in benchmarks/results/ladders.json.  Where development and test set
-are small, both are exchanged, too (turned/PAIR.toml), and what comes of both tests together is kept in turned/.
+benchmarks/experiments/ladders/PAIR.toml asks.  Where development and test set are small, both are exchanged, too
+(turned/PAIR.toml), and the results of both tests together are reported as `turned`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import subprocess
 import time
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from moses_compat.corpora.texts import read_text_lines
 from phrasetool.experiments.results import LadderRuns, Scoreboard, ladder_frame
 
 CONFIGS = ROOT / "benchmarks" / "experiments" / "ladders"
-KEPT = ROOT / "benchmarks" / "results" / "ladders"
 PAIRS = {path.stem: path for path in sorted(CONFIGS.glob("*.toml"))}
 TURNED = {path.stem: path for path in sorted(CONFIGS.glob("turned/*.toml"))}
 # Steps whose tables are not called `all`.
@@ -57,18 +55,16 @@ def climb(config: Path, folder: Path, threads: int) -> None:
     print(f"{folder.name}: {time.monotonic() - began:.0f} s", flush=True)
 
 
-def keep(name: str, threads: int) -> None:
-    """Climb the ladder of a pair, turned, too, if it is to be, and keep what was found."""
+def steps_of(name: str, threads: int) -> dict[str, dict[str, Any]]:
+    """Climb the ladder of a pair, turned, too, if it is to be: the steps of each."""
     folder, turned = WORK / "ladders" / name, WORK / "ladders" / f"{name}-turned"
     climb(PAIRS[name], folder, threads)
-    KEPT.mkdir(parents=True, exist_ok=True)
-    shutil.copy(folder / "ladder.parquet", KEPT / f"{name}.parquet")
-    facts = json.loads((folder / "experiment.json").read_text())
-    (KEPT / f"{name}.json").write_text(json.dumps({key: facts[key] for key in ("machine", "seconds")}, indent=1) + "\n")
+    seconds = json.loads((folder / "experiment.json").read_text())["seconds"]
+    results = {"pairs": {**summary(name, pd.read_parquet(folder / "ladder.parquet")), "seconds": seconds}}
     if name in TURNED:
         climb(TURNED[name], turned, threads)
-        (KEPT / "turned").mkdir(exist_ok=True)
-        both_ways(folder, turned).to_parquet(KEPT / "turned" / f"{name}.parquet")
+        results["turned"] = summary(name, both_ways(folder, turned))
+    return results
 
 
 def both_ways(one: Path, other: Path) -> pd.DataFrame:
@@ -88,9 +84,8 @@ def both_ways(one: Path, other: Path) -> pd.DataFrame:
     return ladder_frame(runs, Scoreboard(references))
 
 
-def summary(name: str, folder: Path = KEPT) -> dict[str, Any]:
+def summary(name: str, frame: pd.DataFrame) -> dict[str, Any]:
     """The steps of a pair on all its test sets."""
-    frame = pd.read_parquet(folder / f"{name}.parquet")
     rows = frame[frame.text == "ALL"].drop(columns=["text"]).round(3)
     # No number stands where there is no step below.
     records: list[dict[str, Any]] = json.loads(rows.to_json(orient="records"))
@@ -98,25 +93,34 @@ def summary(name: str, folder: Path = KEPT) -> dict[str, Any]:
     return {"name": title, "steps": {record.pop("step"): record for record in records}}
 
 
+def means(pairs: Mapping[str, Any]) -> dict[str, Any]:
+    """Step -> the mean gain over the pairs that have it."""
+    steps = dict.fromkeys(step for found in pairs.values() for step in found["steps"])
+    gains = {}
+    for step in steps:
+        totals = [found["steps"][step]["total"] for found in pairs.values() if step in found["steps"]]
+        if None not in totals:
+            gains[step] = {"pairs": len(totals), "total": round(sum(totals) / len(totals), 3)}
+    return gains
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pairs", nargs="*", default=list(PAIRS), metavar="PAIR")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--no-run", action="store_true", help="only summarise what was kept")
     options = parser.parse_args()
     if unknown := [name for name in options.pairs if name not in PAIRS]:
         parser.error(f"unknown: {', '.join(unknown)}; expected some of {', '.join(PAIRS)}")
-    for name in options.pairs if not options.no_run else ():
-        keep(name, options.threads)
-    pairs = {name: summary(name) for name in PAIRS if (KEPT / f"{name}.parquet").exists()}
-    steps = dict.fromkeys(step for found in pairs.values() for step in found["steps"])
-    means = {}
-    for step in steps:
-        totals = [found["steps"][step]["total"] for found in pairs.values() if step in found["steps"]]
-        if None not in totals:
-            means[step] = {"pairs": len(totals), "total": round(sum(totals) / len(totals), 3)}
-    turned = {name: summary(name, KEPT / "turned") for name in TURNED if (KEPT / "turned" / f"{name}.parquet").exists()}
-    report("ladders", {"pairs": pairs, "mean": means, "turned": turned})
+    # Pairs that are not measured now keep their results.
+    path = ROOT / "benchmarks" / "results" / "ladders.json"
+    stored = json.loads(path.read_text()) if path.exists() else {"pairs": {}, "turned": {}}
+    for name in options.pairs:
+        for kind, steps in steps_of(name, options.threads).items():
+            stored[kind][name] = steps
+        ordered = {
+            kind: {one: stored[kind][one] for one in PAIRS if one in stored[kind]} for kind in ("pairs", "turned")
+        }
+        report("ladders", {"pairs": ordered["pairs"], "mean": means(ordered["pairs"]), "turned": ordered["turned"]})
 
 
 if __name__ == "__main__":

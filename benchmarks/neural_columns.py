@@ -10,7 +10,7 @@ For each language pair a phrase-based model (the reference run's, or one built a
     parallel        how probable a classifier, trained on the bitext, finds it that one side translates the other
 
 and of these some together, tuned from the weights of the ini with three seeds each.  What is in the work folder already
-is not made again, nor what is finished: BLEU statistics of all test sentences, in benchmarks/results/neural_columns/.
+is not made again, nor what is finished: BLEU statistics of all test sentences, in benchmarks/results/runs/.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from typing import Any
 
 import numpy as np
 from engines import CORPORA, SEARCH, Corpus, command, decoder
-from measuring import ROOT, WORK, report
+from measuring import WORK, report
+from stored import StoredRun, StoredStudy
 
 from moses_compat.corpora.texts import read_text_lines
-from phrasetool.phrases import Int32Array
 from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap, sentence_statistics
 
-KEPT = ROOT / "benchmarks" / "results" / "neural_columns"
+RUNS = StoredStudy("neural_columns")
 PAIRS = ("multi30k-de-en", "multi30k-cs-en", "tatoeba-zh-en", "pydocs-es-en")
 SEEDS = (1, 2, 3)
 # System -> the tables whose columns it has.
@@ -150,7 +150,7 @@ def _join(first: Path, second: Path, output: Path, scores: int) -> None:
             out.write(b" ||| ".join(fields))
 
 
-def tune(ini: Path, corpus: Corpus, folder: Path, seed: int, threads: str, kept: Path) -> None:
+def tune(ini: Path, corpus: Corpus, folder: Path, seed: int, threads: str, run: StoredRun) -> None:
     """Keep BLEU statistics of all test sentences of a system tuned with a seed."""
     folder.mkdir(parents=True, exist_ok=True)
     best = folder / "moses.ini"
@@ -160,10 +160,10 @@ def tune(ini: Path, corpus: Corpus, folder: Path, seed: int, threads: str, kept:
             corpus.text("dev", corpus.target), *SEARCH, "--iterations", str(ITERATIONS), "--seed", str(seed),
             "--threads", threads, "-o", best,
         )  # fmt: skip
-    keep_statistics(best, corpus, folder / "test", threads, kept)
+    keep_statistics(best, corpus, folder / "test", threads, run)
 
 
-def keep_statistics(ini: Path, corpus: Corpus, output: Path, threads: str, kept: Path) -> None:
+def keep_statistics(ini: Path, corpus: Corpus, output: Path, threads: str, run: StoredRun) -> None:
     """Decode all test sets, to files whose names begin with that of the output, and keep their BLEU statistics."""
     parts = []
     for part in corpus.tests:
@@ -172,27 +172,21 @@ def keep_statistics(ini: Path, corpus: Corpus, output: Path, threads: str, kept:
         command("decode", "--moses-ini", ini, *SEARCH, source, "-o", translation, "--threads", threads)
         truth = read_text_lines(corpus.text(part, corpus.target))
         parts.append(sentence_statistics(read_text_lines(str(translation)), truth))
-    write_statistics(kept, np.concatenate(parts))
+    run.write(np.concatenate(parts))
 
 
-def write_statistics(kept: Path, statistics: Int32Array) -> None:
-    """Keep BLEU statistics of all test sentences; see `sentence_statistics`."""
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(kept, ALL=statistics.astype(np.int16))
-
-
-def kept_of(pair: str, name: str, seed: int) -> Path:
-    """The file of a system tuned with a seed."""
-    return KEPT / pair / f"{name.replace(', ', '-')}-{seed}.npz"
+def stored_run(pair: str, name: str, seed: int) -> StoredRun:
+    """The results of a system tuned with a seed."""
+    return RUNS.run(f"{pair}/{name.replace(', ', '-')}-{seed}")
 
 
 def measure(made: Materials, plain: Path, systems: Sequence[str], seeds: Sequence[int]) -> None:
     """Tune and keep what is missing of a language pair."""
     for seed, name in itertools.product(seeds, systems):
-        kept = kept_of(made.corpus.name, name, seed)
-        if not kept.exists():
-            folder = made.work / "tuned" / kept.stem
-            tune(table(name, plain, made), made.corpus, folder, seed, made.threads, kept)
+        run = stored_run(made.corpus.name, name, seed)
+        if not run.exists():
+            folder = made.work / "tuned" / run.name.rpartition("/")[2]
+            tune(table(name, plain, made), made.corpus, folder, seed, made.threads, run)
             print(made.corpus.name, name, seed, flush=True)
 
 
@@ -201,8 +195,8 @@ def figures_of(pair: str) -> dict[str, Any] | None:
     samples: dict[str, dict[int, BleuSamples]] = {}
     test: Bootstrap | None = None
     for name, seed in itertools.product(SYSTEMS, SEEDS):
-        if (path := kept_of(pair, name, seed)).exists():
-            statistics = np.load(path)["ALL"].astype(np.int64)
+        if (run := stored_run(pair, name, seed)).exists():
+            statistics = run.read()
             test = test or Bootstrap(len(statistics))
             samples.setdefault(name, {})[seed] = test(statistics)
     differences = {}

@@ -2,7 +2,7 @@
 
 Several seeds each, one thread.  Test sets of five random wrong targets a pair, of one wrong by containment a pair, and
 of one by a way that training has not seen: a piece of the middle is left out.  Precision, recall and F1 at 0.5 and at
-the threshold that was best on the development set.  What is finished is kept in benchmarks/results/parallel/, a file a
+the threshold that was best on the development set.  What is finished is kept in benchmarks/results/runs/, a record a
 run, with the outcome for each sentence, so that rows can be compared by a paired bootstrap over sentences and seeds.
 A training that was interrupted goes on after its last epoch, from benchmarks/work/parallel/.
 
@@ -12,7 +12,6 @@ A training that was interrupted goes on after its last epoch, from benchmarks/wo
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import tempfile
 import time
@@ -26,7 +25,8 @@ import numpy as np
 import torch
 from dropped_clauses import dropped_clauses
 from engines import DATA, command
-from measuring import ROOT, WORK, machine
+from measuring import WORK, machine
+from stored import StoredStudy
 
 from moses_compat.corpora.parallel_texts import read_parallel_texts
 from moses_compat.corpora.texts import read_text_lines
@@ -40,7 +40,7 @@ from phrasetool.training.parallel.pair_quality import best_quality, probabilitie
 from phrasetool.training.parallel.parallel_settings import ParallelSettings
 from phrasetool.training.parallel.train_parallel import train_parallel
 
-KEPT = ROOT / "benchmarks" / "results" / "parallel"
+RUNS = StoredStudy("parallel_tables")
 CORPORA = {"tatoeba-zh-en": ("zh", "en"), "enja-small": ("ja", "en")}
 SEEDS = (1, 2, 3)
 NEGATIVES = 5
@@ -122,16 +122,14 @@ def keep(name: str, corpus: str, seed: int, scorer: Scorer, facts: Mapping[str, 
         kept[kind], kept[f"{kind} half"] = outcomes(found, pairs, own), outcomes(found, pairs, 0.5)
         figures[kind] = {"at 0.5": quality(kept[f"{kind} half"]), "best": quality(kept[kind])}
         figures[kind]["mean p of wrong pairs"] = round(float(found[~pairs.parallel].mean()), 3)
-    KEPT.mkdir(parents=True, exist_ok=True)
-    stem = KEPT / _stem(name, corpus, seed)
-    np.savez_compressed(stem.with_suffix(".npz"), **{kind: sums.astype(np.int8) for kind, sums in kept.items()})
-    stem.with_suffix(".json").write_text(json.dumps(figures, indent=1) + "\n")
-    print(stem.name, *(figures[kind]["best"] for kind in sets(corpus, "test")), flush=True)
+    run_name = _stem(name, corpus, seed)
+    RUNS.put(run_name, {kind: sums.astype(np.int8) for kind, sums in kept.items()}, figures)
+    print(run_name, *(figures[kind]["best"] for kind in sets(corpus, "test")), flush=True)
 
 
 def done(name: str, corpus: str, seed: int) -> bool:
     """Whether a run was kept."""
-    return (KEPT / f"{_stem(name, corpus, seed)}.json").is_file()
+    return RUNS.record(_stem(name, corpus, seed)) is not None
 
 
 def _stem(name: str, corpus: str, seed: int) -> str:

@@ -20,7 +20,7 @@ half.
 The table is pruned as in `pruning_study.py`, with the weights of the plain table's first seed and with default weights:
 by methods that use no similarity, and by similarities of either kind, of three model seeds; BRAE's loss once.
 
-BLEU statistics of all test sentences of tuned systems are in benchmarks/results/pivoting/PAIR/, those of pruned tables
+BLEU statistics of all test sentences of tuned systems are in benchmarks/results/runs/, those of pruned tables
 in benchmarks/results/pivot_pruning/.  Finished work is not repeated.
 """
 
@@ -35,10 +35,10 @@ from pathlib import Path
 from typing import Any
 
 import neural_columns
-import numpy as np
 from engines import SEARCH, command, extracted
 from measuring import ROOT, WORK, report
 from neural_columns import compared, tune
+from stored import StoredStudy
 from study import DEFAULT_LOSS, SIZES, Results
 from trial import MODELS, SEEDS, Trial, at_thresholds, of_size
 from triangle_texts import DIRECT, MIDDLE, SEED, Triangle, texts, triangles, write_lines
@@ -59,7 +59,7 @@ from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
 from phrasetool.watch import NOBODY
 
 TITLES = {"de-cs": "German-Czech", "cs-de": "Czech-German", "zh-es": "Chinese-Spanish"}
-KEPT = ROOT / "benchmarks" / "results" / "pivoting"
+RUNS = StoredStudy("pivoting")
 # System -> the scores of the whole table that it has, from 1.
 _CONTROL, _LEGS, _MODEL = (5, 6), (7, 8, 9, 10), (11, 12)
 SYSTEMS: dict[str, tuple[int, ...]] = {
@@ -332,20 +332,17 @@ def prune(pair: Triangle, inis: Mapping[str, Path], threads: int) -> None:
         results.save()
 
 
-def samples_of(path: Path) -> BleuSamples:
-    statistics = np.load(path)["ALL"].astype(np.int64)
-    return Bootstrap(len(statistics))(statistics)
-
-
-def figures_of(kept: Path, pair: Triangle) -> dict[str, Any]:
+def figures_of(runs: StoredStudy, pair: Triangle) -> dict[str, Any]:
     """BLEU of what is finished, beside the plain table tuned with the same seeds, and its control."""
     found: dict[str, dict[int, BleuSamples]] = {}
-    for path in sorted((kept / pair.name).glob("*.npz")):
-        name, _, seed = path.stem.rpartition("-")
-        found.setdefault(name, {})[int(seed)] = samples_of(path)
+    for run in runs.runs():
+        if run.startswith(f"{pair.name}/"):
+            name, _, seed = run.removeprefix(f"{pair.name}/").rpartition("-")
+            statistics = runs.run(run).read()
+            found.setdefault(name, {})[int(seed)] = Bootstrap(len(statistics))(statistics)
     figures: dict[str, Any] = {}
-    for name, runs in found.items():
-        figures[name] = {"BLEU": [round(run.bleu, 2) for _, run in sorted(runs.items())]}
+    for name, samples in found.items():
+        figures[name] = {"BLEU": [round(one.bleu, 2) for _, one in sorted(samples.items())]}
         kind, _, size = name.partition("-")
         direct = f"direct-{size}" if kind == "together" else None
         others = {
@@ -354,13 +351,13 @@ def figures_of(kept: Path, pair: Triangle) -> dict[str, Any]:
             "to control": BEYOND.get(name),
         }
         for label, other in others.items():
-            seeds = sorted(runs.keys() & found.get(other or "", {}).keys())
+            seeds = sorted(samples.keys() & found.get(other or "", {}).keys())
             if other and other != name and seeds:
                 figures[name][label] = compared(*([found[n][seed] for seed in seeds] for n in (other, name)))
     return {"systems": figures}
 
 
-def measure(pair: Triangle, kept: Path, seeds: Sequence[int], threads: str, sample: int | None) -> None:
+def measure(pair: Triangle, runs: StoredStudy, seeds: Sequence[int], threads: str, sample: int | None) -> None:
     """Make, tune, prune and keep what is missing of a pair."""
     texts(pair, sample)
     sizes = [size for size in DIRECT if size <= len(read_text_lines(pair.text("direct", pair.source)))]
@@ -373,21 +370,21 @@ def measure(pair: Triangle, kept: Path, seeds: Sequence[int], threads: str, samp
         *(f"together-{size}" for size in TOGETHER if size in sizes),
     )
     for seed, name in itertools.product(seeds, names):
-        path = kept / pair.name / f"{name}-{seed}.npz"
-        if not path.exists() and name in RERANKED:
+        run = runs.run(f"{pair.name}/{name}-{seed}")
+        if not run.exists() and name in RERANKED:
             tuned = pair.work / "tuned" / f"{name.removesuffix(_RERANKED)}-{seed}" / "moses.ini"
-            rerank(pair, tuned, pair.work / "reranked" / f"{name}-{seed}", threads, path)
-        elif not path.exists():
+            rerank(pair, tuned, pair.work / "reranked" / f"{name}-{seed}", threads, run)
+        elif not run.exists():
             ini = start_ini(pair, name, threads, sample)
-            tune(ini, pair, pair.work / "tuned" / f"{name}-{seed}", seed, threads, path)
+            tune(ini, pair, pair.work / "tuned" / f"{name}-{seed}", seed, threads, run)
         else:
             continue
-        print(pair.name, name, seed, figures_of(kept, pair)["systems"].get(name), flush=True)
+        print(pair.name, name, seed, figures_of(runs, pair)["systems"].get(name), flush=True)
     if not sample:
         tuned, untuned = pair.work / "tuned" / f"plain-{SEED}" / "moses.ini", pair.work / "systems" / "plain.ini"
         if not tuned.exists():
             # Its statistics are stored, but the weights are not.
-            tune(untuned, pair, tuned.parent, SEED, threads, pair.work / "tuned" / "plain.npz")
+            tune(untuned, pair, tuned.parent, SEED, threads, StoredStudy("again", pair.work).run("plain"))
         prune(pair, {"tuned": tuned, "default": untuned}, int(threads))
 
 
@@ -400,15 +397,15 @@ def main() -> None:
     parser.add_argument("--figures", action="store_true", help="put together what is kept, and measure nothing")
     parser.add_argument("--sample", type=int, metavar="N", help="so many sentences a half; nothing is kept of it")
     options = parser.parse_args()
-    work, kept = options.work, KEPT
+    work, runs = options.work, RUNS
     if options.sample:
         work = options.work / f"sample-{options.sample}"
-        kept, neural_columns.ITERATIONS = work / "kept", 1
+        runs, neural_columns.ITERATIONS = StoredStudy("runs", work), 1
     pairs = triangles(work)
     for name in options.pairs:
         if not options.figures:
-            measure(pairs[name], kept, options.seeds, options.threads, options.sample)
-        found = {name: figures_of(kept, pair) for name, pair in pairs.items() if (kept / name).exists()}
+            measure(pairs[name], runs, options.seeds, options.threads, options.sample)
+        found = {name: figures for name, pair in pairs.items() if (figures := figures_of(runs, pair))["systems"]}
         if options.sample:
             print(json.dumps(found, indent=1))
         else:

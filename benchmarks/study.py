@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from measuring import ROOT, machine
+from stored import save_compactly
 
 from phrasetool.smt.evaluation.bleu import LENGTH, MATCHES, ORDER, REFERENCE_LENGTH, TOTALS
 from phrasetool.smt.evaluation.bootstrap import bleu_of_sums
@@ -262,7 +263,9 @@ class Results:
         differences[0] = stacked[0]
         lengths = [[len(line.split()) for line in lines] for lines in self.references.values()]
         lengths_array = np.concatenate(lengths).astype(np.int16)
-        np.savez_compressed(self.folder / f"{self.name}.npz", differences=differences, reference_lengths=lengths_array)
+        save_compactly(
+            self.folder / f"{self.name}.npz", {"differences": differences, "reference_lengths": lengths_array}
+        )
         texts = {text: len(lines) for text, lines in self.references.items()}
         facts = {**self.facts, "machine": machine(), "texts": texts}
         head = json.dumps(facts, ensure_ascii=False, indent=1)

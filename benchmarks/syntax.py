@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import COMMAND, ROOT, machine
+from measuring import COMMAND, machine
+from stored import StoredStudy
 from syntax_texts import (
     FOLDER,
     GROUPS,
@@ -44,7 +45,7 @@ from phrasetool.syntax.evaluation import syntax_distances, syntax_quality
 from phrasetool.syntax.model import SyntaxModel, load_syntax_model
 from phrasetool.train.run import CHECKPOINT
 
-RESULTS = ROOT / "benchmarks" / "results" / "syntax"
+RUNS = StoredStudy("syntax")
 # Name of a model -> what it is trained with.
 KINDS = {
     "default": [], "translations": ["--no-own-language"], "few-shot": ["--epochs", "10"],
@@ -124,10 +125,9 @@ def distances(model: SyntaxModel, language: str, seed: int) -> dict[str, Any]:
 def measured(kind: str, seed: int) -> None:
     """Write the results of a model, language by language."""
     folder = trained(kind, seed)
-    path = RESULTS / f"{kind}-{seed}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    name = f"{kind}-{seed}"
     model = load_syntax_model(folder)
-    kept = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    kept = RUNS.record(name) or {}
     if kept.get("signature") != model.signature:
         training = {name: value for name, value in model.training.items() if name not in ("bitexts", "tagger_folder")}
         log = [json.loads(row) for row in (folder / "training.jsonl").read_text("utf-8").splitlines()]
@@ -146,7 +146,7 @@ def measured(kind: str, seed: int) -> None:
             of_test = kept.setdefault(test.__name__, {})
             if "vectors" not in of_test.get(language, {}):
                 of_test[language] = test(model, language, seed)
-                path.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+                RUNS.put(name, record=kept)
                 print(test.__name__, language, json.dumps(of_test[language]["vectors"]), flush=True)
 
 

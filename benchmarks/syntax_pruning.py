@@ -14,10 +14,10 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from engines import CORPORA, command, decoder
-from measuring import ROOT, WORK, report
+from measuring import WORK, report
 from neural_columns import Materials, compared, keep_statistics
+from stored import StoredRun, StoredStudy
 
 from moses_compat.experiments.pruned_tables import TableDecisions
 from moses_compat.jobs.prune_measures import whole_measures
@@ -27,7 +27,7 @@ from phrasetool.pruning.measures import Measures
 from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
 from phrasetool.watch import NOBODY
 
-KEPT = ROOT / "benchmarks" / "results" / "syntax_pruning"
+RUNS = StoredStudy("syntax_pruning")
 PAIRS = ("multi30k-de-en", "tatoeba-zh-en", "pydocs-es-en")
 SIZES = ("28%", "15%", "10%", "5%")
 # With syntax -> what it is compared with.
@@ -43,16 +43,16 @@ WIDEST = "composition+count+semantic+syntax"
 METHODS = tuple(dict.fromkeys(one for method, others in AGAINST.items() for one in (*others, method)))
 
 
-def kept_of(pair: str, method: str, size: str) -> Path:
-    """The file of a table."""
-    return KEPT / pair / f"{method.replace('*', 'x')}-{size.rstrip('%')}.npz"
+def stored_run(pair: str, method: str, size: str) -> StoredRun:
+    """The results of a table."""
+    return RUNS.run(f"{pair}/{method.replace('*', 'x')}-{size.rstrip('%')}")
 
 
-def decode(ini: Path, table: Path, made: Materials, kept: Path) -> None:
+def decode(ini: Path, table: Path, made: Materials, run: StoredRun) -> None:
     """Keep BLEU statistics of all test sentences."""
     written = table.with_suffix(".ini")
     command("moses-ini", ini, "--table", table, "-o", written)
-    keep_statistics(written, made.corpus, table, made.threads, kept)
+    keep_statistics(written, made.corpus, table, made.threads, run)
 
 
 def measured(made: Materials, plain: Path) -> Measures:
@@ -68,21 +68,21 @@ def measure(made: Materials, plain: Path) -> None:
     """Prune and decode what is missing; tables are those that `phrasetool prune` writes."""
     folder, pair = made.work / "pruned", made.corpus.name
     folder.mkdir(exist_ok=True)
-    missing = [(method, size) for method in METHODS for size in SIZES if not kept_of(pair, method, size).exists()]
-    if not kept_of(pair, "full", "100%").exists():
-        decode(made.ini, _copied(plain, folder), made, kept_of(pair, "full", "100%"))
+    missing = [(method, size) for method in METHODS for size in SIZES if not stored_run(pair, method, size).exists()]
+    if not stored_run(pair, "full", "100%").exists():
+        decode(made.ini, _copied(plain, folder), made, stored_run(pair, "full", "100%"))
     if not missing:
         return
     lines = gzip.decompress(plain.read_bytes()).splitlines(keepends=True)
     decisions = TableDecisions(measured(made, plain))
     print(pair, "measured", flush=True)
     for method, size in missing:
-        kept = kept_of(pair, method, size)
-        share, table = float(size.rstrip("%")) / 100, folder / f"{kept.stem}.gz"
+        run = stored_run(pair, method, size)
+        share, table = float(size.rstrip("%")) / 100, folder / f"{run.name.rpartition('/')[2]}.gz"
         system = PruningSystem(method, "", "size", share, "words", AFFORDABLE, seed=1)
         stays = decisions.keep(decisions.settled(system))
         table.write_bytes(gzip.compress(b"".join(itertools.compress(lines, stays)), 1))
-        decode(made.ini, table, made, kept)
+        decode(made.ini, table, made, run)
         print(pair, method, size, flush=True)
 
 
@@ -96,13 +96,13 @@ def _copied(plain: Path, folder: Path) -> Path:
 
 def figures_of(pair: str) -> dict[str, Any] | None:
     """BLEU of the tables of a pair, and differences with and without syntax."""
-    if not kept_of(pair, "full", "100%").exists():
+    if not stored_run(pair, "full", "100%").exists():
         return None
     test: Bootstrap | None = None
     samples: dict[tuple[str, str], BleuSamples] = {}
     for method, size in (("full", "100%"), *((method, size) for method in METHODS for size in SIZES)):
-        if (path := kept_of(pair, method, size)).exists():
-            statistics = np.load(path)["ALL"].astype(np.int64)
+        if (run := stored_run(pair, method, size)).exists():
+            statistics = run.read()
             test = test or Bootstrap(len(statistics))
             samples[method, size] = test(statistics)
     differences = {

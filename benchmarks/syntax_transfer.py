@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import COMMAND, ROOT, report
+from measuring import COMMAND, report
+from stored import StoredStudy
 from syntax_texts import (
     FOLDER,
     TAGGER,
@@ -43,7 +44,7 @@ from phrasetool.syntax.tag_groups import NO_GROUP, group_numbers, neighbour_shar
 
 SIZES = {"cs": (2000, 10000), **{language: (TREEBANK_PAIRS[language],) for language in ("fr", "pt", "id")}}
 DRAWS = 10_000
-KEPT = ROOT / "benchmarks" / "results" / "syntax_transfer"
+RUNS = StoredStudy("syntax_transfer")
 
 
 def czech(size: int) -> list[tuple[tuple[str, str], list[tuple[str, str]]]]:
@@ -91,20 +92,19 @@ def measured_texts(language: str) -> tuple[list[bytes], Int64Array, Int64Array |
 
 def shares(language: str, seed: int) -> dict[int, FloatArray]:
     """Number of pairs -> of each text, which share of its nearest one and five are of its group."""
-    path, sizes = KEPT / f"{language}-{seed}.npz", (0, *SIZES[language])
+    name, sizes = f"{language}-{seed}", (0, *SIZES[language])
     texts, groups, origins = measured_texts(language)
     of_texts = hashlib.sha256(b"\n".join(texts)).hexdigest()
-    if not path.exists() or str(np.load(path)["texts"]) != of_texts:
+    if not RUNS.arrays(name) or str(RUNS.arrays(name)["texts"]) != of_texts:
         models = {size: load_syntax_model(tuned(language, size, seed)) for size in sizes}
         found = {
             f"{size}": neighbour_shares(model.encode(texts), groups, (1, 5), origins, seed)
             for size, model in models.items()
         }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez_compressed(path, texts=of_texts, **found)
+        RUNS.put(name, {"texts": np.array(of_texts), **found})
         print(language, seed, {name: found[name].mean(0).round(3).tolist() for name in found}, flush=True)
-    kept = np.load(path)
-    return {size: kept[f"{size}"] for size in sizes}
+    arrays = RUNS.arrays(name)
+    return {size: arrays[f"{size}"] for size in sizes}
 
 
 def not_better(one: list[FloatArray], other: list[FloatArray]) -> float:

@@ -8,7 +8,7 @@ is the one of 0.25, 0.5, 0.75 and 1 with the most BLEU on the development set af
     equal time      cross-entropy for as many passes as take the time of syn-projection
     random          syn-projection towards random directions: what is learnt of words from vectors is lost
 
-`--only` runs a part; what is finished is kept in benchmarks/results/translators/, a file a run, and not done again.
+`--only` runs a part; what is finished is kept in benchmarks/results/runs/, a record a run, and not done again.
 Each holds BLEU statistics a sentence, so that losses can be compared by a paired bootstrap over sentences and seeds.
 """
 
@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 from measuring import ROOT, TESTS, WORK, machine
+from stored import StoredStudy
 from torch.nn import functional
 
 from moses_compat.corpora.bitext import read_sentence_pairs
@@ -43,7 +44,7 @@ from phrasetool.train.run import TrainingRun
 from phrasetool.training.neural.neural_settings import NeuralSettings
 from phrasetool.training.neural.neural_trainer import NeuralReport, train_neural
 
-KEPT = ROOT / "benchmarks" / "results" / "translators"
+RUNS = StoredStudy("translators")
 DATA = ROOT.parent / "shared" / "data"
 # Corpus -> source, target, test sets, monolingual texts of the target.
 CORPORA: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
@@ -106,8 +107,7 @@ def texts(corpus: str) -> tuple[PhrasePairs, PhrasePairs, dict[bytes, FloatArray
 
 def run(name: str, corpus: str, loss: str, options: dict[str, Any], epochs: int, seed: int, sets: bool = True) -> None:
     """Train and translate, unless it was done before."""
-    path = KEPT / f"{name}.json"
-    if path.is_file():
+    if RUNS.record(name) is not None:
         return
     pairs, development, known = texts(corpus)
     own = {key: value for key, value in options.items() if key in _OF_SETTINGS}
@@ -144,10 +144,8 @@ def run(name: str, corpus: str, loss: str, options: dict[str, Any], epochs: int,
         figures["ALL"] = {"bleu": bleu(everything)}
         figures["teacher-forced"] = teacher_forced(model, corpus)
         figures["free-running"] = free_running(model, corpus)
-        KEPT.mkdir(parents=True, exist_ok=True)
-        np.savez_compressed(KEPT / f"{name}.npz", ALL=everything)
-    KEPT.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(figures, indent=1) + "\n")
+        RUNS.run(name).write(everything)
+    RUNS.put(name, record=figures)
     print(name, figures["dev"]["bleu"], figures.get("ALL"), round(seconds), flush=True)
 
 
@@ -259,9 +257,8 @@ def margin(loss: str) -> dict[str, float]:
     """The margin with the most BLEU on the development set, of those that were tried."""
     tried = {}
     for value in MARGINS:
-        path = KEPT / f"margin-{loss}-{value}.json"
-        if path.is_file():
-            tried[value] = json.loads(path.read_text())["dev"]["bleu"]
+        if record := RUNS.record(f"margin-{loss}-{value}"):
+            tried[value] = record["dev"]["bleu"]
     return {"margin": max(tried, key=lambda value: (tried[value], -value))} if tried else {}
 
 
@@ -290,7 +287,7 @@ def plan() -> Iterator[tuple[str, tuple[Any, ...]]]:
 def _of_equal_time(loss: str) -> int:
     """How many passes with a loss take the time of syn-projection's, by `translator_speed.py` at the size nearest to
     that of the corpus."""
-    sizes = json.loads((KEPT.parent / "translator_speed.json").read_text())["sizes"]
+    sizes = json.loads((ROOT / "benchmarks" / "results" / "translator_speed.json").read_text())["sizes"]
     return max(1, round(EPOCHS / sizes["6000"][loss]["syn-projection is faster by"]))
 
 

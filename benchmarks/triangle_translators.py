@@ -10,7 +10,7 @@ from pathlib import Path
 
 from engines import SEARCH, built, command
 from ladders import TRAINING
-from neural_columns import write_statistics
+from stored import StoredRun
 from triangle_texts import MIDDLE, Triangle, write_lines
 
 from moses_compat.corpora.texts import read_text_lines
@@ -51,7 +51,7 @@ def _translator(pair: Triangle, threads: str) -> Path:
     return folder
 
 
-def rerank(pair: Triangle, ini: Path, folder: Path, threads: str, kept: Path) -> None:
+def rerank(pair: Triangle, ini: Path, folder: Path, threads: str, run: StoredRun) -> None:
     """Keep BLEU statistics of what a translator chooses for all test sentences from n-best lists of a tuned system."""
     folder.mkdir(parents=True, exist_ok=True)
     sides = {"tests": (pair.text("tests", pair.source), pair.text("tests", pair.target))}
@@ -71,4 +71,4 @@ def rerank(pair: Triangle, ini: Path, folder: Path, threads: str, kept: Path) ->
         "--dev-list", folder / "dev.nbest.gz", "--dev-source", sides["dev"][0], "--dev-reference", sides["dev"][1],
         "-o", chosen, "--threads", threads,
     )  # fmt: skip
-    write_statistics(kept, sentence_statistics(read_text_lines(str(chosen)), read_text_lines(sides["tests"][1])))
+    run.write(sentence_statistics(read_text_lines(str(chosen)), read_text_lines(sides["tests"][1])))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from experiments import RESULTS
+from stored import StoredStudy
 
 from page_tables.kept_results import find, markdown
+
+RUNS = StoredStudy("parallel_tables")
 
 _SETS = ("random", "containment", "unseen")
 # Precision, recall and F1 in the paper's own experiment, English-Burmese; where ours is an own BERT, its is mBERT.
@@ -32,10 +33,11 @@ _SAMPLES = 2000
 def _runs(corpus: str) -> Mapping[str, list[tuple[dict[str, Any], dict[str, Any]]]]:
     """System -> figures and outcomes a sentence, a seed each."""
     found: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}
-    for path in sorted((RESULTS / "parallel").glob(f"{corpus}-*.json")):
-        figures = json.loads(path.read_text("utf-8"))
-        with np.load(path.with_suffix(".npz")) as stored:
-            outcomes = {kind: stored[kind].astype(np.int64) for kind in stored.files}
+    for name in RUNS.runs():
+        if not name.startswith(f"{corpus}-"):
+            continue
+        figures = RUNS.record(name)
+        outcomes = {kind: array.astype(np.int64) for kind, array in RUNS.arrays(name).items()}
         found.setdefault(figures["system"], []).append((figures, outcomes))
     return found
 

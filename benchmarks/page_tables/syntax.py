@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
-from experiments import RESULTS
+from stored import StoredStudy
 
 from page_tables.kept_results import difference, find, markdown
+
+RUNS = StoredStudy("syntax")
 
 # What stands beside the encoder, in order; and what it is called.
 _CONTROLS = {"untrained": "untrained", "words": "TF-IDF", "random": "noise", "tags": "counts of tags"}
@@ -20,8 +21,8 @@ _CONTROLS = {"untrained": "untrained", "words": "TF-IDF", "random": "noise", "ta
 def _runs() -> dict[str, list[dict[str, Any]]]:
     """Kind of model -> figures, a seed each."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for path in sorted((RESULTS / "syntax").glob("*.json")):
-        found.setdefault(path.stem.rpartition("-")[0], []).append(json.loads(path.read_text("utf-8")))
+    for name in RUNS.runs():
+        found.setdefault(name.rpartition("-")[0], []).append(RUNS.record(name))
     return found
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
-from experiments import RESULTS
 from neural_columns import compared
+from stored import StoredStudy
 from translators import LOSSES, MARGINS, SEEDS
 
 from page_tables.kept_results import difference, find, markdown
 from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
+
+RUNS = StoredStudy("translators")
 
 # How the documents name what was trained -> how its files begin.
 _SYSTEMS = {
@@ -30,21 +31,20 @@ _COSINES = ("right: cosine with the nearest", "wrong: cosine with the nearest", 
 @cache
 def _runs(system: str) -> tuple[dict[str, Any], ...]:
     """What its runs found, a seed each."""
-    paths = [RESULTS / "translators" / f"{_SYSTEMS[system]}-{seed}.json" for seed in SEEDS]
-    return tuple(json.loads(path.read_text("utf-8")) for path in paths if path.is_file())
+    records = [RUNS.record(f"{_SYSTEMS[system]}-{seed}") for seed in SEEDS]
+    return tuple(record for record in records if record is not None)
 
 
 @cache
 def _samples(system: str) -> tuple[BleuSamples, ...]:
     """Bootstrap samples of all test sets together, a seed each; the same sentences for all systems."""
-    found = []
+    samples = []
     for seed in SEEDS:
-        path = RESULTS / "translators" / f"{_SYSTEMS[system]}-{seed}.npz"
-        if path.is_file():
-            with np.load(path) as stored:
-                statistics = stored["ALL"].astype(np.int64)
-            found.append(_bootstrap(len(statistics))(statistics))
-    return tuple(found)
+        name = f"{_SYSTEMS[system]}-{seed}"
+        if RUNS.arrays(name):
+            statistics = RUNS.run(name).read()
+            samples.append(_bootstrap(len(statistics))(statistics))
+    return tuple(samples)
 
 
 @cache
@@ -105,8 +105,7 @@ def margins() -> str:
     """BLEU on the development set by margin, after a short training."""
     rows = []
     for loss in _MARGINAL:
-        paths = [RESULTS / "translators" / f"margin-{loss}-{value}.json" for value in MARGINS]
-        values = [json.loads(path.read_text("utf-8"))["dev"]["bleu"] for path in paths]
+        values = [RUNS.record(f"margin-{loss}-{value}")["dev"]["bleu"] for value in MARGINS]
         best = max(values)
         rows.append([loss, *(f"**{value:.2f}**" if value == best else f"{value:.2f}" for value in values)])
     return markdown("loss | " + " | ".join(f"{value:g}" for value in MARGINS), rows)
@@ -116,7 +115,7 @@ def other_pairs() -> str:
     """The default loss on other language pairs, and in the paper's size."""
     rows = []
     for name in ("multi30k-cs-en", "tatoeba-zh-en", "paper-size"):
-        run = json.loads((RESULTS / "translators" / f"{name}-1.json").read_text("utf-8"))
+        run = RUNS.record(f"{name}-1")
         tests = [f"{name}: {run[name]['bleu']:.2f}" for name in run if name.startswith("test") or name == "ALL"]
         preset = "lstm" if name == "paper-size" else "gru"
         row = [run["corpus"], preset, f"{run['epochs']}", "; ".join(tests), f"{run['cpu_seconds'] / 60:.1f}"]
