@@ -26,44 +26,59 @@ if TYPE_CHECKING:
 # Set by the shell when it asks what could stand at the cursor; click answers.
 _COMPLETION = "_PHRASETOOL_COMPLETE"
 
-# Name -> the first line of its help.  The module of a command is imported when it is run or asked for help, so that the
-# overview and completion are instant.
-COMMANDS = {
-    "train": "Train a model on phrase pairs, on text of one language, or on a bitext.",
-    "evaluate-model": "Measure a model on held-out phrase pairs.",
-    "prune": "Remove the entries of a phrase table that are no translations, or that can be missed.",
-    "remove-orphans": "Remove from a reordering table the pairs that a table lacks.",
-    "filter-pt": "Filter a phrase table by significance and by rank, as Moses does.",
-    "threshold-filter": "Remove the entries of a phrase table that score too low.",
-    "ems-prune": "Prune as Moses' EMS calls it: by the names of two tables.",
-    "annotate": "Add similarity columns to a phrase table.",
-    "augment": "Give a phrase table entries for words that it has none for.",
-    "export": "Write what other systems can use of a phrase table.",
-    "pivot": "Make a phrase table through a middle language.",
-    "inspect": "Say what a table or a model is.",
-    "convert": "Turn a table into Parquet, or back, or into part files.",
-    "align": "Align the words of a bitext.",
-    "extract": "Make a phrase table from an aligned bitext.",
-    "lm": "Estimate a language model.",
-    "moses-ini": "Write a moses.ini, or change the table of one.",
-    "binarize": "Make a binary table with Moses' programs.",
-    "tune": "Tune the weights of a model on a development set.",
-    "decode": "Translate text with a phrase-based model.",
-    "translate": "Translate text with a translator that predicts word vectors.",
-    "rescore": "Append what neural translators say to an n-best list.",
-    "rerank": "Choose anew from an n-best list, with neural translators.",
-    "tag": "Give the words of a text their parts of speech.",
-    "filter-bitext": "Keep the sentence pairs that are translations of each other.",
-    "mine": "Find sentences of two texts that are translations of each other.",
-    "evaluate-mining": "Measure mined sentence pairs against right ones.",
-    "force-decode": "Find the phrase pairs that translate a bitext.",
-    "evaluate": "Score translations: BLEU, chrF, TER, and whether they differ.",
-    "experiment": "Compare ways to prune and annotate a table, from text to report.",
-    "neighbours": "Show the phrases nearest to a phrase, or sentences to a sentence.",
-    "reconstruct": "Measure what an autoencoder gives back of a text.",
-    "demo": "Show the whole way on a small corpus, from text to BLEU.",
-    "compile": "Compile all kernels now, so that no command has to.",
+# Title -> name -> summary: the first line of the help.  The module of a command is imported when it is run or asked for
+# help, so that the overview and completion are instant.
+GROUPS = {
+    "Tables": {
+        "prune": "Remove bad or redundant phrase-table entries.",
+        "annotate": "Add similarity columns to a phrase table.",
+        "augment": "Add entries for out-of-vocabulary words.",
+        "pivot": "Build a phrase table through a pivot language.",
+        "export": "Write a phrase table for other systems.",
+        "inspect": "Show information about a table or model.",
+        "convert": "Convert a table to Parquet, to text, or to part files.",
+        "remove-orphans": "Remove reordering entries that a phrase table lacks.",
+    },
+    "Models": {
+        "train": "Train a model on phrase pairs, bitexts, text or treebanks.",
+        "evaluate-model": "Measure a model on held-out data.",
+        "neighbours": "Show the nearest phrases or sentences.",
+        "reconstruct": "Measure the reconstruction accuracy of an autoencoder.",
+        "translate": "Translate text with a neural translator.",
+        "tag": "Tag the words of a text with parts of speech.",
+    },
+    "Engine": {
+        "align": "Align the words of a bitext.",
+        "extract": "Extract a phrase table from an aligned bitext.",
+        "lm": "Estimate a language model.",
+        "moses-ini": "Write a moses.ini, or replace the tables of one.",
+        "binarize": "Convert a table to a binary format with Moses' programs.",
+        "decode": "Translate text with a phrase-based model.",
+        "force-decode": "Find the phrase pairs that translate a bitext.",
+        "tune": "Tune the weights of a model on a development set.",
+        "evaluate": "Score translations (BLEU, chrF, TER) and test differences.",
+    },
+    "N-best lists": {
+        "rescore": "Add neural model scores to an n-best list.",
+        "rerank": "Rerank an n-best list with neural models.",
+    },
+    "Bitexts": {
+        "filter-bitext": "Keep the sentence pairs that are translations.",
+        "mine": "Find sentence pairs that are translations in two texts.",
+        "evaluate-mining": "Measure mined sentence pairs against a gold standard.",
+    },
+    "More": {
+        "experiment": "Compare pruning and annotation methods, with a report.",
+        "demo": "Run the whole workflow on a small corpus.",
+        "compile": "Precompile numba kernels.",
+    },
+    "Moses": {
+        "filter-pt": "Filter a phrase table by significance and rank.",
+        "threshold-filter": "Remove entries whose scores are too low.",
+        "ems-prune": "Prune a table as called by Moses' EMS.",
+    },
 }
+COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 
 
 class _PipeClosedError(Exception):
@@ -117,10 +132,17 @@ class LazyGroup(click.Group):
         found = [CompletionItem(name, help=line) for name, line in COMMANDS.items() if name.startswith(incomplete)]
         return [*found, *click.Command.shell_complete(self, context, incomplete)]
 
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands, then the options."""
+        self.format_commands(context, formatter)
+        click.Command.format_options(self, context, formatter)
+
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        """List the commands of each group without importing them."""
+        width = max(map(len, COMMANDS))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), summary) for name, summary in commands.items()])
 
 
 def _show_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
@@ -137,32 +159,23 @@ _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "s
 
 @click.group(cls=LazyGroup, context_settings=_SETTINGS)
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version,
-              help="Show the version, and those of Python and of the packages that figures depend on.")  # fmt: skip
+              help="Show the versions of phrasetool, Python and packages.")  # fmt: skip
 @click.option("--debug", is_flag=True, help="Show a traceback on errors.")
-@click.option(
-    "--config", metavar="FILE", help="Defaults of options, in TOML.  [default: ./phrasetool.toml, if it is there]"
-)
+@click.option("--config", metavar="FILE", help="Read defaults of options from TOML.  [default: ./phrasetool.toml]")
 @click.pass_context
 def cli(context: click.Context, debug: bool, config: str | None) -> None:
-    """Make phrase tables of statistical machine translation smaller and better.
+    """Prune, annotate and decode with the phrase tables of Moses.
 
     \b
     A usual session, with a Moses model:
-      phrasetool force-decode --moses-ini moses.ini train.de train.en --leave-one-out -o forced.gz
-      phrasetool train forced.gz                      learn what phrases mean
+      phrasetool force-decode --moses-ini moses.ini train.de train.en \\
+        --leave-one-out -o forced.gz
+      phrasetool train forced.gz
       phrasetool annotate table.gz --forced-pairs forced.gz -m phrasetool-model
-                                                      more scores for the whole table -> table.annotated.gz
-      phrasetool prune table.gz --moses-ini moses.ini --forced-pairs forced.gz --target-size 10% -o small.gz
+      phrasetool prune table.gz --moses-ini moses.ini --forced-pairs forced.gz \\
+        --target-size 10% -o small.gz
 
-    A tenth of the entries stays, by composition times similarity times uses, counts included: the way that wins in our
-    results.  `--method count` needs nothing else and comes near.  Similarity alone, as in `prune --threshold 0.7`, is
-    the rule of the BRAE paper; it removes few entries, and shows no loss of BLEU in our results.
-
-    \b
-    The tab key completes commands, options and file names after a line in the start-up file of the shell:
-      eval "$(_PHRASETOOL_COMPLETE=bash_source phrasetool)"     ~/.bashrc
-      eval "$(_PHRASETOOL_COMPLETE=zsh_source phrasetool)"      ~/.zshrc
-      _PHRASETOOL_COMPLETE=fish_source phrasetool | source      ~/.config/fish/config.fish
+    `phrasetool COMMAND --help` lists the options of a command.
     """
     from phrasetool_cli.config_file import find_config, read_config
 

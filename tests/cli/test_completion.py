@@ -36,7 +36,7 @@ def test_commands_are_listed_without_importing_one():
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("phrasetool evaluate", [("plain", f"evaluate{of}") for of in ("-model", "-mining", "")]),
+        ("phrasetool evaluate", [("plain", f"evaluate{of}") for of in ("-model", "", "-mining")]),
         ("phrasetool --v", [("plain", "--version")]),
         ("phrasetool prune --max-b", [("plain", "--max-bleu-loss")]),
         ("phrasetool annotate --smoothing k", [("plain", "kneser-ney")]),

@@ -69,7 +69,7 @@ def command(
     threads: int, block_bytes: int, max_line: int, on_error: str, allow_empty: bool, force: bool, quiet: bool,
     json_file: str | None,
 ) -> None:  # fmt: skip
-    """Give a phrase table entries for words that it has none for.
+    """Add entries for out-of-vocabulary words.
 
     A word of a text without an entry of its own in TABLE is not translated.  It gets entries from what TABLE knows of
     others: of the parts of a compound (compound), of words with the same beginning (inflection), of other words that

@@ -53,7 +53,7 @@ def command(
     factors: tuple[int, int] | None, name: str, extra: str, threads: int, quiet: bool,
     json_file: str | None,
 ) -> None:  # fmt: skip
-    """Make a binary table with Moses' programs.
+    """Convert a table to a binary format with Moses' programs.
 
     TABLE is a phrase table in text form.  The number of scores and all else that the program must be told is read from
     it.  A table that is not sorted as Moses needs it is sorted on the way.  Prints the lines for the [feature] section

@@ -18,7 +18,7 @@ Example:
 @click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @sections(None, json_option, quiet_option)
 def command(json_file: str | None, quiet: bool) -> None:
-    """Compile all kernels now, so that no command has to.
+    """Precompile numba kernels.
 
     Needed once after an installation from source.  Wheels for Linux on x86-64 bring their kernels compiled.  With a C
     compiler a library is made that every command loads in milliseconds, beside the installed package or, where that

@@ -31,7 +31,7 @@ Example:
 def command(
     table: str, output: str, part_entries: int | None, threads: int, quiet: bool, json_file: str | None
 ) -> None:
-    """Turn a table into Parquet, or back, or into part files.
+    """Convert a table to Parquet, to text, or to part files.
 
     TABLE is a Moses phrase table in text form, or such a Parquet file.  Nothing is lost: the text comes back byte for
     byte, whatever its oddities.  In Parquet, a line is a row with columns source, target, score_1, score_2, ...,

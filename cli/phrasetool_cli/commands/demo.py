@@ -29,7 +29,7 @@ Example:
     quiet_option,
 )
 def command(folder: Path, files: bool, json_file: str | None, quiet: bool) -> None:
-    """Show the whole way on a small corpus, from text to BLEU.
+    """Run the whole workflow on a small corpus.
 
     Runs some twenty commands and says what each of them shows.  Everything they make goes to FOLDER, demo-output if
     none is named: one that is new or empty, or that the demo made before.  It takes a minute or two.

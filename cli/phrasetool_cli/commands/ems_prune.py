@@ -25,7 +25,7 @@ _FACTORS = re.compile(r"\.\d+(,\d+)*-\d+(,\d+)*$")
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="IN OUT")
 def command(arguments: tuple[str, ...]) -> None:
-    """Prune as Moses' EMS calls it: by the names of two tables.
+    """Prune a table as called by Moses' EMS.
 
     IN.gz (or IN) is read and OUT.gz written, as `custom-phrase-table-pruning` of Moses' EMS expects of a command.
     EMS appends the names of two tables without their ending.  A factored table that was given a suffix, such as

@@ -51,7 +51,7 @@ def command(
     hypotheses: tuple[str, ...], references: tuple[str, ...], metrics: tuple[str, ...], tokenize: str, paired: str,
     samples: int | None, seed: int, json_file: str | None, quiet: bool,
 ) -> None:  # fmt: skip
-    """Score translations: BLEU, chrF, TER, and whether they differ.
+    """Score translations (BLEU, chrF, TER) and test differences.
 
     The first of several files is the baseline that the others are compared with.  sacrebleu does the scoring and the
     tests.  Files are plain or gzip, - is standard input.  The ± is half the width of the 95 % interval over bootstrap

@@ -37,7 +37,7 @@ _FORMS = ("svg", "png", "pdf")
     quiet_option,
 )  # fmt: skip
 def command(mined: str, gold: str, figure: str | None, json_file: str | None, quiet: bool) -> None:
-    """Measure mined sentence pairs against right ones.
+    """Measure mined sentence pairs against a gold standard.
 
     MINED is what `phrasetool mine` writes: score, source and target, with tabs between.  GOLD has all right pairs,
     source and target with a tab between; sentences, or their names after `mine --ids`.

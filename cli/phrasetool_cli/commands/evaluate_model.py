@@ -46,7 +46,7 @@ def command(
     language: str | None, sentences: str | None, literal: bool, seed: int, json_file: str | None, force: bool,
     quiet: bool,
 ) -> None:  # fmt: skip
-    """Measure a model on held-out phrase pairs.
+    """Measure a model on held-out data.
 
     The figures say how well it finds the true target of every source of PAIRS.  PAIRS should be held out from
     training.  Each target is ranked among the targets of N pairs by the mean of both similarities.

@@ -70,7 +70,7 @@ def command(
     config: str, output: str | None, quick: bool, seed: int | None, threads: int, engine: str, address: str | None,
     force: bool, json_file: str | None, quiet: bool,
 ) -> None:  # fmt: skip
-    """Compare ways to prune and annotate a table, from text to report.
+    """Compare pruning and annotation methods, with a report.
 
     From a bitext or a finished Moses model: what is missing is made, then the table is pruned by many methods to many
     sizes, and what the decoder makes of each is scored.  A ladder adds columns, new entries and reranking, one on top

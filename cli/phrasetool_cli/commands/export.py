@@ -31,7 +31,7 @@ def command(
     table: str, kind: str, output: str, threads: int, block_bytes: int, max_line: int, on_error: str,
     allow_empty: bool, force: bool, quiet: bool, json_file: str | None, **given: Any,
 ) -> None:  # fmt: skip
-    """Write what other systems can use of a phrase table.
+    """Write a phrase table for other systems.
 
     \b
     vmap       the vocabulary map with which CTranslate2 restricts the words that a model may put out

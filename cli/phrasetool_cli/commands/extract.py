@@ -55,7 +55,7 @@ def command(
     max_length: int, smoothing: str, reordering_smoothing: float, memory: int, temporary: str | None, threads: int,
     quiet: bool, json_file: str | None,
 ) -> None:  # fmt: skip
-    """Make a phrase table from an aligned bitext.
+    """Extract a phrase table from an aligned bitext.
 
     The phrase pairs of SOURCE and TARGET that agree with ALIGNMENT are counted and scored.  SOURCE and TARGET have one
     tokenised sentence a line, ALIGNMENT lines like `0-0 1-2`.  The tables are those that Moses' training writes, sorted

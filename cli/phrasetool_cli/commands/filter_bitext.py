@@ -59,7 +59,7 @@ def command(
     scores: str | None, rejected: str | None, explain: bool, json_file: str | None, allow_empty: bool, force: bool,
     threads: int, quiet: bool, **given: Any,
 ) -> None:  # fmt: skip
-    """Keep the sentence pairs that are translations of each other.
+    """Keep the sentence pairs that are translations.
 
     SOURCE and TARGET are the two sides of a bitext, a sentence a line.  A classifier of sentence pairs (`train --model
     parallel`) says of each pair how probable it is that it is parallel; pairs below the threshold go, and those with an

@@ -63,7 +63,7 @@ def command(
     max_line: int,
     json_file: str | None,
 ) -> None:  # fmt: skip
-    """Filter a phrase table by significance and by rank, as Moses does.
+    """Filter a phrase table by significance and rank.
 
     Takes the flags of Moses' filter-pt.  The test, Fisher's exact one, asks whether the two sides of an entry of TABLE
     occur in the same sentence pairs more often than chance would have it (Johnson et al. 2007).  The corpora are plain

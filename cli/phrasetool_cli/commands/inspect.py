@@ -46,7 +46,7 @@ def command(
     path: str, tagger: str | None, bitext: tuple[str, str, str, str] | None, json_file: str | None, threads: int,
     quiet: bool,
 ) -> None:  # fmt: skip
-    """Say what a table or a model is.
+    """Show information about a table or model.
 
     PATH is a phrase table in text form (`-` is standard input), a model folder, a moses.ini, or another file of Moses.
 

@@ -46,7 +46,7 @@ def command(
     source: str, target: str, output: str, json_file: str | None, threads: int, quiet: bool, dev_gold: str | None,
     dev_source: str | None, dev_target: str | None, **given: Any,
 ) -> None:  # fmt: skip
-    """Find sentences of two texts that are translations of each other.
+    """Find sentence pairs that are translations in two texts.
 
     SOURCE and TARGET hold a sentence a line, in any order; most may have no translation.  Each different sentence
     becomes a vector, for each the nearest of the other side are found, and a pair is scored by its cosine over what

@@ -46,7 +46,7 @@ def command(
     distortion_limit: int, name: str | None, weight: float, output: str,
     relative: bool, json_file: str | None, quiet: bool,
 ) -> None:  # fmt: skip
-    """Write a moses.ini, or change the table of one.
+    """Write a moses.ini, or replace the tables of one.
 
     Without INI, one with default weights for these tables is written; given INI, other tables are named in it.  The
     number of scores is read from the table.  Nothing else of INI changes: comments, order, unknown sections.  INI may

@@ -55,7 +55,7 @@ def command(
     phrase: tuple[str, ...], model_folder: str | None, pairs: str | None, side: str, sentences: str | None, count: int,
     device: str, json_file: str | None, threads: int, quiet: bool,
 ) -> None:  # fmt: skip
-    """Show the phrases nearest to a phrase, or sentences to a sentence.
+    """Show the nearest phrases or sentences.
 
     Of PHRASE, those nearest in its own language are shown, and those nearest to its transformation in the other.
 

@@ -72,7 +72,7 @@ def command(
     least_probability: float, counts: str, memory: int, temporary: str | None, sort: bool, threads: int,
     block_bytes: int, max_line: int, on_error: str, allow_empty: bool, force: bool, quiet: bool, json_file: str | None,
 ) -> None:  # fmt: skip
-    """Make a phrase table through a middle language.
+    """Build a phrase table through a pivot language.
 
     A-B translates to the middle language, B-C from it; A-C is made of all ways over a phrase of B.  Its four scores are
     sums over these ways, p(c|a) = sum of p(b|a) p(c|b), and so on; over several middle languages, with two tables each,

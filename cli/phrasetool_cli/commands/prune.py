@@ -45,7 +45,7 @@ Example:
 @click.argument("table", default="-")
 @prune_options
 def command(**given: Any) -> None:
-    """Remove the entries of a phrase table that are no translations, or that can be missed.
+    """Remove bad or redundant phrase-table entries.
 
     An entry of TABLE goes when its similarity is below the threshold in BOTH directions, unless it is among the best K
     of its source.  With --moses-ini, it goes when shorter entries make it up at little loss, or when its sides do not

@@ -47,7 +47,7 @@ def command(
     text: str, model_folder: str | None, output: str | None, limit: int | None, by_length: bool, device: str,
     json_file: str | None, threads: int, quiet: bool,
 ) -> None:  # fmt: skip
-    """Measure what an autoencoder gives back of a text.
+    """Measure the reconstruction accuracy of an autoencoder.
 
     Every line of TEXT is turned into its vector and back, and what is left of it is measured.  TEXT has a tokenised
     sentence or paragraph a line (plain or gzip, - is standard input), none of them empty; the model is an autoencoder

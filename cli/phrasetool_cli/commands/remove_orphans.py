@@ -35,7 +35,7 @@ def command(
     table: str, reordering_table: str, output: str, threads: int, block_bytes: int, max_line: int, on_error: str,
     allow_empty: bool, force: bool, quiet: bool, json_file: str | None,
 ) -> None:  # fmt: skip
-    """Remove from a reordering table the pairs that a table lacks.
+    """Remove reordering entries that a phrase table lacks.
 
     Lines whose phrase pair is in TABLE stay, byte for byte and in their order.  The two tables may be in different
     orders.  TABLE is a phrase table that was pruned by whatever means, gzip or not; what prune itself removes it can

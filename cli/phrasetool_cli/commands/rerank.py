@@ -65,7 +65,7 @@ def command(
     output: str, listing: str | None, save_weights: str | None, json_file: str | None, length: str, each: bool,
     force: bool, threads: int, quiet: bool,
 ) -> None:  # fmt: skip
-    """Choose anew from an n-best list, with neural translators.
+    """Rerank an n-best list with neural models.
 
     The models append features to NBEST and to the list of the development set (see `phrasetool rescore`), MIRA tunes
     weights there, beginning with those the list was made with, and the best hypotheses of NBEST by these weights are

@@ -42,7 +42,7 @@ def command(
     n_best: str, source: str, folders: tuple[str, ...], output: str, json_file: str | None, length: str, each: bool,
     force: bool, threads: int, quiet: bool,
 ) -> None:  # fmt: skip
-    """Append what neural translators say to an n-best list.
+    """Add neural model scores to an n-best list.
 
     NBEST is a list as Moses or `phrasetool decode` writes it.  Each line gets `NeuralForward0=`, log p(hypothesis |
     source), and `NeuralBackward0=`, log p(source | hypothesis), as far as there are models of that direction; all else

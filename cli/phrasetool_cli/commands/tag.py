@@ -41,7 +41,7 @@ def command(
     text: str, model_folder: str | None, language: str, form: str, output: str, json_file: str | None,
     allow_empty: bool, threads: int, quiet: bool,
 ) -> None:  # fmt: skip
-    """Give the words of a text their parts of speech.
+    """Tag the words of a text with parts of speech.
 
     TEXT has a tokenised sentence a line (plain or gzip, - is standard input), none of them empty, with Moses' escapes
     or without; the model is a tagger (`phrasetool train --model tagger`).  The tags are the 17 universal ones; a word

@@ -47,7 +47,7 @@ def command(
     max_line: int,
     on_error: str, allow_empty: bool, force: bool, sort: bool, quiet: bool, json_file: str | None,
 ) -> None:  # fmt: skip
-    """Remove the entries of a phrase table that score too low.
+    """Remove entries whose scores are too low.
 
     An entry of TABLE goes if any score is below its threshold, as with Moses' threshold-filter.perl.  SPEC is
     COLUMN:THRESHOLD,... with columns from 0, or one number for columns 0 and 2, p(f|e) and p(e|f).  Lines that stay are

@@ -55,7 +55,7 @@ def command(
     development: tuple[tuple[str, str], ...],
     json_file: str | None, quiet: bool, **others: Any,
 ) -> None:  # fmt: skip
-    """Train a model on phrase pairs, on text of one language, or on a bitext.
+    """Train a model on phrase pairs, bitexts, text or treebanks.
 
     PAIRS has lines `source ||| target[ ||| count]`, best those of leave-one-out forced decoding, or is a phrase table.
     Word vectors start from word2vec, trained on --source-text and --target-text or else on the pairs themselves.

@@ -62,7 +62,7 @@ def command(
     n_best: tuple[str, int] | None, drop_repetitions: bool, escape: bool | None, json_file: str | None, beam: int,
     table: str | None, dictionary: str | None, device: str, threads: int, quiet: bool,
 ) -> None:  # fmt: skip
-    """Translate text with a translator that predicts word vectors.
+    """Translate text with a neural translator.
 
     TEXT has one tokenised sentence a line (`-` is standard input); an empty line gives an empty line.  The model is
     one of `phrasetool train --model continuous`.  At every step it predicts a vector, and the target word with the
