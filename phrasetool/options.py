@@ -1,51 +1,127 @@
-"""Registries, and the options that what is registered declares for itself.
+"""Options that classes declare for themselves, and registries of such classes.
 
-A registry maps names that users type to classes, which are imported when asked for.  An encoder or an objective
-declares its options as fields of a frozen dataclass, each with a help text.  The command line makes a flag of every
-declared option, so that a new encoder or objective needs no change there.
+An encoder, an objective or the settings of a model declare their options as fields of a frozen dataclass that derives
+from `Options`, each with a help text and its valid values.  The command line makes a flag of every declared option, and
+`Options` checks the values, so that a new encoder, objective or model needs no change elsewhere.
+
+A registry maps names that users type to classes, which are imported on first use.
 """
 
 from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Mapping
-from dataclasses import MISSING, Field, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
+# Key in the metadata of a field.
+_LIMITS = "limits"
 
-def option(default: Any, help: str) -> Any:
-    """A dataclass field that is an option.
+
+@dataclass(frozen=True)
+class _Limits:
+    """The valid values of a field; a bound that is None does not limit them.
+
+    Attributes:
+        ge, gt: smallest value, or the value that all others exceed.
+        le, lt: largest value, or the value that all others are below.
+        choices: the valid names; empty for numbers and free text.
+    """
+
+    ge: float | None = None
+    gt: float | None = None
+    le: float | None = None
+    lt: float | None = None
+    choices: tuple[str, ...] = ()
+
+    def allow(self, value: Any) -> bool:
+        """Whether a value is valid."""
+        return (
+            (self.ge is None or value >= self.ge)
+            and (self.gt is None or value > self.gt)
+            and (self.le is None or value <= self.le)
+            and (self.lt is None or value < self.lt)
+            and (not self.choices or value in self.choices)
+        )
+
+    def __str__(self) -> str:
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        if self.ge is not None and self.le is not None:
+            return f"from {self.ge} to {self.le}"
+        bounds = (("at least", self.ge), ("more than", self.gt), ("at most", self.le), ("less than", self.lt))
+        return " and ".join(f"{text} {bound}" for text, bound in bounds if bound is not None)
+
+
+def option(
+    default: Any, help: str, *, ge: float | None = None, gt: float | None = None, le: float | None = None,
+    lt: float | None = None, choices: Iterable[str] = (),
+) -> Any:  # fmt: skip
+    """Declare a dataclass field that is an option of the command line.
 
     Args:
-        default: its value if not given; its type is the option's type (int, float or str).
+        default: value if the option is not given; its type (int, float or str) is the option's type.
         help: one line for `--help`.
+        ge, gt, le, lt: bounds of valid numbers (>=, >, <=, <); None for no bound.
+        choices: valid names of an option that is text; empty for free text.
     """
-    return field(default=default, metadata={"help": help})
+    return field(default=default, metadata={"help": help, _LIMITS: _Limits(ge, gt, le, lt, tuple(choices))})
+
+
+def limited(
+    default: Any, *, ge: float | None = None, gt: float | None = None, le: float | None = None,
+    lt: float | None = None, choices: Iterable[str] = (),
+) -> Any:  # fmt: skip
+    """Declare a dataclass field whose values are checked, but which is no option; see `option` for the arguments."""
+    return field(default=default, metadata={_LIMITS: _Limits(ge, gt, le, lt, tuple(choices))})
+
+
+def seed_option() -> Any:
+    """Declare the seed of a training, which gensim restricts to 32 bits."""
+    return limited(1, ge=0, le=(1 << 32) - 1)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Base of frozen dataclasses whose fields are declared by `option` and `limited`.
+
+    Raises:
+        ValueError: a value is of another type than its default, or not valid.
+    """
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            if _LIMITS not in f.metadata:
+                continue
+            value = checked(f.name, getattr(self, f.name), f.default)
+            object.__setattr__(self, f.name, value)
+            limits = f.metadata[_LIMITS]
+            require(self, limits.allow(value), f.name, str(limits))
 
 
 def declared_options(cls: type) -> dict[str, Field[Any]]:
-    """The options a class declares with `option`, by name, in order: fields with a default and `metadata["help"]`."""
-    return {f.name: f for f in fields(cls) if "help" in f.metadata and f.default is not MISSING}
+    """The options that a class declares with `option`, by name, in order."""
+    return {f.name: f for f in fields(cls) if "help" in f.metadata}
 
 
 def with_options(cls: type, name: str, values: Mapping[str, Any]) -> Any:
-    """Make `cls(**values)`.
+    """Return `cls(**values)`.
 
     Args:
-        cls: declares its options with `option`.
-        name: what users call it, for the message.
-        values: some of its options.
+        cls: a class derived from `Options`.
+        name: name of the class for users, for messages.
+        values: values of some of its options.
 
     Raises:
-        ValueError: a value belongs to no option, with the valid ones named; or is of the wrong type, or out of range.
+        ValueError: a value belongs to no option (the message names the options), is of another type or not valid.
     """
     known = declared_options(cls)
     unknown = sorted(set(values) - set(known))
     if unknown:
         takes = f"it takes {', '.join(known)}" if known else "it takes no options"
         raise ValueError(f"{name} has no option {unknown[0]}; {takes}")
-    return cls(**{key: checked(key, value, known[key].default) for key, value in values.items()})
+    return cls(**values)
 
 
 def option_values(chosen: Any) -> dict[str, Any]:

@@ -12,8 +12,10 @@ import torch
 from torch import nn
 
 from phrasetool.encoders import ENCODERS
+from phrasetool.encoders.protocols import EncoderKind
 from phrasetool.models.storage import load_bilingual_model
 from phrasetool.objectives import OBJECTIVES
+from phrasetool.objectives.objective import CoTrainingObjective
 from phrasetool.options import option
 from tests.cli.test_train import pair_lines
 from tests.commands import read, run_inside, write
@@ -74,14 +76,13 @@ class PackedBag:
 
 
 @dataclass(frozen=True)
-class Bag:
+class Bag(EncoderKind):
     """The sum of word vectors."""
 
     power: int = option(1, "Nothing depends on it.")
 
     name: ClassVar[str] = "bag-of-words"
     summary: ClassVar[str] = "the sum of the word vectors"
-    reconstructs: ClassVar[bool] = False
     defaults: ClassVar[dict] = {"dimension": 20, "learning_rate": 0.02}
 
     def word_dimension(self, dimension):
@@ -103,7 +104,7 @@ class Bag:
 
 
 @dataclass(frozen=True)
-class Nearest:
+class Nearest(CoTrainingObjective):
     """Half the squared distance to the partner, less that to a random phrase, if that is near."""
 
     reach: float = option(2.0, "How near a random phrase may be.")
@@ -111,7 +112,6 @@ class Nearest:
     name: ClassVar[str] = "nearest"
     summary: ClassVar[str] = "be near the partner and far from a random phrase"
     defaults: ClassVar[dict] = {"batch_size": 16}
-    needs_corrupted: ClassVar[bool] = False
 
     def frozen_losses(self, predicted, frozen):
         unit = nn.functional.normalize(predicted)

@@ -1,17 +1,19 @@
-"""What an encoder must bring: its parameters, a module to train, arrays and kernels to score with.
+"""Base class of encoders, and the interfaces of their parameters, trainable modules and kernels.
 
-An encoder turns a phrase into a vector, and carries the vector into the other language's space.  It is registered by
-one line in `phrasetool.encoders.ENCODERS`; training, storage, scoring and the command line know it by these protocols
-alone.
+An encoder turns a phrase into a vector, and maps the vector into the other language's space.  It derives from
+`EncoderKind` and is registered by one line in `phrasetool.encoders.ENCODERS`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
+from phrasetool.options import Options
 from phrasetool.phrases import FloatArray, Phrases
 
 if TYPE_CHECKING:
@@ -43,7 +45,10 @@ class EncoderModule(Protocol):
         """The vectors in the other language's space, shape (B, n)."""
 
     def groups(self) -> dict[str, list[nn.Parameter]]:
-        """Every parameter that learns once, as `words` (vectors), `rec` (the encoder) or `sem` (the transformation)."""
+        """Every parameter that is trained, once, as `words`, `rec` (the encoder) or `sem` (the transformation).
+
+        The first of `words`, if there is one, is the table of word vectors, with one row per word.
+        """
 
     def numpy(self) -> EncoderParameters:
         """The current values."""
@@ -101,25 +106,32 @@ class PackedEncoder(Protocol):
         """
 
 
-class EncoderKind(Protocol):
-    """A way to encode, with its options: a frozen dataclass whose fields are declared by `phrasetool.options.option`.
+@dataclass(frozen=True)
+class EncoderKind(Options, ABC):
+    """Encoder with its options: a frozen dataclass whose fields are declared by `phrasetool.options.option`.
 
-    Its module must not import torch or numba when it is imported.  Two more attributes are used where they are there:
-    `fixed_words`, true if word vectors stay as they are, so that a word without one is unknown; and `learns`, false if
-    there is nothing to train.
+    Its module must not import torch or numba when it is imported.
 
     Attributes:
-        name: what users call it (`--encoder`); columns and signatures begin with it.
-        summary: what it is, in some ten words, for `--help`.
+        name: name for users (`--encoder`); columns and signatures begin with it.
+        summary: description of some ten words, for `--help`.
         reconstructs: whether its module has reconstruction errors, so that it can be pre-trained alone.
+        fixed_words: whether word vectors are not trained; then a word without a given vector is unknown.
         defaults: settings of training that differ from the objective's when this encoder is trained.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    reconstructs: ClassVar[bool]
-    defaults: ClassVar[Mapping[str, Any]]
+    reconstructs: ClassVar[bool] = False
+    fixed_words: ClassVar[bool] = False
+    defaults: ClassVar[Mapping[str, Any]] = {}
 
+    @property
+    def learns(self) -> bool:
+        """Whether there is anything to train."""
+        return True
+
+    @abstractmethod
     def word_dimension(self, dimension: int) -> int:
         """Size of a word vector for phrase vectors of size `dimension`.
 
@@ -127,6 +139,7 @@ class EncoderKind(Protocol):
             ValueError: the encoder cannot make vectors of this size.
         """
 
+    @abstractmethod
     def initial(
         self, word_vectors: FloatArray, dimension: int, start: str, rng: np.random.Generator
     ) -> EncoderParameters:
@@ -139,6 +152,7 @@ class EncoderKind(Protocol):
             rng: source of randomness.
         """
 
+    @abstractmethod
     def parameters(self, arrays: Mapping[str, FloatArray]) -> EncoderParameters:
         """Parameters from what `EncoderParameters.arrays` gave; other names are ignored.
 
@@ -147,8 +161,14 @@ class EncoderKind(Protocol):
             ValueError: arrays do not fit together or with the options.
         """
 
-    def module(self, parameters: EncoderParameters) -> EncoderModule:
-        """A module to train, with these initial values."""
+    @abstractmethod
+    def module(self, parameters: Any) -> EncoderModule:
+        """Return a module to train.
 
-    def pack(self, parameters: EncoderParameters) -> PackedEncoder:
-        """The parameters laid out for scoring."""
+        Args:
+            parameters: initial values, as this encoder makes them.
+        """
+
+    @abstractmethod
+    def pack(self, parameters: Any) -> PackedEncoder:
+        """Return parameters, as this encoder makes them, laid out for scoring."""

@@ -87,7 +87,7 @@ class BilingualModel:
     def loss(self) -> str | None:
         """The loss that the model was trained with; None if it is not recorded, or if no iteration used it."""
         loss = self.training.get("loss")
-        learns = getattr(self.kind, "learns", True) and self.training.get("iterations") != 0
+        learns = self.kind.learns and self.training.get("iterations") != 0
         return loss if isinstance(loss, str) and loss in OBJECTIVES and learns else None
 
     @property

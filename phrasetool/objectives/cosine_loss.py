@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from phrasetool.objectives.margin import unit_vectors
-from phrasetool.objectives.objective import SPREAD
+from phrasetool.objectives.objective import SPREAD, CoTrainingObjective
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -16,13 +16,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Cosine:
+class Cosine(CoTrainingObjective):
     """1 - cos(p, u), as `--loss cosine` (a baseline of Kumar and Tsvetkov 2019)."""
 
     name: ClassVar[str] = "cosine"
     summary: ClassVar[str] = "have a high cosine with the partner, and nothing else"
     defaults: ClassVar[Mapping[str, Any]] = SPREAD
-    needs_corrupted: ClassVar[bool] = False
 
     def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
         """1 - cos(p, u), from 0 to 2; 1 where a vector is zero.  See `CoTrainingObjective`."""

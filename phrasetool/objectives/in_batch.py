@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from phrasetool.objectives.objective import JointObjective
 from phrasetool.options import option
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _LOWEST_TEMPERATURE = 0.03
 
 
 @dataclass(frozen=True)
-class InBatch:
+class InBatch(JointObjective):
     """Cross-entropy over the phrases of a batch, as `--loss in-batch`.
 
     Attributes:
@@ -43,25 +44,14 @@ class InBatch:
         ValueError: an option is out of range.
     """
 
-    temperature: float = option(0.05, "Divisor of the cosines; at least 0.03.")
-    smoothing: float = option(0.25, "Share of the target distribution spread evenly over the batch.")
-    correction: float = option(1.0, "Strength of the frequency correction, from 0 (none) to 1.")
+    temperature: float = option(0.05, "Divisor of the cosines; at least 0.03.", ge=_LOWEST_TEMPERATURE)
+    smoothing: float = option(0.25, "Share of the target distribution spread evenly over the batch.", ge=0, le=1)
+    correction: float = option(1.0, "Strength of the frequency correction, from 0 (none) to 1.", ge=0, le=1)
 
     name: ClassVar[str] = "in-batch"
     summary: ClassVar[str] = "tell the true partner from the other phrases of the batch, whatever their frequency"
     # Chosen on the development sets of the pruning study.
     defaults: ClassVar[Mapping[str, Any]] = {"count_exponent": 0.7}
-
-    def __post_init__(self) -> None:
-        if not self.temperature >= _LOWEST_TEMPERATURE:
-            raise ValueError(
-                f"temperature is {self.temperature!r}, expected at least {_LOWEST_TEMPERATURE}, "
-                "below which exponentials underflow"
-            )
-        if not 0 <= self.smoothing <= 1:
-            raise ValueError(f"smoothing is {self.smoothing!r}, expected between 0 and 1")
-        if not 0 <= self.correction <= 1:
-            raise ValueError(f"correction is {self.correction!r}, expected between 0 and 1")
 
     def batch_losses(self, predicted: Tensor, other: Tensor, log_shares: tuple[Tensor, Tensor]) -> Tensor:
         """The cross-entropies of choosing the partner, from both ends; see `JointObjective`."""

@@ -22,12 +22,12 @@ gradient.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from phrasetool.objectives.objective import SPREAD
+from phrasetool.objectives.objective import SPREAD, CoTrainingObjective
 from phrasetool.options import option
 
 if TYPE_CHECKING:
@@ -42,16 +42,6 @@ SHORTEST = 1e-6
 _SAME = 1e-6
 # Phrases compared at once: their cosines with a batch stay in the cache.
 _AT_ONCE = 4096
-
-
-def checked_margin(margin: float) -> None:
-    """Refuse a margin that is negative or no number.
-
-    Raises:
-        ValueError: it is.
-    """
-    if not 0 <= margin < float("inf"):
-        raise ValueError(f"margin is {margin!r}, expected 0 or more")
 
 
 def unit_vectors(vectors: Tensor) -> Tensor:
@@ -113,7 +103,7 @@ def _closest(wanted: Tensor, pool: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class _MarginLoss:
+class _MarginLoss(CoTrainingObjective):
     """What all four have.
 
     Attributes:
@@ -125,13 +115,11 @@ class _MarginLoss:
 
     # The paper does not give its own.  With this one a pair teaches something as long as its cosine is below 1, against
     # a negative that is orthogonal to the prediction.  All losses that share it learn less with smaller ones.
-    margin: float = option(1.0, "By how much the cosine with the true partner must be above that with the negative.")
+    margin: float = option(
+        1.0, "By how much the cosine with the true partner must be above that with the negative.", ge=0
+    )
 
     defaults: ClassVar[Mapping[str, Any]] = SPREAD
-    needs_corrupted: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        checked_margin(self.margin)
 
 
 @dataclass(frozen=True)
@@ -146,15 +134,10 @@ class Sampled(_MarginLoss):
     """
 
     # The paper's.  Twenty make no better model of 54,000 pairs, and a slightly better one of 16,000.
-    negatives: int = option(5, "Random phrases drawn for every pair.")
+    negatives: int = option(5, "Random phrases drawn for every pair.", ge=1)
 
     name: ClassVar[str] = "sampled"
     summary: ClassVar[str] = "have a higher cosine with the partner than with random phrases"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.negatives < 1:
-            raise ValueError(f"negatives is {self.negatives!r}, expected at least 1")
 
     def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
         """Mean margin loss over k draws from the pool, evenly and with replacement; see `CoTrainingObjective`.
@@ -171,7 +154,7 @@ class Sampled(_MarginLoss):
         return (wrong - right + self.margin).relu().mean(1)
 
 
-class _OneNegative(_MarginLoss, ABC):
+class _OneNegative(_MarginLoss):
     """Margin loss against one negative, which is a constant to the gradient."""
 
     def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
@@ -196,15 +179,10 @@ class MostInformative(_OneNegative):
     """
 
     # The worst of a few hundred makes a better model than the worst of thousands, sooner.
-    pool_size: int = option(256, "Phrases to find the negative among, drawn for every batch; 0: all.")
+    pool_size: int = option(256, "Phrases to find the negative among, drawn for every batch; 0: all.", ge=0)
 
     name: ClassVar[str] = "most-informative"
     summary: ClassVar[str] = "have a higher cosine with the partner than with the worst offender"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.pool_size < 0:
-            raise ValueError(f"pool_size is {self.pool_size!r}, expected 0 or more")
 
     def negative(self, predicted: Tensor, positive: Tensor, frozen: FrozenBatch) -> Tensor:
         """The phrases of the pool, or of a sample of it, that are closest to p - u."""

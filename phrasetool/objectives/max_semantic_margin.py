@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from phrasetool.objectives.margin import checked_margin
+from phrasetool.objectives.objective import CoTrainingObjective
 from phrasetool.options import option
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def semantic_error(transformed: Tensor, other: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class MaxMargin:
+class MaxMargin(CoTrainingObjective):
     """Max-semantic-margin against random words, as `--loss max-margin`.
 
     Attributes:
@@ -43,8 +43,8 @@ class MaxMargin:
         ValueError: the margin is negative, or the distribution is unknown.
     """
 
-    margin: float = option(1.0, "By how much the true partner must be nearer than the corrupted one.")
-    corruption: str = option("frequency", "Draw random words by frequency or uniform.")
+    margin: float = option(1.0, "By how much the true partner must be nearer than the corrupted one.", ge=0)
+    corruption: str = option("frequency", "Draw random words by frequency or uniform.", choices=CORRUPTIONS)
 
     name: ClassVar[str] = "max-margin"
     summary: ClassVar[str] = "be nearer to the partner than to it with random words (BRAE's)"
@@ -56,10 +56,10 @@ class MaxMargin:
     }  # fmt: skip
     needs_corrupted: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        checked_margin(self.margin)
-        if self.corruption not in CORRUPTIONS:
-            raise ValueError(f"corruption is {self.corruption!r}, expected one of {', '.join(CORRUPTIONS)}")
+    @property
+    def corrupts_by_frequency(self) -> bool:
+        """See `CoTrainingObjective`."""
+        return self.corruption == "frequency"
 
     def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
         """E*_sem(s|t) = max(0, E_sem(s|t) - E_sem(s|t') + margin) (Eq. 12); see `CoTrainingObjective`."""

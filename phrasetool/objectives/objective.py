@@ -1,17 +1,20 @@
-"""What an objective must bring: the loss of predicted vectors against those of the other language.
+"""Base classes of objectives: the loss of predicted vectors against those of the other language.
 
-It is registered by one line in `phrasetool.objectives.OBJECTIVES`; training and the command line know it by these
-protocols alone.  An objective is a frozen dataclass whose fields are declared by `phrasetool.options.option`, and its
-module must not import torch when it is imported (methods may).
+An objective is a frozen dataclass that derives from one of them, and whose fields are declared by
+`phrasetool.options.option`.  It is registered by one line in `phrasetool.objectives.OBJECTIVES`.  Its module must not
+import torch when it is imported (methods may).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+
+from phrasetool.options import Options
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,26 +44,27 @@ class FrozenBatch:
     rng: np.random.Generator
 
 
-class _Objective(Protocol):
-    """What all objectives have.
+@dataclass(frozen=True)
+class Objective(Options, ABC):
+    """Base of all objectives.
 
     Attributes:
-        name: what users call it (`--loss`).
-        summary: what it does, in some ten words, for `--help`.
+        name: name for users (`--loss`).
+        summary: description of some ten words, for `--help`.
         defaults: settings of training that differ from the general ones.
-
-    One whose losses can be below zero says so with `bounded`, False, so that its errors are judged by other measures.
+        bounded: whether no loss is below zero; divergence is detected by other measures where losses can be.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    defaults: ClassVar[Mapping[str, Any]]
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    bounded: ClassVar[bool] = True
 
 
-@runtime_checkable
-class JointObjective(_Objective, Protocol):
-    """Both languages are updated together, on vectors of one batch."""
+class JointObjective(Objective):
+    """Objective under which both languages are updated together, on vectors of one batch."""
 
+    @abstractmethod
     def batch_losses(self, predicted: Tensor, other: Tensor, log_shares: tuple[Tensor, Tensor]) -> Tensor:
         """Losses of one direction, shape (B,).
 
@@ -72,16 +76,21 @@ class JointObjective(_Objective, Protocol):
         """
 
 
-@runtime_checkable
-class CoTrainingObjective(_Objective, Protocol):
-    """Each language is updated while the other is frozen.
+class CoTrainingObjective(Objective):
+    """Objective under which each language is updated while the other is frozen.
 
     Attributes:
-        needs_corrupted: whether `FrozenBatch.corrupted` is wanted.
+        needs_corrupted: whether the losses need `FrozenBatch.corrupted`.
     """
 
-    needs_corrupted: ClassVar[bool]
+    needs_corrupted: ClassVar[bool] = False
 
+    @property
+    def corrupts_by_frequency(self) -> bool:
+        """Whether the random words of corrupted phrases are drawn by frequency; else all words alike."""
+        return False
+
+    @abstractmethod
     def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
         """Losses of one direction, shape (B,), finite for any input.
 
@@ -89,6 +98,3 @@ class CoTrainingObjective(_Objective, Protocol):
             predicted: phrases carried into the other side's space, shape (B, n).
             frozen: the other side.
         """
-
-
-Objective = JointObjective | CoTrainingObjective

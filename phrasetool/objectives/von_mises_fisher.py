@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from phrasetool.objectives.margin import unit_vectors
-from phrasetool.objectives.objective import SPREAD
+from phrasetool.objectives.objective import SPREAD, CoTrainingObjective
 from phrasetool.options import option
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class VonMisesFisher:
+class VonMisesFisher(CoTrainingObjective):
     """Negative log-likelihood of the true vector, as `--loss vmf`.
 
     A prediction is made of hyperbolic tangents, so its length is at most sqrt(n), while a good fit needs a length of
@@ -46,24 +46,15 @@ class VonMisesFisher:
         ValueError: the concentration or the weight of p.u is not positive, or the weight of the length is negative.
     """
 
-    concentration: float = option(2.0, "Concentration, per dimension, of the surest prediction there can be.")
-    length_weight: float = option(0.0, "Weight of the length of the prediction, a regulariser.")
-    alignment_weight: float = option(1.0, "Weight of the product with the partner; less than 1 regularises.")
+    concentration: float = option(2.0, "Concentration, per dimension, of the surest prediction there can be.", gt=0)
+    length_weight: float = option(0.0, "Weight of the length of the prediction, a regulariser.", ge=0)
+    alignment_weight: float = option(1.0, "Weight of the product with the partner; less than 1 regularises.", gt=0)
 
     name: ClassVar[str] = "vmf"
     summary: ClassVar[str] = "likelihood of the partner under a von Mises-Fisher distribution"
     defaults: ClassVar[Mapping[str, Any]] = SPREAD
-    needs_corrupted: ClassVar[bool] = False
     # A density can be above one.
     bounded: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        if not 0 < self.concentration < float("inf"):
-            raise ValueError(f"concentration is {self.concentration!r}, expected more than 0")
-        if not 0 <= self.length_weight < float("inf"):
-            raise ValueError(f"length_weight is {self.length_weight!r}, expected 0 or more")
-        if not 0 < self.alignment_weight < float("inf"):
-            raise ValueError(f"alignment_weight is {self.alignment_weight!r}, expected more than 0")
 
     def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
         """-log C_n(||p||) - p.u, below zero where the density is above one; see `CoTrainingObjective`."""

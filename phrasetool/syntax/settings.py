@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from phrasetool.nn.device import PRECISIONS
-from phrasetool.options import option, require
+from phrasetool.options import limited, option, require, seed_option
 from phrasetool.syntax.syntax_shape import SyntaxShape
-from phrasetool.train.settings import DeclaredSettings
+from phrasetool.train.settings import SCHEDULES, DeclaredSettings
 
-_SCHEDULES = ("constant", "linear")
 # What the presets want: the sizes and steps of the paper; and less, for a CPU.
 PRESETS: dict[str, dict[str, Any]] = {
     "fast": {},
@@ -51,9 +50,9 @@ class SyntaxSettings(DeclaredSettings):
     """
 
     kind: ClassVar[str] = "syntax"
-    wishes: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
+    preset_overrides: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
 
-    preset: str = option("fast", f"Sizes and steps: {' or '.join(PRESETS)}.")
+    preset: str = option("fast", f"Sizes and steps: {' or '.join(PRESETS)}.", choices=PRESETS)
     pieces: int = option(16000, "Pieces of words, for all languages (preset paper: 40000).")
     piece_units: int = option(100, "Size of the vector of a piece.")
     units: int = option(128, "Size of a state of the encoder, a direction.")
@@ -61,29 +60,24 @@ class SyntaxSettings(DeclaredSettings):
     tag_units: int = option(100, "Size of the vector of a part of speech.")
     language_units: int = option(20, "Size of the vector of a language.")
     decoder_units: int = option(256, "Size of a state of the decoder (preset paper: 512).")
-    dropout: float = option(0.2, "Share of components dropped in training.")
-    learning_rate: float = option(0.001, "Step size of Adam (preset paper: 0.0001).")
-    schedule: str = option("linear", "constant, or linear: the step size falls to 0 (preset paper: constant).")
-    batch_size: int = option(64, "Examples per update (preset paper: 32).")
-    epochs: int = option(3, "Passes over the examples (preset paper: 10).")
-    patience: int = option(3, "End when the development set was no better for so many epochs.")
-    clip: float = option(5.0, "The norm of the gradient is cut to this.")
-    precision: str = option("float32", "Of products of matrices in training: float32 or bfloat16.")
-    min_length: int = option(3, "Leave out sentences with fewer words.")
-    max_length: int = 60
+    dropout: float = option(0.2, "Share of components dropped in training.", ge=0, lt=1)
+    learning_rate: float = option(0.001, "Step size of Adam (preset paper: 0.0001).", gt=0)
+    schedule: str = option(
+        "linear", "constant, or linear: the step size falls to 0 (preset paper: constant).", choices=SCHEDULES
+    )
+    batch_size: int = option(64, "Examples per update (preset paper: 32).", ge=1)
+    epochs: int = option(3, "Passes over the examples (preset paper: 10).", ge=1)
+    patience: int = option(3, "End when the development set was no better for so many epochs.", ge=1)
+    clip: float = option(5.0, "The norm of the gradient is cut to this.", gt=0)
+    precision: str = option("float32", "Of products of matrices in training: float32 or bfloat16.", choices=PRECISIONS)
+    min_length: int = option(3, "Leave out sentences with fewer words.", ge=1)
+    max_length: int = limited(60, ge=1)
     own_language: bool = True
-    seed: int = 1
+    seed: int = seed_option()
 
     def __post_init__(self) -> None:
-        for name, choices in (("preset", tuple(PRESETS)), ("schedule", _SCHEDULES), ("precision", PRECISIONS)):
-            require(self, getattr(self, name) in choices, name, f"one of {', '.join(choices)}")
-        for name in ("batch_size", "epochs", "patience", "min_length", "max_length"):
-            require(self, getattr(self, name) >= 1, name, "at least 1")
+        super().__post_init__()
         require(self, self.min_length <= self.max_length, "min_length", f"at most {self.max_length}")
-        require(self, 0 <= self.dropout < 1, "dropout", "at least 0 and less than 1")
-        for name in ("learning_rate", "clip"):
-            require(self, getattr(self, name) > 0, name, "more than 0")
-        require(self, 0 <= self.seed < 1 << 32, "seed", f"from 0 to {(1 << 32) - 1}")
         _ = self.shape(self.pieces, 1)
 
     def shape(self, pieces: int, languages: int) -> SyntaxShape:

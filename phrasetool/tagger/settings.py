@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from phrasetool.options import option, require
+from phrasetool.options import option, seed_option
 from phrasetool.train.settings import DeclaredSettings
 
 
@@ -75,25 +75,18 @@ class TaggerSettings(DeclaredSettings):
     word_units: int = option(64, "Size of the vector of a word, the sum of those of its features.")
     units: int = option(128, "Size of a state, a direction.")
     lstm_layers: int = option(1, "Layers of the LSTM.")
-    dropout: float = option(0.3, "Share of components dropped in training.")
-    hidden_words: float = option(0.2, "Share of words that training reads by their parts alone.")
-    lower_cased: float = option(0.5, "Share of sentences that training reads without capitals.")
-    min_joint: int = option(5, "Joined tags such as ADP+DET seen less often are not learnt.")
-    learning_rate: float = option(0.004, "Step size of Adam; it falls to 0.")
-    batch_size: int = option(32, "Sentences per update.")
-    epochs: int = option(6, "Passes over the sentences.")
-    clip: float = option(5.0, "The norm of the gradient is cut to this.")
-    seed: int = 1
+    dropout: float = option(0.3, "Share of components dropped in training.", ge=0, lt=1)
+    hidden_words: float = option(0.2, "Share of words that training reads by their parts alone.", ge=0, lt=1)
+    lower_cased: float = option(0.5, "Share of sentences that training reads without capitals.", ge=0, le=1)
+    min_joint: int = option(5, "Joined tags such as ADP+DET seen less often are not learnt.", ge=1)
+    learning_rate: float = option(0.004, "Step size of Adam; it falls to 0.", gt=0)
+    batch_size: int = option(32, "Sentences per update.", ge=1)
+    epochs: int = option(6, "Passes over the sentences.", ge=1)
+    clip: float = option(5.0, "The norm of the gradient is cut to this.", gt=0)
+    seed: int = seed_option()
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "epochs", "min_joint"):
-            require(self, getattr(self, name) >= 1, name, "at least 1")
-        for name in ("dropout", "hidden_words"):
-            require(self, 0 <= getattr(self, name) < 1, name, "at least 0 and less than 1")
-        require(self, 0 <= self.lower_cased <= 1, "lower_cased", "from 0 to 1")
-        for name in ("learning_rate", "clip"):
-            require(self, getattr(self, name) > 0, name, "more than 0")
-        require(self, 0 <= self.seed < 1 << 32, "seed", f"from 0 to {(1 << 32) - 1}")
+        super().__post_init__()
         _ = self.shape(1)
 
     def shape(self, tags: int) -> TaggerShape:

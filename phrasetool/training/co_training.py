@@ -107,8 +107,7 @@ class CoTraining:
         sides = self._sides
         bad = None
         if self._objective.needs_corrupted:
-            by_frequency = getattr(self._objective, "corruption", "uniform") == "frequency"
-            replace = replace_words_by_frequency if by_frequency else replace_words
+            replace = replace_words_by_frequency if self._objective.corrupts_by_frequency else replace_words
             bad = [replace(side.phrases, side.vocabulary_size, rng) for side in sides]
         inputs = [side.with_unknowns(rng) for side in sides]
         batches = sides.batches(rng)

@@ -35,9 +35,9 @@ def with_known_words(
             word of its side.
         ValueError: vectors of one space are wanted, and none are given.
     """
-    if not getattr(settings.kind, "fixed_words", False):
+    if not settings.kind.fixed_words:
         return pairs, starts
-    if not getattr(settings.kind, "learns", True) and not all(start.vectors for start in starts):
+    if not settings.kind.learns and not all(start.vectors for start in starts):
         raise ValueError("without a transformation to learn, both languages need word vectors of one space, in files")
     phrases, vocabularies = [pairs.sources, pairs.targets], [pairs.source_vocabulary, pairs.target_vocabulary]
     made = list(starts)

@@ -11,10 +11,10 @@ from phrasetool.encoders import ENCODERS, encoder_kind
 from phrasetool.encoders.protocols import EncoderKind
 from phrasetool.objectives import OBJECTIVES, objective
 from phrasetool.objectives.objective import Objective
-from phrasetool.options import checked, declared_options, option, option_values, registered, require
+from phrasetool.options import Options, declared_options, option, option_values, registered, require, seed_option
+from phrasetool.train.settings import SCHEDULES
 
 OPTIMIZERS = ("adam", "sgd")
-SCHEDULES = ("constant", "linear")
 STARTS = ("averaging", "normal")
 VECTORS = ("word2vec", "centred", "random")
 PAIRS = "pairs"
@@ -26,7 +26,7 @@ _COMPOSED = ("loss_options", "encoder_options")
 
 
 @dataclass(frozen=True)
-class TrainingSettings:
+class TrainingSettings(Options):
     """Everything that decides what training does.
 
     Attributes:
@@ -61,53 +61,43 @@ class TrainingSettings:
 
     loss: str = "in-batch"
     encoder: str = "rae"
-    dimension: int = option(50, "n, the size of a phrase vector.")
+    dimension: int = option(50, "n, the size of a phrase vector.", ge=1)
     iterations: int = option(
-        25, "Passes over the pairs (at most, with a constant step size: then a local minimum ends it)."
+        25, "Passes over the pairs (at most, with a constant step size: then a local minimum ends it).", ge=0
     )
-    patience: int = option(1, "Iterations without a new minimum before training with a constant step size stops.")
-    pretrain_iterations: int = option(0, "Passes that train each encoder alone first, to reconstruct.")
-    seed: int = 1
-    alpha: float = option(0.1, "Weight of the reconstruction error against the semantic one.")
-    learning_rate: float = option(0.006, "Step size; above the default dimension matrices take smaller steps.")
-    schedule: str = option("linear", "constant, or linear: the step size falls to 0.")
-    batch_size: int = option(512, "Pairs per update; fewer for small sets, if not given.")
-    optimizer: str = option("adam", "adam or sgd.")
-    lambda_words: float = option(0.0, "L2 weight of the word vectors.")
-    lambda_rec: float = option(0.0, "L2 weight of the encoder's matrices and biases.")
-    lambda_sem: float = option(0.0, "L2 weight of the transformations.")
-    count_exponent: float = option(0.0, "Exponent of a pair's count in its training weight, from 0 to 1.")
-    unknown_rate: float = option(0.1, "Chance to read a word seen once as unknown, which trains <unk>.")
-    vectors: str = option("word2vec", "Word vectors at first: word2vec, centred (word2vec, spread out) or random.")
-    vector_scale: float = option(0.3, "Root mean square of a word-vector component at the start.")
-    start: str = option("averaging", "Matrices at first: averaging (a parent is a mean; rae) or normal.")
-    calibration: str = option(PAIRS, "Calibrate cosines on the training pairs (pairs), or not (none).")
+    patience: int = option(1, "Iterations without a new minimum before training with a constant step size stops.", ge=1)
+    pretrain_iterations: int = option(0, "Passes that train each encoder alone first, to reconstruct.", ge=0)
+    seed: int = seed_option()
+    alpha: float = option(0.1, "Weight of the reconstruction error against the semantic one.", ge=0, le=1)
+    learning_rate: float = option(0.006, "Step size; above the default dimension matrices take smaller steps.", gt=0)
+    schedule: str = option("linear", "constant, or linear: the step size falls to 0.", choices=SCHEDULES)
+    batch_size: int = option(512, "Pairs per update; fewer for small sets, if not given.", ge=1)
+    optimizer: str = option("adam", "adam or sgd.", choices=OPTIMIZERS)
+    lambda_words: float = option(0.0, "L2 weight of the word vectors.", ge=0)
+    lambda_rec: float = option(0.0, "L2 weight of the encoder's matrices and biases.", ge=0)
+    lambda_sem: float = option(0.0, "L2 weight of the transformations.", ge=0)
+    count_exponent: float = option(0.0, "Exponent of a pair's count in its training weight, from 0 to 1.", ge=0, le=1)
+    unknown_rate: float = option(0.1, "Chance to read a word seen once as unknown, which trains <unk>.", ge=0, le=1)
+    vectors: str = option(
+        "word2vec", "Word vectors at first: word2vec, centred (word2vec, spread out) or random.", choices=VECTORS
+    )
+    vector_scale: float = option(0.3, "Root mean square of a word-vector component at the start.", gt=0)
+    start: str = option(
+        "averaging", "Matrices at first: averaging (a parent is a mean; rae) or normal.", choices=STARTS
+    )
+    calibration: str = option(
+        PAIRS, "Calibrate cosines on the training pairs (pairs), or not (none).", choices=CALIBRATIONS
+    )
     freeze_encoders: bool = False
     loss_options: Mapping[str, Any] = field(default_factory=dict)
     encoder_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, spec in declared_options(type(self)).items():
-            object.__setattr__(self, name, checked(name, getattr(self, name), spec.default))
+        super().__post_init__()
         object.__setattr__(self, "loss_options", option_values(objective(self.loss, self.loss_options)))
         object.__setattr__(self, "encoder_options", option_values(encoder_kind(self.encoder, self.encoder_options)))
-        for name, choices in (
-            ("optimizer", OPTIMIZERS), ("schedule", SCHEDULES), ("start", STARTS), ("vectors", VECTORS),
-            ("calibration", CALIBRATIONS),
-        ):  # fmt: skip
-            require(self, getattr(self, name) in choices, name, f"one of {', '.join(choices)}")
-        for name in ("dimension", "batch_size", "patience"):
-            require(self, getattr(self, name) >= 1, name, "at least 1")
-        for name in ("iterations", "pretrain_iterations", "seed", "lambda_words", "lambda_rec", "lambda_sem"):
-            require(self, getattr(self, name) >= 0, name, "0 or more")
-        # gensim takes no larger one.
-        require(self, self.seed < 1 << 32, "seed", f"at most {(1 << 32) - 1}")
         if not self.pretrain_iterations:
             require(self, self.iterations >= 1, "iterations", "at least 1")
-        for name in ("learning_rate", "vector_scale"):
-            require(self, getattr(self, name) > 0, name, "more than 0")
-        for name in ("alpha", "count_exponent", "unknown_rate"):
-            require(self, 0 <= getattr(self, name) <= 1, name, "between 0 and 1")
         self.kind.word_dimension(self.dimension)
         silent = None if self.kind.reconstructs else f"the encoder {self.encoder} does not reconstruct"
         silent = "frozen encoders do not learn to reconstruct" if self.freeze_encoders else silent

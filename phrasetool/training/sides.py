@@ -102,7 +102,8 @@ class Side:
                 step = s.learning_rate * (1.0 if name == "words" else s.matrix_steps)
                 groups.append({"params": parameters, "weight_decay": weights[name], "lr": step, "initial_lr": step})
         if s.optimizer == "sgd":
-            return PerPairSgd(groups, None if s.freeze_encoders else getattr(self.module, "word_vectors", None))
+            tables = [] if s.freeze_encoders else self.module.groups()["words"]
+            return PerPairSgd(groups, tables[0] if tables else None)
         return torch.optim.Adam(groups, betas=(0.9, 0.99), fused=True)
 
     def begin(self, rng: np.random.Generator) -> None:

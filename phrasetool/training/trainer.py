@@ -21,7 +21,7 @@ from torch import Tensor
 
 from phrasetool.encoders.protocols import EncoderParameters
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.objectives.objective import CoTrainingObjective
+from phrasetool.objectives.objective import CoTrainingObjective, JointObjective
 from phrasetool.scoring.calibration import Calibration
 from phrasetool.train.checkpoint import (
     optimizer_tensors,
@@ -95,6 +95,7 @@ class Trainer:
         if isinstance(objective, CoTrainingObjective):
             self._method = CoTraining(self._sides, settings, objective)
         else:
+            assert isinstance(objective, JointObjective)
             self._method = JointTraining(self._sides, settings, objective)
         self.phase = "pretrain" if settings.pretrain_iterations else "train"
         self.iteration = 0
@@ -118,7 +119,7 @@ class Trainer:
 
     def start_errors(self) -> dict[str, StartError]:
         """The joint error of a first batch before the first iteration, by the phase of training."""
-        bounded = getattr(self.settings.objective, "bounded", True)
+        bounded = self.settings.objective.bounded
         unbounded = {"pretrain": 0.0, "train": 0.0 if bounded else float(self.settings.dimension)}
         return {phase: StartError.of(error, unbounded[phase]) for phase, error in self._start_errors.items()}
 
@@ -314,7 +315,7 @@ def train_model(
     run.check()
     run.check_space(_space(pairs, settings))
     identity = {"pairs": pairs.fingerprint, "settings": settings.as_dict()}
-    if not getattr(settings.kind, "learns", True):
+    if not settings.kind.learns:
         return _untrained(pairs, settings, initial(), run, doubt)
     trainer = train_resumably(
         run, identity, lambda: Trainer(pairs, settings, *initial(), run.device),

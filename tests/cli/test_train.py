@@ -131,7 +131,7 @@ def test_interrupted_training_resumes_to_the_same_model(pairs, tmp_path):
     [
         (("PAIRS", "--device", "cuda:99"), 1, "cuda:99 was asked for|no usable GPU"),
         (("PAIRS", "--device", "quantum"), 1, "expected cpu, cuda or auto"),
-        (("PAIRS", "--alpha", "2"), 2, "alpha is 2.0, expected between 0 and 1"),
+        (("PAIRS", "--alpha", "2"), 2, "alpha is 2.0, expected from 0 to 1"),
         (("PAIRS", "--vectors", "glove"), 2, "vectors is 'glove', expected one of word2vec, centred, random"),
         (("PAIRS", "--vectors", "random", "--source-text", "a"), 2, "random draws all.*; leave out --source-text"),
         (("PAIRS", "--vectors", "random", "--target-vectors", "a"), 2, "leave out --target-vectors"),

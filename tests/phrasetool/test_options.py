@@ -1,41 +1,54 @@
+import re
 import sys
 from dataclasses import dataclass
 from fractions import Fraction
 
 import pytest
 
-from phrasetool.options import checked, declared_options, option, option_values, registered, require, with_options
+from phrasetool.options import (
+    Options,
+    checked,
+    declared_options,
+    limited,
+    option,
+    option_values,
+    registered,
+    require,
+    with_options,
+)
 
 
 @dataclass(frozen=True)
-class Chosen:
-    inner: int = 3
-    size: int = option(4, "How many.")
-    share: float = option(0.5, "How much.")
-    way: str = option("straight", "Which way.")
+class Chosen(Options):
+    inner: int = limited(3, ge=2)
+    free: object = None
+    size: int = option(4, "How many.", ge=1, le=9)
+    share: float = option(0.5, "How much.", ge=0, lt=1)
+    rate: float = option(0.1, "How fast.", gt=0)
+    way: str = option("straight", "Which way.", choices=("straight", "round"))
 
 
 @dataclass(frozen=True)
-class Nothing:
+class Nothing(Options):
     pass
 
 
 def test_options_are_the_fields_with_a_help_text_in_order():
     declared = declared_options(Chosen)
-    assert list(declared) == ["size", "share", "way"]
+    assert list(declared) == ["size", "share", "rate", "way"]
     assert (declared["share"].default, declared["share"].metadata["help"]) == (0.5, "How much.")
-    assert option_values(Chosen(share=1.0)) == {"size": 4, "share": 1.0, "way": "straight"}
+    assert option_values(Chosen(share=0.25)) == {"size": 4, "share": 0.25, "rate": 0.1, "way": "straight"}
 
 
 def test_what_is_not_given_has_its_default():
     assert with_options(Chosen, "chosen", {"size": 9}) == Chosen(size=9)
-    # Read from a file, 1.0 may be written as 1.
-    made = with_options(Chosen, "chosen", {"share": 1})
+    # Read from a file, 0.0 may be written as 0.
+    made = with_options(Chosen, "chosen", {"share": 0})
     assert type(made.share) is float
 
 
 def test_options_that_are_not_declared_are_refused():
-    with pytest.raises(ValueError, match=r"^chosen has no option inner; it takes size, share, way$"):
+    with pytest.raises(ValueError, match=r"^chosen has no option inner; it takes size, share, rate, way$"):
         with_options(Chosen, "chosen", {"inner": 1})
     with pytest.raises(ValueError, match=r"^this has no option size; it takes no options$"):
         with_options(Nothing, "this", {"size": 1})
@@ -57,6 +70,29 @@ def test_options_that_are_not_declared_are_refused():
 def test_values_of_another_type_are_refused(value, default, message):
     with pytest.raises(ValueError, match=f"^{message}$"):
         checked("x", value, default)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"size": 0}, "size is 0, expected from 1 to 9"),
+        ({"size": 10}, "size is 10, expected from 1 to 9"),
+        ({"share": 1}, "share is 1.0, expected at least 0 and less than 1"),
+        ({"share": -0.5}, "share is -0.5, expected at least 0 and less than 1"),
+        ({"rate": 0}, "rate is 0.0, expected more than 0"),
+        ({"way": "back"}, "way is 'back', expected one of straight, round"),
+        ({"inner": 1}, "inner is 1, expected at least 2"),
+        ({"size": "4"}, "size is '4', expected a whole number"),
+    ],
+)
+def test_values_that_are_not_valid_are_refused(values, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Chosen(**values)
+
+
+def test_the_bounds_themselves_are_valid():
+    assert Chosen(inner=2, free=object, size=1, share=0.0, rate=1e-9, way="round").size == 1
+    assert Chosen(size=9).size == 9
 
 
 def test_a_class_is_imported_when_it_is_asked_for(tmp_path, monkeypatch):

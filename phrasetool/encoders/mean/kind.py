@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from phrasetool.encoders.mean.parameters import MeanParameters
+from phrasetool.encoders.protocols import EncoderKind
 from phrasetool.options import option
 from phrasetool.phrases import FloatArray
 
@@ -19,7 +20,7 @@ TRANSFORMATIONS = ("learnt", "identity")
 
 
 @dataclass(frozen=True)
-class Mean:
+class Mean(EncoderKind):
     """The mean of fixed word vectors, as `--encoder mean`.
 
     Attributes:
@@ -31,21 +32,17 @@ class Mean:
     """
 
     transformation: str = option(
-        "learnt", "learnt; or identity, for word vectors of one space: then nothing is trained."
+        "learnt",
+        "learnt; or identity, for word vectors of one space: then nothing is trained.",
+        choices=TRANSFORMATIONS,
     )
 
     name: ClassVar[str] = "mean"
     summary: ClassVar[str] = "the mean of fixed word vectors, such as fastText's or MUSE's"
-    reconstructs: ClassVar[bool] = False
     fixed_words: ClassVar[bool] = True
     defaults: ClassVar[Mapping[str, Any]] = {
         "dimension": 300, "alpha": 0.0, "pretrain_iterations": 0, "unknown_rate": 0.0, "learning_rate": 0.003,
     }  # fmt: skip
-
-    def __post_init__(self) -> None:
-        if self.transformation not in TRANSFORMATIONS:
-            expected = ", ".join(TRANSFORMATIONS)
-            raise ValueError(f"transformation is {self.transformation!r}, expected one of {expected}")
 
     @property
     def learns(self) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from phrasetool.encoders.mean_max.parameters import MeanMaxParameters
+from phrasetool.encoders.protocols import EncoderKind
 from phrasetool.options import option
 from phrasetool.phrases import FloatArray, Phrases
 
@@ -21,7 +22,7 @@ _PROBES, _PROBE_WORDS = 1000, 5
 
 
 @dataclass(frozen=True)
-class MeanMax:
+class MeanMax(EncoderKind):
     """The gated mean-max attention encoder, as `--encoder mean-max`.
 
     Attributes:
@@ -36,34 +37,26 @@ class MeanMax:
         ValueError: an option is out of range.
     """
 
-    word_units: int = option(128, "Size of a word vector.")
-    heads: int = option(4, "Attention heads; must divide half the dimension.")
-    feed_forward: int = option(0, "Units of the feed-forward layer; 0: half the dimension.")
+    word_units: int = option(128, "Size of a word vector.", ge=2)
+    heads: int = option(4, "Attention heads; must divide half the dimension.", ge=1)
+    feed_forward: int = option(0, "Units of the feed-forward layer; 0: half the dimension.", ge=0)
     # The paper's 0.2 is for texts.  With phrases, what is dropped of the positions, of amplitude 1, drowns the words.
-    dropout: float = option(0.0, "Share of components dropped in training.")
+    dropout: float = option(0.0, "Share of components dropped in training.", ge=0, lt=1)
     layers: str = option(
         "fixed",
         "fixed: word vectors and transformations alone learn; or trained, which wants smaller steps (0.001) from "
         "smaller vectors (a vector scale of 0.1) and a loss that sees both languages learn (in-batch).",
+        choices=LAYERS,
     )
 
     name: ClassVar[str] = "mean-max"
     summary: ClassVar[str] = "self-attention, then the maximum and the mean over the words"
-    reconstructs: ClassVar[bool] = False
     # What learns are word vectors, spread out at first and fast.  Layers that learn are no better at this dimension,
     # worse at telling similar phrases apart, and in co-training, where nothing parts phrases, make all of them alike.
     defaults: ClassVar[Mapping[str, Any]] = {
         "dimension": 512, "alpha": 0.0, "pretrain_iterations": 0, "learning_rate": 0.01, "optimizer": "adam",
         "vectors": "centred",
     }  # fmt: skip
-
-    def __post_init__(self) -> None:
-        if self.word_units < 2 or self.heads < 1 or self.feed_forward < 0:
-            raise ValueError("mean-max needs at least 2 word units, 1 head and 0 feed-forward units")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout is {self.dropout}, expected at least 0 and less than 1")
-        if self.layers not in LAYERS:
-            raise ValueError(f"layers is {self.layers!r}, expected one of {', '.join(LAYERS)}")
 
     def word_dimension(self, dimension: int) -> int:
         """w, whatever the dimension.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from phrasetool.encoders.protocols import EncoderKind
 from phrasetool.encoders.rae.parameters import RaeParameters
 from phrasetool.phrases import FloatArray
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Rae:
+class Rae(EncoderKind):
     """The recursive auto-encoder, as `--encoder rae`."""
 
     name: ClassVar[str] = "rae"

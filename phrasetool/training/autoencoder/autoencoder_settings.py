@@ -8,7 +8,7 @@ from typing import ClassVar
 from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES, TextArchitecture
 from phrasetool.nn.device import PRECISIONS
 from phrasetool.nn.positions import LONGEST
-from phrasetool.options import option, require
+from phrasetool.options import option, seed_option
 from phrasetool.train.settings import DeclaredSettings
 
 
@@ -41,28 +41,23 @@ class AutoencoderSettings(DeclaredSettings):
     word_units: int = option(128, "Size of a word vector.")
     hidden: int = option(256, "Hidden units.")
     heads: int = option(4, "Attention heads; must divide the hidden units.")
-    feed_forward: int = option(0, "Units of the feed-forward layers; 0: as many as hidden units.")
-    dropout: float = option(0.2, "Share of components dropped in training.")
-    learning_rate: float = option(0.002, "Step size of Adam at first; it falls to 0 over the epochs.")
-    batch_size: int = option(64, "Texts per update.")
-    epochs: int = option(10, "Passes over the texts.")
-    clip: float = option(5.0, "The norm of the gradient is cut to this.")
-    min_count: int = option(3, "Words seen less often are read as unknown.")
-    vocabulary_size: int = option(0, "Keep so many of the most frequent words; 0: all.")
-    max_length: int = option(LONGEST, "Leave out texts with more words.")
-    precision: str = option("float32", "Of the products with the output's matrix: float32 or bfloat16.")
-    seed: int = 1
+    feed_forward: int = option(0, "Units of the feed-forward layers; 0: as many as hidden units.", ge=0)
+    dropout: float = option(0.2, "Share of components dropped in training.", ge=0, lt=1)
+    learning_rate: float = option(0.002, "Step size of Adam at first; it falls to 0 over the epochs.", gt=0)
+    batch_size: int = option(64, "Texts per update.", ge=1)
+    epochs: int = option(10, "Passes over the texts.", ge=1)
+    clip: float = option(5.0, "The norm of the gradient is cut to this.", gt=0)
+    min_count: int = option(3, "Words seen less often are read as unknown.", ge=1)
+    vocabulary_size: int = option(0, "Keep so many of the most frequent words; 0: all.", ge=0)
+    max_length: int = option(LONGEST, "Leave out texts with more words.", ge=1, le=LONGEST)
+    precision: str = option(
+        "float32", "Of the products with the output's matrix: float32 or bfloat16.", choices=PRECISIONS
+    )
+    seed: int = seed_option()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _ = self.shape
-        for name, least in (("batch_size", 1), ("epochs", 1), ("min_count", 1), ("vocabulary_size", 0)):
-            require(self, getattr(self, name) >= least, name, f"at least {least}")
-        require(self, self.feed_forward >= 0, "feed_forward", "at least 0")
-        require(self, 0 <= self.dropout < 1, "dropout", "at least 0 and less than 1")
-        for name in ("learning_rate", "clip"):
-            require(self, getattr(self, name) > 0, name, "more than 0")
-        require(self, self.precision in PRECISIONS, "precision", f"one of {', '.join(PRECISIONS)}")
-        require(self, 1 <= self.max_length <= LONGEST, "max_length", f"from 1 to {LONGEST}")
 
     @property
     def shape(self) -> TextArchitecture:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from phrasetool.nn.device import PRECISIONS
-from phrasetool.options import option
+from phrasetool.options import option, require, seed_option
 from phrasetool.train.settings import DeclaredSettings
 
 # Sizes: states, layers, heads, units of the feed-forward layers.
@@ -48,49 +48,38 @@ class MaskedLmSettings(DeclaredSettings):
 
     kind: ClassVar[str] = "masked-lm"
 
-    preset: str = option("small", f"Sizes of the own BERT: {', '.join(PRESETS)}.")
-    units: int = option(0, "Size of a state; 0: the preset's.")
-    layers: int = option(0, "Layers; 0: the preset's.")
-    heads: int = option(0, "Attention heads; 0: the preset's.")
-    feed_forward: int = option(0, "Units of the feed-forward layers; 0: the preset's.")
-    positions: int = option(128, "Tokens of a text, or of a joined pair, at most; the rest is cut off.")
-    vocabulary_size: int = option(16000, "Pieces of words at most.")
-    min_count: int = option(2, "Pieces and characters seen less often are not made.")
-    han: str = option("words", f"What Chinese characters make up: {' (cut into pieces) or '.join(HAN)}.")
-    mask_share: float = option(0.15, "Share of the pieces that are to be predicted.")
-    dropout: float = option(0.0, "Share of components dropped in training.")
-    learning_rate: float = option(0.001, "Largest step size of Adam.")
-    warm_up: float = option(0.1, "Share of the updates in which the step size rises; then it falls to 0.")
+    preset: str = option("small", f"Sizes of the own BERT: {', '.join(PRESETS)}.", choices=PRESETS)
+    units: int = option(0, "Size of a state; 0: the preset's.", ge=0)
+    layers: int = option(0, "Layers; 0: the preset's.", ge=0)
+    heads: int = option(0, "Attention heads; 0: the preset's.", ge=0)
+    feed_forward: int = option(0, "Units of the feed-forward layers; 0: the preset's.", ge=0)
+    positions: int = option(
+        128,
+        "Tokens of a text, or of a joined pair, at most; the rest is cut off.",
+        ge=_FEWEST_POSITIONS,
+        le=_MOST_POSITIONS,
+    )
+    vocabulary_size: int = option(16000, "Pieces of words at most.", ge=_FEWEST_PIECES)
+    min_count: int = option(2, "Pieces and characters seen less often are not made.", ge=1)
+    han: str = option("words", f"What Chinese characters make up: {' (cut into pieces) or '.join(HAN)}.", choices=HAN)
+    mask_share: float = option(0.15, "Share of the pieces that are to be predicted.", gt=0, lt=1)
+    dropout: float = option(0.0, "Share of components dropped in training.", ge=0, lt=1)
+    learning_rate: float = option(0.001, "Largest step size of Adam.", gt=0)
+    warm_up: float = option(0.1, "Share of the updates in which the step size rises; then it falls to 0.", ge=0, lt=1)
     batch_tokens: int = option(2048, "Tokens per update.")
-    epochs: int = option(10, "Passes over the text; the best on the development set is kept.")
-    clip: float = option(1.0, "The norm of the gradient is cut to this.")
-    precision: str = option("float32", "Of products of matrices in training: float32 or bfloat16.")
-    seed: int = 1
+    epochs: int = option(10, "Passes over the text; the best on the development set is kept.", ge=1)
+    clip: float = option(1.0, "The norm of the gradient is cut to this.", gt=0)
+    precision: str = option("float32", "Of products of matrices in training: float32 or bfloat16.", choices=PRECISIONS)
+    seed: int = seed_option()
 
     def __post_init__(self) -> None:
-        for name, choices in (("preset", tuple(PRESETS)), ("han", HAN), ("precision", PRECISIONS)):
-            self._require(getattr(self, name) in choices, name, f"one of {', '.join(choices)}")
+        super().__post_init__()
         # A field that is 0 takes the preset's value, so that what is recorded is what was trained.
         for name, size in PRESETS[self.preset].items():
             if getattr(self, name) == 0:
                 object.__setattr__(self, name, size)
-        for name in ("units", "layers", "heads", "feed_forward", "min_count", "epochs"):
-            self._require(getattr(self, name) >= 1, name, "at least 1")
-        self._require(self.units % self.heads == 0, "units", f"a multiple of the {self.heads} heads")
-        fewest, most = _FEWEST_POSITIONS, _MOST_POSITIONS
-        self._require(fewest <= self.positions <= most, "positions", f"from {fewest} to {most}")
-        self._require(self.vocabulary_size >= _FEWEST_PIECES, "vocabulary_size", f"at least {_FEWEST_PIECES}")
-        self._require(self.batch_tokens >= self.positions, "batch_tokens", f"at least the {self.positions} positions")
-        for name in ("learning_rate", "clip"):
-            self._require(getattr(self, name) > 0, name, "more than 0")
-        self._require(0 < self.mask_share < 1, "mask_share", "more than 0 and less than 1")
-        for name in ("dropout", "warm_up"):
-            self._require(0 <= getattr(self, name) < 1, name, "at least 0 and less than 1")
-        self._require(0 <= self.seed < 1 << 32, "seed", f"from 0 to {(1 << 32) - 1}")
-
-    def _require(self, good: bool, name: str, expected: str) -> None:
-        if not good:
-            raise ValueError(f"{name} is {getattr(self, name)!r}, expected {expected}")
+        require(self, self.units % self.heads == 0, "units", f"a multiple of the {self.heads} heads")
+        require(self, self.batch_tokens >= self.positions, "batch_tokens", f"at least the {self.positions} positions")
 
     def rate_share(self, done: int, updates: int) -> float:
         """Share of the full step size of an update: it rises for the first `warm_up` of them, then falls to nothing.

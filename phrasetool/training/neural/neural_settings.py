@@ -11,8 +11,8 @@ from phrasetool.neural.architecture import CENTRINGS, PRESETS, UNKNOWN_VECTORS, 
 from phrasetool.nn.positions import LONGEST
 from phrasetool.objectives import OBJECTIVES, objective
 from phrasetool.objectives.objective import CoTrainingObjective
-from phrasetool.options import declared_options, option, option_values, registered, require
-from phrasetool.train.settings import DeclaredSettings
+from phrasetool.options import declared_options, option, option_values, registered, require, seed_option
+from phrasetool.train.settings import SCHEDULES, DeclaredSettings
 
 # The baselines that predict a distribution -> what the architecture calls their output.
 SOFTMAX_LOSSES = {"cross-entropy": "softmax", "cross-entropy-tied": "softmax-tied"}
@@ -28,13 +28,14 @@ _WISHES: dict[str, dict[str, Any]] = {
 # The paper's preset is trained as the paper does.
 _AS_THE_PAPER: dict[str, Any] = {"centring": "plain", "learning_rate": 0.0005, "schedule": "constant", "epochs": 20}
 _PRESET_WISHES = {"lstm": _AS_THE_PAPER}
-SCHEDULES = ("constant", "linear")
 
 
 def losses() -> list[str]:
     """The losses that a translator can be trained with: those that need nothing but target vectors, and softmax."""
     kinds = {name: registered(OBJECTIVES, name, "loss") for name in OBJECTIVES}
-    fitting = [name for name, kind in kinds.items() if not getattr(kind, "needs_corrupted", True)]
+    fitting = [
+        name for name, kind in kinds.items() if issubclass(kind, CoTrainingObjective) and not kind.needs_corrupted
+    ]
     return [*fitting, *SOFTMAX_LOSSES]
 
 
@@ -65,29 +66,35 @@ class NeuralSettings(DeclaredSettings):
     """
 
     kind: ClassVar[str] = "continuous"
-    wishes: ClassVar[Mapping[str, Mapping[str, Any]]] = _PRESET_WISHES
+    preset_overrides: ClassVar[Mapping[str, Mapping[str, Any]]] = _PRESET_WISHES
 
     loss: str = "syn-projection"
     loss_options: Mapping[str, Any] = field(default_factory=dict)
-    preset: str = option("gru", f"Sizes of the translator: {', '.join(PRESETS)}.")
-    word_units: int = option(0, "Size of a source word vector; 0: the preset's.")
-    units: int = option(0, "Size of a state; 0: the preset's.")
-    layers: int = option(0, "Layers of the decoder; 0: the preset's.")
-    heads: int = option(4, "Attention heads of the preset transformer.")
-    feed_forward: int = option(0, "Units of its feed-forward layers; 0: as many as states.")
+    preset: str = option("gru", f"Sizes of the translator: {', '.join(PRESETS)}.", choices=PRESETS)
+    word_units: int = option(0, "Size of a source word vector; 0: the preset's.", ge=0)
+    units: int = option(0, "Size of a state; 0: the preset's.", ge=0)
+    layers: int = option(0, "Layers of the decoder; 0: the preset's.", ge=0)
+    heads: int = option(4, "Attention heads of the preset transformer.", ge=1)
+    feed_forward: int = option(0, "Units of its feed-forward layers; 0: as many as states.", ge=0)
     dimension: int = option(300, "Size of a target vector.")
-    centring: str = option("centred", f"Target vectors: {', '.join(CENTRINGS)} (preset lstm: plain).")
-    unknown_vector: str = option("mean", f"Of words outside the vocabulary: {', '.join(UNKNOWN_VECTORS)}.")
-    dropout: float = option(0.0, "Share of components dropped in training.")
-    learning_rate: float = option(0.002, "Step size of Adam (preset lstm: 0.0005).")
-    schedule: str = option("linear", "constant, or linear: the step size falls to 0 (preset lstm: constant).")
-    batch_size: int = option(64, "Sentence pairs per update.")
-    epochs: int = option(10, "Passes over the pairs, the best on the development set is kept (preset lstm: 20).")
-    clip: float = option(5.0, "The norm of the gradient is cut to this.")
-    min_count: int = option(2, "Words seen less often are read as unknown.")
-    vocabulary_size: int = option(50000, "Keep so many of the most frequent words; 0: all.")
-    max_length: int = option(100, "Leave out pairs with more words on a side.")
-    seed: int = 1
+    centring: str = option(
+        "centred", f"Target vectors: {', '.join(CENTRINGS)} (preset lstm: plain).", choices=CENTRINGS
+    )
+    unknown_vector: str = option(
+        "mean", f"Of words outside the vocabulary: {', '.join(UNKNOWN_VECTORS)}.", choices=UNKNOWN_VECTORS
+    )
+    dropout: float = option(0.0, "Share of components dropped in training.", ge=0, lt=1)
+    learning_rate: float = option(0.002, "Step size of Adam (preset lstm: 0.0005).", gt=0)
+    schedule: str = option(
+        "linear", "constant, or linear: the step size falls to 0 (preset lstm: constant).", choices=SCHEDULES
+    )
+    batch_size: int = option(64, "Sentence pairs per update.", ge=1)
+    epochs: int = option(10, "Passes over the pairs, the best on the development set is kept (preset lstm: 20).", ge=1)
+    clip: float = option(5.0, "The norm of the gradient is cut to this.", gt=0)
+    min_count: int = option(2, "Words seen less often are read as unknown.", ge=1)
+    vocabulary_size: int = option(50000, "Keep so many of the most frequent words; 0: all.", ge=0)
+    max_length: int = option(100, "Leave out pairs with more words on a side.", ge=1, le=LONGEST)
+    seed: int = seed_option()
 
     def __post_init__(self) -> None:
         if self.loss not in SOFTMAX_LOSSES:
@@ -97,20 +104,7 @@ class NeuralSettings(DeclaredSettings):
             object.__setattr__(self, "loss_options", option_values(chosen))
         elif self.loss_options:
             raise ValueError(f"{self.loss} has no option {next(iter(self.loss_options))}; it takes no options")
-        for name, choices in (
-            ("preset", PRESETS), ("centring", CENTRINGS), ("unknown_vector", UNKNOWN_VECTORS), ("schedule", SCHEDULES),
-        ):  # fmt: skip
-            require(self, getattr(self, name) in choices, name, f"one of {', '.join(choices)}")
-        for name in ("batch_size", "epochs", "min_count", "heads"):
-            require(self, getattr(self, name) >= 1, name, "at least 1")
-        for name in ("word_units", "units", "layers", "feed_forward", "vocabulary_size", "seed"):
-            require(self, getattr(self, name) >= 0, name, "at least 0")
-        # gensim takes no larger one.
-        require(self, self.seed < 1 << 32, "seed", f"at most {(1 << 32) - 1}")
-        require(self, 0 <= self.dropout < 1, "dropout", "at least 0 and less than 1")
-        for name in ("learning_rate", "clip"):
-            require(self, getattr(self, name) > 0, name, "more than 0")
-        require(self, 1 <= self.max_length <= LONGEST, "max_length", f"from 1 to {LONGEST}")
+        super().__post_init__()
         if self.architecture.recurrent:
             for name in ("heads", "feed_forward"):
                 default = declared_options(type(self))[name].default

@@ -137,7 +137,7 @@ class NeuralTrainer(EpochTrainer[NeuralReport]):
 
     def start_errors(self) -> dict[str, StartError]:
         """The loss of a first batch before the first update."""
-        bounded = getattr(self.settings.objective, "bounded", True)
+        bounded = self.settings.objective is None or self.settings.objective.bounded
         return {"train": StartError.of(self._start_loss, 0.0 if bounded else float(self.settings.dimension))}
 
     def progress(self) -> dict[str, Any]:

@@ -8,12 +8,11 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from phrasetool.nn.device import PRECISIONS
-from phrasetool.options import option
+from phrasetool.options import option, require, seed_option
 from phrasetool.siamese.architecture import CELLS, LAYERS, LENGTHS, PRESETS, SiameseArchitecture
-from phrasetool.train.settings import DeclaredSettings
+from phrasetool.train.settings import SCHEDULES, DeclaredSettings
 
 WORDS, WORD2VEC, FOLDER = "words", "word2vec", "hf:"
-_SCHEDULES = ("constant", "linear")
 # What the paper's preset wants otherwise: nothing that the paper does not have, the in-batch loss and parts of words
 # among it.
 _PRESET_WISHES: dict[str, dict[str, Any]] = {
@@ -65,65 +64,51 @@ class ParallelSettings(DeclaredSettings):
     """
 
     kind: ClassVar[str] = "parallel"
-    wishes: ClassVar[Mapping[str, Mapping[str, Any]]] = _PRESET_WISHES
+    preset_overrides: ClassVar[Mapping[str, Mapping[str, Any]]] = _PRESET_WISHES
 
     encoder: str = WORDS
     tuned: bool = False
-    preset: str = option("small", f"Sizes of the classifier: {', '.join(PRESETS)}.")
-    word_units: int = option(0, "Size of a word vector; 0: the preset's.")
-    units: int = option(0, "Size of a state, a direction; 0: the preset's.")
-    hidden: int = option(0, "Units of the fully connected layer; 0: the preset's.")
+    preset: str = option("small", f"Sizes of the classifier: {', '.join(PRESETS)}.", choices=PRESETS)
+    word_units: int = option(0, "Size of a word vector; 0: the preset's.", ge=0)
+    units: int = option(0, "Size of a state, a direction; 0: the preset's.", ge=0)
+    hidden: int = option(0, "Units of the fully connected layer; 0: the preset's.", ge=0)
     cell: str = option("bilstm", f"What reads a sentence: {', '.join(CELLS)}.")
     layer: str = option("contextual", f"Which vectors of --encoder hf:FOLDER: {', '.join(LAYERS)}.")
     length: str = option("concat", f"How the length of a sentence is joined with its vector: {', '.join(LENGTHS)}.")
     length_units: int = option(32, "Size of a length's vector.")
-    characters: int = option(5, "Words are read by their parts of up to so many characters, too; 0: not.")
-    parts: int = option(30000, "Keep so many of the most frequent parts of words.")
-    hidden_words: float = option(0.1, "Share of words that training reads by their parts alone.")
-    negatives: int = option(5, "Wrong targets for each source, of the same batch.")
-    containment: int = option(1, "Wrong targets that are the right one cut, or with another joined to it.")
-    contrast: float = option(1.0, "Weight of the loss that makes sentence vectors comparable by cosine.")
-    contrast_temperature: float = option(0.05, "Its temperature.")
-    search_units: int = option(256, "Size of vectors to search for sentences by; 0: sentence vectors serve.")
-    search_epochs: int = option(12, "Passes over the pairs to learn these.")
-    dropout: float = option(0.3, "Share of components dropped in training (preset paper: 0.2).")
-    output_dropout: float = option(0.0, "The same of sentence vectors.")
-    learning_rate: float = option(0.003, "Step size of Adam (preset paper: 0.0001).")
-    layers_learning_rate: float = option(0.0001, "The same for the layers of a tuned encoder.")
-    precision: str = option("float32", "Of the products of a tuned encoder's layers: float32 or bfloat16.")
-    schedule: str = option("linear", "constant, or linear: the step size falls to 0 (preset paper: constant).")
-    batch_size: int = option(128, "Sentence pairs per update.")
-    epochs: int = option(5, "Passes over the pairs (preset paper: 15).")
-    clip: float = option(5.0, "The norm of the gradient is cut to this.")
-    min_count: int = option(2, "Words seen less often are read as unknown.")
-    vocabulary_size: int = option(50000, "Keep so many of the most frequent words; 0: all.")
-    max_length: int = option(100, "Leave out pairs with more words on a side.")
-    seed: int = 1
+    characters: int = option(5, "Words are read by their parts of up to so many characters, too; 0: not.", ge=0)
+    parts: int = option(30000, "Keep so many of the most frequent parts of words.", ge=0)
+    hidden_words: float = option(0.1, "Share of words that training reads by their parts alone.", ge=0, lt=1)
+    negatives: int = option(5, "Wrong targets for each source, of the same batch.", ge=0)
+    containment: int = option(1, "Wrong targets that are the right one cut, or with another joined to it.", ge=0)
+    contrast: float = option(1.0, "Weight of the loss that makes sentence vectors comparable by cosine.", ge=0)
+    contrast_temperature: float = option(0.05, "Its temperature.", gt=0)
+    search_units: int = option(256, "Size of vectors to search for sentences by; 0: sentence vectors serve.", ge=0)
+    search_epochs: int = option(12, "Passes over the pairs to learn these.", ge=1)
+    dropout: float = option(0.3, "Share of components dropped in training (preset paper: 0.2).", ge=0, lt=1)
+    output_dropout: float = option(0.0, "The same of sentence vectors.", ge=0, lt=1)
+    learning_rate: float = option(0.003, "Step size of Adam (preset paper: 0.0001).", gt=0)
+    layers_learning_rate: float = option(0.0001, "The same for the layers of a tuned encoder.", gt=0)
+    precision: str = option(
+        "float32", "Of the products of a tuned encoder's layers: float32 or bfloat16.", choices=PRECISIONS
+    )
+    schedule: str = option(
+        "linear", "constant, or linear: the step size falls to 0 (preset paper: constant).", choices=SCHEDULES
+    )
+    batch_size: int = option(128, "Sentence pairs per update.", ge=1)
+    epochs: int = option(5, "Passes over the pairs (preset paper: 15).", ge=1)
+    clip: float = option(5.0, "The norm of the gradient is cut to this.", gt=0)
+    min_count: int = option(2, "Words seen less often are read as unknown.", ge=1)
+    vocabulary_size: int = option(50000, "Keep so many of the most frequent words; 0: all.", ge=0)
+    max_length: int = option(100, "Leave out pairs with more words on a side.", ge=1)
+    seed: int = seed_option()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         known = self.encoder in (WORDS, WORD2VEC) or (self.folder is not None and self.folder != "")
-        self._require(known, "encoder", f"{WORDS}, {WORD2VEC} or {FOLDER}FOLDER")
-        for name, choices in (("preset", tuple(PRESETS)), ("schedule", _SCHEDULES), ("precision", PRECISIONS)):
-            self._require(getattr(self, name) in choices, name, f"one of {', '.join(choices)}")
-        for name in ("batch_size", "epochs", "search_epochs", "min_count", "max_length"):
-            self._require(getattr(self, name) >= 1, name, "at least 1")
-        for name in (
-            "word_units", "units", "hidden", "characters", "parts", "negatives", "containment", "vocabulary_size",
-            "seed", "contrast", "search_units",
-        ):  # fmt: skip
-            self._require(getattr(self, name) >= 0, name, "at least 0")
-        self._require(self.negatives + self.containment >= 1, "negatives", "at least 1 without containment")
-        # gensim takes no larger one.
-        self._require(self.seed < 1 << 32, "seed", f"at most {(1 << 32) - 1}")
-        for name in ("dropout", "output_dropout", "hidden_words"):
-            self._require(0 <= getattr(self, name) < 1, name, "at least 0 and less than 1")
-        for name in ("learning_rate", "layers_learning_rate", "clip", "contrast_temperature"):
-            self._require(getattr(self, name) > 0, name, "more than 0")
+        require(self, known, "encoder", f"{WORDS}, {WORD2VEC} or {FOLDER}FOLDER")
+        require(self, self.negatives + self.containment >= 1, "negatives", "at least 1 without containment")
         _ = self.architecture(1)
-
-    def _require(self, good: bool, name: str, expected: str) -> None:
-        if not good:
-            raise ValueError(f"{name} is {getattr(self, name)!r}, expected {expected}")
 
     @property
     def folder(self) -> str | None:

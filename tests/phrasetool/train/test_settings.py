@@ -11,7 +11,7 @@ from phrasetool.train.settings import DeclaredSettings
 @dataclass(frozen=True)
 class Sizes(DeclaredSettings):
     kind: ClassVar[str] = "toy"
-    wishes: ClassVar[Mapping[str, Mapping[str, Any]]] = {"large": {"units": 9, "both": False}}
+    preset_overrides: ClassVar[Mapping[str, Mapping[str, Any]]] = {"large": {"units": 9, "both": False}}
 
     preset: str = option("small", "")
     units: int = option(3, "")

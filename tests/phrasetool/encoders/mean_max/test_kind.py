@@ -15,9 +15,9 @@ def initial(kind, dimension=16, seed=1):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"word_units": 1}, "needs at least 2 word units, 1 head and 0 feed-forward units"),
-        ({"heads": 0}, "needs at least 2 word units"),
-        ({"feed_forward": -1}, "needs at least 2 word units"),
+        ({"word_units": 1}, "word_units is 1, expected at least 2"),
+        ({"heads": 0}, "heads is 0, expected at least 1"),
+        ({"feed_forward": -1}, "feed_forward is -1, expected at least 0"),
         ({"dropout": 1.0}, "dropout is 1.0, expected at least 0 and less than 1"),
         ({"dropout": -0.1}, "dropout is -0.1"),
         ({"layers": "frozen"}, "layers is 'frozen', expected one of fixed, trained"),

@@ -28,7 +28,7 @@ def test_the_step_size_rises_and_falls_to_nothing():
         ({"preset": "large"}, "preset is 'large', expected one of small, smaller, tiny"),
         ({"han": "radicals"}, "han is 'radicals', expected one of words, characters"),
         ({"units": 30, "heads": 4}, "units is 30, expected a multiple of the 4 heads"),
-        ({"heads": -1}, "heads is -1, expected at least 1"),
+        ({"heads": -1}, "heads is -1, expected at least 0"),
         ({"positions": 7}, "positions is 7, expected from 8 to 512"),
         ({"positions": 513}, "positions is 513, expected from 8 to 512"),
         ({"vocabulary_size": 31}, "vocabulary_size is 31, expected at least 32"),
