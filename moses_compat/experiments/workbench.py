@@ -171,7 +171,7 @@ def _look(session: Session, model: MosesModel, table: TranslationTable, sentence
     check = development_check(session, model)
     source, target = session.texts.sources[DEV], session.texts.targets[DEV]
     check.texts(source, [target])
-    check.coverage(table, sentences, source, target)
+    check.fit(table, sentences, source, [target])
     session.looked = True
 
 

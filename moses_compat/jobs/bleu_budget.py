@@ -106,10 +106,10 @@ class FullTable:
         self._bootstrap = Bootstrap(development.sentences)
         translator = laboratory.translator()
         sentences = laboratory.sentences[_TEXT]
-        share = development.check.coverage(translator.table, sentences, development.source, development.reference)
+        fit = development.check.fit(translator.table, sentences, development.source, [development.reference])
         development.check.language_models(translator)
         measure = self._translated("full table", translator)
-        development.check.bleu(measure, self._references, share)
+        development.check.bleu(measure, self._references, fit)
         self.bleu = self._bootstrap(measure(self._references))
         development.model.tell_paths(watch)
 

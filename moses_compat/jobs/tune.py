@@ -77,7 +77,7 @@ def read_development_set(source: str, references: Sequence[str]) -> tuple[bytes,
 def checked_start(
     check: DevelopmentCheck, translator: Translator, sentences: InputPhrases, text: bytes, references: Sequence[bytes]
 ) -> Callable[[NBest, Sequence[Phrases]], None]:
-    """Check how much of a development set the table covers; what is returned checks its BLEU, see `tune_model`.
+    """Check that a development set fits the table; what is returned checks its BLEU, see `tune_model`.
 
     Args:
         check: of the development set, whose texts were looked at.
@@ -87,9 +87,9 @@ def checked_start(
     Raises:
         PhraseToolError: see `DevelopmentCheck`.
     """
-    share = check.coverage(translator.table, sentences.sentences, text, references[0])
+    fit = check.fit(translator.table, sentences.sentences, text, references)
     check.language_models(translator)
-    return lambda found, truth: check.bleu(partial(first_best_statistics, found), truth, share)
+    return lambda found, truth: check.bleu(partial(first_best_statistics, found), truth, fit, tuned=False)
 
 
 def _read(path: str) -> bytes:

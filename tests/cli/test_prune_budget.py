@@ -222,13 +222,15 @@ def test_a_development_set_that_makes_no_sense(folder, tmp_path):
     source, target = ((folder / name).read_bytes() for name in ("dev.x", "dev.y"))
     write(tmp_path / "other", source.replace(b"w", b"q"))
     write(tmp_path / "capitals", target.upper())
+    write(tmp_path / "reversed", b"".join(reversed(target.splitlines(keepends=True))))
     outputs = ("-q", "-o", tmp_path / "out.gz", "--stats", tmp_path / "stats")
     before = sorted(os.listdir(tmp_path))
     for dev, message in [
         ((folder / "dev.y", folder / "dev.x"), "dev.x: the source and the reference are swapped"),
         ((tmp_path / "other", folder / "dev.y"), "expected at least 30.0 %"),
         ((folder / "dev.x", folder / "dev.x"), "is the same text"),
-        ((folder / "dev.x", tmp_path / "capitals"), "100.0 % of the tokens, makes of"),
+        ((folder / "dev.x", tmp_path / "reversed"), "reversed: its lines share no more words with what"),
+        ((folder / "dev.x", tmp_path / "capitals"), "capitals: its lines share no more words with what"),
     ]:
         done = prune(folder, *LOSS, *outputs, dev=dev)
         assert done.code == 1

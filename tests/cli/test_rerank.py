@@ -226,6 +226,14 @@ def test_lists_and_weights_that_do_not_fit_are_refused(lists):
     assert "no weighted sums of its features" in refusal(lists, *RERANK, *MODELS, *odd)
 
 
+def test_references_of_other_sentences(lists):
+    write(lists / "reversed.ref", b"".join(reversed(read(lists / "dev.ref").splitlines(keepends=True))))
+    dev = (*DEV[:5], "reversed.ref")
+    message = refusal(lists, *RERANK, *MODELS, *dev)
+    assert "reversed.ref: its lines share no more words with what dev.nbest has for the lines of dev.src" in message
+    assert "warning: reversed.ref" in run(lists, *RERANK, *MODELS, *dev, "-o", "forced", "--force").err
+
+
 @pytest.mark.parametrize("given", [(), DEV[:2], DEV[:4], (*DEV, "--weights", "dev.ref")])
 def test_weights_or_a_development_set(lists, given):
     assert "to tune, or --weights" in refusal(lists, *RERANK, *MODELS, *given, code=2)

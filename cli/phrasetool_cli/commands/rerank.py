@@ -75,6 +75,7 @@ def command(
     from moses_compat.files.streams import Output
     from moses_compat.jobs.reranking.rerank import (
         RerankWeights,
+        check_development_references,
         check_same_features,
         chosen_text,
         featured_list,
@@ -112,6 +113,7 @@ def command(
             assert dev_source is not None
             dev_text, dev_found = prepared(dev_list, dev_source)
             dev_truth = read_references(dev_references, len(dev_text.sentences), dev_found)
+            check_development_references(dev_found, dev_truth, dev_source, dev_references, force, watch)
             found = with_sparse_features_of(found, dev_found.names, dev_found.name, watch)
             check_same_features(found, dev_found)
             dev_columns = load_columns(folders, dev_text, dev_found, length, each, force, watch)

@@ -83,7 +83,9 @@ def command(
     else in the ini stays as it was.  Weights with `tuneable=false` are left alone.
 
     A development set that has nothing to do with the model is refused: less than 30 % of its tokens are in the table,
-    another form of it (lower-cased, tokenised, the reference) would do much better, or BLEU begins below 1.
+    another form of it (lower-cased, tokenised, the reference) would do much better, or the reference is unrelated (its
+    lines share no more words with the table's translations of their source lines than in random order), moved by up
+    to 5 lines, or of another language.  Unrelated references of 10 lines or more are accepted in 1 % of the cases.
     """
     from moses_compat.engine.development_check import DevelopmentCheck
     from moses_compat.engine.model import MosesModel

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from moses_compat.corpora.texts import read_sentences
+from moses_compat.engine.development_check import check_correspondence
 from moses_compat.engine.n_best_lists import FeatureNames, NBestList, described, with_features
 from moses_compat.files.names import display_name
 from moses_compat.files.streams import Input
@@ -204,6 +205,32 @@ def read_references(paths: Sequence[str], sentences: int, found: NBestList) -> l
         if not len(references[-1].words):
             raise DataError(display_name(path), "has no words; expected a translation a line")
     return references
+
+
+def check_development_references(
+    found: NBestList,
+    references: Sequence[Phrases],
+    source: str,
+    paths: Sequence[str],
+    force: bool = False,
+    watch: Watch = NOBODY,
+) -> None:
+    """Refuse references of a development list that are no translations of its source, see `check_correspondence`.
+
+    Args:
+        found: the list.
+        references: of all sentences, in ids of the list's symbols.
+        source, paths: the files of the source and of the references.
+        force: warn instead of refusing.
+        watch: is warned.
+
+    Raises:
+        PhraseToolError: the lines of a reference have nothing to do with the hypotheses of their sentences.
+    """
+    hypotheses = np.searchsorted(found.sentences, np.arange(len(references[0]) + 1))
+    offered = Phrases(found.words.offsets[hypotheses], found.words.words)
+    for path, reference in zip(paths, references, strict=True):
+        check_correspondence(offered, reference, source, path, found.name, watch, force)
 
 
 def tune_weights(

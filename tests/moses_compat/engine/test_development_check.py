@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from moses_compat.engine.development_check import DevelopmentCheck
+from moses_compat.engine.development_check import DevelopmentCheck, DevelopmentFit, check_correspondence
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.evaluation.bleu import bleu_statistics
@@ -27,7 +27,7 @@ def ask(found, truth, **given):
     def measure(references):
         return bleu_statistics(np.arange(len(found)), found, references)
 
-    check(**given).bleu(measure, [truth], 0.9)
+    check(**given).bleu(measure, [truth], DevelopmentFit(0.9, 0.0))
 
 
 def test_right_translations_pass():
@@ -40,12 +40,35 @@ def test_right_translations_pass():
 
 def test_lines_of_other_sentences():
     truth = captions()
-    moved = truth.select(np.roll(np.arange(SENTENCES), 1))
-    with pytest.raises(PhraseToolError, match=r"reaches BLEU \d\.\d\d, and \d\.\d\d with the lines of other sentences"):
-        ask(moved, truth)
-    # Few sentences may be so by chance.
-    few = np.arange(20)
-    ask(moved.select(few), truth.select(few))
+    for lines, message in (
+        (
+            np.roll(np.arange(SENTENCES), 1),
+            "dev.y: fits dev.x much better if it is moved up by 1 line; expected its tr",
+        ),
+        (np.roll(np.arange(SENTENCES), -3), "dev.y: fits dev.x much better if it is moved down by 3 lines"),
+        (np.random.default_rng(1).permutation(SENTENCES), "dev.y: its lines share no more words with what table has"),
+    ):
+        with pytest.raises(PhraseToolError, match=message):
+            check_correspondence(truth, truth.select(lines), "dev.x", "dev.y", "table", NOBODY)
+        told = Told()
+        check_correspondence(truth, truth.select(lines), "dev.x", "dev.y", "table", told, force=True)
+        assert len(told.warned) == 1
+    assert check_correspondence(truth, truth, "dev.x", "dev.y", "table", NOBODY) > 0.9
+
+
+def test_weights_that_are_still_to_be_tuned_may_be_bad():
+    truth = captions()
+    other = Phrases.from_lists([[9000 + i] * 64 for i in range(SENTENCES)])
+
+    def measure(references):
+        return bleu_statistics(np.arange(SENTENCES), other, references)
+
+    told = Told()
+    check(watch=told).bleu(measure, [truth], DevelopmentFit(0.9, 0.3), tuned=False)
+    assert "reaches BLEU 0.00, expected at least 1" in told.warned[0]
+    for fit, tuned in ((DevelopmentFit(0.9, 0.05), False), (DevelopmentFit(0.9, 0.3), True)):
+        with pytest.raises(PhraseToolError, match="expected at least 1"):
+            check().bleu(measure, [truth], fit, tuned=tuned)
 
 
 def test_nothing_in_common():
