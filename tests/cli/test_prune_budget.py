@@ -240,8 +240,10 @@ def test_a_development_set_that_makes_no_sense(folder, tmp_path):
     # The last of them, all the same.
     done = prune(folder, *LOSS, *outputs, "--force", dev=dev)
     assert done.code == 0
-    assert message in done.message
-    assert "warning: " in done.message
+    correspondence, quality = done.err.splitlines()
+    assert message in correspondence
+    assert "100.0 % of the tokens, makes of" in quality
+    assert all("warning: " in line for line in (correspondence, quality))
     assert json.loads(read(tmp_path / "stats"))["budget"]["full_bleu"] == 0
 
 
