@@ -34,8 +34,11 @@ FLOORS = {
         ["library"],
     ],
     "phrasetool_cli": [
-        ["shared", "completion", "config_file", "remedies", "signals", "standard_streams", "version"],
-        ["training", "demo"], ["commands"], ["main"], ["console"],
+        [
+            "shared", "checks", "command", "completion", "config_file", "encoder_options", "json_output", "messages",
+            "options", "parameter_types", "process", "progress", "standard_streams", "summaries", "version",
+        ],
+        ["train", "demo"], ["commands"], ["main"], ["console"],
     ],
 }  # fmt: skip
 

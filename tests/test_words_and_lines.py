@@ -29,7 +29,7 @@ ALLOWED = {
     "moses_compat.engine.lmplz": ("messages of a program", 1),
     "moses_compat.experiments.outputs": ("the name of the processor", 1),
     "moses_compat.experiments.build_commands": ("messages of a program", 1),
-    "phrasetool_cli.shared.parameter_types": ("an option", 3),
+    "phrasetool_cli.parameter_types": ("an option", 3),
     "phrasetool_cli.main": ("a message", 1),
     "phrasetool_cli.commands.lm": ("an option", 1),
     "phrasetool_cli.config_file": ("a configuration file in TOML", 3),
@@ -40,7 +40,7 @@ READ_AS_TEXT = {
     "phrasetool.text_encoders.vector_store": 1, "phrasetool.experiments.report.pages": 1,
     "moses_compat.jobs.parts.part_folder": 2, "moses_compat.tables.binarize": 1, "moses_compat.files.kinds": 1,
     "moses_compat.files.finished_work": 2, "moses_compat.experiments.run_store": 1,
-    "moses_compat.experiments.outputs": 2, "phrasetool_cli.training.run_options": 1, "phrasetool_cli.demo.steps": 5,
+    "moses_compat.experiments.outputs": 2, "phrasetool_cli.train.run": 1, "phrasetool_cli.demo.steps": 5,
     "phrasetool_cli.standard_streams": 1,
 }  # fmt: skip
 

@@ -16,8 +16,8 @@ import click
 from moses_compat.files import notices
 from phrasetool import kernels
 from phrasetool.errors import PhraseToolError, reason
-from phrasetool_cli.remedies import missing_package, with_remedy
-from phrasetool_cli.signals import no_more_signals, raise_if_one_arrived, send_lost_signals_again, watch_signals
+from phrasetool_cli.messages import missing_package, with_remedy
+from phrasetool_cli.process import no_more_signals, raise_if_one_arrived, send_lost_signals_again, watch_signals
 from phrasetool_cli.standard_streams import mend_standard_streams
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 
 from phrasetool.encoders import ENCODERS
 from phrasetool.objectives import OBJECTIVES
-from phrasetool_cli.training.training_flags import _declarations
+from phrasetool_cli.train.setting_options import _declarations
 from tests.cli.small_translator import bitext, sentences, vector_file
 from tests.cli.test_every_option import ROOT, Why, options_of
 from tests.commands import run_inside, write

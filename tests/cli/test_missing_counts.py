@@ -6,7 +6,7 @@ import pytest
 
 from phrasetool.pruning.criteria import CRITERIA
 from phrasetool.pruning.measures import COUNTS
-from phrasetool_cli.remedies import REMEDIES
+from phrasetool_cli.messages import REMEDIES
 from tests.commands import run_inside, write
 
 # In each source the second entry is the frequent one, seen 98 of 100 times.

@@ -1,7 +1,7 @@
 import click
 import pytest
 
-from phrasetool_cli.shared.parameter_types import (
+from phrasetool_cli.parameter_types import (
     FiniteRange,
     Share,
     column_pair,

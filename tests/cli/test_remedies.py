@@ -4,7 +4,7 @@ from pathlib import Path
 import moses_compat
 import phrasetool
 from phrasetool.errors import DataError, ModelError, PhraseToolError
-from phrasetool_cli.remedies import REMEDIES, with_remedy
+from phrasetool_cli.messages import REMEDIES, with_remedy
 from tests.commands import run_inside, write
 
 CORE = [Path(package.__file__).parent for package in (phrasetool, moses_compat)]

@@ -1,8 +1,8 @@
 import click
 import pytest
 
+from phrasetool_cli.command import SectionedCommand, give_title, sections
 from phrasetool_cli.main import COMMANDS, cli
-from phrasetool_cli.shared.sections import SectionedCommand, give_title, sections
 
 TEXT = """Usage: thing [OPTIONS] FILE
 

@@ -1,5 +1,5 @@
 from moses_compat.tables.orphans import OrphanCounts
-from phrasetool_cli.shared.summaries import say_kept, tell_orphans
+from phrasetool_cli.summaries import say_kept, tell_orphans
 
 
 def test_what_was_kept_and_what_became_of_the_rest(capsys):

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from phrasetool_cli.shared.columns.annotate_ini import ini_edit
-from phrasetool_cli.shared.columns.annotate_summary import annotate_summary
-from phrasetool_cli.shared.engines import chosen_runner, cluster_options
-from phrasetool_cli.shared.flags import (
+from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.encoder_options import chosen_encoder, encoder_options
+from phrasetool_cli.json_output import json_document, json_option
+from phrasetool_cli.options import (
     WHICH_MODEL,
     default_model,
     reading_option,
@@ -19,14 +19,14 @@ from phrasetool_cli.shared.flags import (
     table_options,
     weight_option,
 )
+from phrasetool_cli.shared.columns.annotate_ini import ini_edit
+from phrasetool_cli.shared.columns.annotate_summary import annotate_summary
+from phrasetool_cli.shared.engines import chosen_runner, cluster_options
 from phrasetool_cli.shared.given_options import is_given
-from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.resuming import check_resumable, resume_option
-from phrasetool_cli.shared.sections import SectionedCommand, sections
-from phrasetool_cli.shared.similarity.encoder_options import chosen_encoder, encoder_options
 from phrasetool_cli.shared.similarity.syntax_options import chosen_likelihood, syntax_options
-from phrasetool_cli.shared.summaries import tell_parts
+from phrasetool_cli.summaries import tell_parts
 
 _EXAMPLE = """\b
 Example:
@@ -101,7 +101,7 @@ def command(
     from moses_compat.files.packing import without_ending
     from moses_compat.jobs.annotate_tables import AnnotateRequest, annotate
     from moses_compat.tables.blocks import TableScan
-    from phrasetool_cli.shared.progress import TerminalWatch
+    from phrasetool_cli.progress import TerminalWatch
 
     parts = os.path.isdir(table)
     name = table.rstrip("/") + ".annotated" if parts else without_ending(table) + ".annotated.gz"

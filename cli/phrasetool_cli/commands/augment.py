@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from phrasetool.augment.evidence import EVIDENCE
+from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.json_output import json_document, json_option
+from phrasetool_cli.options import relative_option, sort_option, table_options, weight_option
+from phrasetool_cli.parameter_types import names_of
+from phrasetool_cli.progress import TerminalWatch
 from phrasetool_cli.shared.columns.annotate_ini import ini_edit
 from phrasetool_cli.shared.columns.augment_summary import augment_summary
-from phrasetool_cli.shared.flags import relative_option, sort_option, table_options, weight_option
-from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.parameter_types import names_of
-from phrasetool_cli.shared.progress import TerminalWatch
-from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 _EXAMPLE = """\b
 Example:

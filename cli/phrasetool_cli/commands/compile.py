@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from phrasetool_cli.shared.flags import quiet_option
-from phrasetool_cli.shared.json_output import json_document, json_option
-from phrasetool_cli.shared.progress import TerminalWatch
-from phrasetool_cli.shared.sections import SectionedCommand, sections
+from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.json_output import json_document, json_option
+from phrasetool_cli.options import quiet_option
+from phrasetool_cli.progress import TerminalWatch
 
 _EXAMPLE = """\b
 Example:

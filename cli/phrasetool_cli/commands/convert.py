@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from phrasetool_cli.shared.flags import quiet_option, threads_option
-from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.command import SectionedCommand
+from phrasetool_cli.json_output import json_document, json_option
+from phrasetool_cli.options import quiet_option, threads_option
+from phrasetool_cli.progress import TableProgress, say
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.progress import TableProgress, say
-from phrasetool_cli.shared.sections import SectionedCommand
-from phrasetool_cli.shared.summaries import tell_parts
+from phrasetool_cli.summaries import tell_parts
 
 _EXAMPLE = """\b
 Example:

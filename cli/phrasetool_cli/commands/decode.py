@@ -7,22 +7,22 @@ from typing import Any
 
 import click
 
-from phrasetool_cli.shared.decoder_loading import load_translator
-from phrasetool_cli.shared.engines import chosen_runner, cluster_options
-from phrasetool_cli.shared.flags import (
+from phrasetool_cli.checks import check_inputs
+from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.json_output import json_document, json_option
+from phrasetool_cli.options import (
     decoder_model_options,
     engine_options,
     force_option,
     output_option,
     search_options,
 )
+from phrasetool_cli.progress import ItemProgress, TerminalWatch, say
+from phrasetool_cli.shared.decoder_loading import load_translator
+from phrasetool_cli.shared.engines import chosen_runner, cluster_options
 from phrasetool_cli.shared.given_options import refuse_unused, refuse_unused_limits
-from phrasetool_cli.shared.input_checks import check_inputs
-from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch, say
 from phrasetool_cli.shared.resuming import check_resumable, finished_work, resume_option
-from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 _EXAMPLE = """\b
 Example:

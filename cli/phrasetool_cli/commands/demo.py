@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from phrasetool_cli.shared.flags import quiet_option
-from phrasetool_cli.shared.json_output import STANDARD, json_document, json_option
-from phrasetool_cli.shared.sections import SectionedCommand, sections
+from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.json_output import STANDARD, json_document, json_option
+from phrasetool_cli.options import quiet_option
 
 _EXAMPLE = """\b
 Example:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from phrasetool_cli.shared.flags import default_model, force_option, model_option, quiet_option
-from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.command import SectionedCommand
+from phrasetool_cli.json_output import json_document, json_option
+from phrasetool_cli.options import default_model, force_option, model_option, quiet_option
 from phrasetool_cli.shared.model_views.classifier_quality import evaluate_classifier
 from phrasetool_cli.shared.model_views.phrase_quality import evaluate_phrases
 from phrasetool_cli.shared.model_views.syntax_quality import evaluate_syntax
 from phrasetool_cli.shared.model_views.tagger_quality import evaluate_tagger
-from phrasetool_cli.shared.sections import SectionedCommand
 
 _EXAMPLE = """\b
 Example:

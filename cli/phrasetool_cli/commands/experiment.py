@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import click
 
+from phrasetool_cli.command import SectionedCommand
+from phrasetool_cli.json_output import json_document, json_option
+from phrasetool_cli.options import available_processors, force_option, quiet_option, threads_option
 from phrasetool_cli.shared.engines import chosen_runner, cluster_options
-from phrasetool_cli.shared.flags import available_processors, force_option, quiet_option, threads_option
-from phrasetool_cli.shared.json_output import json_document, json_option
-from phrasetool_cli.shared.sections import SectionedCommand
 
 # What runs phrasetool's commands in processes of their own, whether or not `phrasetool` is on the path.
 # A configuration of the folder would make it another experiment.
@@ -87,7 +87,7 @@ def command(
     from moses_compat.experiments.experiment import run_experiment
     from moses_compat.experiments.outputs import records_of
     from moses_compat.experiments.workbench import Cluster
-    from phrasetool_cli.shared.progress import TerminalWatch
+    from phrasetool_cli.progress import TerminalWatch
 
     if quick:
         wanted = wanted.quick()

@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
+from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.json_output import json_document, json_option
+from phrasetool_cli.options import sort_option, table_options
+from phrasetool_cli.progress import TerminalWatch
 from phrasetool_cli.shared.exporting.export_options import checked, export_options
-from phrasetool_cli.shared.flags import sort_option, table_options
 from phrasetool_cli.shared.given_options import is_given
-from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.progress import TerminalWatch
-from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 _EXAMPLE = """\b
 Example:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.flags import allow_empty_option, engine_options, force_option
-from phrasetool_cli.shared.input_checks import check_inputs
-from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.checks import check_inputs
+from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.json_output import json_document, json_option
+from phrasetool_cli.options import allow_empty_option, engine_options, force_option
+from phrasetool_cli.progress import TerminalWatch, say
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.progress import TerminalWatch, say
-from phrasetool_cli.shared.sections import SectionedCommand, sections
 from phrasetool_cli.shared.similarity.filter_judges import chosen_judge, judge_options
-from phrasetool_cli.shared.summaries import say_kept
+from phrasetool_cli.summaries import say_kept
 
 if TYPE_CHECKING:
     from moses_compat.jobs.bitexts.filter_bitext import FilterReport, FilterRequest

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.flags import output_option, sort_option, table_options
-from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.json_output import json_document, json_option
+from phrasetool_cli.options import output_option, sort_option, table_options
+from phrasetool_cli.parameter_types import significance_threshold
+from phrasetool_cli.progress import TerminalWatch, say
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.parameter_types import significance_threshold
-from phrasetool_cli.shared.progress import TerminalWatch, say
-from phrasetool_cli.shared.sections import SectionedCommand, sections
-from phrasetool_cli.shared.summaries import say_kept
+from phrasetool_cli.summaries import say_kept
 
 if TYPE_CHECKING:
     from moses_compat.corpora.phrase_index import CorpusIndex

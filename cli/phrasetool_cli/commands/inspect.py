@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_compat.files.names import STANDARD
-from phrasetool_cli.remedies import with_remedy
-from phrasetool_cli.shared.flags import quiet_option, threads_option
-from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.command import SectionedCommand
+from phrasetool_cli.json_output import json_document, json_option
+from phrasetool_cli.messages import with_remedy
+from phrasetool_cli.options import quiet_option, threads_option
+from phrasetool_cli.progress import TableProgress, TerminalWatch
 from phrasetool_cli.shared.model_views.model_summary import model_summary
-from phrasetool_cli.shared.progress import TableProgress, TerminalWatch
-from phrasetool_cli.shared.sections import SectionedCommand
 
 if TYPE_CHECKING:
     from moses_compat.jobs.tagging.supported_tags import SupportReport

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.flags import engine_options, output_option
-from phrasetool_cli.shared.input_checks import check_inputs
-from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.checks import check_inputs
+from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.json_output import json_document, json_option
+from phrasetool_cli.options import engine_options, output_option
+from phrasetool_cli.progress import TerminalWatch
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.progress import TerminalWatch
-from phrasetool_cli.shared.sections import SectionedCommand, sections
 from phrasetool_cli.shared.similarity.mining_options import (
     chosen_pair_encoder,
     mining_encoder_options,

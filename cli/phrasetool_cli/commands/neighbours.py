@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool.errors import PhraseToolError
-from phrasetool_cli.shared.flags import default_model, device_option, engine_options, model_option
-from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.json_output import json_document, json_option
+from phrasetool_cli.options import default_model, device_option, engine_options, model_option
 from phrasetool_cli.shared.model_views.nearest_sentences import nearest_sentences
 from phrasetool_cli.shared.model_views.neighbour_lists import as_dicts, predicted_words, shown_text
-from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 if TYPE_CHECKING:
     from phrasetool.models.bilingual import BilingualModel

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.json_output import json_document, json_option
+from phrasetool_cli.options import output_option, table_options
+from phrasetool_cli.parameter_types import Share, column_pair, names_of, size_in_bytes
+from phrasetool_cli.progress import TerminalWatch
 from phrasetool_cli.shared.columns.pivot_summary import pivot_summary
-from phrasetool_cli.shared.flags import output_option, table_options
 from phrasetool_cli.shared.given_options import is_given, refuse_unused
-from phrasetool_cli.shared.json_output import json_document, json_option
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.parameter_types import Share, column_pair, names_of, size_in_bytes
-from phrasetool_cli.shared.progress import TerminalWatch
-from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 if TYPE_CHECKING:
     from moses_compat.jobs.pivoting.pivot import Similarities

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from phrasetool_cli.command import SectionedCommand
 from phrasetool_cli.shared.engines import chosen_runner
 from phrasetool_cli.shared.pruning.prune_options import check_request, chosen_method, prune_options, request_of
 from phrasetool_cli.shared.pruning.prune_summary import (
@@ -17,13 +18,12 @@ from phrasetool_cli.shared.pruning.prune_summary import (
     tell_sweep,
     warn_of_frequent,
 )
-from phrasetool_cli.shared.sections import SectionedCommand
-from phrasetool_cli.shared.summaries import tell_parts
+from phrasetool_cli.summaries import tell_parts
 
 if TYPE_CHECKING:
     from moses_compat.jobs.prune_request import PruneRequest
     from phrasetool.pruning.protection import KeepBest
-    from phrasetool_cli.shared.progress import TerminalWatch
+    from phrasetool_cli.progress import TerminalWatch
 
 # From this share of a table on, similarity alone does as well as any other criterion.
 _SMALL = 0.2
@@ -64,8 +64,8 @@ def command(**given: Any) -> None:
     from moses_compat.jobs.prune_tables import TableTooSmallError, prune
     from moses_compat.jobs.sweep import sweep
     from phrasetool.errors import PhraseToolError
-    from phrasetool_cli.shared.json_output import json_document
-    from phrasetool_cli.shared.progress import TerminalWatch
+    from phrasetool_cli.json_output import json_document
+    from phrasetool_cli.progress import TerminalWatch
 
     quiet, json_file, dry_run = given["quiet"], given["json_file"], given["dry_run"]
     engine, address = given.pop("engine"), given.pop("address")

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import click
 
-from phrasetool_cli.shared.flags import output_option, table_options
-from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.json_output import json_document, json_option
+from phrasetool_cli.options import output_option, table_options
+from phrasetool_cli.progress import TableProgress, TerminalWatch
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.progress import TableProgress, TerminalWatch
-from phrasetool_cli.shared.sections import SectionedCommand, sections
-from phrasetool_cli.shared.summaries import tell_orphans
+from phrasetool_cli.summaries import tell_orphans
 
 _EXAMPLE = """\b
 Example:

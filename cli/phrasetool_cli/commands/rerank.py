@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.flags import (
+from phrasetool_cli.checks import check_inputs
+from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.json_output import json_document, json_option
+from phrasetool_cli.options import (
     engine_options,
     force_option,
     list_source_option,
@@ -16,11 +19,8 @@ from phrasetool_cli.shared.flags import (
     output_option,
     translators_option,
 )
-from phrasetool_cli.shared.input_checks import check_inputs
-from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.progress import TerminalWatch
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.progress import TerminalWatch
-from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 if TYPE_CHECKING:
     from moses_compat.jobs.reranking.rerank import RerankReport

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import click
 
-from phrasetool_cli.shared.flags import (
+from phrasetool_cli.checks import check_inputs
+from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.json_output import json_document, json_option
+from phrasetool_cli.options import (
     engine_options,
     force_option,
     list_source_option,
@@ -12,11 +15,8 @@ from phrasetool_cli.shared.flags import (
     output_option,
     translators_option,
 )
-from phrasetool_cli.shared.input_checks import check_inputs
-from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.progress import TerminalWatch
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.progress import TerminalWatch
-from phrasetool_cli.shared.sections import SectionedCommand, sections
 
 _EXAMPLE = """\b
 Example:

@@ -8,27 +8,18 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from phrasetool_cli.shared.flags import default_model
-from phrasetool_cli.training import (
-    autoencoder_run,
-    masked_lm_run,
-    neural_run,
-    pairs_run,
-    parallel_run,
-    syntax_run,
-    tagger_run,
-    training_flags,
-)
-from phrasetool_cli.training.run_options import Given, RunOptions
+from phrasetool_cli.options import default_model
+from phrasetool_cli.train import autoencoder, bert, classifier, phrases, setting_options, syntax, tagger, translator
+from phrasetool_cli.train.run import Given, RunOptions
 
 _TRAININGS = {
-    "brae": pairs_run.training,
-    "autoencoder": autoencoder_run.training,
-    "continuous": neural_run.training,
-    "masked-lm": masked_lm_run.training,
-    "parallel": parallel_run.training,
-    "tagger": tagger_run.training,
-    "syntax": syntax_run.training,
+    "brae": phrases.training,
+    "autoencoder": autoencoder.training,
+    "continuous": translator.training,
+    "masked-lm": bert.training,
+    "parallel": classifier.training,
+    "tagger": tagger.training,
+    "syntax": syntax.training,
 }
 _EXAMPLE = """\b
 Example:
@@ -46,9 +37,9 @@ Example:
 """
 
 
-@click.command(cls=training_flags.TrainCommand, epilog=_EXAMPLE)
+@click.command(cls=setting_options.TrainCommand, epilog=_EXAMPLE)
 @click.argument("inputs", nargs=-1, metavar="PAIRS | TEXT | SOURCE TARGET")
-@training_flags.train_options
+@setting_options.train_options
 def command(
     inputs: tuple[str, ...], folder: str | None, model: str, seed: int, device: str, threads: int, resume: bool,
     overwrite: bool, force: bool, max_length: int | None, min_pair_count: float,
@@ -76,10 +67,10 @@ def command(
     With --model syntax, give bitexts of any languages with --bitext: one encoder reads all of them, and learns to
     predict the parts of speech of the translation, which --tagger tells where it knows the language.
     """
-    training_flags.check_model(context := click.get_current_context())
+    setting_options.check_model(context := click.get_current_context())
     run = RunOptions(Path(folder or default_model()), device, threads, resume, overwrite, force, quiet, json_file)
     named = {name for name in others if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-    flags = training_flags.flags_of(model, others)
+    flags = setting_options.flags_of(model, others)
     training = _TRAININGS[model](Given(inputs, development, max_length, min_pair_count, seed, flags, named))
     with run.told(training.files) as tell:
         tell(training.train(run))

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.flags import default_model, device_option, engine_options, model_option, output_option
-from phrasetool_cli.shared.input_checks import check_inputs
-from phrasetool_cli.shared.json_output import json_document, json_option
+from phrasetool_cli.checks import check_inputs
+from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.json_output import json_document, json_option
+from phrasetool_cli.options import default_model, device_option, engine_options, model_option, output_option
+from phrasetool_cli.progress import ItemProgress, TableProgress, TerminalWatch
 from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
-from phrasetool_cli.shared.sections import SectionedCommand, sections
 from phrasetool_cli.shared.translator_inputs import check_dictionary, check_text, with_new_words
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from phrasetool_cli.shared.progress import TerminalWatch, say
+from phrasetool_cli.progress import TerminalWatch, say
 
 if TYPE_CHECKING:
     from moses_compat.engine.decoder_tables import InputPhrases

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.shared.sections import sections
+from phrasetool_cli.command import sections
 
 if TYPE_CHECKING:
     from phrasetool.cluster.ray_runner import RayRunner

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from phrasetool_cli.shared.progress import TerminalWatch
+from phrasetool_cli.progress import TerminalWatch
 
 if TYPE_CHECKING:
     from moses_compat.corpora.written_text import WrittenText

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from phrasetool_cli.shared.flags import output_option
-from phrasetool_cli.shared.parameter_types import Share, column_pair
-from phrasetool_cli.shared.sections import sections
+from phrasetool_cli.command import sections
+from phrasetool_cli.options import output_option
+from phrasetool_cli.parameter_types import Share, column_pair
 
 # What is written -> its forms, the first by default, and the options that belong to it.
 KINDS = {

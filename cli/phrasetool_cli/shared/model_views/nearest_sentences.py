@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from phrasetool_cli.progress import ItemProgress, TableProgress, say
 from phrasetool_cli.shared.model_views.neighbour_lists import as_dicts, shown_text
-from phrasetool_cli.shared.progress import ItemProgress, TableProgress, say
 
 if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.progress import TerminalWatch
+from phrasetool_cli.progress import TerminalWatch
 
 if TYPE_CHECKING:
     from phrasetool.phrases import ByteArray

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from phrasetool_cli.command import sections
 from phrasetool_cli.completion import complete_criteria
-from phrasetool_cli.shared.engines import cluster_options
-from phrasetool_cli.shared.flags import (
+from phrasetool_cli.encoder_options import chosen_encoder, encoder_options
+from phrasetool_cli.json_output import json_option
+from phrasetool_cli.options import (
     WHICH_MODEL,
     default_model,
     output_option,
@@ -20,19 +22,17 @@ from phrasetool_cli.shared.flags import (
     sort_option,
     table_options,
 )
-from phrasetool_cli.shared.given_options import refuse_unused
-from phrasetool_cli.shared.json_output import json_option
-from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.parameter_types import (
+from phrasetool_cli.parameter_types import (
     Share,
     column_pair,
     frequency_limit,
     threshold_sweep,
     worth_threshold,
 )
+from phrasetool_cli.shared.engines import cluster_options
+from phrasetool_cli.shared.given_options import refuse_unused
+from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.shared.resuming import check_resumable, resume_option
-from phrasetool_cli.shared.sections import sections
-from phrasetool_cli.shared.similarity.encoder_options import chosen_encoder, encoder_options
 
 if TYPE_CHECKING:
     from moses_compat.jobs.prune_request import PruneRequest

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.progress import say
-from phrasetool_cli.shared.summaries import say_kept, tell_orphans
+from phrasetool_cli.progress import say
+from phrasetool_cli.summaries import say_kept, tell_orphans
 
 if TYPE_CHECKING:
     from moses_compat.jobs.prune_tables import PruneResult
     from moses_compat.jobs.sweep import Swept
     from phrasetool.pruning.occurrence_counts import CountedEntry, OccurrenceCounts
     from phrasetool.pruning.protection import KeepBest
-    from phrasetool_cli.shared.progress import TerminalWatch
+    from phrasetool_cli.progress import TerminalWatch
 
 
 def tell_pruned(result: PruneResult) -> None:

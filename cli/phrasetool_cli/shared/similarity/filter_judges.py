@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.parameter_types import FiniteRange, Share
-from phrasetool_cli.shared.sections import sections
+from phrasetool_cli.command import sections
+from phrasetool_cli.parameter_types import FiniteRange, Share
 
 if TYPE_CHECKING:
     from moses_compat.jobs.bitexts.filter_bitext import FilterReport, FilterRequest

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.parameter_types import FiniteRange, finite_number
-from phrasetool_cli.shared.sections import sections
+from phrasetool_cli.command import sections
+from phrasetool_cli.parameter_types import FiniteRange, finite_number
 
 if TYPE_CHECKING:
     from moses_compat.measures.encoder_request import EncoderRequest

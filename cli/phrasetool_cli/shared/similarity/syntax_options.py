@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.shared.sections import sections
+from phrasetool_cli.command import sections
 
 if TYPE_CHECKING:
     from moses_compat.measures.likelihood_request import LikelihoodRequest

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from phrasetool.errors import DataError
-from phrasetool_cli.shared.progress import TableProgress, TerminalWatch
+from phrasetool_cli.progress import TableProgress, TerminalWatch
 
 if TYPE_CHECKING:
     from phrasetool.training.neural.text_pairs import TextPairs

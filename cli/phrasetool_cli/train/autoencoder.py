@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from phrasetool.errors import DataError
-from phrasetool_cli.training.run_options import Given, RunOptions, Training
+from phrasetool_cli.train.run import Given, RunOptions, Training
 
 if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel
@@ -34,7 +34,7 @@ def train_text(given: Given, run: RunOptions) -> AutoencoderModel:
     from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
     from phrasetool.training.autoencoder.autoencoder_trainer import train_autoencoder
     from phrasetool.training.autoencoder.training_texts import training_texts
-    from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
+    from phrasetool_cli.progress import ItemProgress, TableProgress, TerminalWatch
 
     (text,) = given.inputs
     watch = TerminalWatch(run.quiet)

@@ -15,8 +15,8 @@ import click
 
 from phrasetool.nn.device import FINE, check_precision
 from phrasetool.text_splitting import split_lines
-from phrasetool_cli.shared.input_checks import check_inputs
-from phrasetool_cli.shared.json_output import json_document
+from phrasetool_cli.checks import check_inputs
+from phrasetool_cli.json_output import json_document
 
 if TYPE_CHECKING:
     import torch
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from phrasetool.train.settings import DeclaredSettings
     from phrasetool.training.masked_lm.bert_folder import TrainedBert
     from phrasetool.watch import ItemTick
-    from phrasetool_cli.shared.progress import TerminalWatch
+    from phrasetool_cli.progress import TerminalWatch
 
 Kind = TypeVar("Kind", bound="DeclaredSettings")
 # Where `TrainCommand` leaves the arguments as they were given.

@@ -10,12 +10,12 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from phrasetool_cli.shared.flags import WHICH_MODEL, device_option, force_option, quiet_option, threads_option
-from phrasetool_cli.shared.json_output import json_option
-from phrasetool_cli.shared.parameter_types import FiniteRange
-from phrasetool_cli.shared.sections import SectionedCommand, give_title, sections
-from phrasetool_cli.training.pairs_run import LOSS, MAX_LENGTH
-from phrasetool_cli.training.run_options import ARGUMENTS
+from phrasetool_cli.command import SectionedCommand, give_title, sections
+from phrasetool_cli.json_output import json_option
+from phrasetool_cli.options import WHICH_MODEL, device_option, force_option, quiet_option, threads_option
+from phrasetool_cli.parameter_types import FiniteRange
+from phrasetool_cli.train.phrases import LOSS, MAX_LENGTH
+from phrasetool_cli.train.run import ARGUMENTS
 
 # Titles of sections.
 _FIRST = "What is trained"

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.training.chosen_starts import chosen_starts
-from phrasetool_cli.training.run_options import Given, RunOptions, Training
+from phrasetool_cli.train.chosen_starts import chosen_starts
+from phrasetool_cli.train.run import Given, RunOptions, Training
 
 if TYPE_CHECKING:
     from moses_compat.lines.counts import CountTally
     from phrasetool.models.bilingual import BilingualModel
     from phrasetool.train.data import PhrasePairs
     from phrasetool.training.start import Start
-    from phrasetool_cli.shared.progress import TerminalWatch
+    from phrasetool_cli.progress import TerminalWatch
 
 # What encoders of phrases are trained with if nothing is said.
 LOSS = "in-batch"
@@ -58,7 +58,7 @@ def train_pairs(
     from phrasetool.training.settings import TrainingSettings
     from phrasetool.training.start import start_parameters
     from phrasetool.training.trainer import train_model
-    from phrasetool_cli.shared.progress import TerminalWatch, TrainingProgress
+    from phrasetool_cli.progress import TerminalWatch, TrainingProgress
 
     watch = TerminalWatch(run.quiet)
     tell, doubt = watch.say, doubting(watch, run.force)
@@ -99,7 +99,7 @@ def _read(pairs: str, kept: tuple[int, float], watch: TerminalWatch, doubt: Call
     from moses_compat.corpora.training_pairs import UNCOUNTED, read_training_pairs
     from moses_compat.files.streams import Input
     from phrasetool.train.data import check_pairs
-    from phrasetool_cli.shared.progress import TableProgress
+    from phrasetool_cli.progress import TableProgress
 
     max_length, min_count = kept
     with Input(pairs) as source, TableProgress("read pairs", source.size(), watch.quiet) as progress:

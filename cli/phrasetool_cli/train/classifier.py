@@ -9,9 +9,9 @@ import click
 
 from moses_compat.files.names import STANDARD
 from phrasetool.errors import DataError
-from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch
-from phrasetool_cli.training.run_options import Given, RunOptions, Training
-from phrasetool_cli.training.training_texts import PairFiles
+from phrasetool_cli.progress import ItemProgress, TerminalWatch
+from phrasetool_cli.train.pair_files import PairFiles
+from phrasetool_cli.train.run import Given, RunOptions, Training
 
 if TYPE_CHECKING:
     from phrasetool.models.parallel import ParallelModel

@@ -9,8 +9,8 @@ import click
 
 from moses_compat.files.names import STANDARD
 from phrasetool.errors import DataError
-from phrasetool_cli.shared.progress import TableProgress, TerminalWatch
-from phrasetool_cli.training.run_options import Given, RunOptions, Training
+from phrasetool_cli.progress import TableProgress, TerminalWatch
+from phrasetool_cli.train.run import Given, RunOptions, Training
 
 if TYPE_CHECKING:
     from phrasetool.syntax.data import NamedBitext

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool.errors import DataError
-from phrasetool_cli.shared.progress import ItemProgress, TableProgress, TerminalWatch
-from phrasetool_cli.training.run_options import Given, RunOptions, Training
+from phrasetool_cli.progress import ItemProgress, TableProgress, TerminalWatch
+from phrasetool_cli.train.run import Given, RunOptions, Training
 
 if TYPE_CHECKING:
     from phrasetool.training.masked_lm.bert_folder import TrainedBert

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from phrasetool_cli.shared.parameter_types import Share, finite_number, size_in_bytes
-from phrasetool_cli.shared.sections import sections
+from phrasetool_cli.command import sections
+from phrasetool_cli.parameter_types import Share, finite_number, size_in_bytes
 from phrasetool_cli.shared.verbosity import verbose_option
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from phrasetool_cli.shared.progress import say
+from phrasetool_cli.progress import say
 
 if TYPE_CHECKING:
     from moses_compat.tables.orphans import OrphanCounts

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_compat.files.names import STANDARD
-from phrasetool_cli.shared.progress import ItemProgress, TerminalWatch
-from phrasetool_cli.training.run_options import Given, RunOptions, Training
+from phrasetool_cli.progress import ItemProgress, TerminalWatch
+from phrasetool_cli.train.run import Given, RunOptions, Training
 
 if TYPE_CHECKING:
     from phrasetool.tagger.data import TaggedSentence, Treebanks
